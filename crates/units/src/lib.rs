@@ -1,0 +1,11 @@
+//! The vocabulary every other crate speaks: times, addresses and sizes.
+//!
+//! Nothing here does anything but arithmetic, parsing and printing.
+
+mod bytes;
+mod lba;
+mod time;
+
+pub use bytes::{ByteCount, ParseByteCountError};
+pub use lba::{Lba, SECTOR_BYTES, SectorCount};
+pub use time::Nanos;
