@@ -1,0 +1,267 @@
+//! Block buffers: memory for whole sectors, as wide as the world says (see [`PayloadWidth`]).
+//!
+//! [`BufMut`] is exclusive and can be split at sector boundaries and joined again; [`Buf`] is shared and
+//! read-only. Memory is aligned to 4096 bytes (O_DIRECT) and comes from a cache of the dropping thread, so
+//! the data path takes no lock and, once warm, asks the allocator for nothing but a reference count.
+//! A buffer of width zero holds nothing and costs nothing.
+//!
+//! Fresh buffers hold arbitrary old data of this process: whoever hands one out must have filled it.
+
+use std::alloc::Layout;
+use std::cell::RefCell;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::PayloadWidth;
+
+/// Alignment of every buffer, bytes: the page, which satisfies O_DIRECT on all devices in use.
+const ALIGNMENT: usize = 4096;
+/// The smallest class of the cache, bytes, as a power of two.
+const CLASS_MIN_SHIFT: u32 = 12;
+/// Classes: 4 KiB, 8 KiB, … 8 MiB; larger buffers are not cached.
+const CLASSES: usize = 12;
+/// What one thread keeps of one class, bytes.
+const CLASS_BYTES_MAX: usize = 8 << 20;
+
+thread_local! {
+    static CACHE: RefCell<[Vec<NonNull<u8>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
+}
+
+/// One allocation, shared by all the buffers that were split from it.
+struct Block {
+    memory: NonNull<u8>,
+    class: u32,
+}
+
+// SAFETY: a block is plain memory, owned by whoever holds the last reference; which bytes may be read or
+// written is decided by `Buf` and `BufMut`, whose ranges never overlap in a way that Rust forbids.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+impl Block {
+    fn layout(class: u32) -> Layout {
+        let bytes = 1usize << (CLASS_MIN_SHIFT + class);
+        Layout::from_size_align(bytes, ALIGNMENT).expect("a power of two of at most 2^52 is a valid layout")
+    }
+
+    fn new(bytes: usize) -> Block {
+        let class = bytes.next_power_of_two().trailing_zeros().saturating_sub(CLASS_MIN_SHIFT);
+        let cached = CACHE.with_borrow_mut(|cache| cache.get_mut(class as usize).and_then(Vec::pop));
+        let memory = cached.unwrap_or_else(|| {
+            let layout = Self::layout(class);
+            // SAFETY: the layout's size is at least 4096.
+            let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+            NonNull::new(memory).unwrap_or_else(|| std::alloc::handle_alloc_error(layout))
+        });
+        Block { memory, class }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let kept = CACHE.try_with(|cache| {
+            let mut cache = cache.borrow_mut();
+            let Some(list) = cache.get_mut(self.class as usize) else { return false };
+            let room = list.len() < (CLASS_BYTES_MAX >> (CLASS_MIN_SHIFT + self.class)).max(1);
+            if room {
+                list.push(self.memory);
+            }
+            room
+        });
+        if !kept.unwrap_or(false) {
+            // SAFETY: allocated in `new` with this very layout, and this is the last reference.
+            unsafe { std::alloc::dealloc(self.memory.as_ptr(), Self::layout(self.class)) }
+        }
+    }
+}
+
+/// An exclusive buffer of whole sectors.
+pub struct BufMut {
+    block: Option<Arc<Block>>,
+    offset: usize,
+    sectors: u32,
+    width: PayloadWidth,
+}
+
+impl BufMut {
+    /// A buffer for `sectors` sectors of `width` bytes; its content is arbitrary.
+    pub fn new(sectors: u32, width: PayloadWidth) -> BufMut {
+        let bytes = sectors as usize * width.bytes();
+        let block = (bytes > 0).then(|| Arc::new(Block::new(bytes)));
+        BufMut { block, offset: 0, sectors, width }
+    }
+
+    /// A buffer whose bytes are all zero.
+    pub fn zeroed(sectors: u32, width: PayloadWidth) -> BufMut {
+        let mut buf = BufMut::new(sectors, width);
+        buf.as_mut_slice().fill(0);
+        buf
+    }
+
+    /// A buffer that holds `bytes`, whose length must be a multiple of the width.
+    pub fn copy_from(bytes: &[u8], width: PayloadWidth) -> BufMut {
+        let sectors = bytes.len() / width.bytes();
+        assert_eq!(sectors * width.bytes(), bytes.len(), "a buffer holds whole sectors");
+        let mut buf = BufMut::new(u32::try_from(sectors).expect("a buffer is at most 2^32 sectors"), width);
+        buf.as_mut_slice().copy_from_slice(bytes);
+        buf
+    }
+
+    /// Sectors it stands for.
+    pub fn sectors(&self) -> u32 {
+        self.sectors
+    }
+
+    /// Bytes per sector.
+    pub fn width(&self) -> PayloadWidth {
+        self.width
+    }
+
+    /// The bytes it holds: sectors times width.
+    pub fn as_slice(&self) -> &[u8] {
+        let Some(block) = &self.block else { return &[] };
+        // SAFETY: the range lies in the allocation by construction, is initialised (allocated zeroed), and no
+        // other buffer covers it: `split_to` hands out disjoint ranges and `freeze` consumes self.
+        unsafe { std::slice::from_raw_parts(block.memory.as_ptr().add(self.offset), self.bytes()) }
+    }
+
+    /// The bytes it holds, to be changed.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        let Some(block) = &self.block else { return &mut [] };
+        // SAFETY: as in `as_slice`; exclusive because self is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(block.memory.as_ptr().add(self.offset), self.bytes()) }
+    }
+
+    /// Takes the first `sectors` sectors off as a buffer of their own; self keeps the rest.
+    pub fn split_to(&mut self, sectors: u32) -> BufMut {
+        assert!(sectors <= self.sectors, "cannot split {sectors} sectors off {}", self.sectors);
+        let front = BufMut { block: self.block.clone(), offset: self.offset, sectors, width: self.width };
+        self.offset += front.bytes();
+        self.sectors -= sectors;
+        front
+    }
+
+    /// Joins `back` to the end of self; the two must be neighbours of one split.
+    pub fn join(&mut self, back: BufMut) {
+        let same = match (&self.block, &back.block) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b) && self.offset + self.bytes() == back.offset,
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        assert!(same && self.width == back.width, "only neighbours of one split can be joined");
+        self.sectors += back.sectors;
+    }
+
+    /// Makes it shared and read-only.
+    pub fn freeze(self) -> Buf {
+        Buf(self)
+    }
+
+    fn bytes(&self) -> usize {
+        self.sectors as usize * self.width.bytes()
+    }
+}
+
+impl fmt::Debug for BufMut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BufMut({} sectors of {} bytes)", self.sectors, self.width.bytes())
+    }
+}
+
+/// A shared, read-only buffer of whole sectors; cloning it copies a reference.
+pub struct Buf(BufMut);
+
+impl Buf {
+    /// Sectors it stands for.
+    pub fn sectors(&self) -> u32 {
+        self.0.sectors
+    }
+
+    /// Bytes per sector.
+    pub fn width(&self) -> PayloadWidth {
+        self.0.width
+    }
+
+    /// The bytes it holds: sectors times width.
+    pub fn as_slice(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+
+    /// The `sectors` sectors from sector `first` on, sharing the memory.
+    pub fn slice(&self, first: u32, sectors: u32) -> Buf {
+        assert!(first + sectors <= self.0.sectors, "slice {first}+{sectors} of {} sectors", self.0.sectors);
+        let offset = self.0.offset + first as usize * self.0.width.bytes();
+        Buf(BufMut { block: self.0.block.clone(), offset, sectors, width: self.0.width })
+    }
+
+    /// Back to an exclusive buffer, where nobody else shares the memory.
+    pub fn try_into_mut(mut self) -> Result<BufMut, Buf> {
+        let exclusive = self.0.block.as_mut().is_none_or(|block| Arc::get_mut(block).is_some());
+        if exclusive { Ok(self.0) } else { Err(self) }
+    }
+}
+
+impl Clone for Buf {
+    fn clone(&self) -> Buf {
+        self.slice(0, self.0.sectors)
+    }
+}
+
+impl fmt::Debug for Buf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buf({} sectors of {} bytes)", self.sectors(), self.width().bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn split_and_join_keep_the_bytes() {
+        let mut all = BufMut::zeroed(4, PayloadWidth::REAL);
+        let mut front = all.split_to(1);
+        front.as_mut_slice().fill(1);
+        all.as_mut_slice().fill(2);
+        front.join(all);
+        assert_eq!(front.sectors(), 4);
+        assert_eq!((front.as_slice()[511], front.as_slice()[512]), (1, 2));
+    }
+
+    #[test]
+    #[should_panic(expected = "neighbours")]
+    fn strangers_cannot_be_joined() {
+        let mut a = BufMut::new(1, PayloadWidth::REAL);
+        a.join(BufMut::new(1, PayloadWidth::REAL));
+    }
+
+    #[test]
+    fn frozen_slices_share_and_the_last_owner_may_thaw() {
+        let mut buf = BufMut::zeroed(2, PayloadWidth::new(4));
+        buf.as_mut_slice().copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        let whole = buf.freeze();
+        let second = whole.slice(1, 1);
+        assert_eq!(second.as_slice(), [5, 6, 7, 8]);
+        let whole = whole.try_into_mut().expect_err("the slice still shares it");
+        drop(second);
+        assert!(whole.try_into_mut().is_ok());
+    }
+
+    #[test]
+    fn memory_is_aligned_and_comes_back_from_the_cache() {
+        let first = BufMut::new(16, PayloadWidth::REAL);
+        let address = first.as_slice().as_ptr() as usize;
+        assert_eq!(address % ALIGNMENT, 0);
+        drop(first);
+        assert_eq!(BufMut::new(16, PayloadWidth::REAL).as_slice().as_ptr() as usize, address);
+    }
+
+    #[test]
+    fn width_zero_holds_nothing() {
+        let mut buf = BufMut::new(1 << 20, PayloadWidth::NONE);
+        assert!(buf.as_mut_slice().is_empty());
+        let front = buf.split_to(5);
+        assert_eq!((front.sectors(), buf.sectors()), (5, (1 << 20) - 5));
+    }
+}

@@ -1,0 +1,257 @@
+//! Completions: the one place where an I/O or a timer meets the task that waits for it.
+//!
+//! Each has a slot in a slab of the world. [`Completion`] is the producer's half, a token that must be
+//! completed; [`Pending`] is the waiting half, a future that may be dropped at any time: the slot then stays,
+//! with the buffer, until the completion arrives.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use tier0_units::Nanos;
+
+use crate::real::Fd;
+use crate::{IoError, Payload, World};
+
+/// What an I/O ends with: its count (bytes, or what the operation returns) or its failure.
+pub(crate) type Outcome = Result<u32, IoError>;
+
+/// Names a slot: its place, and which use of that place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+#[derive(Debug)]
+enum State {
+    Free { next: u32 },
+    Waiting(Option<Waker>),
+    Abandoned,
+    Done(Outcome),
+}
+
+struct Slot {
+    generation: u32,
+    state: State,
+    payload: Payload,
+    /// Kept open as long as an operation on it is under way.
+    file: Option<Fd>,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// All slots of a world.
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+    free: u32,
+    busy: usize,
+}
+
+impl Slots {
+    pub(crate) fn new() -> Slots {
+        Slots { slots: Vec::new(), free: NONE, busy: 0 }
+    }
+
+    pub(crate) fn insert(&mut self) -> SlotId {
+        self.busy += 1;
+        if self.free == NONE {
+            let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 I/Os are under way");
+            self.slots.push(Slot {
+                generation: 0,
+                state: State::Waiting(None),
+                payload: Payload::None,
+                file: None,
+            });
+            return SlotId { index, generation: 0 };
+        }
+        let index = self.free;
+        let slot = &mut self.slots[index as usize];
+        let State::Free { next } = slot.state else { unreachable!("the free list holds free slots") };
+        self.free = next;
+        slot.state = State::Waiting(None);
+        SlotId { index, generation: slot.generation }
+    }
+
+    /// Slots in use.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy
+    }
+
+    fn get(&mut self, id: SlotId) -> Option<&mut Slot> {
+        self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)
+    }
+
+    fn release(&mut self, index: u32) -> Payload {
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.state = State::Free { next: self.free };
+        self.free = index;
+        self.busy -= 1;
+        slot.file = None;
+        std::mem::take(&mut slot.payload)
+    }
+
+    /// Keeps the payload of an I/O that is under way.
+    pub(crate) fn set_payload(&mut self, id: SlotId, payload: Payload) {
+        self.get(id).expect("an I/O under way has its slot").payload = payload;
+    }
+
+    /// Keeps the file open until the I/O is over.
+    pub(crate) fn keep_open(&mut self, id: SlotId, file: Fd) {
+        self.get(id).expect("an I/O under way has its slot").file = Some(file);
+    }
+
+    /// The payload of an I/O that is under way, for the driver.
+    pub(crate) fn payload_mut(&mut self, id: SlotId) -> &mut Payload {
+        &mut self.get(id).expect("an I/O under way has its slot").payload
+    }
+
+    /// Ends the I/O; returns who waits for it. A stale id (a timer whose sleeper is gone) is no one's.
+    #[must_use]
+    pub(crate) fn finish(&mut self, id: SlotId, outcome: Outcome) -> Option<Waker> {
+        let slot = self.get(id)?;
+        match std::mem::replace(&mut slot.state, State::Done(outcome)) {
+            State::Waiting(waker) => waker,
+            State::Abandoned => {
+                drop(self.release(id.index));
+                None
+            }
+            state => unreachable!("an I/O ends once, but its slot was {state:?}"),
+        }
+    }
+
+    fn poll(&mut self, id: SlotId, context: &mut Context<'_>) -> Poll<(Outcome, Payload)> {
+        let slot = self.get(id).expect("a waiting future has its slot");
+        match &mut slot.state {
+            State::Done(outcome) => {
+                let outcome = *outcome;
+                Poll::Ready((outcome, self.release(id.index)))
+            }
+            State::Waiting(waker) => {
+                match waker {
+                    Some(waker) => waker.clone_from(context.waker()),
+                    None => *waker = Some(context.waker().clone()),
+                }
+                Poll::Pending
+            }
+            state => unreachable!("a future waits on a slot that is {state:?}"),
+        }
+    }
+
+    /// The waiting half is gone; `keep` says that a completion is still to come.
+    fn abandon(&mut self, id: SlotId, keep: bool) -> Payload {
+        let Some(slot) = self.get(id) else { return Payload::None };
+        if keep && matches!(slot.state, State::Waiting(_)) {
+            slot.state = State::Abandoned;
+            return Payload::None;
+        }
+        self.release(id.index)
+    }
+
+    /// Drops every waker, so that the tasks behind them are freed.
+    pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
+        let waiting = self.slots.iter_mut().filter_map(|slot| match &mut slot.state {
+            State::Waiting(waker) => waker.take(),
+            _ => None,
+        });
+        waiting.collect()
+    }
+}
+
+/// The producer's half of an I/O under way. It must be completed; dropping it panics.
+#[must_use = "an I/O must be completed"]
+pub struct Completion {
+    world: World,
+    id: SlotId,
+    armed: bool,
+}
+
+impl Completion {
+    pub(crate) fn new(world: &World) -> (Completion, Pending) {
+        let id = world.slots().insert();
+        let completion = Completion { world: world.clone(), id, armed: true };
+        let pending = Pending { world: world.clone(), id, timer: false };
+        (completion, pending)
+    }
+
+    /// The world it belongs to.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Ends the I/O now and gives its buffer back.
+    pub fn complete(mut self, result: Result<(), IoError>, payload: Payload) {
+        self.armed = false;
+        let waker = {
+            let mut slots = self.world.slots();
+            slots.set_payload(self.id, payload);
+            slots.finish(self.id, result.map(|()| 0))
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Ends the I/O at `time`, which is not in the past, without waking anybody before.
+    pub fn complete_at(mut self, time: Nanos, result: Result<(), IoError>, payload: Payload) {
+        self.armed = false;
+        self.world.slots().set_payload(self.id, payload);
+        self.world.set_slot_timer(time, self.id, result.map(|()| 0));
+    }
+
+    /// Hands the completion over to the driver, which finishes the slot by its id.
+    pub(crate) fn into_slot(mut self) -> SlotId {
+        self.armed = false;
+        self.id
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        assert!(
+            !self.armed || std::thread::panicking() || self.world.is_closing(),
+            "an I/O was dropped without being completed"
+        );
+    }
+}
+
+/// The waiting half of an I/O or a timer.
+#[must_use = "futures do nothing unless polled"]
+pub struct Pending {
+    world: World,
+    id: SlotId,
+    timer: bool,
+}
+
+impl Pending {
+    /// A slot that only a timer finishes, and that nobody needs once the sleeper is gone.
+    pub(crate) fn timer(world: &World) -> Pending {
+        Pending { world: world.clone(), id: world.slots().insert(), timer: true }
+    }
+
+    pub(crate) fn id(&self) -> SlotId {
+        self.id
+    }
+}
+
+impl Future for Pending {
+    type Output = (Outcome, Payload);
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let poll = this.world.slots().poll(this.id, context);
+        if poll.is_ready() {
+            // The slot is free and may be somebody else's from here on; its generation has moved on.
+            this.timer = true;
+        }
+        poll
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let payload = self.world.slots().abandon(self.id, !self.timer);
+        drop(payload);
+    }
+}

@@ -1,0 +1,145 @@
+//! The queue of ready tasks: first in, first out, of one thread; other threads reach it through a lock-free inbox
+//! and wake the thread if it sleeps.
+
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_task::{Runnable, Task};
+use crossbeam_queue::SegQueue;
+
+thread_local! {
+    static MARK: u8 = const { 0 };
+}
+
+/// A number that differs between all living threads: the address of a thread-local.
+fn thread_mark() -> usize {
+    MARK.with(|mark| std::ptr::from_ref(mark) as usize)
+}
+
+pub(crate) struct ReadyQueue {
+    owner: usize,
+    local: UnsafeCell<VecDeque<Runnable>>,
+    inbox: SegQueue<Runnable>,
+    sleeping: AtomicBool,
+    bell: Option<OwnedFd>,
+}
+
+// SAFETY: `local` is touched only by the thread whose mark is `owner` (checked in `push`, and the queue's other
+// methods are called by the runtime, which is not Send); everything else is Sync by itself.
+unsafe impl Sync for ReadyQueue {}
+// SAFETY: as above; a `Runnable` of a local future that ends up on another thread is never run there.
+unsafe impl Send for ReadyQueue {}
+
+impl ReadyQueue {
+    /// A queue of the calling thread; `bell` is an eventfd that ends the thread's sleep.
+    pub(crate) fn new(bell: Option<OwnedFd>) -> Arc<ReadyQueue> {
+        Arc::new(ReadyQueue {
+            owner: thread_mark(),
+            local: UnsafeCell::new(VecDeque::with_capacity(256)),
+            inbox: SegQueue::new(),
+            sleeping: AtomicBool::new(false),
+            bell,
+        })
+    }
+
+    /// Starts a task on this queue's thread.
+    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F) -> Task<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        assert_eq!(self.owner, thread_mark(), "a world's tasks are spawned by its own thread");
+        let queue = self.clone();
+        // SAFETY: the future need not be Send because `push` puts runnables that were woken by other threads
+        // into the inbox, and only the owner takes them out to run or drop them; it is 'static; the schedule
+        // function is Send and Sync because the queue is.
+        let (runnable, task) =
+            unsafe { async_task::spawn_unchecked(future, move |runnable| queue.push(runnable)) };
+        runnable.schedule();
+        task
+    }
+
+    fn push(&self, runnable: Runnable) {
+        if self.owner == thread_mark() {
+            // SAFETY: this is the owner's thread, and no reference to the queue outlives a call.
+            unsafe { (*self.local.get()).push_back(runnable) }
+        } else {
+            self.inbox.push(runnable);
+            self.ring();
+        }
+    }
+
+    /// Wakes the owner if it sleeps.
+    fn ring(&self) {
+        if self.sleeping.swap(false, Ordering::SeqCst)
+            && let Some(bell) = &self.bell
+        {
+            // An eventfd write fails only when its counter would overflow, and then it rings already.
+            let _ = rustix::io::write(bell.as_fd(), &1u64.to_ne_bytes());
+        }
+    }
+
+    /// The next ready task. Only the owner may call it.
+    pub(crate) fn pop(&self) -> Option<Runnable> {
+        debug_assert_eq!(self.owner, thread_mark());
+        // SAFETY: only the owner's runtime calls this, and no reference outlives the call.
+        unsafe { (*self.local.get()).pop_front() }
+    }
+
+    /// Takes over what other threads have sent.
+    pub(crate) fn drain_inbox(&self) {
+        while let Some(runnable) = self.inbox.pop() {
+            // SAFETY: as in `pop`.
+            unsafe { (*self.local.get()).push_back(runnable) }
+        }
+    }
+
+    /// How many tasks are ready on the owner's side.
+    pub(crate) fn len(&self) -> usize {
+        debug_assert_eq!(self.owner, thread_mark());
+        // SAFETY: as in `pop`.
+        unsafe { (*self.local.get()).len() }
+    }
+
+    /// Announces that the owner is about to sleep; false if work has come in the meantime.
+    pub(crate) fn prepare_to_sleep(&self) -> bool {
+        self.sleeping.store(true, Ordering::SeqCst);
+        if self.inbox.is_empty() && self.len() == 0 {
+            return true;
+        }
+        self.awake();
+        false
+    }
+
+    /// The owner is awake again.
+    pub(crate) fn awake(&self) {
+        self.sleeping.store(false, Ordering::SeqCst);
+    }
+
+    /// The eventfd that ends the owner's sleep.
+    pub(crate) fn bell(&self) -> Option<&OwnedFd> {
+        self.bell.as_ref()
+    }
+}
+
+/// A handle by which other threads start tasks in a world.
+#[derive(Clone)]
+pub struct Remote(pub(crate) Arc<ReadyQueue>);
+
+impl Remote {
+    /// Starts `future` on the world's thread. The result comes through the returned task.
+    pub fn spawn<F>(&self, future: F) -> Task<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let queue = self.0.clone();
+        let (runnable, task) = async_task::spawn(future, move |runnable| queue.push(runnable));
+        runnable.schedule();
+        task
+    }
+}

@@ -1,0 +1,20 @@
+//! The wall clock: the only place of the engine's side that asks the operating system for the time.
+
+use std::time::Instant;
+
+use tier0_units::Nanos;
+
+pub(crate) struct WallClock {
+    start: Instant,
+}
+
+impl WallClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the World's own clock")]
+    pub(crate) fn new() -> WallClock {
+        WallClock { start: Instant::now() }
+    }
+
+    pub(crate) fn now(&self) -> Nanos {
+        self.start.elapsed().into()
+    }
+}

@@ -1,0 +1,17 @@
+//! The real world: wall clock, io_uring (or epoll and threads), files and sockets.
+
+mod clock;
+mod driver;
+mod file;
+mod op;
+mod runtime;
+mod socket;
+mod threads;
+mod uring;
+
+pub(crate) use clock::WallClock;
+pub(crate) use driver::Driver;
+pub use file::{deallocate, read_at, sync_data, write_at};
+pub use op::Fd;
+pub use runtime::{Backend, RealOptions, RealRuntime};
+pub use socket::{Listener, PeerAddress, Socket, readable};

@@ -1,0 +1,53 @@
+//! The operations that the drivers of the real world know.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+
+use crate::completion::{Pending, SlotId};
+use crate::world::Kind;
+use crate::{Payload, World};
+
+/// An open file or socket, shared; it stays open while an operation on it is under way.
+pub type Fd = Rc<OwnedFd>;
+
+/// One operation. The buffer comes separately, as the slot's payload.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    /// Fills a `Payload::Read` from `skip` bytes on.
+    Read { offset: u64, skip: usize },
+    /// Writes a `Payload::Write` from `skip` bytes on; `durable` as with O_DSYNC.
+    Write { offset: u64, skip: usize, durable: bool },
+    /// Flushes data and the metadata needed to find it.
+    SyncData,
+    /// Gives space back; the range then reads as zeros.
+    Deallocate { offset: u64, bytes: u64 },
+    /// Takes a connection from a listening socket; ends with its descriptor.
+    Accept,
+    /// Appends to a `Payload::Bytes`, or fills a `Payload::Read` from `skip` bytes on.
+    Receive { skip: usize },
+    /// Sends a `Payload::Gather`.
+    Send,
+    /// Waits until there is something to read.
+    Readable,
+}
+
+/// An operation on its way to a driver.
+pub(crate) struct Request {
+    pub(crate) op: Op,
+    pub(crate) fd: RawFd,
+    pub(crate) slot: SlotId,
+}
+
+/// Starts `op` on `fd`.
+pub(crate) fn submit(world: &World, fd: &Fd, op: Op, payload: Payload) -> Pending {
+    let Kind::Real { driver, .. } = world.kind() else {
+        panic!("files and sockets exist only in the real world");
+    };
+    let (completion, pending) = world.completion();
+    let request = Request { op, fd: fd.as_raw_fd(), slot: completion.into_slot() };
+    let mut slots = world.slots();
+    slots.set_payload(request.slot, payload);
+    slots.keep_open(request.slot, fd.clone());
+    driver.borrow_mut().submit(request, slots.payload_mut(pending.id()));
+    pending
+}

@@ -1,0 +1,132 @@
+//! The runtime of the real world: runs what is ready, then waits for the kernel, a timer or another thread.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use super::WallClock;
+use super::driver::{Driver, Finished, Wait};
+use super::threads::Threads;
+use super::uring::Uring;
+use crate::ready::ReadyQueue;
+use crate::world::Kind;
+use crate::{PayloadWidth, World};
+
+/// Tasks run between two looks at the kernel, so that a busy engine does not starve its sockets.
+const TASKS_PER_TURN: usize = 256;
+
+/// How a real world talks to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// io_uring, or where it is forbidden epoll and threads.
+    #[default]
+    Auto,
+    /// io_uring, or an error.
+    Uring,
+    /// Epoll and threads.
+    Threads,
+}
+
+/// Settings of a real world.
+#[derive(Clone, Debug, Default)]
+pub struct RealOptions {
+    /// How it talks to the kernel.
+    pub backend: Backend,
+    /// The seed of its random streams.
+    pub seed: u64,
+}
+
+/// A world on the wall clock, of the thread that makes it. Dropping it ends every task in it.
+pub struct RealRuntime {
+    world: World,
+    fallback: Option<io::Error>,
+}
+
+impl RealRuntime {
+    /// Opens the world. Fails if the kernel refuses io_uring, where that was asked for, or has no descriptor left.
+    pub fn new(options: &RealOptions) -> io::Result<RealRuntime> {
+        let (driver, fallback) = match options.backend {
+            Backend::Uring => (Driver::Uring(Uring::new()?), None),
+            Backend::Threads => (Driver::Threads(Threads::new()?), None),
+            Backend::Auto => match Uring::new() {
+                Ok(uring) => (Driver::Uring(uring), None),
+                Err(error) => (Driver::Threads(Threads::new()?), Some(error)),
+            },
+        };
+        let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?;
+        let kind = Kind::Real { clock: WallClock::new(), driver: RefCell::new(driver) };
+        let world = World::new(kind, PayloadWidth::REAL, options.seed, ReadyQueue::new(Some(bell)));
+        Ok(RealRuntime { world, fallback })
+    }
+
+    /// The world's handle.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Why this world runs without io_uring although it would have taken it.
+    pub fn fallback(&self) -> Option<&io::Error> {
+        self.fallback.as_ref()
+    }
+
+    /// Runs the world until `future` ends.
+    pub fn run<F>(&self, future: F) -> F::Output
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        let mut task = pin!(self.world.spawn(future));
+        let mut finished = Finished::new();
+        loop {
+            let ready = self.world.ready();
+            ready.drain_inbox();
+            for _ in 0..TASKS_PER_TURN {
+                let Some(runnable) = ready.pop() else { break };
+                runnable.run();
+            }
+            if task.is_finished() {
+                let mut context = Context::from_waker(Waker::noop());
+                match task.as_mut().poll(&mut context) {
+                    Poll::Ready(output) => return output,
+                    Poll::Pending => unreachable!("a finished task has its output"),
+                }
+            }
+            self.turn(&mut finished);
+        }
+    }
+
+    /// Waits as long as there is nothing to do, then passes on what has happened.
+    fn turn(&self, finished: &mut Finished) {
+        let Kind::Real { clock, driver } = self.world.kind() else {
+            unreachable!("a real world has its driver")
+        };
+        let ready = self.world.ready();
+        let wait = if ready.prepare_to_sleep() {
+            match self.world.next_timer() {
+                None => Wait::Forever,
+                Some(time) if time <= clock.now() => Wait::Never,
+                Some(time) => Wait::AtMost(time.saturating_sub(clock.now())),
+            }
+        } else {
+            Wait::Never
+        };
+        let bell = ready.bell().expect("a real world has its bell");
+        driver.borrow_mut().poll(wait, bell, finished);
+        ready.awake();
+        for (slot, outcome) in finished.drain(..) {
+            self.world.finish(slot, outcome);
+        }
+        if self.world.next_timer().is_some() {
+            let now = clock.now();
+            while self.world.fire_one(now) {}
+        }
+    }
+}
+
+impl Drop for RealRuntime {
+    fn drop(&mut self) {
+        self.world.close();
+    }
+}

@@ -1,0 +1,192 @@
+//! Stream sockets: unix and TCP.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::Fd;
+use super::op::{Op, submit};
+use crate::{BufMut, Gather, IoError, Payload, World};
+
+/// Where a stream socket listens or connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerAddress {
+    /// A unix socket's path.
+    Unix(PathBuf),
+    /// An IP address and a port.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for PeerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PeerAddress::Unix(path) => write!(f, "{}", path.display()),
+            PeerAddress::Tcp(address) => address.fmt(f),
+        }
+    }
+}
+
+/// A listening socket. A unix socket's file is removed when it is dropped.
+pub struct Listener {
+    world: World,
+    fd: Fd,
+    address: PeerAddress,
+}
+
+impl Listener {
+    /// Listens on `address`. A unix socket's file that nobody listens on any more is replaced; one that is in use
+    /// is [`io::ErrorKind::AddrInUse`].
+    pub fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
+        let (fd, address): (OwnedFd, _) = match address {
+            PeerAddress::Unix(path) => (bind_unix(path)?.into(), address.clone()),
+            PeerAddress::Tcp(wanted) => {
+                let listener = TcpListener::bind(wanted)?;
+                let bound = listener.local_addr()?;
+                (listener.into(), PeerAddress::Tcp(bound))
+            }
+        };
+        Ok(Listener { world: world.clone(), fd: Rc::new(fd), address })
+    }
+
+    /// Where it listens; with the port that the system chose, where port 0 was asked for.
+    pub fn address(&self) -> &PeerAddress {
+        &self.address
+    }
+
+    /// Takes the next connection.
+    pub async fn accept(&self) -> Result<Socket, IoError> {
+        loop {
+            match submit(&self.world, &self.fd, Op::Accept, Payload::None).await.0 {
+                Ok(fd) => {
+                    // SAFETY: accept has just returned this descriptor, and nobody else knows it.
+                    let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+                    if matches!(self.address, PeerAddress::Tcp(_)) {
+                        // Replies are gathered by the sender already; Nagle's algorithm would only delay them.
+                        let _ = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
+                    }
+                    return Ok(Socket::new(&self.world, fd));
+                }
+                Err(IoError::Os(libc::EINTR | libc::EAGAIN | libc::ECONNABORTED)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let PeerAddress::Unix(path) = &self.address {
+            // Somebody may have removed it already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let is_socket =
+                std::os::unix::fs::FileTypeExt::is_socket(&std::fs::symlink_metadata(path)?.file_type());
+            let refused =
+                UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
+            if !(is_socket && refused) {
+                return Err(error);
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        result => result,
+    }
+}
+
+/// A connected stream socket. Clones share it; at most one receive and one send may be under way at a time.
+#[derive(Clone)]
+pub struct Socket {
+    world: World,
+    fd: Fd,
+}
+
+impl Socket {
+    fn new(world: &World, fd: OwnedFd) -> Socket {
+        Socket { world: world.clone(), fd: Rc::new(fd) }
+    }
+
+    /// Connects. It blocks the thread while it does, which on loopback and for a client is no loss.
+    pub fn connect(world: &World, address: &PeerAddress) -> io::Result<Socket> {
+        let fd: OwnedFd = match address {
+            PeerAddress::Unix(path) => UnixStream::connect(path)?.into(),
+            PeerAddress::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, std::time::Duration::from_secs(10))?;
+                stream.set_nodelay(true)?;
+                stream.into()
+            }
+        };
+        Ok(Socket::new(world, fd))
+    }
+
+    /// Two sockets connected with each other.
+    pub fn pair(world: &World) -> io::Result<(Socket, Socket)> {
+        let (a, b) = UnixStream::pair()?;
+        Ok((Socket::new(world, a.into()), Socket::new(world, b.into())))
+    }
+
+    /// Appends what has arrived to `bytes`, at least one byte and at most its spare capacity (which must not be
+    /// zero). Zero means that the peer has closed.
+    pub async fn receive(&self, bytes: Vec<u8>) -> (Result<usize, IoError>, Vec<u8>) {
+        assert!(bytes.capacity() > bytes.len(), "a receive needs room");
+        let (outcome, payload) = self.run(Op::Receive { skip: 0 }, Payload::Bytes(bytes)).await;
+        let mut bytes = payload.into_bytes();
+        if let Ok(count) = outcome {
+            // SAFETY: the kernel has written `count` bytes into the spare capacity, which starts at len.
+            unsafe { bytes.set_len(bytes.len() + count) }
+        }
+        (outcome, bytes)
+    }
+
+    /// Fills `buf` from byte `filled` on with what has arrived, at least one byte. Zero means that the peer has
+    /// closed.
+    pub async fn receive_into(&self, buf: BufMut, filled: usize) -> (Result<usize, IoError>, BufMut) {
+        assert!(filled < buf.as_slice().len(), "a receive needs room");
+        let (outcome, payload) = self.run(Op::Receive { skip: filled }, Payload::Read(buf)).await;
+        (outcome, payload.into_read())
+    }
+
+    /// Sends the whole list and gives it back empty.
+    pub async fn send(&self, mut gather: Box<Gather>) -> (Result<(), IoError>, Box<Gather>) {
+        while gather.remaining_bytes() > 0 {
+            let (outcome, payload) = self.run(Op::Send, Payload::Gather(gather)).await;
+            gather = payload.into_gather();
+            match outcome {
+                Ok(count) => gather.advance(count),
+                Err(error) => return (Err(error), gather),
+            }
+        }
+        (Ok(()), gather)
+    }
+
+    /// Ends both directions; what is under way on it ends too.
+    pub fn shutdown(&self) {
+        // A peer that is gone already cannot be shut down, which is the goal.
+        let _ = rustix::net::shutdown(self.fd.as_fd(), rustix::net::Shutdown::Both);
+    }
+
+    async fn run(&self, op: Op, mut payload: Payload) -> (Result<usize, IoError>, Payload) {
+        loop {
+            let outcome;
+            (outcome, payload) = submit(&self.world, &self.fd, op.clone(), payload).await;
+            match outcome {
+                Err(IoError::Os(libc::EINTR | libc::EAGAIN)) => {}
+                outcome => return (outcome.map(|count| count as usize), payload),
+            }
+        }
+    }
+}
+
+/// Waits until `fd` has something to read (a signal's pipe, say).
+pub async fn readable(world: &World, fd: &Fd) -> Result<(), IoError> {
+    submit(world, fd, Op::Readable, Payload::None).await.0.map(|_| ())
+}

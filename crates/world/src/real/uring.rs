@@ -1,0 +1,159 @@
+//! The io_uring driver.
+//!
+//! One ring per thread, created with SINGLE_ISSUER and DEFER_TASKRUN (Linux 6.1): completions are processed only
+//! when this thread asks for them, in batches. Submissions collect in the ring and go to the kernel together,
+//! in the same call that waits. The bell (an eventfd) is read through the ring, so that other threads can end
+//! a sleep.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+
+use super::driver::{Finished, Wait, outcome_of};
+use super::op::{Op, Request};
+use crate::Payload;
+use crate::completion::SlotId;
+
+/// Submission entries; the completion queue has four times as many.
+const ENTRIES: u32 = 1024;
+/// User data of the bell's read, which is no slot.
+const BELL: u64 = u64::MAX;
+/// IORING_ENTER_GETEVENTS: run the deferred work and fill the completion queue.
+const ENTER_GETEVENTS: u32 = 1;
+/// Linux limits one transfer to this (MAX_RW_COUNT, rounded down to the page).
+const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
+
+pub(crate) struct Uring {
+    ring: IoUring,
+    bell_value: Box<[u8; 8]>,
+    bell_armed: bool,
+}
+
+impl Uring {
+    /// Opens a ring, or says why the kernel or the container forbids it.
+    pub(crate) fn new() -> io::Result<Uring> {
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_cqsize(ENTRIES * 4)
+            .build(ENTRIES)
+            .or_else(|_| IoUring::builder().setup_cqsize(ENTRIES * 4).build(ENTRIES))?;
+        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "io_uring of this kernel is too old (before 5.11)",
+            ));
+        }
+        Ok(Uring { ring, bell_value: Box::new([0; 8]), bell_armed: false })
+    }
+
+    pub(crate) fn submit(&mut self, request: Request, payload: &mut Payload) {
+        let entry = entry_of(&request, payload).user_data(user_data(request.slot));
+        self.push(&entry);
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) {
+        loop {
+            // SAFETY: what the entry points to (buffer, vectors, message header) lies on the heap in the slot's
+            // payload, which stays until the completion arrives; the file stays open for as long.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return;
+            }
+            self.enter(0, None);
+        }
+    }
+
+    pub(crate) fn poll(&mut self, wait: Wait, bell: impl AsFd, finished: &mut Finished) {
+        if !self.bell_armed && wait != Wait::Never {
+            self.bell_armed = true;
+            let fd = Fd(bell.as_fd().as_raw_fd());
+            let read = opcode::Read::new(fd, self.bell_value.as_mut_ptr(), 8).build().user_data(BELL);
+            self.push(&read);
+        }
+        match wait {
+            Wait::Never => self.enter(0, None),
+            Wait::Forever => self.enter(1, None),
+            Wait::AtMost(time) => {
+                let duration = std::time::Duration::from(time);
+                self.enter(1, Some(Timespec::new().sec(duration.as_secs()).nsec(duration.subsec_nanos())));
+            }
+        }
+        for completion in self.ring.completion() {
+            match completion.user_data() {
+                BELL => self.bell_armed = false,
+                data => finished.push((slot_id(data), outcome_of(completion.result()))),
+            }
+        }
+    }
+
+    /// Submits what has collected, runs the deferred work and waits for `want` completions.
+    fn enter(&mut self, want: usize, timeout: Option<Timespec>) {
+        let result = match &timeout {
+            None => {
+                let queued = self.ring.submission().len() as u32;
+                // SAFETY: no argument is passed, and the entries are valid (see `push`).
+                unsafe {
+                    self.ring.submitter().enter::<libc::sigset_t>(queued, want as u32, ENTER_GETEVENTS, None)
+                }
+            }
+            Some(timespec) => {
+                self.ring.submitter().submit_with_args(want, &SubmitArgs::new().timespec(timespec))
+            }
+        };
+        match result.map_err(|error| error.raw_os_error().unwrap_or(0)) {
+            Ok(_) | Err(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => {}
+            Err(errno) => panic!("io_uring_enter failed: {}", io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+fn user_data(slot: SlotId) -> u64 {
+    u64::from(slot.generation) << 32 | u64::from(slot.index)
+}
+
+fn slot_id(data: u64) -> SlotId {
+    SlotId { index: data as u32, generation: (data >> 32) as u32 }
+}
+
+fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
+    let fd = Fd(request.fd);
+    match (&request.op, payload) {
+        (Op::Read { offset, skip }, Payload::Read(buf)) => {
+            let bytes = &mut buf.as_mut_slice()[*skip..];
+            let length = bytes.len().min(TRANSFER_BYTES_MAX) as u32;
+            opcode::Read::new(fd, bytes.as_mut_ptr(), length).offset(*offset).build()
+        }
+        (Op::Write { offset, skip, durable }, Payload::Write(buf)) => {
+            let bytes = &buf.as_slice()[*skip..];
+            let length = bytes.len().min(TRANSFER_BYTES_MAX) as u32;
+            let flags = if *durable { libc::RWF_DSYNC } else { 0 };
+            opcode::Write::new(fd, bytes.as_ptr(), length).offset(*offset).rw_flags(flags).build()
+        }
+        (Op::SyncData, _) => opcode::Fsync::new(fd).flags(io_uring::types::FsyncFlags::DATASYNC).build(),
+        (Op::Deallocate { offset, bytes }, _) => {
+            opcode::Fallocate::new(fd, *bytes).offset(*offset).mode(super::file::PUNCH_HOLE).build()
+        }
+        (Op::Accept, _) => {
+            let null = std::ptr::null_mut();
+            opcode::Accept::new(fd, null, null.cast()).flags(libc::SOCK_CLOEXEC).build()
+        }
+        (Op::Receive { .. }, Payload::Bytes(bytes)) => {
+            let spare = bytes.spare_capacity_mut();
+            let length = spare.len().min(TRANSFER_BYTES_MAX) as u32;
+            opcode::Recv::new(fd, spare.as_mut_ptr().cast(), length).build()
+        }
+        (Op::Receive { skip }, Payload::Read(buf)) => {
+            let bytes = &mut buf.as_mut_slice()[*skip..];
+            let length = bytes.len().min(TRANSFER_BYTES_MAX) as u32;
+            opcode::Recv::new(fd, bytes.as_mut_ptr(), length).build()
+        }
+        (Op::Send, Payload::Gather(gather)) => {
+            let message = std::ptr::from_mut(gather.prepare());
+            opcode::SendMsg::new(fd, message).flags(libc::MSG_NOSIGNAL as u32).build()
+        }
+        (Op::Readable, _) => opcode::PollAdd::new(fd, libc::POLLIN as u32).build(),
+        (op, payload) => panic!("{op:?} cannot carry {payload:?}"),
+    }
+}

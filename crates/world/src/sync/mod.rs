@@ -1,0 +1,11 @@
+//! Waiting for each other: within a world ([`Notify`], [`Semaphore`], [`join_all`]), and between the worlds of several
+//! threads ([`mailbox`]).
+
+mod mailbox;
+mod notify;
+mod semaphore;
+
+pub use futures_channel::oneshot;
+pub use mailbox::{MailReceiver, MailSender, mailbox};
+pub use notify::Notify;
+pub use semaphore::{Permit, Semaphore};

@@ -1,0 +1,209 @@
+//! The world as the engine sees it.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use async_task::Task;
+use tier0_units::Nanos;
+
+use crate::completion::{Completion, Outcome, Pending, SlotId, Slots};
+use crate::ready::{ReadyQueue, Remote};
+use crate::real::{Driver, WallClock};
+use crate::timer::{Event, Sleep, TimerTarget, Timers};
+use crate::{BufMut, PayloadWidth, Random};
+
+/// A handle on a world; cloning it copies a reference.
+#[derive(Clone)]
+pub struct World(Rc<Inner>);
+
+pub(crate) enum Kind {
+    Virtual { now: Cell<Nanos>, hash: Cell<u64>, events: Cell<u64> },
+    Real { clock: WallClock, driver: RefCell<Driver> },
+}
+
+pub(crate) struct Inner {
+    kind: Kind,
+    width: PayloadWidth,
+    seed: u64,
+    ready: Arc<ReadyQueue>,
+    timers: RefCell<Timers>,
+    slots: RefCell<Slots>,
+    closing: Cell<bool>,
+}
+
+impl World {
+    pub(crate) fn new(kind: Kind, width: PayloadWidth, seed: u64, ready: Arc<ReadyQueue>) -> World {
+        World(Rc::new(Inner {
+            kind,
+            width,
+            seed,
+            ready,
+            timers: RefCell::default(),
+            slots: RefCell::new(Slots::new()),
+            closing: Cell::new(false),
+        }))
+    }
+
+    /// The time since the world began.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        match &self.0.kind {
+            Kind::Virtual { now, .. } => now.get(),
+            Kind::Real { clock, .. } => clock.now(),
+        }
+    }
+
+    /// Ends after `time`.
+    pub fn sleep(&self, time: Nanos) -> Sleep {
+        Sleep::until(self, self.now().saturating_add(time))
+    }
+
+    /// Ends at `time`, at once if that is past.
+    pub fn sleep_until(&self, time: Nanos) -> Sleep {
+        Sleep::until(self, time)
+    }
+
+    /// Calls `target` at `time`, or as soon as possible if that is past. Such a timer cannot be taken back.
+    pub fn call_at(&self, time: Nanos, target: Rc<dyn TimerTarget>, token: u64) {
+        self.0.timers.borrow_mut().set(time, Event::Call(target, token));
+    }
+
+    /// Starts a task. Dropping the handle cancels it; `detach` lets it run.
+    pub fn spawn<F>(&self, future: F) -> Task<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.0.ready.spawn(future)
+    }
+
+    /// A handle by which other threads start tasks here.
+    pub fn remote(&self) -> Remote {
+        Remote(self.0.ready.clone())
+    }
+
+    /// The random stream `name` of this world's seed.
+    pub fn random(&self, name: u64) -> Random {
+        Random::new(self.0.seed, name)
+    }
+
+    /// Bytes per sector in this world's buffers.
+    pub fn width(&self) -> PayloadWidth {
+        self.0.width
+    }
+
+    /// A buffer of this world's width; its content is arbitrary.
+    #[inline]
+    pub fn buffer(&self, sectors: u32) -> BufMut {
+        BufMut::new(sectors, self.0.width)
+    }
+
+    /// Both halves of an I/O that is to begin.
+    #[inline]
+    pub fn completion(&self) -> (Completion, Pending) {
+        Completion::new(self)
+    }
+
+    /// Whether time is simulated.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self.0.kind, Kind::Virtual { .. })
+    }
+
+    /// Mixes an event into the hash of the run; nothing in the real world.
+    #[inline]
+    pub fn record(&self, kind: u64, value: u64) {
+        if let Kind::Virtual { now, hash, .. } = &self.0.kind {
+            hash.set(mix(mix(mix(hash.get(), now.get().0), kind), value));
+        }
+    }
+
+    /// The hash of all events so far. Two runs of one commit and one seed agree in it.
+    pub fn event_hash(&self) -> u64 {
+        match &self.0.kind {
+            Kind::Virtual { hash, .. } => hash.get(),
+            Kind::Real { .. } => 0,
+        }
+    }
+
+    /// Timer events so far in virtual time.
+    pub fn event_count(&self) -> u64 {
+        match &self.0.kind {
+            Kind::Virtual { events, .. } => events.get(),
+            Kind::Real { .. } => 0,
+        }
+    }
+
+    /// I/Os and sleeps under way.
+    pub fn pending_count(&self) -> usize {
+        self.0.slots.borrow().busy()
+    }
+
+    pub(crate) fn slots(&self) -> RefMut<'_, Slots> {
+        self.0.slots.borrow_mut()
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.0.kind
+    }
+
+    pub(crate) fn ready(&self) -> &Arc<ReadyQueue> {
+        &self.0.ready
+    }
+
+    pub(crate) fn set_slot_timer(&self, time: Nanos, slot: SlotId, outcome: Outcome) {
+        self.0.timers.borrow_mut().set(time, Event::Slot(slot, outcome));
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<Nanos> {
+        self.0.timers.borrow().next()
+    }
+
+    /// Ends the I/O in `slot` and wakes its task.
+    pub(crate) fn finish(&self, slot: SlotId, outcome: Outcome) {
+        let waker = self.slots().finish(slot, outcome);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Fires one timer that is due; false if there is none.
+    pub(crate) fn fire_one(&self, now: Nanos) -> bool {
+        let due = self.0.timers.borrow_mut().pop_due(now);
+        let Some((time, event)) = due else { return false };
+        if let Kind::Virtual { events, .. } = &self.0.kind {
+            events.set(events.get() + 1);
+            self.record(0, time.0);
+        }
+        match event {
+            Event::Slot(slot, outcome) => self.finish(slot, outcome),
+            Event::Call(target, token) => target.fire(token),
+        }
+        true
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.0.closing.get()
+    }
+
+    /// Frees every task: without it, tasks and world would hold each other for ever.
+    pub(crate) fn close(&self) {
+        self.0.closing.set(true);
+        loop {
+            let timers = std::mem::take(&mut *self.0.timers.borrow_mut());
+            let wakers = self.slots().take_wakers();
+            self.0.ready.drain_inbox();
+            let ready = std::iter::from_fn(|| self.0.ready.pop()).count();
+            if wakers.is_empty() && ready == 0 && timers.next().is_none() {
+                break;
+            }
+        }
+    }
+}
+
+/// One step of a multiply-rotate hash; strong enough to tell two event logs apart, and two cycles long.
+#[inline]
+fn mix(hash: u64, value: u64) -> u64 {
+    (hash.rotate_left(23) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}

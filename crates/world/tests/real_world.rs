@@ -1,0 +1,153 @@
+//! The real world's two drivers, through the same tests: files, sockets, timers, other threads.
+
+use std::rc::Rc;
+
+use tier0_units::Nanos;
+use tier0_world::real::{Backend, Listener, PeerAddress, Socket, deallocate, read_at, sync_data, write_at};
+use tier0_world::sync::mailbox;
+use tier0_world::{BufMut, Gather, IoError, PayloadWidth, RealOptions, RealRuntime, World};
+
+/// Runs `test` on each driver that this machine allows.
+fn on_each_driver<F: Future<Output = ()> + 'static>(test: impl Fn(World) -> F) {
+    for backend in [Backend::Uring, Backend::Threads] {
+        match RealRuntime::new(&RealOptions { backend, seed: 1 }) {
+            Ok(runtime) => runtime.run(test(runtime.world().clone())),
+            Err(error) if backend == Backend::Uring => {
+                eprintln!("skipped: io_uring is not to be had here: {error}")
+            }
+            Err(error) => panic!("epoll and threads must work everywhere: {error}"),
+        }
+    }
+}
+
+#[test]
+fn files_are_read_written_flushed_and_deallocated() {
+    on_each_driver(|world| async move {
+        let file = tempfile::tempfile().expect("a temporary file");
+        file.set_len(1 << 20).expect("a file grows");
+        let fd = Rc::new(file.into());
+        let mut buf = world.buffer(16);
+        buf.as_mut_slice().fill(7);
+        write_at(&world, &fd, 8192, buf.freeze(), false).await.expect("write");
+        write_at(&world, &fd, 0, BufMut::copy_from(&[9; 512], PayloadWidth::REAL).freeze(), true)
+            .await
+            .expect("write");
+        sync_data(&world, &fd).await.expect("flush");
+        let (result, buf) = read_at(&world, &fd, 8192 - 512, world.buffer(2)).await;
+        result.expect("read");
+        assert_eq!((buf.as_slice()[511], buf.as_slice()[512]), (0, 7));
+        deallocate(&world, &fd, 8192, 4096).await.expect("deallocate");
+        let (result, buf) = read_at(&world, &fd, 8192, world.buffer(16)).await;
+        result.expect("read");
+        assert_eq!((buf.as_slice()[0], buf.as_slice()[4095], buf.as_slice()[4096]), (0, 0, 7));
+        let (result, _) = read_at(&world, &fd, (1 << 20) - 512, world.buffer(2)).await;
+        assert_eq!(result, Err(IoError::OutOfRange));
+    });
+}
+
+#[test]
+fn sockets_carry_more_than_their_buffers_hold() {
+    on_each_driver(|world| async move {
+        for address in [
+            PeerAddress::Unix(tempfile::tempdir().expect("a directory").keep().join("socket")),
+            PeerAddress::Tcp("127.0.0.1:0".parse().expect("an address")),
+        ] {
+            let listener = Listener::bind(&world, &address).expect("bind");
+            let client = Socket::connect(&world, listener.address()).expect("connect");
+            let server = listener.accept().await.expect("accept");
+            let sender = world.spawn(async move {
+                let mut gather = Box::new(Gather::new());
+                gather.push_header(b"head");
+                let mut buf = BufMut::zeroed(8192, PayloadWidth::REAL);
+                buf.as_mut_slice().fill(5);
+                gather.push_data(buf.freeze());
+                client.send(gather).await.0.expect("send");
+                client.shutdown();
+            });
+            let mut received = Vec::new();
+            loop {
+                received.reserve(65536);
+                let result;
+                (result, received) = server.receive(received).await;
+                if result.expect("receive") == 0 {
+                    break;
+                }
+            }
+            sender.await;
+            assert_eq!(&received[..4], b"head");
+            assert_eq!(received.len(), 4 + 8192 * 512);
+            assert!(received[4..].iter().all(|&byte| byte == 5));
+        }
+    });
+}
+
+#[test]
+fn a_busy_unix_socket_is_refused_and_a_dead_one_replaced() {
+    on_each_driver(|world| async move {
+        let directory = tempfile::tempdir().expect("a directory");
+        let address = PeerAddress::Unix(directory.path().join("socket"));
+        drop(std::os::unix::net::UnixListener::bind(directory.path().join("socket")).expect("bind"));
+        let first = Listener::bind(&world, &address).expect("a dead socket is replaced");
+        let second = Listener::bind(&world, &address).err().expect("a live socket is refused");
+        assert_eq!(second.kind(), std::io::ErrorKind::AddrInUse);
+        drop(first);
+        assert!(!directory.path().join("socket").exists());
+    });
+}
+
+#[test]
+fn an_idle_world_sleeps_until_its_timer() {
+    on_each_driver(|world| async move {
+        let before = world.now();
+        let cpu_before = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        world.sleep(Nanos::from_millis(200)).await;
+        let cpu_after = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        assert!(world.now() - before >= Nanos::from_millis(200));
+        let cpu_ns =
+            (cpu_after.tv_sec - cpu_before.tv_sec) * 1_000_000_000 + cpu_after.tv_nsec - cpu_before.tv_nsec;
+        assert!(cpu_ns < 100_000_000, "a sleeping world must not spin: {cpu_ns} ns of CPU in 200 ms");
+    });
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test is about other threads")]
+fn other_threads_wake_a_sleeping_world() {
+    on_each_driver(|world| async move {
+        let (sender, mut receiver) = mailbox();
+        let remote = world.remote();
+        let thread = std::thread::spawn(move || {
+            for n in 0..1000 {
+                sender.send(n);
+                if n % 100 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+            }
+            remote.spawn(async { 42 })
+        });
+        for n in 0..1000 {
+            assert_eq!(receiver.receive().await, Some(n));
+        }
+        assert_eq!(receiver.receive().await, None);
+        let task = thread.join().expect("the thread ends");
+        assert_eq!(task.await, 42);
+    });
+}
+
+#[test]
+fn a_dropped_future_leaves_its_buffer_to_the_kernel() {
+    on_each_driver(|world| async move {
+        let (a, b) = Socket::pair(&world).expect("a pair");
+        let waiting = world.spawn({
+            let a = a.clone();
+            async move { a.receive(Vec::with_capacity(16)).await.1 }
+        });
+        world.sleep(Nanos::from_millis(1)).await;
+        drop(waiting);
+        assert_eq!(world.pending_count(), 1, "the receive is still under way");
+        let mut gather = Box::new(Gather::new());
+        gather.push_header(b"late");
+        b.send(gather).await.0.expect("send");
+        world.sleep(Nanos::from_millis(20)).await;
+        assert_eq!(world.pending_count(), 0);
+    });
+}
