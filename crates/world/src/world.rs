@@ -18,6 +18,7 @@ use crate::{BufMut, PayloadWidth, Random};
 #[derive(Clone)]
 pub struct World(Rc<Inner>);
 
+#[expect(clippy::large_enum_variant, reason = "there is one per world")]
 pub(crate) enum Kind {
     Virtual { now: Cell<Nanos>, hash: Cell<u64>, events: Cell<u64> },
     Real { clock: WallClock, driver: RefCell<Driver> },

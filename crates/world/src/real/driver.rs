@@ -13,6 +13,7 @@ use crate::completion::{Outcome, SlotId};
 /// What a driver reports: which slot ended, and how.
 pub(crate) type Finished = Vec<(SlotId, Outcome)>;
 
+#[expect(clippy::large_enum_variant, reason = "there is one driver per thread")]
 pub(crate) enum Driver {
     Uring(Uring),
     Threads(Threads),
