@@ -1,1 +1,6 @@
-//! (being written)
+//! RAID: from chunklets to sets that survive the loss of drives.
+//!
+//! [`parity`] computes over bytes and knows no addresses; [`layout`] computes addresses and plans and touches
+//! no byte.
+
+pub mod parity;
