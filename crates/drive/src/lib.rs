@@ -1,1 +1,26 @@
-//! (being written)
+//! Drives: real files and block devices, memory, modelled disks and flash, and a wrapper that injects faults.
+//!
+//! All are a [`Drive`]: commands go in with a completion token, completions come out. [`BlockTarget`] is what the
+//! layers above offer to theirs (a volume to a protocol, an NBD connection to the load generator).
+//!
+//! Invariants: a drive answers every command exactly once; it never touches sectors outside of a command's range;
+//! data is stable after a flush that was submitted after the write's completion, and not before, unless the write
+//! was durable or the drive says that it has no volatile cache.
+//!
+//! What it does not do: a drive knows nothing of pools, sets or volumes, and repairs nothing.
+
+mod backing;
+pub mod conformance;
+mod drive;
+mod fault;
+mod file;
+mod ram;
+mod target;
+
+pub use backing::SparseStore;
+pub use drive::{Command, Drive, DriveHandle, DriveInfo};
+pub use fault::{Fault, FaultDrive, FaultPlan};
+pub use file::{FileDrive, FileMedium, OpenError};
+
+pub use ram::{RamDrive, RamMedium};
+pub use target::{BlockStatus, BlockTarget, TargetInfo};
