@@ -14,6 +14,7 @@ pub mod conformance;
 mod drive;
 mod fault;
 mod file;
+pub mod flash;
 mod ram;
 mod target;
 

@@ -1,0 +1,150 @@
+//! Garbage collection: greedy victims, collected in step with host writes; static wear levelling.
+//!
+//! The victim is the full block with the fewest valid pages (greedy, optimal for uniform traffic: Desnoyers,
+//! "Analytic Modeling of SSD Write Performance", SYSTOR 2012). Its pages move within the die. Collection is
+//! spread over the host's writes: for each stripe the host fills on a die, as many of the victim's stripes are
+//! collected as it takes to have the block free when the host needs it, so that writers feel a steady drag
+//! rather than pauses of a whole block.
+//!
+//! Invariant: after each host stripe the die has a free block for the host and one for moved data.
+
+use super::blocks::NONE;
+use super::ftl::{Ftl, NOT_FULL, Work};
+
+/// A victim is selected when no more blocks than these are free: one for the host, one for moved data.
+const FREE_BLOCKS_LOW: usize = 2;
+
+/// Wear is compared once in so many selections.
+const WEAR_CHECK_INTERVAL: u32 = 32;
+
+/// Erases by which the blocks of a die may differ before the least worn one is collected. A few percent of a
+/// block's life (3,000 to 100,000 cycles) at most; smaller values move cold data more often for no gain.
+const WEAR_SPREAD_MAX: u32 = 16;
+
+impl Ftl {
+    /// Collects on a die what one host stripe calls for.
+    pub(super) fn collect(&mut self, die: u32) -> Work {
+        let mut work = Work::default();
+        self.collect_stripes(die, &mut work);
+        while self.needs_host_block(die) && self.dies[die as usize].free.len() < FREE_BLOCKS_LOW {
+            self.dies[die as usize].pace = self.geometry.slots_per_block;
+            self.collect_stripes(die, &mut work);
+        }
+        self.pages_moved += u64::from(work.moved);
+        self.nand_pages_written += u64::from(work.programs) * u64::from(self.geometry.slots_per_stripe);
+        self.blocks_erased += u64::from(work.erased);
+        work
+    }
+
+    fn needs_host_block(&self, die: u32) -> bool {
+        self.dies[die as usize].host.is_empty()
+    }
+
+    /// Collects `pace` stripes of the victim, selecting one if blocks are short.
+    fn collect_stripes(&mut self, die: u32, work: &mut Work) {
+        let state = &self.dies[die as usize];
+        if state.victim.is_empty() {
+            if state.free.len() > FREE_BLOCKS_LOW {
+                return;
+            }
+            self.select_victim(die);
+        }
+        let state = &self.dies[die as usize];
+        let (mut slot, end) = (state.victim.next, state.victim.end);
+        for _ in 0..state.pace {
+            if slot == end {
+                break;
+            }
+            self.collect_stripe(die, slot, work);
+            slot += self.geometry.slots_per_stripe;
+        }
+        self.dies[die as usize].victim.next = slot;
+        if slot == end {
+            self.erase(die, end / self.geometry.slots_per_block - 1);
+            work.erased += 1;
+        }
+    }
+
+    /// Moves the valid pages of one stripe, which are read together.
+    fn collect_stripe(&mut self, die: u32, first: u32, work: &mut Work) {
+        let before = work.moved;
+        for slot in first..first + self.geometry.slots_per_stripe {
+            let page = self.page_in_slot[slot as usize];
+            if page != NONE {
+                self.page_in_slot[slot as usize] = NONE;
+                self.move_page(die, page, work);
+            }
+        }
+        let moved = work.moved - before;
+        self.valid[self.geometry.block_of(first) as usize] -= moved as u16;
+        work.reads += u32::from(moved > 0);
+    }
+
+    #[inline]
+    fn move_page(&mut self, die: u32, page: u32, work: &mut Work) {
+        if self.dies[die as usize].moved.is_empty() {
+            let block = self.dies[die as usize].take_oldest(&self.erases);
+            self.dies[die as usize].moved = self.frontier(block);
+        }
+        let frontier = &mut self.dies[die as usize].moved;
+        let slot = frontier.next;
+        frontier.next += 1;
+        let full = frontier.is_empty();
+        self.page_in_slot[slot as usize] = page;
+        self.map[page as usize].slot = slot;
+        let block = self.geometry.block_of(slot) as usize;
+        self.valid[block] += 1;
+        if full {
+            self.valid[block] &= !NOT_FULL;
+        }
+        work.moved += 1;
+        let per_stripe = self.geometry.slots_per_stripe;
+        let in_stripe = slot % per_stripe;
+        if in_stripe == 0 {
+            self.stripe_serial[(slot / per_stripe) as usize] = 0;
+        }
+        work.programs += u32::from(in_stripe + 1 == per_stripe);
+    }
+
+    /// Makes the best full block the victim and sets the pace at which it is collected.
+    fn select_victim(&mut self, die: u32) {
+        let per_die = self.geometry.blocks_per_die;
+        let first = die * per_die;
+        self.dies[die as usize].selections += 1;
+        let worn_unevenly = self.dies[die as usize].selections.is_multiple_of(WEAR_CHECK_INTERVAL);
+        let block = if worn_unevenly { self.least_worn_if_spread(first, per_die) } else { None };
+        let block = block.unwrap_or_else(|| self.least_valid(first, per_die));
+        let slots = self.geometry.slots_per_block;
+        let valid = u32::from(self.valid[block as usize]);
+        self.valid[block as usize] |= NOT_FULL;
+        let victim = self.frontier(block);
+        let state = &mut self.dies[die as usize];
+        state.victim = victim;
+        state.pace = slots.div_ceil((slots - valid).max(1));
+    }
+
+    /// The full block with the fewest valid pages.
+    fn least_valid(&self, first: u32, count: u32) -> u32 {
+        let valid = &self.valid[first as usize..(first + count) as usize];
+        let least = valid.iter().copied().fold(u16::MAX, u16::min);
+        assert!(least & NOT_FULL == 0, "no full block to collect among blocks {first}..{}", first + count);
+        first + valid.iter().position(|v| *v == least).expect("the minimum is among them") as u32
+    }
+
+    /// The full block with the fewest erases, where wear has spread too far.
+    fn least_worn_if_spread(&self, first: u32, count: u32) -> Option<u32> {
+        let blocks = first..first + count;
+        let most = blocks.clone().map(|block| self.erases[block as usize]).max()?;
+        let full = blocks.filter(|block| self.valid[*block as usize] & NOT_FULL == 0);
+        let least = full.min_by_key(|block| self.erases[*block as usize])?;
+        (most - self.erases[least as usize] > WEAR_SPREAD_MAX).then_some(least)
+    }
+
+    /// Returns a collected block to the free ones.
+    fn erase(&mut self, die: u32, block: u32) {
+        assert_eq!(self.valid[block as usize], NOT_FULL, "block {block} is erased with valid pages in it");
+        self.erases[block as usize] += 1;
+        self.dies[die as usize].free.push(block);
+        self.dies[die as usize].victim = Default::default();
+    }
+}
