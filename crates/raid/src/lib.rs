@@ -3,4 +3,5 @@
 //! [`parity`] computes over bytes and knows no addresses; [`layout`] computes addresses and plans and touches
 //! no byte.
 
+pub mod layout;
 pub mod parity;

@@ -1,0 +1,27 @@
+//! Layout: the address arithmetic and the plans of RAID sets at levels 0, 1, 10, 5, 50 and 6.
+//!
+//! A *RAID set* consists of columns, each a chunklet of a different drive, and is cut into *rows* of one
+//! *stripe unit* per column. A row holds data units and, by level, their copies or their parity.
+//!
+//! Invariants: every data sector has exactly one place per copy; a plan never touches a lost column; after a
+//! plan is carried out, every unit of the row can be read or recovered with what is lost now. All values are
+//! small and plain; nothing here allocates, does I/O, or knows buffers, drives or time. Parity is
+//! computed in [`crate::parity`].
+
+mod config;
+mod geometry;
+mod index;
+mod level;
+mod piece;
+mod read;
+mod source;
+mod write;
+
+pub use config::{COLUMNS_MAX, ConfigError, RaidConfig, STRIPE_UNIT_MAX, STRIPE_UNIT_MIN};
+pub use geometry::{Layout, Location, ParityColumns, Role};
+pub use index::{Column, ColumnMask, Group, Mask, MaskIndex, MaskIter, Row, Unit, UnitMask};
+pub use level::{RaidLevel, UnknownLevel};
+pub use piece::{ColumnExtent, ColumnExtents, Piece, Pieces, UnitExtent, UnitExtents};
+pub use read::{ReadBand, ReadPlan, RebuildPlan};
+pub use source::Unrecoverable;
+pub use write::{WriteBand, WriteMethod, WritePlan};
