@@ -96,6 +96,11 @@ impl Request {
         self
     }
 
+    /// Whether [`Request::length`] bytes of payload follow it, as they do after a write and nothing else.
+    pub fn carries_payload(&self) -> bool {
+        self.kind == cmd::WRITE
+    }
+
     /// The request as sent.
     pub fn to_wire(&self) -> [u8; REQUEST_BYTES] {
         let mut wire = [0; REQUEST_BYTES];

@@ -1,0 +1,30 @@
+//! A signal that stays: who asks later still learns of it.
+
+use std::cell::Cell;
+
+use tier0_world::sync::Notify;
+
+/// Tells tasks to end.
+#[derive(Default)]
+pub(super) struct Stop {
+    requested: Cell<bool>,
+    bell: Notify,
+}
+
+impl Stop {
+    pub(super) fn request(&self) {
+        self.requested.set(true);
+        self.bell.notify_all();
+    }
+
+    pub(super) fn is_requested(&self) -> bool {
+        self.requested.get()
+    }
+
+    /// Ends once somebody asked to stop.
+    pub(super) async fn requested(&self) {
+        while !self.is_requested() {
+            self.bell.wait().await;
+        }
+    }
+}
