@@ -12,6 +12,7 @@ use tier0_units::{Lba, SectorCount};
 use super::config::{ConfigError, RaidConfig};
 use super::index::{Column, ColumnMask, Group, Row, Unit, UnitMask};
 use super::level::RaidLevel;
+use super::placement::{ParityColumns, Placement, wrap};
 
 /// The layout of one RAID set: a few bytes, copied freely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,23 +56,6 @@ pub enum Role {
     P(Group),
     /// The weighted sum of a group's data units.
     Q(Group),
-}
-
-/// Where the parities of one group lie in one row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParityColumns {
-    /// The column of P; levels without parity have none.
-    pub p: Option<Column>,
-    /// The column of Q, at RAID 6 alone.
-    pub q: Option<Column>,
-}
-
-impl ParityColumns {
-    /// Both as a set.
-    #[inline]
-    pub fn mask(self) -> ColumnMask {
-        self.p.into_iter().chain(self.q).collect()
-    }
 }
 
 impl Layout {
@@ -219,7 +203,7 @@ impl Layout {
         }
         let group = self.group_of(unit);
         let inner = unit.0 - group.0 * self.group_units;
-        Column(group.0 * self.group_columns + self.wrap(self.first_data(row) + inner))
+        Column(group.0 * self.group_columns + self.wrap(self.p_place(row) + self.parities + inner))
     }
 
     /// All columns that hold a data unit.
@@ -231,12 +215,7 @@ impl Layout {
     /// The columns of a group's parities.
     #[inline]
     pub fn parity_columns(&self, row: Row, group: Group) -> ParityColumns {
-        let base = group.0 * self.group_columns;
-        let p = self.p_place(row);
-        ParityColumns {
-            p: (self.parities > 0).then(|| Column(base + p)),
-            q: (self.parities > 1).then(|| Column(base + self.wrap(p + 1))),
-        }
+        self.placement(row, group).parity()
     }
 
     /// What `column` holds in `row`.
@@ -277,26 +256,13 @@ impl Layout {
     /// The columns of several data units of one group, all copies of each.
     #[inline]
     pub fn unit_columns(&self, row: Row, group: Group, units: UnitMask) -> ColumnMask {
-        debug_assert!(units.is_subset(self.group_unit_mask(group)), "{units:?} reaches beyond {group:?}");
-        if self.parities == 0 {
-            return self.unrotated_columns(units);
-        }
-        // Rotating the group's bits left by the place of its first unit maps units to columns.
-        let inner = units.bits() >> (group.0 * self.group_units);
-        let (n, by) = (self.group_columns, self.wrap(self.first_data(row)));
-        let rotated = (inner << by | inner.checked_shr(u32::from(n - by)).unwrap_or(0))
-            & ColumnMask::range(0, n).bits();
-        ColumnMask::from_bits(rotated << (group.0 * self.group_columns))
+        self.placement(row, group).columns(units)
     }
 
     /// The data units of a group whose every copy is among `columns`.
     #[inline]
     pub fn units_on(&self, row: Row, group: Group, columns: ColumnMask) -> UnitMask {
-        if (columns & self.group_column_mask(group)).is_empty() {
-            return UnitMask::EMPTY;
-        }
-        let inside = |unit: &Unit| self.copies(row, *unit).is_subset(columns);
-        self.group_unit_mask(group).iter().filter(inside).collect()
+        self.placement(row, group).units(columns)
     }
 
     /// log2 of the stripe unit in sectors.
@@ -305,12 +271,18 @@ impl Layout {
         self.unit_shift
     }
 
-    fn unrotated_columns(&self, units: UnitMask) -> ColumnMask {
-        if self.copies == 1 {
-            return ColumnMask::from_bits(units.bits());
+    /// Where a group's units and parities lie in one row.
+    #[inline]
+    pub(super) fn placement(&self, row: Row, group: Group) -> Placement {
+        Placement {
+            copies: self.copies,
+            parities: self.parities,
+            columns: self.group_columns,
+            first_column: group.0 * self.group_columns,
+            units: self.group_units,
+            first_unit: group.0 * self.group_units,
+            p: if self.parities > 0 { self.p_place(row) } else { 0 },
         }
-        let copies = |unit: Unit| ColumnMask::range(unit.0 * self.copies, self.copies);
-        units.iter().map(copies).fold(ColumnMask::EMPTY, |all, columns| all | columns)
     }
 
     /// The place of P within a group.
@@ -319,15 +291,9 @@ impl Layout {
         self.group_columns - 1 - (row.0 % u64::from(self.group_columns)) as u8
     }
 
-    /// The place of a group's first data unit, not wrapped around.
-    #[inline]
-    fn first_data(&self, row: Row) -> u8 {
-        self.p_place(row) + self.parities
-    }
-
     /// `place` modulo the columns of a group, for places below twice that.
     #[inline]
     const fn wrap(&self, place: u8) -> u8 {
-        if place >= self.group_columns { place - self.group_columns } else { place }
+        wrap(place, self.group_columns)
     }
 }

@@ -12,13 +12,37 @@ pub struct Row(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Column(pub u8);
 
+impl Column {
+    /// The column's number, as an index into a slice.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A data unit of a row in the order of addresses, below the row's number of data units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Unit(pub u8);
 
+impl Unit {
+    /// The unit's number, as an index into a slice.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A parity group: all columns of a set, or at RAID 50 one of its RAID 5 parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Group(pub u8);
+
+impl Group {
+    /// The group's number, as an index into a slice.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// What a [`Mask`] can hold: an index below 64.
 pub trait MaskIndex: Copy {

@@ -13,15 +13,17 @@ mod geometry;
 mod index;
 mod level;
 mod piece;
+mod placement;
 mod read;
 mod source;
 mod write;
 
 pub use config::{COLUMNS_MAX, ConfigError, RaidConfig, STRIPE_UNIT_MAX, STRIPE_UNIT_MIN};
-pub use geometry::{Layout, Location, ParityColumns, Role};
+pub use geometry::{Layout, Location, Role};
 pub use index::{Column, ColumnMask, Group, Mask, MaskIndex, MaskIter, Row, Unit, UnitMask};
 pub use level::{RaidLevel, UnknownLevel};
 pub use piece::{ColumnExtent, ColumnExtents, Piece, Pieces, UnitExtent, UnitExtents};
+pub use placement::ParityColumns;
 pub use read::{ReadBand, ReadPlan, RebuildPlan};
 pub use source::Unrecoverable;
 pub use write::{WriteBand, WriteMethod, WritePlan};

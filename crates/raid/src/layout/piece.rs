@@ -185,6 +185,9 @@ pub struct ColumnExtents {
     strips: [Strip; BANDS_MAX],
     columns: MaskIter<Column>,
     column: Option<Column>,
+    /// How many strips there are.
+    count: usize,
+    /// The first strip of `column` that is not yet handed out.
     next_strip: usize,
 }
 
@@ -194,13 +197,34 @@ impl ColumnExtents {
     pub(super) fn join(bands: impl Iterator<Item = (SectorCount, SectorCount, ColumnMask)>) -> ColumnExtents {
         let mut strips = [Strip::default(); BANDS_MAX];
         let mut all = ColumnMask::EMPTY;
-        for (strip, (offset, sectors, columns)) in strips.iter_mut().zip(bands) {
-            *strip = Strip { offset, sectors, columns };
+        let mut count = 0;
+        for (offset, sectors, columns) in bands {
+            strips[count] = Strip { offset, sectors, columns };
             all = all | columns;
+            count += 1;
         }
         let mut columns = all.iter();
         let column = columns.next();
-        ColumnExtents { strips, columns, column, next_strip: 0 }
+        ColumnExtents { strips, columns, column, count, next_strip: 0 }
+    }
+
+    /// The next run of touching strips of the current column, or `None` at its end.
+    fn next_of_column(&mut self, column: Column) -> Option<ColumnExtent> {
+        let mut extent: Option<ColumnExtent> = None;
+        while self.next_strip < self.count {
+            let Strip { offset, sectors, columns } = self.strips[self.next_strip];
+            let holds = columns.contains(column);
+            match &mut extent {
+                None if holds => extent = Some(ColumnExtent { column, offset, sectors }),
+                None => {}
+                Some(begun) if holds && begun.offset + begun.sectors == offset => {
+                    begun.sectors = begun.sectors + sectors;
+                }
+                Some(_) => break,
+            }
+            self.next_strip += 1;
+        }
+        extent
     }
 }
 
@@ -209,27 +233,17 @@ impl Iterator for ColumnExtents {
 
     #[inline]
     fn next(&mut self) -> Option<ColumnExtent> {
+        if self.count == 1 {
+            // Most plans have one band, whose columns are those of its only strip.
+            let column = self.column?;
+            self.column = self.columns.next();
+            let Strip { offset, sectors, .. } = self.strips[0];
+            return Some(ColumnExtent { column, offset, sectors });
+        }
         loop {
             let column = self.column?;
-            let mut extent: Option<ColumnExtent> = None;
-            while let Some(strip) = self.strips.get(self.next_strip) {
-                let touches = extent.is_none_or(|extent| extent.offset + extent.sectors == strip.offset);
-                let holds = strip.columns.contains(column);
-                if extent.is_some() && !(holds && touches) {
-                    break;
-                }
-                if holds {
-                    let begun = extent.get_or_insert(ColumnExtent {
-                        column,
-                        offset: strip.offset,
-                        sectors: SectorCount(0),
-                    });
-                    begun.sectors = begun.sectors + strip.sectors;
-                }
-                self.next_strip += 1;
-            }
-            if extent.is_some() {
-                return extent;
+            if let Some(extent) = self.next_of_column(column) {
+                return Some(extent);
             }
             self.column = self.columns.next();
             self.next_strip = 0;

@@ -91,11 +91,11 @@ impl Layout {
         let &Band { offset, sectors, units: wanted } = band;
         let mut planned = ReadBand { offset, sectors, wanted, ..ReadBand::default() };
         if !(wanted & survey.lost_units).is_empty() {
-            let sources = survey.sources(self, piece.row, piece.group);
+            let sources = survey.sources();
             planned.reads = sources.ok_or_else(|| survey.unrecoverable(self, piece.row))?;
             planned.recover = survey.lost_units;
         } else if self.copies_per_unit() == 1 {
-            planned.reads = self.unit_columns(piece.row, piece.group, wanted);
+            planned.reads = survey.placement.columns(wanted);
         } else {
             let one = |unit: Unit| {
                 let left = self.copies(piece.row, unit) - survey.lost;
@@ -131,7 +131,7 @@ impl Layout {
             let plan = RebuildPlan { role, reads, recover: UnitMask::EMPTY };
             return left.then_some(plan).ok_or_else(|| survey.unrecoverable(self, row));
         }
-        let reads = survey.sources(self, row, group).ok_or_else(|| survey.unrecoverable(self, row))?;
+        let reads = survey.sources().ok_or_else(|| survey.unrecoverable(self, row))?;
         Ok(RebuildPlan { role, reads, recover: survey.lost_units })
     }
 

@@ -2,9 +2,10 @@
 
 use thiserror::Error;
 
-use super::geometry::{Layout, ParityColumns};
+use super::geometry::Layout;
 use super::index::{ColumnMask, Group, Row, UnitMask};
 use super::level::RaidLevel;
+use super::placement::Placement;
 
 /// More columns are lost than the level makes up for.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -24,12 +25,14 @@ pub struct Unrecoverable {
 /// A group in a row with some columns lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey {
-    /// All data units of the group.
-    pub(super) units: UnitMask,
+    /// Where everything lies.
+    pub(super) placement: Placement,
     /// Data units of which no copy is left.
     pub(super) lost_units: UnitMask,
     /// The parities that are left.
-    pub(super) parity: ParityColumns,
+    pub(super) parity: ColumnMask,
+    /// P, if it is left.
+    p: ColumnMask,
     /// The lost columns of the group.
     pub(super) lost: ColumnMask,
 }
@@ -38,18 +41,20 @@ impl Survey {
     /// Looks at one group.
     #[inline]
     pub(super) fn new(layout: &Layout, row: Row, group: Group, lost: ColumnMask) -> Survey {
-        let lost = lost & layout.group_column_mask(group);
-        let ParityColumns { p, q } = layout.parity_columns(row, group);
-        let left = |column: &_| !lost.contains(*column);
+        let placement = layout.placement(row, group);
+        let lost = lost & placement.all_columns();
+        let parity = placement.parity();
         Survey {
-            units: layout.group_unit_mask(group),
-            lost_units: layout.units_on(row, group, lost),
-            parity: ParityColumns { p: p.filter(left), q: q.filter(left) },
+            placement,
+            lost_units: placement.units(lost),
+            parity: parity.mask() - lost,
+            p: parity.p.map_or(ColumnMask::EMPTY, ColumnMask::only) - lost,
             lost,
         }
     }
 
     /// The error of an operation that this group cannot carry out.
+    #[cold]
     pub(super) fn unrecoverable(&self, layout: &Layout, row: Row) -> Unrecoverable {
         Unrecoverable { level: layout.level(), row, lost: self.lost }
     }
@@ -57,10 +62,16 @@ impl Survey {
     /// The columns from which the lost data units are recovered: all data that is left, and as many
     /// parities as there are lost units, P before Q since it costs least. `None` where that is too few.
     #[inline]
-    pub(super) fn sources(&self, layout: &Layout, row: Row, group: Group) -> Option<ColumnMask> {
-        let parities = self.parity.p.into_iter().chain(self.parity.q);
-        let taken: ColumnMask = parities.take(self.lost_units.len()).collect();
-        let enough = taken.len() == self.lost_units.len();
-        enough.then(|| layout.unit_columns(row, group, self.units - self.lost_units) | taken)
+    pub(super) fn sources(&self) -> Option<ColumnMask> {
+        let needed = self.lost_units.len();
+        if needed > self.parity.len() {
+            return None;
+        }
+        let taken = match needed {
+            0 => ColumnMask::EMPTY,
+            1 if !self.p.is_empty() => self.p,
+            _ => self.parity,
+        };
+        Some(self.placement.columns(self.placement.all_units() - self.lost_units) | taken)
     }
 }

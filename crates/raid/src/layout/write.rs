@@ -8,7 +8,7 @@
 use tier0_units::SectorCount;
 
 use super::geometry::Layout;
-use super::index::{ColumnMask, Group, Row, UnitMask};
+use super::index::{ColumnMask, UnitMask};
 use super::piece::{BANDS_MAX, Band, ColumnExtents, Piece};
 use super::source::{Survey, Unrecoverable};
 
@@ -95,99 +95,107 @@ impl Layout {
     pub fn plan_write(&self, piece: &Piece, lost: ColumnMask) -> Result<WritePlan, Unrecoverable> {
         let survey = Survey::new(self, piece.row, piece.group, lost);
         let (bands, count) = self.bands(piece);
-        let stripe = Stripe { layout: self, row: piece.row, group: piece.group, survey };
-        if self.parities() == 0 {
-            let written = bands[..count].iter().fold(UnitMask::EMPTY, |all, band| all | band.units);
-            let kept = (written & survey.lost_units).is_empty();
-            return if kept { Ok(stripe.data_only(&bands[..count])) } else { Err(stripe.unrecoverable()) };
+        let bands = &bands[..count];
+        let kept = if self.parities() > 0 {
+            survey.lost.len() <= self.parities()
+        } else {
+            bands.iter().all(|band| (band.units & survey.lost_units).is_empty())
+        };
+        if !kept {
+            return Err(survey.unrecoverable(self, piece.row));
         }
-        if survey.lost.len() > self.parities() {
-            return Err(stripe.unrecoverable());
-        }
-        if survey.parity.mask().is_empty() {
-            return Ok(stripe.data_only(&bands[..count]));
-        }
-        Ok(stripe.cheapest(&bands[..count]))
+        Ok(survey.plan_write(bands))
     }
 }
 
-/// The group of the row that is written to.
-struct Stripe<'a> {
-    layout: &'a Layout,
-    row: Row,
-    group: Group,
-    survey: Survey,
-}
-
-impl Stripe<'_> {
-    fn unrecoverable(&self) -> Unrecoverable {
-        self.survey.unrecoverable(self.layout, self.row)
+impl Survey {
+    /// The cheapest of the plans that take one way wherever it is open, and in other bands the cheapest
+    /// open way. One band has no other band to share reads with: its cheapest way is the cheapest plan.
+    #[inline]
+    fn plan_write(&self, bands: &[Band]) -> WritePlan {
+        if let [band] = bands {
+            return self.assemble(bands, |_| self.cheapest_method(band));
+        }
+        self.plan_bands(bands)
     }
 
-    fn columns(&self, units: UnitMask) -> ColumnMask {
-        self.layout.unit_columns(self.row, self.group, units)
+    fn plan_bands(&self, bands: &[Band]) -> WritePlan {
+        let plan = |preferred| self.assemble(bands, |band| self.method_of(band, preferred));
+        CHOICES.map(plan).into_iter().min_by_key(WritePlan::cost).expect("three plans")
     }
 
-    fn plan(&self, bands: &[Band], mut of_band: impl FnMut(&Band) -> WriteBand) -> WritePlan {
+    #[inline]
+    fn assemble(&self, bands: &[Band], method: impl Fn(&Band) -> WriteMethod) -> WritePlan {
         let mut plan = WritePlan { bands: [WriteBand::default(); BANDS_MAX], count: bands.len() };
         for (planned, band) in plan.bands.iter_mut().zip(bands) {
-            *planned = of_band(band);
+            *planned = self.band(band, method(band));
         }
         plan
     }
 
-    /// The band without its reads.
-    fn band(&self, &Band { offset, sectors, units: written }: &Band, method: WriteMethod) -> WriteBand {
-        let writes = (self.columns(written) - self.survey.lost) | self.survey.parity.mask();
-        WriteBand { offset, sectors, written, method, writes, ..WriteBand::default() }
-    }
-
-    fn data_only(&self, bands: &[Band]) -> WritePlan {
-        self.plan(bands, |band| self.band(band, WriteMethod::DataOnly))
-    }
-
-    /// The cheapest of the plans that take one way wherever it is open, and in other bands the cheapest
-    /// open way. At least one way is open in every band, since no more is lost than parity makes up for.
-    fn cheapest(&self, bands: &[Band]) -> WritePlan {
-        if bands.iter().all(|band| band.units == self.survey.units) {
-            return self.plan(bands, |band| self.band(band, WriteMethod::FullStripe));
+    /// The method where there is nothing to choose.
+    #[inline]
+    fn settled_method(&self, band: &Band) -> Option<WriteMethod> {
+        if self.parity.is_empty() {
+            Some(WriteMethod::DataOnly)
+        } else if band.units == self.placement.all_units() {
+            Some(WriteMethod::FullStripe)
+        } else {
+            None
         }
-        if let [band] = bands {
-            return self.plan(bands, |_| self.cheapest_band(band));
-        }
-        let plans = CHOICES.map(|preferred| self.plan(bands, |band| self.band_by(band, preferred)));
-        plans.into_iter().min_by_key(WritePlan::cost).expect("three plans")
     }
 
-    fn band_by(&self, band: &Band, preferred: WriteMethod) -> WriteBand {
-        if band.units == self.survey.units {
-            return self.band(band, WriteMethod::FullStripe);
-        }
-        self.attempt(band, preferred).unwrap_or_else(|| self.cheapest_band(band))
+    /// `preferred` where it is open and there is a choice.
+    fn method_of(&self, band: &Band, preferred: WriteMethod) -> WriteMethod {
+        let settled = self.settled_method(band);
+        let preferred = || self.read_count(band, preferred).map(|_| preferred);
+        settled.or_else(preferred).unwrap_or_else(|| self.cheapest_method(band))
     }
 
-    fn cheapest_band(&self, band: &Band) -> WriteBand {
-        let open = CHOICES.into_iter().filter_map(|method| self.attempt(band, method));
-        open.min_by_key(|band| band.reads.len()).expect("no more is lost than parity makes up for")
+    /// The method that reads the fewest columns.
+    #[inline]
+    fn cheapest_method(&self, band: &Band) -> WriteMethod {
+        self.settled_method(band).unwrap_or_else(|| {
+            let open =
+                CHOICES.into_iter().filter_map(|method| Some((self.read_count(band, method)?, method)));
+            let cheapest = open.min_by_key(|(reads, _)| *reads);
+            cheapest.expect("no more is lost than parity makes up for").1
+        })
     }
 
-    /// The band by one way, if that way needs no lost column.
-    fn attempt(&self, band: &Band, method: WriteMethod) -> Option<WriteBand> {
-        let Survey { units, lost_units, parity, .. } = self.survey;
-        let reads = match method {
-            WriteMethod::DataOnly | WriteMethod::FullStripe => return None,
-            WriteMethod::ReconstructWrite => {
-                let rest = units - band.units;
-                (rest & lost_units).is_empty().then(|| self.columns(rest))?
-            }
+    /// How many columns a method reads; `None` where it needs a lost one.
+    #[inline]
+    fn read_count(&self, band: &Band, method: WriteMethod) -> Option<usize> {
+        let rest = self.placement.all_units() - band.units;
+        match method {
+            WriteMethod::DataOnly | WriteMethod::FullStripe => Some(0),
+            WriteMethod::ReconstructWrite => (rest & self.lost_units).is_empty().then_some(rest.len()),
             WriteMethod::ReadModifyWrite => {
-                let open = (band.units & lost_units).is_empty();
-                open.then(|| self.columns(band.units) | parity.mask())?
+                let open = (band.units & self.lost_units).is_empty();
+                open.then_some(band.units.len() + self.parity.len())
             }
-            WriteMethod::RecoverAndReconstruct if lost_units.is_empty() => return None,
-            WriteMethod::RecoverAndReconstruct => self.survey.sources(self.layout, self.row, self.group)?,
+            WriteMethod::RecoverAndReconstruct if self.lost_units.is_empty() => None,
+            // A parity stands in for each lost unit.
+            WriteMethod::RecoverAndReconstruct => {
+                let enough = self.lost_units.len() <= self.parity.len();
+                enough.then_some(self.placement.all_units().len())
+            }
+        }
+    }
+
+    /// A band by a method that is open.
+    #[inline]
+    fn band(&self, &Band { offset, sectors, units: written }: &Band, method: WriteMethod) -> WriteBand {
+        let written_columns = self.placement.columns(written) - self.lost;
+        let (reads, recover) = match method {
+            WriteMethod::DataOnly | WriteMethod::FullStripe => (ColumnMask::EMPTY, UnitMask::EMPTY),
+            WriteMethod::ReconstructWrite => {
+                (self.placement.columns(self.placement.all_units() - written), UnitMask::EMPTY)
+            }
+            WriteMethod::ReadModifyWrite => (written_columns | self.parity, UnitMask::EMPTY),
+            WriteMethod::RecoverAndReconstruct => (self.sources().expect("an open method"), self.lost_units),
         };
-        let recover = if method == WriteMethod::RecoverAndReconstruct { lost_units } else { UnitMask::EMPTY };
-        Some(WriteBand { reads, recover, ..self.band(band, method) })
+        let writes = written_columns | self.parity;
+        WriteBand { offset, sectors, written, method, recover, reads, writes }
     }
 }
