@@ -64,8 +64,10 @@ impl Catalog {
     }
 
     fn from_entries(entries: Specsets) -> Catalog {
-        let disks = entries.disks.iter().map(|(id, spec)| (id.clone(), DriveSpec::Disk(spec.clone())));
-        let flash = entries.flash.iter().map(|(id, spec)| (id.clone(), DriveSpec::Flash(spec.clone())));
+        let disks =
+            entries.disks.iter().map(|(id, spec)| (id.clone(), DriveSpec::Disk(Box::new(spec.clone()))));
+        let flash =
+            entries.flash.iter().map(|(id, spec)| (id.clone(), DriveSpec::Flash(Box::new(spec.clone()))));
         let drives = disks.chain(flash).collect();
         Catalog { entries, drives }
     }

@@ -80,9 +80,9 @@ impl<P: ParameterSet> Spec<P> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum DriveSpec {
     /// A disk.
-    Disk(DiskSpec),
+    Disk(Box<DiskSpec>),
     /// A flash drive.
-    Flash(FlashSpec),
+    Flash(Box<FlashSpec>),
 }
 
 impl DriveSpec {
@@ -114,8 +114,8 @@ impl DriveSpec {
     /// This drive under another calibration.
     pub fn calibrated(&self, calibration: &str) -> Result<DriveSpec, UnknownCalibration> {
         Ok(match self {
-            DriveSpec::Disk(spec) => DriveSpec::Disk(spec.calibrated(calibration)?),
-            DriveSpec::Flash(spec) => DriveSpec::Flash(spec.calibrated(calibration)?),
+            DriveSpec::Disk(spec) => DriveSpec::Disk(Box::new(spec.calibrated(calibration)?)),
+            DriveSpec::Flash(spec) => DriveSpec::Flash(Box::new(spec.calibrated(calibration)?)),
         })
     }
 }

@@ -25,14 +25,14 @@ const DRIVES: [&str; 11] = [
 
 fn disk(catalog: &Catalog, id: &str) -> Spec<DiskParameters> {
     match catalog.drive(id).expect("the drive is there") {
-        DriveSpec::Disk(spec) => spec.clone(),
+        DriveSpec::Disk(spec) => (**spec).clone(),
         DriveSpec::Flash(_) => panic!("{id} is flash"),
     }
 }
 
 fn flash(catalog: &Catalog, reference: &str) -> Spec<FlashParameters> {
     match catalog.drive_by_reference(reference).expect("the drive is there") {
-        DriveSpec::Flash(spec) => spec,
+        DriveSpec::Flash(spec) => *spec,
         DriveSpec::Disk(_) => panic!("{reference} is a disk"),
     }
 }

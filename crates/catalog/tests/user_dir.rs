@@ -216,3 +216,32 @@ fn an_absent_or_empty_directory_is_said_to_be_so() {
     let absent = Catalog::load_dir(&dir.path().join("absent")).expect_err("it is absent").to_string();
     assert!(absent.starts_with("cannot read") && absent.contains("check that it exists"), "{absent}");
 }
+
+/// An embedded file as an entry of one's own.
+fn embedded_disk() -> String {
+    include_str!("../../../catalog/disks/nl-7k2.toml").replace("disk.nl-7k2", "disk.mine")
+}
+
+#[test]
+fn names_whichever_parameter_is_missing() {
+    let text = embedded_disk();
+    let parameters = text.lines().skip_while(|line| !line.contains(".parameters]")).skip(1);
+    let mut looked_at = 0;
+    for line in parameters.filter(|line| line.contains(" = {")) {
+        let field = line.split_once(' ').expect("a name and the rest").0;
+        let message = message(&text.replace(line, ""));
+        assert!(message.contains(&format!("disk.mine.parameters.{field}: is missing; add it")), "{message}");
+        looked_at += 1;
+    }
+    assert_eq!(looked_at, 29, "each parameter of a disk");
+}
+
+#[test]
+fn a_file_cut_off_anywhere_is_refused_without_panic() {
+    let text = embedded_disk();
+    let header = text.find("[disk.mine]").expect("it has a header") + "[disk.mine]".len();
+    for end in (header..text.trim_end().len()).step_by(97) {
+        let error = load(&text[..end]).expect_err("an incomplete file must not load").to_string();
+        assert!(error.contains("mine.toml, line "), "{error}");
+    }
+}
