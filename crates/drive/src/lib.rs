@@ -16,12 +16,13 @@ mod fault;
 mod file;
 pub mod flash;
 mod ram;
+mod store;
 mod target;
 
 pub use backing::SparseStore;
 pub use drive::{Command, Drive, DriveHandle, DriveInfo};
 pub use fault::{Fault, FaultDrive, FaultPlan};
 pub use file::{FileDrive, FileMedium, OpenError};
-
 pub use ram::{RamDrive, RamMedium};
+pub use store::StoreDrive;
 pub use target::{BlockStatus, BlockTarget, TargetInfo};

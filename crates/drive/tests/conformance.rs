@@ -1,63 +1,13 @@
 //! Every kind of drive through the one shared suite.
 
-use std::cell::RefCell;
-
 use tier0_drive::{
-    Command, Drive, DriveHandle, DriveInfo, Fault, FaultDrive, FaultPlan, FileMedium, OpenError, RamMedium,
-    SparseStore, conformance,
+    DriveHandle, Fault, FaultDrive, FaultPlan, FileMedium, OpenError, RamMedium, StoreDrive, conformance,
 };
 use tier0_units::{ByteCount, Lba, SectorCount};
-use tier0_world::{
-    Completion, IoError, Payload, PayloadWidth, RealOptions, RealRuntime, VirtualRuntime, World,
-};
+use tier0_world::{IoError, PayloadWidth, RealOptions, RealRuntime, VirtualRuntime, World};
 
-/// A drive without any timing over a sparse store: the simplest there is, for tests in virtual time.
-struct StoreDrive {
-    world: World,
-    info: DriveInfo,
-    store: RefCell<SparseStore>,
-}
-
-impl StoreDrive {
-    fn handle(world: &World, sectors: u64) -> DriveHandle {
-        let info = DriveInfo {
-            name: "store".into(),
-            sectors: SectorCount(sectors),
-            block_sectors: 1,
-            volatile_cache: false,
-            discard_zeroes: true,
-        };
-        let store = RefCell::new(SparseStore::new(world.width()));
-        DriveHandle::new(StoreDrive { world: world.clone(), info, store })
-    }
-}
-
-impl Drive for StoreDrive {
-    fn info(&self) -> &DriveInfo {
-        &self.info
-    }
-    fn world(&self) -> &World {
-        &self.world
-    }
-    fn submit(&self, command: Command, completion: Completion) {
-        let mut store = self.store.borrow_mut();
-        let payload = match command {
-            Command::Read { lba, mut buf } => {
-                store.read(lba, buf.as_mut_slice());
-                Payload::Read(buf)
-            }
-            Command::Write { lba, buf, .. } => {
-                store.write(lba, buf.as_slice());
-                Payload::None
-            }
-            Command::Discard { lba, sectors } => {
-                store.discard(lba, sectors);
-                Payload::None
-            }
-            Command::Flush => Payload::None,
-        };
-        completion.complete(Ok(()), payload);
-    }
+fn store_drive(world: &World, sectors: u64) -> DriveHandle {
+    DriveHandle::new(StoreDrive::new(world, "store", SectorCount(sectors)))
 }
 
 #[test]
@@ -93,7 +43,7 @@ fn what_is_no_drive_is_refused_with_a_remedy() {
 fn a_faultless_fault_drive_conforms_in_virtual_time() {
     for width in [PayloadWidth::REAL, PayloadWidth::new(8)] {
         let runtime = VirtualRuntime::new(1, width);
-        let store = StoreDrive::handle(runtime.world(), 10_000);
+        let store = store_drive(runtime.world(), 10_000);
         let drive = DriveHandle::new(FaultDrive::new(store, 9));
         runtime.run(async move { conformance::run(&drive, 1).await });
     }
@@ -104,7 +54,7 @@ fn each_fault_does_what_it_says_and_nothing_else() {
     let runtime = VirtualRuntime::new(5, PayloadWidth::new(4));
     let world = runtime.world().clone();
     runtime.run(async move {
-        let store = StoreDrive::handle(&world, 1000);
+        let store = store_drive(&world, 1000);
         let faulty = FaultDrive::new(store.clone(), 1);
         let drive = DriveHandle::new(faulty.clone());
         let ones = {

@@ -1,0 +1,197 @@
+//! The drives of a pool as one shard sees them: which are lost, and how busy the others are.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tier0_drive::DriveHandle;
+use tier0_units::Lba;
+use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
+
+use crate::layout::{Column, ColumnMask};
+use crate::set::{RaidSets, SetIndex};
+
+/// Whoever makes the loss of a drive known to the others.
+pub trait FailureReport {
+    /// Ends when every other drive remembers that `member` is lost, so that what it holds is never believed again.
+    fn report(&self, member: usize, error: IoError) -> Pin<Box<dyn Future<Output = ()>>>;
+}
+
+/// Which drives of a pool are lost; shared by all shards.
+#[derive(Debug)]
+pub struct LostDrives {
+    lost: Box<[AtomicBool]>,
+    count: AtomicUsize,
+}
+
+impl LostDrives {
+    /// A pool of `count` drives, none lost.
+    pub fn new(count: usize) -> Arc<LostDrives> {
+        Arc::new(LostDrives {
+            lost: (0..count).map(|_| AtomicBool::new(false)).collect(),
+            count: AtomicUsize::new(0),
+        })
+    }
+
+    /// Declares a drive lost; false if it was already.
+    pub fn set_lost(&self, member: usize) -> bool {
+        let fresh = !self.lost[member].swap(true, Ordering::SeqCst);
+        if fresh {
+            self.count.fetch_add(1, Ordering::SeqCst);
+        }
+        fresh
+    }
+
+    /// Whether a drive is lost.
+    #[inline]
+    pub fn is_lost(&self, member: usize) -> bool {
+        self.any() && self.lost[member].load(Ordering::Relaxed)
+    }
+
+    /// Whether any drive is lost.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// The drives of a pool in one shard; clones share them.
+#[derive(Clone)]
+pub struct Members(Rc<Inner>);
+
+struct Inner {
+    drives: Vec<Member>,
+    lost: Arc<LostDrives>,
+    report: Rc<dyn FailureReport>,
+    width: PayloadWidth,
+}
+
+struct Member {
+    drive: Option<DriveHandle>,
+    under_way: Cell<u32>,
+}
+
+impl Members {
+    /// The drives by their place in the pool; a missing one must be declared lost.
+    pub fn new(
+        drives: Vec<Option<DriveHandle>>,
+        lost: Arc<LostDrives>,
+        report: Rc<dyn FailureReport>,
+    ) -> Members {
+        let all_there = drives.iter().enumerate().all(|(i, drive)| drive.is_some() || lost.is_lost(i));
+        assert!(all_there, "a missing drive is a lost one");
+        let width = drives.iter().flatten().next().map_or(PayloadWidth::REAL, |drive| drive.world().width());
+        let drives = drives.into_iter().map(|drive| Member { drive, under_way: Cell::new(0) }).collect();
+        Members(Rc::new(Inner { drives, lost, report, width }))
+    }
+
+    /// Which drives are lost.
+    pub fn lost(&self) -> &LostDrives {
+        &self.0.lost
+    }
+
+    /// A drive by its place in the pool, unless it is missing.
+    pub fn drive(&self, member: usize) -> Option<&DriveHandle> {
+        self.0.drives[member].drive.as_ref()
+    }
+
+    /// Bytes per sector in the buffers of this world.
+    pub(crate) fn width(&self) -> PayloadWidth {
+        self.0.width
+    }
+
+    /// How many there are, lost ones included.
+    pub fn count(&self) -> usize {
+        self.0.drives.len()
+    }
+
+    /// Makes every completed write stable on all drives that are left. A drive that cannot is lost; then the result
+    /// is false.
+    pub(crate) async fn flush(&self) -> bool {
+        let flush_one = |member: usize| async move {
+            let Ok(drive) = self.live(member) else { return true };
+            let Err(error) = drive.flush().await else { return true };
+            self.lose(member, error).await;
+            false
+        };
+        futures_util::future::join_all((0..self.count()).map(flush_one))
+            .await
+            .into_iter()
+            .all(|stable| stable)
+    }
+
+    /// The columns of a set whose drives are lost.
+    #[inline]
+    pub(crate) fn lost_columns(&self, sets: &RaidSets, set: SetIndex) -> ColumnMask {
+        if !self.0.lost.any() {
+            return ColumnMask::EMPTY;
+        }
+        let columns = (0..sets.layout().columns()).map(|c| Column(c as u8));
+        columns.filter(|column| self.0.lost.is_lost(sets.place(set, *column).0)).collect()
+    }
+
+    /// The column whose drive has least to do.
+    #[inline]
+    pub(crate) fn idlest(&self, sets: &RaidSets, set: SetIndex, columns: ColumnMask) -> Column {
+        let busy = |column: &Column| self.0.drives[sets.place(set, *column).0].under_way.get();
+        columns.iter().min_by_key(busy).expect("there is a column to choose")
+    }
+
+    /// Reads from a drive. A drive that is gone altogether is lost from now on; one that merely cannot read here
+    /// is not.
+    pub(crate) async fn read(&self, member: usize, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
+        let drive = match self.live(member) {
+            Ok(drive) => drive,
+            Err(error) => return (Err(error), buf),
+        };
+        let under_way = &self.0.drives[member].under_way;
+        under_way.set(under_way.get() + 1);
+        let (result, buf) = drive.read(lba, buf).await;
+        under_way.set(under_way.get() - 1);
+        if let Err(error @ (IoError::Gone | IoError::Timeout)) = result {
+            self.lose(member, error).await;
+        }
+        (result, buf)
+    }
+
+    /// Writes to a drive; a drive that fails is lost from now on.
+    pub(crate) async fn write(
+        &self,
+        member: usize,
+        lba: Lba,
+        buf: Buf,
+        durable: bool,
+    ) -> Result<(), IoError> {
+        let drive = self.live(member)?;
+        let under_way = &self.0.drives[member].under_way;
+        under_way.set(under_way.get() + 1);
+        let result = drive.write(lba, buf, durable).await;
+        under_way.set(under_way.get() - 1);
+        if let Err(error) = result {
+            self.lose(member, error).await;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn live(&self, member: usize) -> Result<&DriveHandle, IoError> {
+        match &self.0.drives[member].drive {
+            Some(drive) if !self.0.lost.is_lost(member) => Ok(drive),
+            _ => Err(IoError::Gone),
+        }
+    }
+
+    /// Declares a drive lost and waits until the others know. Also whoever comes second waits: nothing may be
+    /// acknowledged on top of a loss that is not yet remembered.
+    pub(crate) async fn lose(&self, member: usize, error: IoError) {
+        if self.0.lost.set_lost(member) {
+            let name = self.0.drives[member].drive.as_ref().map_or("", |drive| &drive.info().name);
+            tracing::error!("drive {name:?} fails ({error}) and is taken out of service; replace it");
+        }
+        self.0.report.report(member, error).await;
+    }
+}

@@ -1,0 +1,185 @@
+//! Writes: mirrors in parallel, parity by whichever way reads least.
+
+use futures_util::future::{join, join_all};
+use tier0_units::{Lba, SectorCount};
+use tier0_world::{Buf, BufMut, IoError};
+
+use crate::io::RaidIo;
+use crate::io::scratch::Scratch;
+use crate::io::stripe::new_parity;
+use crate::layout::{Column, ColumnExtent, ColumnMask, Piece, Role, WritePlan};
+use crate::set::SetIndex;
+
+impl RaidIo {
+    /// Writes `buf` into a set's data; `durable` makes it stable on every drive before it ends.
+    ///
+    /// # Errors
+    /// [`IoError::RedundancyLost`] when more drives are lost than the level makes up for; the range then holds old or
+    /// new content, sector by sector.
+    pub async fn write(&self, set: SetIndex, first: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
+        let layout = self.sets().layout();
+        let mut pieces = layout.pieces(first, SectorCount(u64::from(buf.sectors())));
+        let piece = pieces.next().expect("a write has sectors");
+        if piece.sectors.0 == u64::from(buf.sectors()) {
+            return self.write_piece(set, piece, buf, durable).await;
+        }
+        let pieces = std::iter::once(piece).chain(pieces).map(|piece| {
+            let part = buf.slice((piece.lba - first).0 as u32, piece.sectors.0 as u32);
+            self.write_piece(set, piece, part, durable)
+        });
+        join_all(pieces).await.into_iter().collect()
+    }
+
+    async fn write_piece(&self, set: SetIndex, piece: Piece, buf: Buf, durable: bool) -> Result<(), IoError> {
+        let layout = self.sets().layout();
+        if layout.parities() > 0 {
+            return Box::pin(self.write_parity(set, piece, buf, durable)).await;
+        }
+        let _guard = match layout.copies_per_unit() {
+            1 => None,
+            _ => Some(self.0.locks.lock(set, piece.lba.0, piece.lba.0 + piece.sectors.0).await),
+        };
+        let mut extents = layout.extents(&piece);
+        let first = extents.next().expect("a piece has extents");
+        if first.sectors == piece.sectors {
+            let columns = layout.copies(piece.row, first.unit);
+            return self
+                .write_copies(set, columns, layout.column_lba(piece.row, first.offset), buf, durable)
+                .await;
+        }
+        let parts = layout.extents(&piece).map(|extent| {
+            let at = layout.position_in(&piece, extent.unit, extent.offset);
+            let part = buf.slice(at.0 as u32, extent.sectors.0 as u32);
+            let columns = layout.copies(piece.row, extent.unit);
+            self.write_copies(set, columns, layout.column_lba(piece.row, extent.offset), part, durable)
+        });
+        join_all(parts).await.into_iter().collect()
+    }
+
+    /// Writes all copies that are left; one of them must hold it.
+    async fn write_copies(
+        &self,
+        set: SetIndex,
+        columns: ColumnMask,
+        lba: Lba,
+        buf: Buf,
+        durable: bool,
+    ) -> Result<(), IoError> {
+        let left = columns - self.members().lost_columns(self.sets(), set);
+        let mut each = left.iter();
+        match (each.next(), each.next(), each.next()) {
+            (None, ..) => Err(IoError::RedundancyLost),
+            (Some(only), None, _) => self.write_column(set, only, lba, buf, durable).await,
+            (Some(one), Some(other), None) => {
+                let one = self.write_column(set, one, lba, buf.clone(), durable);
+                let other = self.write_column(set, other, lba, buf, durable);
+                let (one, other) = join(one, other).await;
+                one.or(other)
+            }
+            _ => {
+                let writes =
+                    left.iter().map(|column| self.write_column(set, column, lba, buf.clone(), durable));
+                join_all(writes).await.into_iter().reduce(Result::or).expect("there are copies")
+            }
+        }
+    }
+
+    async fn write_parity(
+        &self,
+        set: SetIndex,
+        piece: Piece,
+        buf: Buf,
+        durable: bool,
+    ) -> Result<(), IoError> {
+        let layout = self.sets().layout();
+        let group_sectors = layout.row_sectors().0 / layout.groups() as u64;
+        let group_first = piece.row.0 * layout.row_sectors().0 + u64::from(piece.group.0) * group_sectors;
+        let _guard = self.0.locks.lock(set, group_first, group_first + group_sectors).await;
+        loop {
+            let lost = self.members().lost_columns(self.sets(), set);
+            let plan = layout.plan_write(&piece, lost).map_err(|_| IoError::RedundancyLost)?;
+            match Scratch::read(self, set, piece.row, plan.reads()).await {
+                Ok(scratch) => return self.write_planned(set, &piece, &plan, &scratch, &buf, durable).await,
+                // A plan without the column leaves something stale on it, so its drive must never be believed again.
+                Err((column, error)) => self.members().lose(self.sets().place(set, column).0, error).await,
+            }
+        }
+    }
+
+    async fn write_planned(
+        &self,
+        set: SetIndex,
+        piece: &Piece,
+        plan: &WritePlan,
+        scratch: &Scratch,
+        buf: &Buf,
+        durable: bool,
+    ) -> Result<(), IoError> {
+        let parity = self.parity_buffers(piece, plan, scratch, buf);
+        let source = |extent: &ColumnExtent| match self.sets().layout().role(piece.row, extent.column) {
+            Role::Data(unit) | Role::Mirror(unit, _) => {
+                let at = self.sets().layout().position_in(piece, unit, extent.offset);
+                buf.slice(at.0 as u32, extent.sectors.0 as u32)
+            }
+            Role::P(_) | Role::Q(_) => {
+                let own = parity.iter().find(|(parity, _)| parity == extent);
+                own.expect("every parity that is written was computed").1.clone()
+            }
+        };
+        let write_one = |extent: ColumnExtent| {
+            let part = source(&extent);
+            let lba = self.sets().layout().column_lba(piece.row, extent.offset);
+            async move { (extent.column, self.write_column(set, extent.column, lba, part, durable).await) }
+        };
+        let results = join_all(plan.writes().map(write_one)).await;
+        let failed: ColumnMask =
+            results.iter().filter(|(_, result)| result.is_err()).map(|(c, _)| *c).collect();
+        let lost = self.members().lost_columns(self.sets(), set) | failed;
+        if failed.is_empty() || self.sets().layout().survives(lost) {
+            return Ok(());
+        }
+        Err(IoError::RedundancyLost)
+    }
+
+    /// The new parity, one buffer for each extent of parity that the plan writes.
+    fn parity_buffers(
+        &self,
+        piece: &Piece,
+        plan: &WritePlan,
+        scratch: &Scratch,
+        buf: &Buf,
+    ) -> Vec<(ColumnExtent, Buf)> {
+        let layout = self.sets().layout();
+        let parities = layout.parity_columns(piece.row, piece.group);
+        let is_parity = |extent: &ColumnExtent| parities.mask().contains(extent.column);
+        let fresh = |extent: ColumnExtent| (extent, BufMut::new(extent.sectors.0 as u32, buf.width()));
+        let mut buffers: Vec<(ColumnExtent, BufMut)> = plan.writes().filter(is_parity).map(fresh).collect();
+        for band in plan.bands() {
+            let (mut p, mut q) = (None, None);
+            for (extent, buffer) in &mut buffers {
+                let inside = extent.offset <= band.offset && band.offset < extent.offset + extent.sectors;
+                if !inside || !band.writes.contains(extent.column) {
+                    continue;
+                }
+                let width = buf.width().bytes();
+                let first = (band.offset - extent.offset).0 as usize * width;
+                let bytes = &mut buffer.as_mut_slice()[first..first + band.sectors.0 as usize * width];
+                if parities.p == Some(extent.column) { p = Some(bytes) } else { q = Some(bytes) }
+            }
+            new_parity(layout, piece, band, scratch, buf, p, q);
+        }
+        buffers.into_iter().map(|(extent, buffer)| (extent, buffer.freeze())).collect()
+    }
+
+    async fn write_column(
+        &self,
+        set: SetIndex,
+        column: Column,
+        lba: Lba,
+        buf: Buf,
+        durable: bool,
+    ) -> Result<(), IoError> {
+        let (member, start) = self.sets().place(set, column);
+        self.members().write(member, start + SectorCount(lba.0), buf, durable).await
+    }
+}
