@@ -109,7 +109,7 @@ fn of_level(level: Level) -> Vec<Candidate> {
     vec![
         candidate("1 P of a row", row_bytes, sum),
         candidate("2 P and Q of a row", row_bytes, both),
-        candidate("3 two lost units (of survivors)", row_bytes, pair),
+        candidate("3 two lost units of a row", row_bytes, pair),
         candidate("4 P and Q of a small write", UNIT_BYTES, update),
     ]
 }

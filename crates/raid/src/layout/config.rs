@@ -7,7 +7,7 @@ use super::level::RaidLevel;
 
 /// The most columns a set can have: one bit each in a 64-bit mask.
 pub const COLUMNS_MAX: usize = 64;
-/// The smallest stripe unit, the logical block of most databases' smallest write.
+/// The smallest stripe unit: one physical sector of current drives.
 pub const STRIPE_UNIT_MIN: ByteCount = ByteCount::kib(4);
 /// The largest stripe unit.
 pub const STRIPE_UNIT_MAX: ByteCount = ByteCount::mib(1);

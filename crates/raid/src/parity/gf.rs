@@ -2,7 +2,7 @@
 //!
 //! Addition is XOR. The generator is g = x (the byte 2), whose powers run through all 255 non-zero bytes, so
 //! that 255 data units each have a coefficient of their own. Source: H. Peter Anvin, "The mathematics of
-//! RAID-6", sections 1 and 2; Linux md and ISA-L use the same field.
+//! RAID-6"; Linux md and ISA-L use the same field.
 //!
 //! Everything is a table computed at compile time; nothing here touches more than one byte.
 

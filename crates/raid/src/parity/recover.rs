@@ -1,4 +1,4 @@
-//! What was lost, from what is left ("The mathematics of RAID-6", section 4).
+//! What was lost, from what is left ("The mathematics of RAID-6").
 //!
 //! The data units of a row are passed in order, with `None` in the place of each missing one; what is in a
 //! missing unit's drive is never looked at. All functions overwrite their outputs.

@@ -53,7 +53,7 @@ pub(super) fn p_of<I: Isa, const N: usize>(isa: I, units: &impl Units, at: usize
     p
 }
 
-/// Sum of g^i times unit i, by Horner's rule from the last unit down ("The mathematics of RAID-6", section 5).
+/// Sum of g^i times unit i, by Horner's rule from the last unit down ("The mathematics of RAID-6").
 #[inline(always)]
 pub(super) fn q_of<I: Isa, const N: usize>(isa: I, units: &impl Units, at: usize) -> [I::V; N] {
     let mut q = [isa.zero(); N];

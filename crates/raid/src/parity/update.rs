@@ -1,5 +1,5 @@
 //! Parity kept up to date by small writes (read-modify-write): what changes in one data unit is added to P,
-//! and times the unit's coefficient to Q ("The mathematics of RAID-6", section 6 on partial updates).
+//! and times the unit's coefficient to Q ("The mathematics of RAID-6").
 
 use super::gf;
 use super::isa::Isa;
