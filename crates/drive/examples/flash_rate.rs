@@ -38,7 +38,7 @@ fn parameters() -> FlashParameters {
         power_loss_protected: true,
         queue_depth: 64,
         endurance_cycles: 30_000,
-        modelled_span: ByteCount::gib(2),
+        modelled_span: ByteCount::mib(512),
     }
 }
 
@@ -61,7 +61,7 @@ fn run(drives: &mut [FlashModel], start: Nanos, read_percent: u32) -> (f64, Nano
         let draw = random.next_u64();
         let read = (draw & 0xffff) * 100 < u64::from(read_percent) << 16;
         let command = if read { FlashCommand::Read } else { FlashCommand::Write };
-        let place = (u128::from(draw) * u128::from(places) >> 64) as u64;
+        let place = ((u128::from(draw) * u128::from(places)) >> 64) as u64;
         slots[slot] = drives[drive].submit(at, command, Lba(place * SECTORS), SectorCount(SECTORS));
         latest[drive] = at;
     }

@@ -1,7 +1,7 @@
-//! The erase blocks of one die: which are free, which take new data, which one is being collected.
+//! The erase blocks of one group of dies: which are free, which take new data, which one is being collected.
 //!
 //! Wear levelling is in the choice of blocks. *Dynamic*: host data, the more often rewritten, goes to the
-//! least worn free block, moved data to the most worn one. *Static*: when the wear of a die's blocks has
+//! least worn free block, moved data to the most worn one. *Static*: when the wear of a group's blocks has
 //! spread too far, the least worn full block is collected, whatever it holds (see `collect`).
 //!
 //! Invariants: a block is free, open, a victim or full; the collector can always get a block.
@@ -24,34 +24,41 @@ impl Frontier {
     }
 }
 
-/// The state of one die's blocks. Block numbers count over the whole drive.
+/// The state of one group's blocks. Block numbers count over the whole drive.
 #[derive(Clone, Debug)]
-pub(super) struct DieBlocks {
+pub(super) struct GroupBlocks {
     /// Erased blocks.
     pub(super) free: Vec<u32>,
     /// Takes host data.
     pub(super) host: Frontier,
-    /// Takes moved data.
+    /// Takes data that collection moves.
     pub(super) moved: Frontier,
+    /// Takes data that wear levelling moves, which is cold. Among the other moved data its blocks would be left
+    /// with holes that nobody collects, and the over-provisioning with them.
+    pub(super) cold: Frontier,
     /// What is still to be collected of the victim.
     pub(super) victim: Frontier,
+    /// Whether wear levelling selected the victim.
+    pub(super) victim_is_cold: bool,
     /// Stripes of the victim to collect for each stripe the host fills.
     pub(super) pace: u32,
-    /// Valid pages on the die.
+    /// Valid pages of the group.
     pub(super) valid: u32,
-    /// Host stripes opened on the die, ever.
+    /// Host stripes opened in the group, ever.
     pub(super) serial: u32,
     /// Victims selected, ever.
     pub(super) selections: u32,
 }
 
-impl DieBlocks {
-    /// A die whose blocks `first..first + count` are all free.
-    pub(super) fn new(first: u32, count: u32) -> DieBlocks {
-        DieBlocks {
+impl GroupBlocks {
+    /// A group whose blocks `first..first + count` are all free.
+    pub(super) fn new(first: u32, count: u32) -> GroupBlocks {
+        GroupBlocks {
             free: (first..first + count).rev().collect(),
             host: Frontier::default(),
             moved: Frontier::default(),
+            cold: Frontier::default(),
+            victim_is_cold: false,
             victim: Frontier::default(),
             pace: 0,
             valid: 0,
@@ -72,7 +79,7 @@ impl DieBlocks {
 
     fn take_by(&mut self, key: impl Fn(u32) -> u32) -> u32 {
         let at = (0..self.free.len()).min_by_key(|&at| key(self.free[at]));
-        self.free.swap_remove(at.expect("a die keeps free blocks for collection"))
+        self.free.swap_remove(at.expect("a group keeps free blocks for collection"))
     }
 }
 
@@ -82,7 +89,7 @@ mod tests {
 
     #[test]
     fn host_data_takes_the_least_worn_block_and_moved_data_the_most_worn() {
-        let mut blocks = DieBlocks::new(0, 3);
+        let mut blocks = GroupBlocks::new(0, 3);
         let erases = [5, 1, 9];
         assert_eq!(blocks.take_youngest(&erases), 1);
         assert_eq!(blocks.take_oldest(&erases), 2);

@@ -5,10 +5,12 @@
 
 use super::timeline::Timeline;
 
-/// Busy-until times of a channel, in nanoseconds.
+/// Busy-until times of a channel, in nanoseconds; one cache line. Three gaps are enough here: the few dies
+/// of a channel finish nearly in order.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Channel {
-    reads: Timeline,
+    reads: Timeline<3>,
     background_until: u64,
 }
 

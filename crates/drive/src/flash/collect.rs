@@ -1,12 +1,12 @@
 //! Garbage collection: greedy victims, collected in step with host writes; static wear levelling.
 //!
 //! The victim is the full block with the fewest valid pages (greedy, optimal for uniform traffic: Desnoyers,
-//! "Analytic Modeling of SSD Write Performance", SYSTOR 2012). Its pages move within the die. Collection is
-//! spread over the host's writes: for each stripe the host fills on a die, as many of the victim's stripes are
+//! "Analytic Modeling of SSD Write Performance", SYSTOR 2012). Its pages move within the group. Collection is
+//! spread over the host's writes: for each stripe the host fills in a group, as many of the victim's stripes are
 //! collected as it takes to have the block free when the host needs it, so that writers feel a steady drag
 //! rather than pauses of a whole block.
 //!
-//! Invariant: after each host stripe the die has a free block for the host and one for moved data.
+//! Invariant: after each host stripe the group has a free block for the host and one for moved data.
 
 use super::blocks::NONE;
 use super::ftl::{Ftl, NOT_FULL, Work};
@@ -14,21 +14,21 @@ use super::ftl::{Ftl, NOT_FULL, Work};
 /// A victim is selected when no more blocks than these are free: one for the host, one for moved data.
 const FREE_BLOCKS_LOW: usize = 2;
 
-/// Wear is compared once in so many selections.
-const WEAR_CHECK_INTERVAL: u32 = 32;
+/// Wear is compared once in so many selections, which bounds what wear levelling costs: one block in sixteen.
+const WEAR_CHECK_INTERVAL: u32 = 16;
 
-/// Erases by which the blocks of a die may differ before the least worn one is collected. A few percent of a
-/// block's life (3,000 to 100,000 cycles) at most; smaller values move cold data more often for no gain.
-const WEAR_SPREAD_MAX: u32 = 16;
+/// Erases by which the blocks of a group may differ before the least worn one is collected: about 1 % of the
+/// life of a block of 3,000 cycles.
+const WEAR_SPREAD_MAX: u32 = 32;
 
 impl Ftl {
-    /// Collects on a die what one host stripe calls for.
-    pub(super) fn collect(&mut self, die: u32) -> Work {
+    /// Collects in a group what one host stripe calls for.
+    pub(super) fn collect(&mut self, group: u32) -> Work {
         let mut work = Work::default();
-        self.collect_stripes(die, &mut work);
-        while self.needs_host_block(die) && self.dies[die as usize].free.len() < FREE_BLOCKS_LOW {
-            self.dies[die as usize].pace = self.geometry.slots_per_block;
-            self.collect_stripes(die, &mut work);
+        self.collect_stripes(group, &mut work);
+        while self.needs_host_block(group) && self.groups[group as usize].free.len() < FREE_BLOCKS_LOW {
+            self.groups[group as usize].pace = self.geometry.slots_per_block;
+            self.collect_stripes(group, &mut work);
         }
         self.pages_moved += u64::from(work.moved);
         self.nand_pages_written += u64::from(work.programs) * u64::from(self.geometry.slots_per_stripe);
@@ -36,43 +36,43 @@ impl Ftl {
         work
     }
 
-    fn needs_host_block(&self, die: u32) -> bool {
-        self.dies[die as usize].host.is_empty()
+    fn needs_host_block(&self, group: u32) -> bool {
+        self.groups[group as usize].host.is_empty()
     }
 
     /// Collects `pace` stripes of the victim, selecting one if blocks are short.
-    fn collect_stripes(&mut self, die: u32, work: &mut Work) {
-        let state = &self.dies[die as usize];
+    fn collect_stripes(&mut self, group: u32, work: &mut Work) {
+        let state = &self.groups[group as usize];
         if state.victim.is_empty() {
             if state.free.len() > FREE_BLOCKS_LOW {
                 return;
             }
-            self.select_victim(die);
+            self.select_victim(group);
         }
-        let state = &self.dies[die as usize];
+        let state = &self.groups[group as usize];
         let (mut slot, end) = (state.victim.next, state.victim.end);
         for _ in 0..state.pace {
             if slot == end {
                 break;
             }
-            self.collect_stripe(die, slot, work);
+            self.collect_stripe(group, slot, work);
             slot += self.geometry.slots_per_stripe;
         }
-        self.dies[die as usize].victim.next = slot;
+        self.groups[group as usize].victim.next = slot;
         if slot == end {
-            self.erase(die, end / self.geometry.slots_per_block - 1);
+            self.erase(group, end / self.geometry.slots_per_block - 1);
             work.erased += 1;
         }
     }
 
     /// Moves the valid pages of one stripe, which are read together.
-    fn collect_stripe(&mut self, die: u32, first: u32, work: &mut Work) {
+    fn collect_stripe(&mut self, group: u32, first: u32, work: &mut Work) {
         let before = work.moved;
         for slot in first..first + self.geometry.slots_per_stripe {
             let page = self.page_in_slot[slot as usize];
             if page != NONE {
                 self.page_in_slot[slot as usize] = NONE;
-                self.move_page(die, page, work);
+                self.move_page(group, page, work);
             }
         }
         let moved = work.moved - before;
@@ -81,20 +81,13 @@ impl Ftl {
     }
 
     #[inline]
-    fn move_page(&mut self, die: u32, page: u32, work: &mut Work) {
-        if self.dies[die as usize].moved.is_empty() {
-            let block = self.dies[die as usize].take_oldest(&self.erases);
-            self.dies[die as usize].moved = self.frontier(block);
-        }
-        let frontier = &mut self.dies[die as usize].moved;
-        let slot = frontier.next;
-        frontier.next += 1;
-        let full = frontier.is_empty();
+    fn move_page(&mut self, group: u32, page: u32, work: &mut Work) {
+        let slot = self.next_moved_slot(group);
         self.page_in_slot[slot as usize] = page;
         self.map[page as usize].slot = slot;
         let block = self.geometry.block_of(slot) as usize;
         self.valid[block] += 1;
-        if full {
+        if (slot + 1).is_multiple_of(self.geometry.slots_per_block) {
             self.valid[block] &= !NOT_FULL;
         }
         work.moved += 1;
@@ -106,20 +99,39 @@ impl Ftl {
         work.programs += u32::from(in_stripe + 1 == per_stripe);
     }
 
+    /// Takes the next slot for a page moved from the victim.
+    #[inline]
+    fn next_moved_slot(&mut self, group: u32) -> u32 {
+        let state = &mut self.groups[group as usize];
+        let cold = state.victim_is_cold;
+        let frontier = if cold { &mut state.cold } else { &mut state.moved };
+        if frontier.is_empty() {
+            let block = state.take_oldest(&self.erases);
+            let opened = self.frontier(block);
+            let state = &mut self.groups[group as usize];
+            *(if cold { &mut state.cold } else { &mut state.moved }) = opened;
+        }
+        let state = &mut self.groups[group as usize];
+        let frontier = if cold { &mut state.cold } else { &mut state.moved };
+        frontier.next += 1;
+        frontier.next - 1
+    }
+
     /// Makes the best full block the victim and sets the pace at which it is collected.
-    fn select_victim(&mut self, die: u32) {
-        let per_die = self.geometry.blocks_per_die;
-        let first = die * per_die;
-        self.dies[die as usize].selections += 1;
-        let worn_unevenly = self.dies[die as usize].selections.is_multiple_of(WEAR_CHECK_INTERVAL);
-        let block = if worn_unevenly { self.least_worn_if_spread(first, per_die) } else { None };
-        let block = block.unwrap_or_else(|| self.least_valid(first, per_die));
+    fn select_victim(&mut self, group: u32) {
+        let per_group = self.geometry.blocks_per_group;
+        let first = group * per_group;
+        self.groups[group as usize].selections += 1;
+        let worn_unevenly = self.groups[group as usize].selections.is_multiple_of(WEAR_CHECK_INTERVAL);
+        let cold = if worn_unevenly { self.least_worn_if_spread(first, per_group) } else { None };
+        let block = cold.unwrap_or_else(|| self.least_valid(first, per_group));
         let slots = self.geometry.slots_per_block;
         let valid = u32::from(self.valid[block as usize]);
         self.valid[block as usize] |= NOT_FULL;
         let victim = self.frontier(block);
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.groups[group as usize];
         state.victim = victim;
+        state.victim_is_cold = cold.is_some();
         state.pace = slots.div_ceil((slots - valid).max(1));
     }
 
@@ -141,10 +153,10 @@ impl Ftl {
     }
 
     /// Returns a collected block to the free ones.
-    fn erase(&mut self, die: u32, block: u32) {
+    fn erase(&mut self, group: u32, block: u32) {
         assert_eq!(self.valid[block as usize], NOT_FULL, "block {block} is erased with valid pages in it");
         self.erases[block as usize] += 1;
-        self.dies[die as usize].free.push(block);
-        self.dies[die as usize].victim = Default::default();
+        self.groups[group as usize].free.push(block);
+        self.groups[group as usize].victim = Default::default();
     }
 }

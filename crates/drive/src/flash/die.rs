@@ -9,8 +9,9 @@
 
 use super::parameters::ReadScheduling;
 
-/// Busy-until times of a die, in nanoseconds.
+/// Busy-until times of a die, in nanoseconds; one cache line.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 pub(super) struct Die {
     reads_until: u64,
     background_until: u64,
@@ -19,8 +20,8 @@ pub(super) struct Die {
     /// The latest erase within the background work, and when it ends.
     erase_from: u64,
     erase_until: u64,
-    /// Modelled blocks erased since an erase was last charged.
-    pub(super) erases_owed: u32,
+    /// Stripes erased in the mapping whose erase has not been charged: a modelled block is a part of a real one.
+    pub(super) stripes_erased: u32,
 }
 
 /// The parameters that the die's clock needs.

@@ -1,7 +1,8 @@
 //! The flash translation layer: where each logical page lies, and where the next one goes.
 //!
 //! Page mapping with dynamic allocation: pages are gathered into stripes (the slots of one multi-plane
-//! program) in the order they are written, and stripes go to the dies in turn, so that any write pattern uses
+//! program) in the order they are written, and stripes go to the groups of
+//! dies in turn, so that any write pattern uses
 //! every die (Agrawal et al. 2008, section 3.2; Tavakkol et al., "MQSim", FAST 2018, section 4.1).
 //!
 //! Invariants
@@ -11,7 +12,7 @@
 //!
 //! It knows no time: a write reports the work it caused, and the caller charges it.
 
-use super::blocks::{DieBlocks, Frontier, NONE};
+use super::blocks::{Frontier, GroupBlocks, NONE};
 use super::geometry::{CHUNK_PAGES, Geometry, Place, RESERVED_BLOCKS};
 
 /// Flag on a block's valid count.
@@ -24,7 +25,16 @@ pub(super) struct Mapping {
     pub(super) alias: u32,
 }
 
-/// Background operations on one die.
+/// A stripe the host fills: the `serial`-th of its group, counted from 1, which determines its die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostStripe {
+    pub(super) group: u32,
+    pub(super) serial: u32,
+    pub(super) die: u32,
+}
+
+/// Background operations of a group, in step with one host stripe; the caller charges them to its die. Host
+/// stripes go to the dies of a group in turn, so each die gets its share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Work {
     /// Multi-plane array reads.
@@ -40,10 +50,10 @@ pub(super) struct Work {
 /// What a page written did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Written {
-    /// The die on which it began a stripe, taking a place in the write buffer.
-    pub(super) opened: Option<u32>,
-    /// The die on which it completed a stripe, which is now programmed, and the collection that caused.
-    pub(super) closed: Option<(u32, Work)>,
+    /// The stripe it began, taking a place in the write buffer.
+    pub(super) opened: Option<HostStripe>,
+    /// The stripe it completed, which is now programmed, and the collection that caused.
+    pub(super) closed: Option<(HostStripe, Work)>,
 }
 
 /// The mapping of one drive.
@@ -55,14 +65,15 @@ pub(super) struct Ftl {
     pub(super) page_in_slot: Vec<u32>,
     pub(super) valid: Vec<u16>,
     pub(super) erases: Vec<u32>,
-    /// Which of its die's host stripes this is, counted from 1; 0 where moved data went.
+    /// Which of its group's host stripes this is, counted from 1; 0 where moved data went.
     pub(super) stripe_serial: Vec<u32>,
-    pub(super) dies: Vec<DieBlocks>,
+    pub(super) groups: Vec<GroupBlocks>,
     /// Slots of the stripe being filled by the host; empty where there is none.
     open: Frontier,
-    next_die: u32,
-    /// Valid pages a die takes at most.
-    die_limit: u32,
+    open_stripe: HostStripe,
+    next_group: u32,
+    /// Valid pages a group takes at most.
+    group_limit: u32,
     pub(super) mapped_pages: u32,
     pub(super) host_pages_written: u64,
     pub(super) nand_pages_written: u64,
@@ -73,7 +84,7 @@ pub(super) struct Ftl {
 impl Ftl {
     /// A drive fresh from the factory: nothing mapped, every block free.
     pub(super) fn new(geometry: Geometry) -> Ftl {
-        let per_die = geometry.blocks_per_die;
+        let per_group = geometry.blocks_per_group;
         let stripes = geometry.slots() / geometry.slots_per_stripe as usize;
         Ftl {
             map: vec![Mapping { slot: NONE, alias: NONE }; geometry.modelled_pages as usize],
@@ -81,10 +92,13 @@ impl Ftl {
             valid: vec![NOT_FULL; geometry.blocks()],
             erases: vec![0; geometry.blocks()],
             stripe_serial: vec![0; stripes],
-            dies: (0..geometry.dies).map(|die| DieBlocks::new(die * per_die, per_die)).collect(),
+            groups: (0..geometry.groups)
+                .map(|group| GroupBlocks::new(group * per_group, per_group))
+                .collect(),
             open: Default::default(),
-            next_die: 0,
-            die_limit: geometry.slots_per_die - RESERVED_BLOCKS * geometry.slots_per_block,
+            open_stripe: HostStripe { group: 0, serial: 0, die: 0 },
+            next_group: 0,
+            group_limit: geometry.slots_per_group - RESERVED_BLOCKS * geometry.slots_per_block,
             mapped_pages: 0,
             host_pages_written: 0,
             nand_pages_written: 0,
@@ -106,14 +120,13 @@ impl Ftl {
             }
             self.invalidate(old.slot);
         }
-        let opened = self.open.is_empty().then(|| self.open_stripe());
+        let opened = self.open.is_empty().then(|| self.begin_stripe());
         let slot = self.open.next;
         self.open.next += 1;
         self.put(place.page, slot);
         self.map[place.page as usize] = Mapping { slot, alias: place.alias };
-        let die = self.geometry.die_of(slot);
-        self.dies[die as usize].valid += 1;
-        let closed = self.open.is_empty().then(|| (die, self.close_stripe(die)));
+        self.groups[self.open_stripe.group as usize].valid += 1;
+        let closed = self.open.is_empty().then(|| (self.open_stripe, self.close_stripe()));
         Written { opened, closed }
     }
 
@@ -149,13 +162,12 @@ impl Ftl {
     }
 
     /// Completes the open stripe with padding, if there is one.
-    pub(super) fn pad(&mut self) -> Option<(u32, Work)> {
+    pub(super) fn pad(&mut self) -> Option<(HostStripe, Work)> {
         if self.open.is_empty() {
             return None;
         }
-        let die = self.geometry.die_of(self.open.next);
         self.open.next = self.open.end;
-        Some((die, self.close_stripe(die)))
+        Some((self.open_stripe, self.close_stripe()))
     }
 
     /// Whether a slot belongs to the stripe being filled.
@@ -171,7 +183,7 @@ impl Ftl {
     fn invalidate(&mut self, slot: u32) {
         self.page_in_slot[slot as usize] = NONE;
         self.valid[self.geometry.block_of(slot) as usize] -= 1;
-        self.dies[self.geometry.die_of(slot) as usize].valid -= 1;
+        self.groups[self.geometry.group_of(slot) as usize].valid -= 1;
         self.mapped_pages -= 1;
     }
 
@@ -182,21 +194,29 @@ impl Ftl {
         self.mapped_pages += 1;
     }
 
-    /// Starts a stripe on the next die that has room; returns the die.
-    fn open_stripe(&mut self) -> u32 {
-        let die = self.pick_die();
-        if self.dies[die as usize].host.is_empty() {
-            let block = self.dies[die as usize].take_youngest(&self.erases);
-            self.dies[die as usize].host = self.frontier(block);
+    /// Starts a stripe in the next group that has room.
+    fn begin_stripe(&mut self) -> HostStripe {
+        let group = self.pick_group();
+        let state = &mut self.groups[group as usize];
+        if state.host.is_empty() {
+            let block = state.take_youngest(&self.erases);
+            self.groups[group as usize].host = self.frontier(block);
         }
         let per_stripe = self.geometry.slots_per_stripe;
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.groups[group as usize];
         self.open.next = state.host.next;
         state.host.next += per_stripe;
         self.open.end = state.host.next;
         state.serial += 1;
-        self.stripe_serial[(self.open.next / per_stripe) as usize] = state.serial;
-        die
+        let stripe = self.open.next / per_stripe;
+        self.stripe_serial[stripe as usize] = state.serial;
+        let die = self.geometry.die_of_stripe(stripe);
+        debug_assert_eq!(
+            (state.serial - 1) % self.geometry.dies_per_group,
+            die % self.geometry.dies_per_group
+        );
+        self.open_stripe = HostStripe { group, serial: state.serial, die };
+        self.open_stripe
     }
 
     /// The slots of a block.
@@ -205,27 +225,28 @@ impl Ftl {
         Frontier { next: block * per_block, end: (block + 1) * per_block }
     }
 
-    /// The next die in turn, passing over one that holds more than its share of valid data.
-    fn pick_die(&mut self) -> u32 {
-        let dies = self.geometry.dies;
-        for _ in 0..dies {
-            let die = self.next_die;
-            self.next_die = if die + 1 == dies { 0 } else { die + 1 };
-            if self.dies[die as usize].valid + self.geometry.slots_per_stripe <= self.die_limit {
-                return die;
+    /// The next group in turn, passing over one that holds more than its share of valid data.
+    fn pick_group(&mut self) -> u32 {
+        let groups = self.geometry.groups;
+        for _ in 0..groups {
+            let group = self.next_group;
+            self.next_group = if group + 1 == groups { 0 } else { group + 1 };
+            if self.groups[group as usize].valid + self.geometry.slots_per_stripe <= self.group_limit {
+                return group;
             }
         }
-        panic!("the dies hold {} pages, more than the drive has", self.mapped_pages);
+        panic!("the groups hold {} pages, more than the drive has", self.mapped_pages);
     }
 
-    /// Hands a full stripe to its die and collects garbage in step with it.
-    fn close_stripe(&mut self, die: u32) -> Work {
+    /// Hands the full stripe to its die and collects garbage in step with it.
+    fn close_stripe(&mut self) -> Work {
         self.nand_pages_written += u64::from(self.geometry.slots_per_stripe);
-        let host = self.dies[die as usize].host;
+        let group = self.open_stripe.group;
+        let host = self.groups[group as usize].host;
         if host.is_empty() {
             self.valid[(host.end / self.geometry.slots_per_block - 1) as usize] &= !NOT_FULL;
         }
-        self.collect(die)
+        self.collect(group)
     }
 
     /// Starts all counters anew; wear too.
@@ -253,15 +274,13 @@ impl Ftl {
         for (block, count) in valid.iter().enumerate() {
             assert_eq!(self.valid[block] & !NOT_FULL, *count, "valid pages of block {block}");
         }
-        for (die, state) in self.dies.iter().enumerate() {
-            let blocks = die * self.geometry.blocks_per_die as usize..;
-            let sum: u32 =
-                valid[blocks].iter().take(self.geometry.blocks_per_die as usize).map(|v| u32::from(*v)).sum();
-            assert_eq!(state.valid, sum, "valid pages of die {die}");
-            assert!(
-                state.free.iter().all(|block| valid[*block as usize] == 0),
-                "die {die}: a free block holds data"
-            );
+        let per_group = self.geometry.blocks_per_group as usize;
+        for (group, state) in self.groups.iter().enumerate() {
+            let blocks = &valid[group * per_group..(group + 1) * per_group];
+            let sum: u32 = blocks.iter().map(|v| u32::from(*v)).sum();
+            assert_eq!(state.valid, sum, "valid pages of group {group}");
+            let erased = |block: &u32| valid[*block as usize] == 0;
+            assert!(state.free.iter().all(erased), "group {group}: a free block holds data");
         }
     }
 }

@@ -15,39 +15,43 @@ use super::parameters::FlashParameters;
 pub(super) const CHUNK_PAGES: u64 = 1 << CHUNK_SHIFT;
 const CHUNK_SHIFT: u32 = 12;
 
-/// Blocks on each die beyond capacity and over-provisioning: the two open blocks and the free ones that
-/// collection works with. On a die of thousands of blocks they are about 0.1 % of it; on a modelled die of two
-/// hundred they would eat a visible part of the over-provisioning, so they come on top.
+/// Blocks of each group beyond capacity and over-provisioning: the two open blocks and a free one that collection
+/// works with. On a die of thousands of blocks they are about 0.1 % of it; of a modelled group of a hundred and
+/// twenty-eight they would take a visible part of the over-provisioning, so they come on top.
 pub(super) const RESERVED_BLOCKS: u32 = 3;
 
-/// The least blocks on a modelled die: greedy victim selection needs a population to choose from.
-const BLOCKS_PER_DIE_MIN: u64 = 128;
+/// The least blocks of a modelled group: greedy victim selection needs a population to choose from.
+const BLOCKS_MIN: u64 = 128;
 
-/// The least multi-plane programs in a modelled block. Write amplification depends on the block size only
-/// below some tens of pages (Desnoyers, SYSTOR 2012, figure 4).
-const STRIPES_PER_BLOCK_MIN: u64 = 16;
+/// The least pages of a modelled block: write amplification depends on the block size only below some tens of
+/// pages (Desnoyers, SYSTOR 2012).
+const SLOTS_PER_BLOCK_MIN: u64 = 64;
 
 /// Pages of a modelled block at most, so that the count of valid ones fits 15 bits.
 const SLOTS_PER_BLOCK_MAX: u64 = 16_384;
 
-/// Derived sizes. A *slot* is a physical place for a logical page, a *stripe* the slots of one multi-plane
-/// program. Slots are numbered die by die, block by block, stripe by stripe.
+/// Derived sizes. A *slot* is a physical place for a logical page; a *stripe* is the slots of one multi-plane
+/// program on one die; a *group* is the dies whose blocks are written, collected and erased together, as drives
+/// with superblocks do. A group is one die unless the modelled span is too small to give each its own
+/// population of blocks. Slots are numbered group by group, block by block, stripe by stripe; the stripes of
+/// a block go to the dies of its group in turn.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     pub(super) dies: u32,
     pub(super) channels: u32,
+    pub(super) groups: u32,
+    /// A power of two.
+    pub(super) dies_per_group: u32,
     pub(super) slots_per_stripe: u32,
     pub(super) slots_per_block: u32,
-    pub(super) slots_per_die: u32,
-    pub(super) blocks_per_die: u32,
+    pub(super) slots_per_group: u32,
+    pub(super) blocks_per_group: u32,
     /// Logical pages the mapping tracks.
     pub(super) modelled_pages: u32,
     /// Logical pages of the drive.
     pub(super) host_pages: u64,
     /// Chunks of the host's span that share a modelled one.
     pub(super) scale: u32,
-    /// Modelled blocks that amount to one real block: an erase is charged once in so many.
-    pub(super) blocks_per_erase: u32,
 }
 
 /// A modelled page and which of the host pages that share it is meant.
@@ -60,28 +64,30 @@ pub(super) struct Place {
 impl Geometry {
     /// The shape of checked parameters.
     pub(super) fn new(p: &FlashParameters) -> Geometry {
-        let (dies, mapping_bytes) = (p.dies(), u64::from(p.mapping_bytes));
-        let slots_per_stripe = (p.stripe_bytes() / mapping_bytes) as u32;
+        let mapping_bytes = u64::from(p.mapping_bytes);
+        let slots_per_stripe = p.stripe_bytes() / mapping_bytes;
         let host_pages = p.capacity.0.div_ceil(mapping_bytes);
-        let block_min = STRIPES_PER_BLOCK_MIN * u64::from(slots_per_stripe);
-        let span_min = u64::from(dies) * block_min * BLOCKS_PER_DIE_MIN;
-        let (modelled_pages, scale) = fold(host_pages, (p.modelled_span.0 / mapping_bytes).max(span_min));
+        let span_pages = p.modelled_span.0 / mapping_bytes;
+        let (dies_per_group, least_pages) = grouping(p.dies(), slots_per_stripe, span_pages.min(host_pages));
+        let (modelled_pages, scale) = fold(host_pages, span_pages.max(least_pages));
+        let groups = p.dies() / dies_per_group;
         let physical = (modelled_pages as f64 * (1.0 + p.over_provisioning)).ceil() as u64;
-        let slots_per_die = physical.div_ceil(u64::from(dies));
-        let stripes_per_block = stripes_per_block(p, slots_per_die, u64::from(slots_per_stripe));
-        let slots_per_block = stripes_per_block * slots_per_stripe;
-        let blocks_per_die = slots_per_die.div_ceil(u64::from(slots_per_block)) as u32 + RESERVED_BLOCKS;
+        let per_group = physical.div_ceil(u64::from(groups));
+        let row = slots_per_stripe * u64::from(dies_per_group);
+        let slots_per_block = slots_per_block(per_group, row, u64::from(p.pages_per_block)) as u32;
+        let blocks_per_group = per_group.div_ceil(u64::from(slots_per_block)) as u32 + RESERVED_BLOCKS;
         Geometry {
-            dies,
+            dies: p.dies(),
             channels: p.channels,
-            slots_per_stripe,
+            groups,
+            dies_per_group,
+            slots_per_stripe: slots_per_stripe as u32,
             slots_per_block,
-            slots_per_die: blocks_per_die * slots_per_block,
-            blocks_per_die,
+            slots_per_group: blocks_per_group * slots_per_block,
+            blocks_per_group,
             modelled_pages: modelled_pages as u32,
             host_pages,
             scale,
-            blocks_per_erase: (p.pages_per_block / stripes_per_block).max(1),
         }
     }
 
@@ -107,8 +113,15 @@ impl Geometry {
     }
 
     #[inline]
-    pub(super) fn die_of(&self, slot: u32) -> u32 {
-        slot / self.slots_per_die
+    pub(super) fn group_of(&self, slot: u32) -> u32 {
+        slot / self.slots_per_group
+    }
+
+    /// The die of a stripe: each block has a whole number of stripes for each die of its group.
+    #[inline]
+    pub(super) fn die_of_stripe(&self, stripe: u32) -> u32 {
+        let group = self.group_of(stripe * self.slots_per_stripe);
+        group * self.dies_per_group + (stripe & (self.dies_per_group - 1))
     }
 
     #[inline]
@@ -123,12 +136,12 @@ impl Geometry {
 
     /// Slots of the whole modelled drive.
     pub(super) fn slots(&self) -> usize {
-        self.dies as usize * self.slots_per_die as usize
+        self.groups as usize * self.slots_per_group as usize
     }
 
     /// Blocks of the whole modelled drive.
     pub(super) fn blocks(&self) -> usize {
-        self.dies as usize * self.blocks_per_die as usize
+        self.groups as usize * self.blocks_per_group as usize
     }
 }
 
@@ -142,16 +155,37 @@ fn fold(host_pages: u64, span_pages: u64) -> (u64, u32) {
     (chunks.div_ceil(scale) * CHUNK_PAGES, scale as u32)
 }
 
-/// Programs in a modelled block: the real number, less where the modelled die would have too few blocks.
-fn stripes_per_block(p: &FlashParameters, slots_per_die: u64, slots_per_stripe: u64) -> u32 {
-    let for_population = slots_per_die / (slots_per_stripe * BLOCKS_PER_DIE_MIN);
-    let most = (SLOTS_PER_BLOCK_MAX / slots_per_stripe).min(u64::from(p.pages_per_block));
-    for_population.clamp(STRIPES_PER_BLOCK_MIN.min(most), most) as u32
+/// How many dies share a group, and the least pages to model then: no more dies than needed to give each group
+/// its population of blocks within `span_pages`; where even one group of all dies does not, the least span.
+fn grouping(dies: u32, slots_per_stripe: u64, span_pages: u64) -> (u32, u64) {
+    let least_pages = |dies_per_group: u32| {
+        let row = slots_per_stripe * u64::from(dies_per_group);
+        u64::from(dies / dies_per_group) * BLOCKS_MIN * SLOTS_PER_BLOCK_MIN.next_multiple_of(row)
+    };
+    let sizes = (0..=dies.trailing_zeros()).map(|power| (1 << power, least_pages(1 << power)));
+    let fits = sizes.clone().find(|(_, pages)| *pages <= span_pages);
+    fits.or_else(|| sizes.min_by_key(|(_, pages)| *pages)).expect("a group of one die is always possible")
+}
+
+/// Pages of a modelled block, a multiple of `row`: as many as really, less where a group would have too few blocks.
+fn slots_per_block(slots_per_group: u64, row: u64, pages_per_block: u64) -> u64 {
+    let rows = slots_per_group / BLOCKS_MIN / row;
+    let rows_max = pages_per_block.min(SLOTS_PER_BLOCK_MAX / row).max(1);
+    let rows_min = SLOTS_PER_BLOCK_MIN.div_ceil(row).min(rows_max);
+    rows.clamp(rows_min, rows_max) * row
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dies_share_a_group_only_where_the_span_is_small() {
+        assert_eq!(grouping(64, 4, 1 << 19), (1, 1 << 19));
+        assert_eq!(grouping(64, 4, 1 << 17), (4, 1 << 17));
+        assert_eq!(grouping(64, 16, 1 << 10), (4, 1 << 17), "no grouping fits: the least span");
+        assert_eq!(grouping(12, 4, 1 << 15), (4, 3 << 13), "groups are powers of two that divide the dies");
+    }
 
     #[test]
     fn a_span_that_fits_is_not_folded() {
