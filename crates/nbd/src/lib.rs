@@ -11,6 +11,9 @@
 //! What it does not do: TLS, authentication (listen on loopback or on a unix socket's path that only the right people
 //! can reach), or anything about volumes.
 
+pub mod client;
 mod errors;
+mod outbox;
 pub mod protocol;
 pub mod server;
+mod stop;

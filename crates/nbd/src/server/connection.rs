@@ -13,10 +13,10 @@ use super::export::Export;
 use super::flow::Flow;
 use super::negotiate::{Negotiated, negotiate};
 use super::options::ServerOptions;
-use super::outbox::Outbox;
 use super::reader::read_requests;
-use super::stop::Stop;
+use crate::outbox::Outbox;
 use crate::protocol::handshake::Session;
+use crate::stop::Stop;
 
 /// What the tasks of one connection in transmission share.
 pub(super) struct Connection<T> {
@@ -79,7 +79,10 @@ async fn transmission<T: BlockTarget + 'static>(
 ) -> Result<(), ConnectionError> {
     let writer = connection.world.spawn({
         let connection = connection.clone();
-        async move { connection.outbox.send_all(&connection.socket, &connection.flow).await }
+        async move {
+            let sent = |requests, bytes| connection.flow.release(requests, bytes);
+            connection.outbox.send_all(&connection.socket, sent).await
+        }
     });
     let ended = {
         let reading = pin!(read_requests(&connection, received, options));

@@ -13,12 +13,10 @@ mod export;
 mod flow;
 mod negotiate;
 mod options;
-mod outbox;
 mod owed;
 mod reader;
 mod request;
 mod shared;
-mod stop;
 
 pub use error::ServerError;
 pub use export::ExportOptions;

@@ -16,7 +16,7 @@ use super::connection;
 use super::error::ServerError;
 use super::export::{Export, ExportOptions};
 use super::options::ServerOptions;
-use super::stop::Stop;
+use crate::stop::Stop;
 
 /// Pause after a failed accept: the usual reason, no free descriptors, does not go away at once.
 const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);

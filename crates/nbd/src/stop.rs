@@ -6,23 +6,23 @@ use tier0_world::sync::Notify;
 
 /// Tells tasks to end.
 #[derive(Default)]
-pub(super) struct Stop {
+pub(crate) struct Stop {
     requested: Cell<bool>,
     bell: Notify,
 }
 
 impl Stop {
-    pub(super) fn request(&self) {
+    pub(crate) fn request(&self) {
         self.requested.set(true);
         self.bell.notify_all();
     }
 
-    pub(super) fn is_requested(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.requested.get()
     }
 
     /// Ends once somebody asked to stop.
-    pub(super) async fn requested(&self) {
+    pub(crate) async fn requested(&self) {
         while !self.is_requested() {
             self.bell.wait().await;
         }

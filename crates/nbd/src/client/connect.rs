@@ -1,0 +1,122 @@
+//! Connecting and negotiating.
+
+use std::net::ToSocketAddrs;
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
+use tier0_units::Nanos;
+use tier0_world::real::{PeerAddress, Socket};
+use tier0_world::{Gather, World};
+
+use super::error::ClientError;
+use super::options::ClientOptions;
+use crate::protocol::NbdAddress;
+use crate::protocol::handshake::{ClientGoal, ClientHandshake, ClientStep, ListedExport, Negotiated};
+use crate::protocol::limits::HANDSHAKE_BUFFER_BYTES;
+
+/// The exports that the server at `address` lists.
+///
+/// # Errors
+/// Where it cannot be reached, refuses, or does not speak NBD.
+pub async fn list(world: &World, address: &NbdAddress) -> Result<Vec<ListedExport>, ClientError> {
+    let timeout = ClientOptions::default().handshake_timeout;
+    let socket = open(world, address)?;
+    let (ended, _) = within(world, timeout, negotiate(&socket, ClientGoal::List)).await?;
+    socket.shutdown();
+    match ended {
+        End::Listed(listed) => Ok(listed),
+        End::Ready(_) => unreachable!("a list was asked for"),
+    }
+}
+
+/// A connection in transmission, and what the server has sent since the handshake.
+pub(super) async fn enter(
+    world: &World,
+    address: &NbdAddress,
+    export: &str,
+    options: &ClientOptions,
+) -> Result<(Socket, Negotiated, Vec<u8>), ClientError> {
+    let goal = ClientGoal::Go {
+        export: export.to_owned(),
+        structured_replies: options.structured_replies,
+        block_status: options.block_status,
+    };
+    let socket = open(world, address)?;
+    let (ended, received) = within(world, options.handshake_timeout, negotiate(&socket, goal)).await?;
+    match ended {
+        End::Ready(negotiated) => Ok((socket, negotiated, received)),
+        End::Listed(_) => unreachable!("an export was asked for"),
+    }
+}
+
+fn open(world: &World, address: &NbdAddress) -> Result<Socket, ClientError> {
+    let mut failure = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+    for candidate in candidates(address)? {
+        match Socket::connect(world, &candidate) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failure = error,
+        }
+    }
+    let address = match address {
+        NbdAddress::Unix(path) => path.display().to_string(),
+        NbdAddress::Tcp { host, port } => format!("{host} port {port}"),
+    };
+    Err(ClientError::Connect { address, source: failure })
+}
+
+/// A host may have several addresses; they are tried in the resolver's order.
+fn candidates(address: &NbdAddress) -> Result<Vec<PeerAddress>, ClientError> {
+    match address {
+        NbdAddress::Unix(path) => Ok(vec![PeerAddress::Unix(path.clone())]),
+        NbdAddress::Tcp { host, port } => match (host.as_str(), *port).to_socket_addrs() {
+            Ok(addresses) => Ok(addresses.map(PeerAddress::Tcp).collect()),
+            Err(source) => Err(ClientError::Resolve { host: host.clone(), source }),
+        },
+    }
+}
+
+async fn within<R>(
+    world: &World,
+    timeout: Nanos,
+    future: impl Future<Output = Result<R, ClientError>>,
+) -> Result<R, ClientError> {
+    match select(pin!(future), world.sleep(timeout)).await {
+        Either::Left((result, _)) => result,
+        Either::Right(_) => Err(ClientError::Timeout(timeout)),
+    }
+}
+
+enum End {
+    Ready(Negotiated),
+    Listed(Vec<ListedExport>),
+}
+
+async fn negotiate(socket: &Socket, goal: ClientGoal) -> Result<(End, Vec<u8>), ClientError> {
+    let mut handshake = ClientHandshake::new(goal);
+    let mut received = Vec::with_capacity(HANDSHAKE_BUFFER_BYTES);
+    let (mut out, mut gather) = (Vec::new(), Box::new(Gather::new()));
+    loop {
+        let (used, step) = handshake.advance(&received, &mut out)?;
+        received.drain(..used);
+        if !out.is_empty() {
+            gather.push_header(&out);
+            out.clear();
+            let result;
+            (result, gather) = socket.send(gather).await;
+            result?;
+        }
+        match step {
+            ClientStep::Continue => {}
+            ClientStep::Ready(negotiated) => return Ok((End::Ready(negotiated), received)),
+            ClientStep::Listed(listed) => return Ok((End::Listed(listed), received)),
+            ClientStep::Refused(refusal) => return Err(refusal.into()),
+            ClientStep::NeedMore => {
+                let result;
+                (result, received) = socket.receive(received).await;
+                if result? == 0 {
+                    return Err(ClientError::Closed);
+                }
+            }
+        }
+    }
+}
