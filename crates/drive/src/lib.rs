@@ -11,10 +11,12 @@
 
 mod backing;
 pub mod conformance;
+pub mod disk;
 mod drive;
 mod fault;
 mod file;
 pub mod flash;
+mod modelled;
 mod ram;
 mod store;
 mod target;
@@ -23,6 +25,7 @@ pub use backing::SparseStore;
 pub use drive::{Command, Drive, DriveHandle, DriveInfo};
 pub use fault::{Fault, FaultDrive, FaultPlan};
 pub use file::{FileDrive, FileMedium, OpenError};
+pub use modelled::{Content, DiskDrive, FlashDrive};
 pub use ram::{RamDrive, RamMedium};
 pub use store::StoreDrive;
 pub use target::{BlockStatus, BlockTarget, TargetInfo};
