@@ -28,8 +28,8 @@ impl Exponential {
     /// A time in nanoseconds, not rounded, so that sums of many do not drift.
     #[inline]
     pub fn draw_ns(self, random: &mut Random) -> f64 {
-        // The inverse of the distribution function. 1 - unit lies in (0, 1], so the logarithm is finite, at least
-        // ln 2^-53 = -36.7.
+        // The inverse of the distribution function. 1 - unit lies in (0, 1], so the logarithm is finite, at
+        // least ln 2^-53 = -36.7.
         self.minus_mean_ln_2 * log2(1.0 - random.unit())
     }
 

@@ -28,8 +28,8 @@ pub struct Request {
     pub sectors: SectorCount,
 }
 
-/// Draws the requests of one user of a stream. Each user has a random stream of its own, so that what it asks does not
-/// depend on when the others are answered.
+/// Draws the requests of one user of a stream. Each user has a random stream of its own, so that what it asks
+/// does not depend on when the others are answered.
 #[derive(Clone, Debug)]
 pub struct RequestGenerator {
     plan: Arc<StreamPlan>,

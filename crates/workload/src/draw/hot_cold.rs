@@ -14,8 +14,8 @@ pub struct HotCold {
 }
 
 impl HotCold {
-    /// `access_percent` of the draws go to the first `space_percent` of `space` positions. The hot part has at least
-    /// one position and, where there are two, so has the cold one.
+    /// `access_percent` of the draws go to the first `space_percent` of `space` positions. The hot part has
+    /// at least one position and, where there are two, so has the cold one.
     pub fn new(space: u64, access_percent: f64, space_percent: f64) -> HotCold {
         assert!(space > 0, "there is no hot part of nothing");
         let hot = (space as f64 * space_percent / 100.0).round() as u64;

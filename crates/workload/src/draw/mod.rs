@@ -1,7 +1,8 @@
 //! Random draws of a load: which address, which size, read or write, when.
 //!
-//! Every draw comes from a [`tier0_world::Random`], a seeded PCG stream. Logarithms and powers come from the `libm`
-//! crate or from `power`, not from the platform's library, so that one seed draws the same on every machine.
+//! Every draw comes from a [`tier0_world::Random`], a seeded PCG stream. Logarithms and powers come from the
+//! `libm` crate or from `power`, not from the platform's library, so that one seed draws the same on every
+//! machine.
 
 mod exponential;
 mod generator;

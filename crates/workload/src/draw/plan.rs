@@ -1,4 +1,5 @@
-//! A stream made concrete for a target: shares become sectors, laws get their constants. Drawn from, never changed.
+//! A stream made concrete for a target: shares become sectors, laws get their constants. Drawn from, never
+//! changed.
 
 use tier0_units::{ByteCount, Lba, SectorCount};
 use tier0_world::Random;
@@ -82,6 +83,11 @@ impl StreamPlan {
     pub fn granule(&self) -> SectorCount {
         let of_blocks = |granule, block: &Block| gcd(gcd(granule, block.alignment), block.sectors);
         SectorCount(self.blocks.iter().fold(self.start.0, of_blocks))
+    }
+
+    /// The largest request.
+    pub fn block_sectors_max(&self) -> SectorCount {
+        SectorCount(self.blocks.iter().map(|block| block.sectors).max().unwrap_or(0))
     }
 
     pub(super) fn placement(&self) -> &Placement {

@@ -1,16 +1,17 @@
 //! Powers of positive numbers, fast and the same on every machine.
 //!
-//! The inversion of a power law needs x^p once per draw. `libm::pow` is exact to the last bit and costs more than all the
-//! rest of the draw together; here relative errors of 1e-11 are allowed, since a rank is a whole number and its law is
-//! smooth. Only additions, multiplications and one division are used, which IEEE 754 fixes to the bit.
+//! The inversion of a power law needs x^p once per draw. `libm::pow` is exact to the last bit and costs more
+//! than all the rest of the draw together; here relative errors of 1e-11 are allowed, since a rank is a whole
+//! number and its law is smooth. Only additions, multiplications and one division are used, which IEEE 754
+//! fixes to the bit.
 
 /// The coefficients 1, 1/3, 1/5 … 1/13 of the series of the inverse hyperbolic tangent.
 const ATANH: [f64; 7] = [1.0, 1.0 / 3.0, 1.0 / 5.0, 1.0 / 7.0, 1.0 / 9.0, 1.0 / 11.0, 1.0 / 13.0];
 
 /// The binary logarithm of a positive normal number, within 1e-12.
 ///
-/// x = 2^e m with m in [√½, √2); log2 m = 2 atanh(s) / ln 2 with s = (m - 1) / (m + 1), |s| <= 0.1716. The first term left
-/// out is 2 s^15 / 15 / ln 2 < 7e-13.
+/// x = 2^e m with m in [√½, √2); log2 m = 2 atanh(s) / ln 2 with s = (m - 1) / (m + 1), |s| <= 0.1716. The
+/// first term left out is 2 s^15 / 15 / ln 2 < 7e-13.
 #[inline]
 pub(super) fn log2(x: f64) -> f64 {
     const SQRT_HALF_BITS: u64 = 0x3fe6_a09e_667f_3bcd;

@@ -3,10 +3,11 @@
 /// A pseudo-random permutation of 0 to n - 1, n at least 1.
 ///
 /// A hash, as some load generators use, would map several ranks to one address and leave others untouched; a
-/// permutation keeps the law of the ranks exact. This is the generalised Feistel network of Black and Rogaway ("Ciphers
-/// with arbitrary finite domains", CT-RSA 2002, §5): the space is a rectangle of rows, 2^k wide; in turn the row moves by a
-/// hash of the column and the column by a hash of the row, and whoever lands in the part of the last row that does not
-/// belong to the space walks on. That part is less than a row, so walking is rare and the branch well predicted.
+/// permutation keeps the law of the ranks exact. This is the generalised Feistel network of Black and Rogaway
+/// ("Ciphers with arbitrary finite domains", CT-RSA 2002, §5): the space is a rectangle of rows, 2^k wide; in
+/// turn the row moves by a hash of the column and the column by a hash of the row, and whoever lands in the
+/// part of the last row that does not belong to the space walks on. That part is less than a row, so walking
+/// is rare and the branch well predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scramble {
     space: u64,
@@ -58,8 +59,8 @@ impl Scramble {
     }
 }
 
-/// 32 bits that depend on all bits of `value` (below 2^32): two rounds of multiplication, between which the high half is
-/// folded into the low one. One round alone would leave neighbours a fixed distance apart.
+/// 32 bits that depend on all bits of `value` (below 2^32): two rounds of multiplication, between which the
+/// high half is folded into the low one. One round alone would leave neighbours a fixed distance apart.
 #[inline]
 fn hash(value: u64, multiplier: u64) -> u64 {
     let product = (value + 0x9e37_79b9).wrapping_mul(multiplier);

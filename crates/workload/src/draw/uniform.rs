@@ -4,9 +4,9 @@ use tier0_world::Random;
 
 /// A number below `bound` (at least 1), every one exactly equally likely.
 ///
-/// Lemire, "Fast random integer generation in an interval", ACM TOMACS 29(1), 2019: multiply, keep the high half, and
-/// reject the few products whose low half falls into the uneven remainder. The division is needed only where the low
-/// half is below `bound`, once in 2^64 / bound draws.
+/// Lemire, "Fast random integer generation in an interval", ACM TOMACS 29(1), 2019: multiply, keep the high
+/// half, and reject the few products whose low half falls into the uneven remainder. The division is needed
+/// only where the low half is below `bound`, once in 2^64 / bound draws.
 #[inline]
 pub fn below(random: &mut Random, bound: u64) -> u64 {
     debug_assert!(bound > 0, "there is no number below zero");
@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn below_reaches_both_ends_of_a_huge_bound() {
-        // A bound of 3/4 of 2^64 rejects a quarter of the draws; without rejection, multiples of 4/3 would clump.
+        // A bound of 3/4 of 2^64 rejects a quarter of the draws; without rejection, multiples of 4/3 would
+        // clump.
         let bound = 3u64 << 62;
         let mut random = Random::new(2, 0);
         let mut thirds = [0u32; 3];

@@ -6,9 +6,9 @@ use super::power::{exp2, log2};
 
 /// Ranks 0 to n - 1, the rank k with probability in proportion to 1 / (k + 1)^theta.
 ///
-/// Rejection-inversion: Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-/// distributions", ACM TOMACS 6(3), 1996, algorithm RI. No table: any number of ranks takes the same few bytes, and
-/// about one draw in ten is rejected at worst.
+/// Rejection-inversion: Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
+/// discrete distributions", ACM TOMACS 6(3), 1996, algorithm RI. No table: any number of ranks takes the same
+/// few bytes, and about one draw in ten is rejected at worst.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zipf {
     ranks: u64,

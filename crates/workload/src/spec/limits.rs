@@ -8,7 +8,8 @@ use super::SpecError;
 /// The most rows of a report's series: more than three days of seconds.
 pub const INTERVALS_MAX: u64 = 300_000;
 
-/// What ends the measured part of a run: the first limit reached. Requests answered in the warm-up do not count.
+/// What ends the measured part of a run: the first limit reached. Requests answered in the warm-up do not
+/// count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunLimits {
@@ -21,21 +22,32 @@ pub struct RunLimits {
     /// Transferred bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<ByteCount>,
-    /// The mean latency of reads and of writes is known to within this many percent, with 95 % confidence (by batch
-    /// means). Ends a run early; one of the other limits must bound it.
+    /// The mean latency of reads and of writes is known to within this many percent, with 95 % confidence (by
+    /// batch means). Ends a run early; one of the other limits must bound it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision_percent: Option<f64>,
+    /// How many requests may fail before the run ends; none where absent.
+    #[serde(default)]
+    pub errors_max: u64,
 }
 
 impl RunLimits {
+    const NONE: RunLimits =
+        RunLimits { time: None, ios: None, bytes: None, precision_percent: None, errors_max: 0 };
+
     /// Ends after `time`.
     pub fn time(time: Nanos) -> RunLimits {
-        RunLimits { time: Some(time), ios: None, bytes: None, precision_percent: None }
+        RunLimits { time: Some(time), ..RunLimits::NONE }
     }
 
     /// Ends after `ios` answered requests.
     pub fn ios(ios: u64) -> RunLimits {
-        RunLimits { time: None, ios: Some(ios), bytes: None, precision_percent: None }
+        RunLimits { ios: Some(ios), ..RunLimits::NONE }
+    }
+
+    /// Ends after `bytes` were moved.
+    pub fn bytes(bytes: ByteCount) -> RunLimits {
+        RunLimits { bytes: Some(bytes), ..RunLimits::NONE }
     }
 
     pub(super) fn validate(&self, interval: Nanos) -> Result<(), SpecError> {

@@ -12,7 +12,8 @@ use crate::stats::SteadyCriterion;
 
 /// How written data is checked when it is read back.
 ///
-/// Over data that an earlier verified run left, use another seed: a lost write would uncover the very same bytes.
+/// Over data that an earlier verified run left, use another seed: a lost write would uncover the very same
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct VerifySpec {

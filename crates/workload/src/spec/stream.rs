@@ -31,11 +31,13 @@ pub struct StreamSpec {
     /// Addresses, counted from the range's start, are multiples of this; each request's own size where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<ByteCount>,
-    /// The pieces in which a skewed pattern is scattered over the range. Where absent, zipf scatters single blocks
-    /// and hot-cold nothing: its hot space is the start of the range. Larger pieces keep neighbours in rank
-    /// neighbours in address, as tables and indexes do.
+    /// The pieces in which a skewed pattern is scattered over the range. Where absent, zipf scatters single
+    /// blocks and hot-cold nothing: its hot space is the start of the range. Larger pieces keep neighbours in
+    /// rank neighbours in address, as tables and indexes do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scatter: Option<ByteCount>,
+    /// Writes are answered once they are stable (forced unit access), as a database's log demands.
+    pub durable: bool,
     /// When the requests come.
     pub arrival: Arrival,
 }
@@ -52,6 +54,7 @@ impl Default for StreamSpec {
             length: None,
             alignment: None,
             scatter: None,
+            durable: false,
             arrival: Arrival::default(),
         }
     }

@@ -8,8 +8,8 @@ pub(crate) fn exact_bytes(bytes: ByteCount) -> String {
     if text.parse() == Ok(bytes) { text } else { format!("{}B", bytes.0) }
 }
 
-/// Implements `Serialize` by `Display` and `Deserialize` by `FromStr`, so that one grammar and one error message
-/// serve the command line, TOML and JSON.
+/// Implements `Serialize` by `Display` and `Deserialize` by `FromStr`, so that one grammar and one error
+/// message serve the command line, TOML and JSON.
 macro_rules! serde_as_text {
     ($type:ty) => {
         impl serde::Serialize for $type {

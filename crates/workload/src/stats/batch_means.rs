@@ -9,9 +9,10 @@ const BATCH_START: u64 = 16;
 
 /// A confidence interval of the mean of correlated values in constant memory.
 ///
-/// Successive response times are correlated, so their plain deviation promises too much. Means of long batches are
-/// nearly independent (Law and Kelton, "Simulation Modeling and Analysis", §9.5.3). The batches double as the run grows;
-/// as long as their lag-1 correlation is significant, they are too short, and no precision is claimed.
+/// Successive response times are correlated, so their plain deviation promises too much. Means of long
+/// batches are nearly independent (Law and Kelton, "Simulation Modeling and Analysis", §9.5.3). The batches
+/// double as the run grows; as long as their lag-1 correlation is significant, they are too short, and no
+/// precision is claimed.
 #[derive(Clone, Debug, Default)]
 pub struct BatchMeans {
     batches: Vec<f64>,
@@ -45,8 +46,8 @@ impl BatchMeans {
         }
     }
 
-    /// Half the width of the 95 % confidence interval of the mean, in percent of the mean; nothing while there are too
-    /// few batches, or while they are correlated.
+    /// Half the width of the 95 % confidence interval of the mean, in percent of the mean; nothing while
+    /// there are too few batches, or while they are correlated.
     pub fn half_width_percent(&self) -> Option<f64> {
         if self.batches.len() < BATCHES_MIN {
             return None;
@@ -58,8 +59,8 @@ impl BatchMeans {
             return Some(0.0);
         }
         let products: f64 = self.batches.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
-        // Of independent batches the correlation is normal with deviation 1 / sqrt(n); 1.96 of them is the 97.5th
-        // percentile.
+        // Of independent batches the correlation is normal with deviation 1 / sqrt(n); 1.96 of them is the
+        // 97.5th percentile.
         if products / squares > 1.96 / n.sqrt() {
             return None;
         }
@@ -68,7 +69,8 @@ impl BatchMeans {
     }
 }
 
-/// The 97.5th percentile of Student's t, to 0.1 % for 31 or more degrees of freedom: t(31) = 2.040, t(62) = 1.999.
+/// The 97.5th percentile of Student's t, to 0.1 % for 31 or more degrees of freedom: t(31) = 2.040, t(62) =
+/// 1.999.
 fn student_975(degrees: f64) -> f64 {
     1.96 + 2.4 / degrees
 }

@@ -1,7 +1,8 @@
 //! What a run measures, whether it is steady and precise, and how it is reported.
 //!
-//! A [`Tally`] takes one latency in a few nanoseconds and can be merged with those of other shards; a [`Series`] keeps
-//! one row per interval; [`LoadReport`] is what remains, for JSON, for the table and for the lab.
+//! A [`Tally`] takes one latency in a few nanoseconds and can be merged with those of other shards; a
+//! [`Series`] keeps one row per interval; [`LoadReport`] is what remains, for JSON, for the table and for the
+//! lab.
 
 mod batch_means;
 mod progress;

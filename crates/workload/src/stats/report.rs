@@ -19,6 +19,9 @@ pub enum EndedBy {
     Precision,
     /// The caller, for instance by Ctrl-C.
     Stopped,
+    /// The target answered ten million requests without any simulated time passing: it has no drive that
+    /// takes time.
+    Standstill,
     /// An open loop fell so far behind that its waiting requests no longer fitted into memory.
     Overload,
     /// Too many requests failed.
@@ -54,8 +57,8 @@ pub struct StreamReport {
     pub write: Option<Summary>,
 }
 
-/// Half the width of the 95 % confidence interval of a mean latency, in percent of it. Absent where the run was too
-/// short to tell (see [`super::BatchMeans`]).
+/// Half the width of the 95 % confidence interval of a mean latency, in percent of it. Absent where the run
+/// was too short to tell (see [`super::BatchMeans`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PrecisionReport {
     /// Of the reads.
@@ -124,8 +127,8 @@ pub struct LoadReport {
     /// The wait for a steady state, where one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyReport>,
-    /// Seconds at the beginning of the measurement that MSER-5 would leave out; more than a tenth of the measurement
-    /// says that the warm-up was too short. Absent for fewer than 20 intervals.
+    /// Seconds at the beginning of the measurement that MSER-5 would leave out; more than a tenth of the
+    /// measurement says that the warm-up was too short. Absent for fewer than 20 intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transient_s: Option<f64>,
     /// What verification saw, where it was asked for.

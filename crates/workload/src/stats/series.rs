@@ -99,8 +99,8 @@ impl Series {
         }
     }
 
-    /// Closes the intervals that end by `at`. Beyond [`INTERVALS_MAX`] rows it keeps nothing more, which only a run
-    /// without a time limit can reach.
+    /// Closes the intervals that end by `at`. Beyond [`INTERVALS_MAX`] rows it keeps nothing more, which only
+    /// a run without a time limit can reach.
     fn advance(&mut self, at: Nanos) {
         while at >= self.until && (self.rows.len() as u64) < INTERVALS_MAX {
             self.close(self.until);

@@ -11,18 +11,19 @@ use crate::spec::SpecError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum SteadyMetric {
-    /// The mean latency. In a closed loop it fixes the throughput too (Little's law); in an open loop the throughput is
-    /// given and says nothing.
+    /// The mean latency. In a closed loop it fixes the throughput too (Little's law); in an open loop the
+    /// throughput is given and says nothing.
     #[default]
     Latency,
     /// Answered requests per second.
     Iops,
 }
 
-/// When a run counts as steady: the rule of the SNIA Solid State Storage Performance Test Specification (PTS, definition
-/// of "steady state"): over a window of rounds, the greatest and the least value differ by at most 20 % of the
-/// average, and the best straight line through them rises or falls by at most 10 % of it. PTS takes 5 rounds of a minute;
-/// rounds here are shorter by default, since a model has no minute-long housekeeping.
+/// When a run counts as steady: the rule of the SNIA Solid State Storage Performance Test Specification (PTS,
+/// definition of "steady state"): over a window of rounds, the greatest and the least value differ by at most
+/// 20 % of the average, and the best straight line through them rises or falls by at most 10 % of it. PTS
+/// takes 5 rounds of a minute; rounds here are shorter by default, since a model has no minute-long
+/// housekeeping.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SteadyCriterion {
@@ -37,7 +38,8 @@ pub struct SteadyCriterion {
     pub range_percent: f64,
     /// The greatest allowed rise or fall of the fitted line in percent of the average.
     pub slope_percent: f64,
-    /// How long to wait at most. Then the measurement begins all the same, and the report says that it was not steady.
+    /// How long to wait at most. Then the measurement begins all the same, and the report says that it was
+    /// not steady.
     #[serde(with = "crate::spec::duration")]
     pub wait_max: Nanos,
 }
@@ -81,7 +83,8 @@ impl SteadyCriterion {
         let mean = values.clone().sum::<f64>() / n;
         let (least, greatest) =
             values.clone().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, g), v| (l.min(v), g.max(v)));
-        // Least squares: slope = sum((x - x̄)(y - ȳ)) / sum((x - x̄)²); the line's rise is the slope times n - 1.
+        // Least squares: slope = sum((x - x̄)(y - ȳ)) / sum((x - x̄)²); the line's rise is the slope times n
+        // - 1.
         let middle = (n - 1.0) / 2.0;
         let (above, below) = values.enumerate().fold((0.0, 0.0), |(above, below), (index, value)| {
             let x = index as f64 - middle;
@@ -118,8 +121,8 @@ impl SteadyDetector {
         SteadyDetector { criterion, window: VecDeque::with_capacity(criterion.rounds as usize) }
     }
 
-    /// Takes the value of a round: requests answered in it, and the sum of their latencies. A round without an answer
-    /// breaks the window. Returns the verdict once the window is full.
+    /// Takes the value of a round: requests answered in it, and the sum of their latencies. A round without
+    /// an answer breaks the window. Returns the verdict once the window is full.
     pub fn push(&mut self, ios: u64, latency_ns_sum: f64) -> Option<SteadyState> {
         if ios == 0 {
             self.window.clear();

@@ -25,8 +25,8 @@ pub(super) fn format_iops(iops: f64) -> String {
 }
 
 impl LoadReport {
-    /// The figures of the run: a table of reads, writes and all, a row per stream where there are several, and whatever
-    /// must be said about them. Ends with a line feed.
+    /// The figures of the run: a table of reads, writes and all, a row per stream where there are several,
+    /// and whatever must be said about them. Ends with a line feed.
     pub fn table(&self) -> String {
         let mut table = Table::new();
         table.load_style(UTF8_HORIZONTAL_ONLY);
@@ -55,6 +55,7 @@ impl LoadReport {
             EndedBy::Bytes => "all its bytes were moved",
             EndedBy::Precision => "its means were precise enough",
             EndedBy::Stopped => "it was stopped",
+            EndedBy::Standstill => "the target answers without taking any time",
             EndedBy::Overload => "the target fell too far behind the rate",
             EndedBy::Errors => "too many requests failed",
             EndedBy::Mismatch => "data was wrong",

@@ -1,8 +1,9 @@
 //! How much of a run's beginning was still warming up, told afterwards.
 
-/// How many of the first `values` to leave out of an average: the rule MSER-5 (White, Cobb and Spratt, "A comparison of
-/// five steady-state truncation heuristics for simulation", Winter Simulation Conference 2000). Of all beginnings of up to
-/// half of the values it takes the one after which the average's standard error is least, in steps of five.
+/// How many of the first `values` to leave out of an average: the rule MSER-5 (White, Cobb and Spratt, "A
+/// comparison of five steady-state truncation heuristics for simulation", Winter Simulation Conference 2000).
+/// Of all beginnings of up to half of the values it takes the one after which the average's standard error is
+/// least, in steps of five.
 ///
 /// Nothing for fewer than 20 values, from which no beginning can be told.
 pub fn mser5_truncation(values: &[f64]) -> Option<usize> {

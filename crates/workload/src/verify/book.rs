@@ -1,9 +1,9 @@
 //! Which versions a block may hold, while writes to it come and go.
 //!
-//! Versions of a block count up from 1 in the order of issue. A write is sure to be overwritten only by one that was
-//! issued after it had been answered; writes that overlapped in time may have landed in any order. A write that failed may
-//! have landed or not. So a block at rest has usually one version, kept in four bytes, and only blocks with writes under way or
-//! an uncertain outcome have an entry of their own.
+//! Versions of a block count up from 1 in the order of issue. A write is sure to be overwritten only by one
+//! that was issued after it had been answered; writes that overlapped in time may have landed in any order. A
+//! write that failed may have landed or not. So a block at rest has usually one version, kept in four bytes,
+//! and only blocks with writes under way or an uncertain outcome have an entry of their own.
 
 use std::collections::BTreeMap;
 
@@ -92,8 +92,8 @@ impl Book {
         }
     }
 
-    /// A block with one candidate at rest, the highest issued, needs no entry. (Were it a lower one, the next write would
-    /// get a number that was used before.)
+    /// A block with one candidate at rest, the highest issued, needs no entry. (Were it a lower one, the next
+    /// write would get a number that was used before.)
     fn settle(&mut self, block: u64) {
         let busy = &self.busy[&block];
         if let [Candidate { version, ended: Some(_), .. }] = busy.candidates[..]

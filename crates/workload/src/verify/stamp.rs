@@ -39,7 +39,8 @@ pub(super) fn claim(sector: &[u8]) -> (u64, u32, Option<u64>) {
     (word(0).unwrap_or(0), word(1).unwrap_or(0) as u32, word(2))
 }
 
-/// A hash of what the sector is. The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) after each part.
+/// A hash of what the sector is. The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) after each
+/// part.
 fn key(lba: u64, version: u32, seed: u64) -> u64 {
     let mix = |value: u64| {
         let z = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

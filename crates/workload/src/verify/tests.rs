@@ -153,7 +153,8 @@ struct Flight {
     left: Vec<usize>,
 }
 
-/// Random overlapping reads and writes on a disk that keeps its promises and no more. Returns the first complaint.
+/// Random overlapping reads and writes on a disk that keeps its promises and no more. Returns the first
+/// complaint.
 fn overlapping(seed: u64, lose_write: Option<u32>) -> Result<(), Mismatch> {
     const WIDTH: usize = 16;
     let mut random = Random::new(seed, 0);
@@ -214,8 +215,8 @@ fn an_honest_disk_is_never_blamed() {
 
 #[test]
 fn a_single_lost_write_among_overlapping_ones_is_mostly_found() {
-    // Some lost writes leave no trace: nobody reads the block before it is written again, or a write that overlapped in
-    // time might have landed later. The rest must be found.
+    // Some lost writes leave no trace: nobody reads the block before it is written again, or a write that
+    // overlapped in time might have landed later. The rest must be found.
     let found = (0..200).filter(|seed| overlapping(*seed, Some(30)).is_err()).count();
     assert!(found > 100, "{found} of 200 lost writes were found");
 }

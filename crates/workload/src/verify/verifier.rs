@@ -233,7 +233,8 @@ impl Verifier {
     }
 }
 
-/// The versions that a block may hold when a read ends: those it might hold when the read began, and all issued since.
+/// The versions that a block may hold when a read ends: those it might hold when the read began, and all
+/// issued since.
 struct Allowed<'a> {
     known: &'a [u32],
     above: u32,
