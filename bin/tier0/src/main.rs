@@ -1,2 +1,23 @@
-//! (being written)
-fn main() {}
+//! The program: `tier0 VERB …`.
+//!
+//! `cli` says what can be asked for, `verb` has one module per verb, `failure` and `exit` say how it ends. The verbs
+//! only join crates together: no engine, model or protocol lives here.
+//!
+//! Invariants: whatever the user gives, the program ends with one line on stderr and a documented exit code, never
+//! with a panic; results go to stdout, everything else to stderr; a closed stdout ends the program quietly.
+
+mod cli;
+mod exit;
+mod failure;
+mod logging;
+mod output;
+mod verb;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exit::of(cli::parse().and_then(|cli| {
+        logging::start(&cli.global);
+        verb::run(cli)
+    }))
+}

@@ -1,0 +1,100 @@
+//! The command line: verbs, options that all of them take, and how a wrong one is answered.
+
+use clap::error::ErrorKind;
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use crate::exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::verb::{catalog, completions};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 catalog list               what is known of drives, links and arrays
+  tier0 completions bash           completions for the shell
+  tier0 help catalog               all about one verb";
+
+/// A storage array for databases, and the laboratory that predicts it.
+#[derive(Debug, Parser)]
+#[command(name = "tier0", version, max_term_width = 110, after_help = help(EXAMPLES))]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// Log more to stderr; twice and three times for still more
+    #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Log less to stderr and show no progress; twice for no log at all
+    #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
+    pub(crate) quiet: u8,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// What is known of drives, links and arrays, with its sources
+    #[command(subcommand)]
+    Catalog(catalog::Catalog),
+    /// Print completions for a shell
+    Completions(completions::Completions),
+}
+
+fn help(examples: &str) -> String {
+    format!("{examples}\n\n{}", exit::TABLE)
+}
+
+/// Reads the command line. Help and version are printed here, and end the program.
+pub(crate) fn parse() -> Result<Cli, Failure> {
+    Cli::try_parse().map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let text = error.render();
+            let printed = output::print(&text.to_string());
+            printed.err().unwrap_or(Failure::Unread)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            Failure::Input("no verb is given; \"tier0 --help\" shows all".to_owned())
+        }
+        _ => Failure::Input(usage_line(&error)),
+    })
+}
+
+/// clap's message, which spans paragraphs, in one sentence: the fact, its tip if there is one, where to read on.
+fn usage_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let mut paragraphs = text.split("\n\n");
+    let fact = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
+    let tip = paragraphs.find_map(|paragraph| paragraph.trim().strip_prefix("tip: "));
+    let remedy = tip.and_then(|tip| tip.lines().next()).map_or(String::new(), |tip| format!("{tip}; "));
+    format!("{fact}; {remedy}\"--help\" after the verb shows its options and examples")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_has_examples() {
+        fn check(command: &clap::Command, path: &str) {
+            let verbs: Vec<_> = command.get_subcommands().filter(|verb| verb.get_name() != "help").collect();
+            for verb in &verbs {
+                check(verb, &format!("{path} {}", verb.get_name()));
+            }
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Examples:\n  tier0"), "{path} has no examples: {help:?}");
+        }
+        check(&Cli::command(), "tier0");
+    }
+}

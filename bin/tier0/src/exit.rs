@@ -1,0 +1,52 @@
+//! Exit codes: the one table of them, which `tier0 --help` prints and `docs/exit-codes.md` repeats.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::failure::Failure;
+
+/// Done as asked.
+pub(crate) const DONE: u8 = 0;
+/// Something failed while running.
+pub(crate) const FAILED: u8 = 1;
+/// The arguments, or a file that they name, are wrong.
+pub(crate) const INPUT: u8 = 2;
+/// Data that was read back was not what had been written.
+pub(crate) const WRONG_DATA: u8 = 3;
+/// Ended by Ctrl-C before its end: 128 + SIGINT, as shells have it.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// The table, for `--help`.
+pub(crate) const TABLE: &str = "\
+Exit codes:
+  0    done as asked
+  1    something failed while running: a drive, a socket, a peer, a full disk
+  2    the arguments, or a file that they name, are wrong; nothing was changed
+  3    data that was read back was not what had been written
+  130  stopped by Ctrl-C before its end; what was measured until then is printed";
+
+/// Says what went wrong, if anything, and gives the code.
+pub(crate) fn of(result: Result<(), Failure>) -> ExitCode {
+    let Err(failure) = result else { return ExitCode::from(DONE) };
+    if let Some(text) = failure.text() {
+        // There is nobody left to tell where stderr is closed.
+        let _ = writeln!(std::io::stderr(), "tier0: {text}");
+    }
+    ExitCode::from(failure.code())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_and_the_document_name_every_code() {
+        let document =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/exit-codes.md"))
+                .expect("the document is part of the project");
+        for code in [DONE, FAILED, INPUT, WRONG_DATA, INTERRUPTED] {
+            assert!(TABLE.contains(&format!("\n  {code:<4} ")), "--help misses {code}");
+            assert!(document.contains(&format!("\n| {code} |")), "docs/exit-codes.md misses {code}");
+        }
+    }
+}

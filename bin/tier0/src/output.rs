@@ -1,0 +1,55 @@
+//! Results on stdout: texts, tables, JSON. A closed stdout is no failure.
+
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// One line, under the header: rows stay one line apart and tables short.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// Writes `text` to stdout as it is.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::Unread,
+        _ => Failure::Run(format!("cannot write the result: {error}; check where stdout leads")),
+    })
+}
+
+/// Writes `value` as indented JSON and a line feed.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::Run(format!("cannot write the result as JSON: {error}")))?;
+    print(&format!("{text}\n"))
+}
+
+/// A table in the program's style. On a terminal, long cells are wrapped to its width.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE);
+    table.set_header(header);
+    if let Some(width) = terminal_width() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(width);
+    }
+    table
+}
+
+/// Aligns columns of figures.
+pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
+    for index in columns {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+fn terminal_width() -> Option<u16> {
+    let stdout = std::io::stdout();
+    let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal())?;
+    Some(size.0.0)
+}

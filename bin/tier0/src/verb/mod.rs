@@ -1,0 +1,15 @@
+//! One module per verb.
+
+pub(crate) mod catalog;
+pub(crate) mod completions;
+
+use crate::cli::{Cli, Verb};
+use crate::failure::Failure;
+
+/// Does what was asked.
+pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.verb {
+        Verb::Catalog(verb) => catalog::run(&verb),
+        Verb::Completions(verb) => completions::run(&verb),
+    }
+}
