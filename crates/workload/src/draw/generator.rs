@@ -148,6 +148,16 @@ mod tests {
     }
 
     #[test]
+    fn a_start_at_a_share_is_aligned() {
+        let spec = StreamSpec { start: Portion::Percent(33.3), ..StreamSpec::default() };
+        let plan = StreamPlan::new(&spec, ByteCount(300_000_000_000), 1).expect("it fits");
+        assert!(
+            plan.start().byte_offset().is_multiple_of(1 << 20) && plan.start().byte_offset() > 99_000_000_000
+        );
+        assert_eq!(plan.granule(), SectorCount(16));
+    }
+
+    #[test]
     fn users_differ_and_repeat() {
         let plan =
             Arc::new(StreamPlan::new(&spec("8KiB", "random"), ByteCount::gib(1), 1).expect("a valid plan"));

@@ -5,7 +5,7 @@ use tier0_units::{ByteCount, Lba, SectorCount};
 use tier0_world::Random;
 
 use super::{HotCold, Scramble, Share, Zipf, below};
-use crate::spec::{Pattern, SpecError, StreamSpec};
+use crate::spec::{Pattern, Portion, SpecError, StreamSpec};
 
 /// What a stream asks of one target; shared by all its users.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,9 +105,16 @@ impl StreamPlan {
     }
 }
 
+/// Where a range begins at a share of the target, it begins at a multiple of this, as partitions do: a start in the
+/// middle of a block or a stripe would make every request touch one more.
+const START_STEP: ByteCount = ByteCount::mib(1);
+
 fn range_of(spec: &StreamSpec, capacity: ByteCount) -> Result<(Lba, SectorCount), SpecError> {
     let total = SectorCount::in_bytes(capacity);
-    let start = SectorCount::in_bytes(spec.start.of(capacity));
+    let start = SectorCount::in_bytes(match spec.start {
+        Portion::Bytes(bytes) => bytes,
+        Portion::Percent(_) => ByteCount(spec.start.of(capacity).0 / START_STEP.0 * START_STEP.0),
+    });
     let rest = SectorCount(total.0.saturating_sub(start.0));
     let length = spec.length.map_or(rest, |length| SectorCount::in_bytes(length.of(capacity)));
     match start.0.checked_add(length.0).filter(|end| *end <= total.0) {

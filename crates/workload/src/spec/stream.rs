@@ -23,7 +23,7 @@ pub struct StreamSpec {
     pub read_percent: f64,
     /// Where the requests go.
     pub pattern: Pattern,
-    /// Where the range begins.
+    /// Where the range begins; a share of the target is rounded down to whole MiB.
     pub start: Portion,
     /// How long the range is; up to the end of the target where absent. `40%` is a fill of 40 %.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use tier0_units::{ByteCount, Nanos};
+use tier0_units::Nanos;
 
 use super::{EndedBy, LoadReport, Summary};
 
@@ -29,7 +29,7 @@ impl LoadReport {
     /// and whatever must be said about them. Ends with a line feed.
     pub fn table(&self) -> String {
         let mut table = Table::new();
-        table.load_style(UTF8_HORIZONTAL_ONLY);
+        table.load_style(NOTHING);
         table.set_header(["", "IOPS", "MB/s", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"]);
         if self.streams.len() > 1 {
             for stream in &self.streams {
@@ -43,7 +43,8 @@ impl LoadReport {
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        let mut text = format!("{table}\n");
+        let mut text = table.trim_fmt();
+        text.push_str("\n\n");
         self.notes(&mut text).expect("writing to a string cannot fail");
         text
     }
@@ -60,14 +61,12 @@ impl LoadReport {
             EndedBy::Errors => "too many requests failed",
             EndedBy::Mismatch => "data was wrong",
         };
-        let bytes = ByteCount(self.all.bytes);
-        writeln!(
-            text,
-            "{} requests, {bytes} in {} after a warm-up of {}; ended because {ended_by}",
-            self.all.ios,
-            Nanos::from_secs_f64(self.measured_s),
-            Nanos::from_secs_f64(self.warm_up_s)
-        )?;
+        let measured = Nanos::from_secs_f64(self.measured_s);
+        write!(text, "{} requests, {:.1} MB in {measured}", self.all.ios, self.all.bytes as f64 / 1e6)?;
+        if self.warm_up_s > 0.0 {
+            write!(text, " after a warm-up of {}", Nanos::from_secs_f64(self.warm_up_s))?;
+        }
+        writeln!(text, "; ended because {ended_by}")?;
         if let Some(steady) = self.steady.filter(|steady| !steady.reached) {
             let waited = Nanos::from_secs_f64(steady.waited_s);
             writeln!(text, "not steady after {waited}; the figures may still drift")?;
