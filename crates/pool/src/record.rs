@@ -48,6 +48,9 @@ pub struct MemberRecord {
     pub name: String,
     /// Its size.
     pub sectors: u64,
+    /// Whether it was taken out of service: what it holds is stale and must never be believed again.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 /// A volume of a pool.

@@ -165,7 +165,7 @@ mod tests {
             extent_sectors: 2048,
             spare_chunklets: 1,
             raid: RaidRecord { level: "raid10".into(), set_size: 4, groups: 1, stripe_unit_sectors: 128 },
-            members: vec![MemberRecord { id: member, name: "d0".into(), sectors: 1 << 20 }],
+            members: vec![MemberRecord { id: member, name: "d0".into(), sectors: 1 << 20, lost: false }],
             volumes: vec![VolumeRecord {
                 id: Uuid::from_u128(9),
                 name: "db".into(),

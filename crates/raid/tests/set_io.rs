@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tier0_drive::{DriveHandle, Fault, FaultDrive, FaultPlan, StoreDrive};
 use tier0_pool::{Chunklets, DATA_START_SECTORS};
@@ -41,7 +42,7 @@ impl Bench {
         let sectors = DATA_START_SECTORS + CHUNKLET_SECTORS;
         let sizes = (0..columns).map(|_| ("drive", sectors));
         let mut chunklets = Chunklets::new(sizes, CHUNKLET_SECTORS, 0).expect("large enough");
-        let sets = Rc::new(RaidSets::form(layout, &mut chunklets));
+        let sets = Arc::new(RaidSets::form(layout, &mut chunklets));
         assert_eq!(sets.count(), 1);
         let faults: Vec<FaultDrive> = (0..columns)
             .map(|n| {

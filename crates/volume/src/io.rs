@@ -1,6 +1,6 @@
 //! Reading and writing extents in the shard that owns them.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tier0_raid::io::RaidIo;
 use tier0_raid::set::SlotMap;
@@ -12,14 +12,14 @@ use crate::VolumeMap;
 /// The extents of one volume as one shard reaches them.
 #[derive(Clone)]
 pub struct ExtentIo {
-    map: Rc<VolumeMap>,
-    slots: Rc<SlotMap>,
+    map: Arc<VolumeMap>,
+    slots: Arc<SlotMap>,
     raid: RaidIo,
 }
 
 impl ExtentIo {
     /// The volume of `map`, in the slots of a pool that `raid` reads and writes.
-    pub fn new(map: Rc<VolumeMap>, slots: Rc<SlotMap>, raid: RaidIo) -> ExtentIo {
+    pub fn new(map: Arc<VolumeMap>, slots: Arc<SlotMap>, raid: RaidIo) -> ExtentIo {
         ExtentIo { map, slots, raid }
     }
 

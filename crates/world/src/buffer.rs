@@ -145,12 +145,20 @@ impl BufMut {
 
     /// Joins `back` to the end of self; the two must be neighbours of one split.
     pub fn join(&mut self, back: BufMut) {
-        let same = match (&self.block, &back.block) {
+        self.try_join(back).expect("only neighbours of one split can be joined");
+    }
+
+    /// Joins `back` to the end of self, or gives it back if the two are no neighbours of one split.
+    pub fn try_join(&mut self, back: BufMut) -> Result<(), BufMut> {
+        let neighbours = match (&self.block, &back.block) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b) && self.offset + self.bytes() == back.offset,
             (a, b) => a.is_none() && b.is_none(),
         };
-        assert!(same && self.width == back.width, "only neighbours of one split can be joined");
+        if !neighbours || self.width != back.width {
+            return Err(back);
+        }
         self.sectors += back.sectors;
+        Ok(())
     }
 
     /// Makes it shared and read-only.

@@ -14,6 +14,7 @@ mod stripe;
 mod write;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tier0_world::IoError;
 
@@ -29,14 +30,14 @@ use crate::set::{RaidSets, SetIndex};
 pub struct RaidIo(Rc<Inner>);
 
 struct Inner {
-    sets: Rc<RaidSets>,
+    sets: Arc<RaidSets>,
     members: Members,
     locks: RowLocks,
 }
 
 impl RaidIo {
     /// I/O on `sets`, whose chunklets are on `members`.
-    pub fn new(sets: Rc<RaidSets>, members: Members) -> RaidIo {
+    pub fn new(sets: Arc<RaidSets>, members: Members) -> RaidIo {
         RaidIo(Rc::new(Inner { sets, members, locks: RowLocks::new() }))
     }
 

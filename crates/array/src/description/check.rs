@@ -1,0 +1,301 @@
+//! From the file's sections to a description: names resolved, shapes checked.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use tier0_catalog::Catalog;
+use tier0_raid::layout::{RaidConfig, RaidLevel};
+use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
+use toml::Spanned;
+
+use super::error::Place;
+use super::{
+    Description, DescriptionError, DriveDescription, DriveSection, File, ListenAddress, PoolDescription,
+    PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription, VolumeSection, default_set_size,
+};
+
+/// Cores and thus shards an array may have.
+const CORES_MAX: usize = 256;
+/// Drives that one table may stand for.
+const COUNT_MAX: u32 = 1024;
+/// Sizes of chunklets and extents that make sense, bytes.
+const CHUNKLET_BYTES: Range<u64> = 1 << 20..(16 << 30) + 1;
+const EXTENT_BYTES: Range<u64> = 64 << 10..(64 << 20) + 1;
+
+pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, DescriptionError> {
+    check_name("array.name", &file.array.name, place)?;
+    let cores = file.array.cores.map(|cores| check_cores(&cores, place)).transpose()?;
+    let mut drives = Vec::new();
+    for section in &file.drives {
+        expand_drive(section, &mut drives, place)?;
+    }
+    if drives.is_empty() {
+        return Err(place.wrong(0..0, "there is no drive; add a [[drive]] table for each".into()));
+    }
+    let pools =
+        file.pools.iter().map(|pool| check_pool(pool, &drives, place)).collect::<Result<Vec<_>, _>>()?;
+    check_distinct(file.pools.iter().map(|pool| &pool.name), "pool", place)?;
+    check_shared_drives(&pools, &drives, &file.pools, place)?;
+    let volumes = file
+        .volumes
+        .iter()
+        .map(|volume| check_volume(volume, &pools, place))
+        .collect::<Result<Vec<_>, _>>()?;
+    check_distinct(file.volumes.iter().map(|volume| &volume.name), "volume", place)?;
+    let listen = file.nbd.listen.iter().map(|address| {
+        let parsed = ListenAddress::parse(address.get_ref(), file.nbd.allow_remote);
+        parsed.map_err(|fact| place.wrong(address.span(), format!("nbd.listen: {fact}")))
+    });
+    let listen = listen.collect::<Result<_, _>>()?;
+    let name = file.array.name.into_inner();
+    Ok(Description { name, cores, search: file.array.search, drives, pools, volumes, listen })
+}
+
+/// Names go into messages, paths of sockets and NBD exports: plain characters only.
+fn check_name(field: &str, name: &Spanned<String>, place: &Place<'_>) -> Result<(), DescriptionError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if (1..=64).contains(&name.get_ref().len()) && name.get_ref().chars().all(plain) {
+        return Ok(());
+    }
+    let text = name.get_ref();
+    Err(place.wrong(
+        name.span(),
+        format!("{field}: {text:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'"),
+    ))
+}
+
+fn check_cores(cores: &Spanned<usize>, place: &Place<'_>) -> Result<usize, DescriptionError> {
+    if (1..=CORES_MAX).contains(cores.get_ref()) {
+        return Ok(*cores.get_ref());
+    }
+    Err(place.wrong(
+        cores.span(),
+        format!("array.cores: {} is out of range; use 1 to {CORES_MAX}", cores.get_ref()),
+    ))
+}
+
+fn check_distinct<'a>(
+    names: impl Iterator<Item = &'a Spanned<String>>,
+    what: &str,
+    place: &Place<'_>,
+) -> Result<(), DescriptionError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name.get_ref()) {
+            let text = format!("{what}.name: there are two of the name {:?}; rename one", name.get_ref());
+            return Err(place.wrong(name.span(), text));
+        }
+    }
+    Ok(())
+}
+
+fn expand_drive(
+    section: &DriveSection,
+    drives: &mut Vec<DriveDescription>,
+    place: &Place<'_>,
+) -> Result<(), DescriptionError> {
+    let wrong = |span, text: String| Err(place.wrong(span, text));
+    let count = section.count.as_ref().map_or(1, |count| *count.get_ref());
+    if !(1..=COUNT_MAX).contains(&count) {
+        return wrong(
+            section.name.span(),
+            format!("drive.count: {count} is out of range; use 1 to {COUNT_MAX}"),
+        );
+    }
+    let numbered = |text: &Spanned<String>| text.get_ref().contains("{n}");
+    if count > 1 && !(numbered(&section.name) && section.path.as_ref().is_none_or(numbered)) {
+        let text = "drive.count: several drives need \"{n}\" in name and path, which stands for 0, 1, 2 …";
+        return wrong(section.name.span(), text.into());
+    }
+    if section.path.is_none() && section.ram.is_none() && section.model.is_none() {
+        let text = format!("drive {:?} has none of path, ram and model; give it one", section.name.get_ref());
+        return wrong(section.name.span(), text);
+    }
+    if section.path.is_some() && section.ram.is_some() {
+        let text = format!("drive {:?} has both path and ram; keep one", section.name.get_ref());
+        return wrong(section.name.span(), text);
+    }
+    if let (Some(size), None) = (&section.size, &section.path) {
+        return wrong(
+            size.span(),
+            "drive.size: only a drive with a path has a size to create; use ram or path".into(),
+        );
+    }
+    if let Some(model) = &section.model
+        && let Err(unknown) = Catalog::embedded().drive_by_reference(model.get_ref())
+    {
+        return wrong(model.span(), format!("drive.model: {unknown}"));
+    }
+    for n in 0..count {
+        let fill = |text: &Spanned<String>| text.get_ref().replace("{n}", &n.to_string());
+        let name = fill(&section.name);
+        check_name("drive.name", &Spanned::new(section.name.span(), name.clone()), place)?;
+        if drives.iter().any(|drive| drive.name == name) {
+            return wrong(
+                section.name.span(),
+                format!("drive.name: there are two of the name {name:?}; rename one"),
+            );
+        }
+        drives.push(DriveDescription {
+            name,
+            path: section.path.as_ref().map(|path| PathBuf::from(fill(path))),
+            size: section.size.as_ref().map(|size| *size.get_ref()),
+            ram: section.ram.as_ref().map(|ram| *ram.get_ref()),
+            model: section.model.as_ref().map(|model| model.get_ref().clone()),
+        });
+    }
+    Ok(())
+}
+
+fn check_pool(
+    section: &PoolSection,
+    drives: &[DriveDescription],
+    place: &Place<'_>,
+) -> Result<PoolDescription, DescriptionError> {
+    check_name("pool.name", &section.name, place)?;
+    let members = pool_drives(section, drives, place)?;
+    let level: RaidLevel = section
+        .raid
+        .get_ref()
+        .parse()
+        .map_err(|unknown| place.wrong(section.raid.span(), format!("pool.raid: {unknown}")))?;
+    let spare_drives = section.spare_drives.as_ref().map_or(0, |spare| *spare.get_ref());
+    let set_size = match &section.set_size {
+        Some(set_size) => *set_size.get_ref(),
+        None => default_set_size(level, members.len()),
+    };
+    let stripe_unit = section.stripe_unit.as_ref().map_or(STRIPE_UNIT_DEFAULT, |unit| *unit.get_ref());
+    let raid = RaidConfig {
+        level,
+        set_size,
+        stripe_unit: SectorCount::in_bytes(stripe_unit),
+        raid50_groups: section.groups.as_ref().map_or(2, |groups| *groups.get_ref()),
+    };
+    raid.validate().map_err(|error| place.wrong(section.raid.span(), format!("pool.raid: {error}")))?;
+    if set_size > members.len() {
+        let text = format!(
+            "pool {:?}: a {level} set of {set_size} needs as many drives, and the pool has {}; \
+             add drives or set a smaller set_size",
+            section.name.get_ref(),
+            members.len()
+        );
+        return Err(place.wrong(section.raid.span(), text));
+    }
+    if set_size + spare_drives as usize > members.len() {
+        let text = format!(
+            "pool.spare_drives: {spare_drives} spare beside sets of {set_size} need {} drives, and the pool has {}; \
+             lower one of them",
+            set_size + spare_drives as usize,
+            members.len()
+        );
+        return Err(place.wrong(section.raid.span(), text));
+    }
+    Ok(PoolDescription {
+        name: section.name.get_ref().clone(),
+        drives: members,
+        raid,
+        chunklet_sectors: check_piece(
+            "pool.chunklet",
+            section.chunklet.as_ref(),
+            CHUNKLET_BYTES,
+            &raid,
+            place,
+        )?,
+        extent_sectors: check_piece("pool.extent", section.extent.as_ref(), EXTENT_BYTES, &raid, place)?,
+        spare_drives,
+    })
+}
+
+fn pool_drives(
+    section: &PoolSection,
+    drives: &[DriveDescription],
+    place: &Place<'_>,
+) -> Result<Vec<usize>, DescriptionError> {
+    let Some(patterns) = &section.drives else { return Ok((0..drives.len()).collect()) };
+    let mut members = Vec::new();
+    for pattern in patterns {
+        let matches = |drive: &DriveDescription| match pattern.get_ref().split_once('*') {
+            None => drive.name == *pattern.get_ref(),
+            Some((head, tail)) => {
+                drive.name.len() >= head.len() + tail.len()
+                    && drive.name.starts_with(head)
+                    && drive.name.ends_with(tail)
+            }
+        };
+        let found: Vec<usize> = (0..drives.len()).filter(|i| matches(&drives[*i])).collect();
+        if found.is_empty() {
+            let text = format!("pool.drives: no drive is called {:?}; name a [[drive]]", pattern.get_ref());
+            return Err(place.wrong(pattern.span(), text));
+        }
+        members.extend(found.into_iter().filter(|i| !members.contains(i)).collect::<Vec<_>>());
+    }
+    Ok(members)
+}
+
+/// A chunklet or an extent holds whole stripe units.
+fn check_piece(
+    field: &str,
+    size: Option<&Spanned<ByteCount>>,
+    range: Range<u64>,
+    raid: &RaidConfig,
+    place: &Place<'_>,
+) -> Result<Option<u64>, DescriptionError> {
+    let Some(size) = size else { return Ok(None) };
+    let bytes = *size.get_ref();
+    let unit = raid.stripe_unit.bytes();
+    if !range.contains(&bytes.0) || !bytes.0.is_multiple_of(unit.0) {
+        let (least, most) = (ByteCount(range.start), ByteCount(range.end - 1));
+        let text = format!(
+            "{field}: {bytes} does not do; use {least} to {most}, a multiple of the stripe unit ({unit})"
+        );
+        return Err(place.wrong(size.span(), text));
+    }
+    Ok(Some(bytes.0 / SECTOR_BYTES))
+}
+
+fn check_shared_drives(
+    pools: &[PoolDescription],
+    drives: &[DriveDescription],
+    sections: &[PoolSection],
+    place: &Place<'_>,
+) -> Result<(), DescriptionError> {
+    for (i, drive) in drives.iter().enumerate() {
+        let mut owners = pools.iter().zip(sections).filter(|(pool, _)| pool.drives.contains(&i));
+        if let (Some((first, _)), Some((second, section))) = (owners.next(), owners.next()) {
+            let text = format!(
+                "pool.drives: drive {:?} is in the pools {:?} and {:?}; a drive belongs to one",
+                drive.name, first.name, second.name
+            );
+            return Err(place.wrong(section.name.span(), text));
+        }
+    }
+    Ok(())
+}
+
+fn check_volume(
+    section: &VolumeSection,
+    pools: &[PoolDescription],
+    place: &Place<'_>,
+) -> Result<VolumeDescription, DescriptionError> {
+    check_name("volume.name", &section.name, place)?;
+    let pool = match &section.pool {
+        Some(name) => pools.iter().position(|pool| pool.name == *name.get_ref()).ok_or_else(|| {
+            place.wrong(
+                name.span(),
+                format!("volume.pool: there is no pool {:?}; name a [[pool]]", name.get_ref()),
+            )
+        })?,
+        None if pools.len() == 1 => 0,
+        None => {
+            let text = format!("volume {:?} does not say its pool; add pool = \"…\"", section.name.get_ref());
+            return Err(place.wrong(section.name.span(), text));
+        }
+    };
+    let size = *section.size.get_ref();
+    if size.0 < 4096 || !size.0.is_multiple_of(4096) {
+        let text = format!("volume.size: {size} does not do; use a multiple of 4KiB, at least one");
+        return Err(place.wrong(section.size.span(), text));
+    }
+    Ok(VolumeDescription { name: section.name.get_ref().clone(), pool, sectors: SectorCount::in_bytes(size) })
+}

@@ -1,0 +1,178 @@
+//! The description of an array: one TOML file, checked as a whole, with errors that name line, field and remedy.
+
+mod check;
+mod error;
+mod listen;
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use tier0_raid::layout::{RaidConfig, RaidLevel};
+use tier0_units::{ByteCount, SectorCount};
+use toml::Spanned;
+
+pub use error::DescriptionError;
+pub use listen::ListenAddress;
+
+/// An array as its file describes it, checked.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// The array's name.
+    pub name: String,
+    /// Shards, one per core; as many as the machine has cores where none are given.
+    pub cores: Option<usize>,
+    /// Directories in which drives are looked for, besides the paths of the drives.
+    pub search: Vec<PathBuf>,
+    /// The drives.
+    pub drives: Vec<DriveDescription>,
+    /// The pools.
+    pub pools: Vec<PoolDescription>,
+    /// The volumes.
+    pub volumes: Vec<VolumeDescription>,
+    /// Where NBD listens.
+    pub listen: Vec<ListenAddress>,
+}
+
+/// A drive of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveDescription {
+    /// Its name.
+    pub name: String,
+    /// Its file or device.
+    pub path: Option<PathBuf>,
+    /// The size at which its file is created.
+    pub size: Option<ByteCount>,
+    /// Memory of this size instead of a file.
+    pub ram: Option<ByteCount>,
+    /// The catalogue's drive that it behaves like.
+    pub model: Option<String>,
+}
+
+/// A pool of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolDescription {
+    /// Its name.
+    pub name: String,
+    /// Its drives, by their place in [`Description::drives`].
+    pub drives: Vec<usize>,
+    /// Level and shape of its sets.
+    pub raid: RaidConfig,
+    /// Sectors of a chunklet; chosen from the drives' size where none are given.
+    pub chunklet_sectors: Option<u64>,
+    /// Sectors of an extent; chosen to waste least where none are given.
+    pub extent_sectors: Option<u64>,
+    /// How many drives' worth of chunklets stay free for rebuilding.
+    pub spare_drives: u32,
+}
+
+/// A volume of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeDescription {
+    /// Its name.
+    pub name: String,
+    /// Its pool, by its place in [`Description::pools`].
+    pub pool: usize,
+    /// Its size in sectors.
+    pub sectors: SectorCount,
+}
+
+impl Description {
+    /// Reads a description from a file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line, its field and what to do.
+    pub fn read(path: &Path) -> Result<Description, DescriptionError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| DescriptionError::Unreadable { path: path.to_owned(), source })?;
+        Description::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads a description from text; `name` stands for the file in messages.
+    pub fn parse(text: &str, name: &str) -> Result<Description, DescriptionError> {
+        let file: File = toml::from_str(text).map_err(|error| error::syntax(text, name, &error))?;
+        check::check(file, &error::Place { text, name })
+    }
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    array: ArraySection,
+    #[serde(default, rename = "drive")]
+    drives: Vec<DriveSection>,
+    #[serde(default, rename = "pool")]
+    pools: Vec<PoolSection>,
+    #[serde(default, rename = "volume")]
+    volumes: Vec<VolumeSection>,
+    #[serde(default)]
+    nbd: NbdSection,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ArraySection {
+    name: Spanned<String>,
+    cores: Option<Spanned<usize>>,
+    #[serde(default)]
+    search: Vec<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DriveSection {
+    name: Spanned<String>,
+    count: Option<Spanned<u32>>,
+    path: Option<Spanned<String>>,
+    size: Option<Spanned<ByteCount>>,
+    ram: Option<Spanned<ByteCount>>,
+    model: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PoolSection {
+    name: Spanned<String>,
+    drives: Option<Vec<Spanned<String>>>,
+    raid: Spanned<String>,
+    set_size: Option<Spanned<usize>>,
+    groups: Option<Spanned<usize>>,
+    stripe_unit: Option<Spanned<ByteCount>>,
+    chunklet: Option<Spanned<ByteCount>>,
+    extent: Option<Spanned<ByteCount>>,
+    spare_drives: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VolumeSection {
+    name: Spanned<String>,
+    pool: Option<Spanned<String>>,
+    size: Spanned<ByteCount>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NbdSection {
+    #[serde(default)]
+    listen: Vec<Spanned<String>>,
+    /// Whether addresses that other machines reach are allowed.
+    #[serde(default)]
+    allow_remote: bool,
+}
+
+/// The stripe unit where none is given: as large as the largest common random I/O of databases, so that one is
+/// served by one drive, and the unit of the reference arrays.
+const STRIPE_UNIT_DEFAULT: ByteCount = ByteCount::kib(64);
+
+/// The set size of a level where none is given, as far as there are drives.
+fn default_set_size(level: RaidLevel, drives: usize) -> usize {
+    match level {
+        RaidLevel::Raid0 => drives.clamp(1, 64),
+        RaidLevel::Raid1 => 2,
+        RaidLevel::Raid10 => (drives.min(4) / 2 * 2).max(2),
+        RaidLevel::Raid5 => drives.clamp(3, 6),
+        RaidLevel::Raid50 => (drives.min(12) / 2 * 2).max(6),
+        RaidLevel::Raid6 => drives.clamp(4, 10),
+    }
+}

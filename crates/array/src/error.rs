@@ -1,0 +1,137 @@
+//! Why an array cannot be created or opened.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+use tier0_drive::OpenError;
+use tier0_pool::PoolError;
+
+use crate::DescriptionError;
+
+/// An error of the array as a whole.
+#[derive(Debug, Error)]
+pub enum ArrayError {
+    /// The description is wrong.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
+    /// A drive cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A drive's metadata cannot be read or written.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// A drive to be used holds something.
+    #[error(
+        "drive {drive:?} holds data that is not tier0's; choose another drive, or add --force to overwrite it"
+    )]
+    Foreign {
+        /// Its name.
+        drive: String,
+    },
+    /// A drive to be used belongs to an array already.
+    #[error(
+        "drive {drive:?} belongs to pool {pool:?} of array {array:?}; choose another drive, or add --force to overwrite it"
+    )]
+    Taken {
+        /// Its name.
+        drive: String,
+        /// Its pool.
+        pool: String,
+        /// Its array.
+        array: String,
+    },
+    /// No drive of a pool is to be found.
+    #[error(
+        "pool {pool:?} is on none of the drives; run \"tier0 create\" with this array file first, or add the drives' directory to array.search"
+    )]
+    NoPool {
+        /// The pool.
+        pool: String,
+    },
+    /// Too many of a pool's drives are missing.
+    #[error(
+        "pool {pool:?} misses {missing}, more than {level} makes up for; bring the drives back, or add their directory to array.search"
+    )]
+    Missing {
+        /// The pool.
+        pool: String,
+        /// The names of what is missing.
+        missing: String,
+        /// The RAID level.
+        level: String,
+    },
+    /// The same drive is there twice.
+    #[error("{first:?} and {second:?} are copies of one drive; remove one of them")]
+    Twice {
+        /// One.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// The description contradicts what the drives know.
+    #[error(
+        "pool {pool:?} was created with {fact}, and the array file says {wanted}; correct the file, or create a new pool"
+    )]
+    Changed {
+        /// The pool.
+        pool: String,
+        /// What the drives know.
+        fact: String,
+        /// What the file says.
+        wanted: String,
+    },
+    /// A volume does not fit.
+    #[error(
+        "volume {volume:?} of {size} does not fit pool {pool:?}, which has {free} free; make it smaller or add drives"
+    )]
+    NoSpace {
+        /// The volume.
+        volume: String,
+        /// Its size.
+        size: tier0_units::ByteCount,
+        /// The pool.
+        pool: String,
+        /// What is free.
+        free: tier0_units::ByteCount,
+    },
+    /// The chunklets do not even make one set.
+    #[error("pool {pool:?} has no room for one RAID set; use larger drives or a smaller chunklet")]
+    NoSet {
+        /// The pool.
+        pool: String,
+    },
+    /// The record on the drives makes no sense.
+    #[error("the record of pool {pool:?} contradicts itself: {fact}; restore it from a backup")]
+    Record {
+        /// The pool.
+        pool: String,
+        /// What is wrong.
+        fact: String,
+    },
+    /// A drive file cannot be made.
+    #[error(
+        "drive file {path:?} cannot be created: {source}; check the directory, its permissions and its free space"
+    )]
+    CreateFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A drive cannot be used this way.
+    #[error("drive {drive:?} {fact}")]
+    Unusable {
+        /// Its name.
+        drive: String,
+        /// The fact and the remedy.
+        fact: String,
+    },
+    /// The system refuses something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,114 @@
+//! What a drive of a real array consists of: a file, a device or memory, and perhaps a model in front of it.
+
+use std::sync::Arc;
+
+use tier0_catalog::Catalog;
+use tier0_drive::{Content, DriveHandle, FileMedium, RamMedium};
+use tier0_units::{ByteCount, SectorCount};
+use tier0_world::World;
+
+use crate::ArrayError;
+use crate::description::DriveDescription;
+use crate::models::Model;
+
+enum Base {
+    File(Arc<FileMedium>),
+    Ram(Arc<RamMedium>, ByteCount),
+}
+
+/// An open drive, from which every shard makes its own.
+pub(crate) struct Medium {
+    name: String,
+    base: Base,
+    model: Option<Model>,
+    number: u64,
+}
+
+impl Medium {
+    /// Opens the drive of a description; its file must exist.
+    pub(crate) fn open(description: &DriveDescription, number: usize) -> Result<Medium, ArrayError> {
+        let unusable =
+            |fact: &str| ArrayError::Unusable { drive: description.name.clone(), fact: fact.to_owned() };
+        let base = match (&description.path, description.ram) {
+            (Some(path), _) => Base::File(FileMedium::open(path)?),
+            (None, Some(size)) => {
+                let memory = RamMedium::new(&description.name, size)
+                    .map_err(|source| ArrayError::System { what: format!("no memory of {size}"), source })?;
+                Base::Ram(memory, size)
+            }
+            (None, None) => {
+                return Err(unusable(
+                    "has a model and no place for its data; add path or ram, or use the file with \"tier0 load\", \
+                     which runs it in virtual time",
+                ));
+            }
+        };
+        let model = description.model.as_ref().map(|id| Model::of(&Catalog::embedded(), id)).transpose()?;
+        let medium = Medium { name: description.name.clone(), base, model, number: number as u64 };
+        if let Some(model) = &medium.model
+            && model.sectors().0 > medium.base_sectors().0
+        {
+            let (needs, has) = (model.sectors().bytes(), medium.base_sectors().bytes());
+            return Err(unusable(&format!(
+                "models a drive of {needs} on {has}; give it at least that size (a sparse file will do)"
+            )));
+        }
+        Ok(medium)
+    }
+
+    /// Its name in the array.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its path or name, to tell copies apart.
+    pub(crate) fn place(&self) -> String {
+        match &self.base {
+            Base::File(file) => file.info().name.clone(),
+            Base::Ram(..) => self.name.clone(),
+        }
+    }
+
+    /// Sectors that the array can use.
+    pub(crate) fn sectors(&self) -> SectorCount {
+        self.model.as_ref().map_or(self.base_sectors(), Model::sectors)
+    }
+
+    /// Whether it outlives the process.
+    pub(crate) fn is_persistent(&self) -> bool {
+        matches!(self.base, Base::File(_))
+    }
+
+    /// Whether it behaves like a drive of the catalogue.
+    pub(crate) fn is_modelled(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// A drive on it in a world, with its model's timing.
+    pub(crate) fn drive(&self, world: &World) -> Result<DriveHandle, ArrayError> {
+        let plain = self.plain_drive(world)?;
+        Ok(match &self.model {
+            Some(model) => model.drive(world, &self.name, self.number, Content::Drive(plain)),
+            None => plain,
+        })
+    }
+
+    /// A drive on it without the model's timing: for metadata at start, which nobody wants to wait for.
+    pub(crate) fn plain_drive(&self, world: &World) -> Result<DriveHandle, ArrayError> {
+        let system = |source| ArrayError::System {
+            what: format!("drive {:?} cannot be opened again", self.name),
+            source,
+        };
+        Ok(match &self.base {
+            Base::File(file) => DriveHandle::new(file.drive(world).map_err(system)?),
+            Base::Ram(memory, _) => DriveHandle::new(memory.open(world)),
+        })
+    }
+
+    fn base_sectors(&self) -> SectorCount {
+        match &self.base {
+            Base::File(file) => file.info().sectors,
+            Base::Ram(_, size) => SectorCount::in_bytes(*size),
+        }
+    }
+}
