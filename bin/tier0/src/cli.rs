@@ -6,10 +6,11 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::verb::{catalog, completions};
+use crate::verb::{catalog, completions, load};
 
 const EXAMPLES: &str = "\
 Examples:
+  tier0 load nbd://localhost/lun0  measure an NBD export
   tier0 catalog list               what is known of drives, links and arrays
   tier0 completions bash           completions for the shell
   tier0 help catalog               all about one verb";
@@ -38,6 +39,8 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Drive a load against an NBD export, a file or a device
+    Load(Box<load::Load>),
     /// What is known of drives, links and arrays, with its sources
     #[command(subcommand)]
     Catalog(catalog::Catalog),

@@ -7,10 +7,12 @@
 //! with a panic; results go to stdout, everything else to stderr; a closed stdout ends the program quietly.
 
 mod cli;
+mod driving;
 mod exit;
 mod failure;
 mod logging;
 mod output;
+mod signals;
 mod verb;
 
 use std::process::ExitCode;

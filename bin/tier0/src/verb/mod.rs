@@ -2,6 +2,7 @@
 
 pub(crate) mod catalog;
 pub(crate) mod completions;
+pub(crate) mod load;
 
 use crate::cli::{Cli, Verb};
 use crate::failure::Failure;
@@ -11,5 +12,6 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Catalog(verb) => catalog::run(&verb),
         Verb::Completions(verb) => completions::run(&verb),
+        Verb::Load(verb) => load::run(&verb, &cli.global),
     }
 }

@@ -1,0 +1,125 @@
+//! Drives a load against a target, in either world, with a live line on stderr, until it ends or Ctrl-C comes.
+
+use std::cell::RefCell;
+use std::io::IsTerminal;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tier0_drive::BlockTarget;
+use tier0_units::Nanos;
+use tier0_workload::run::{LoadRun, StopHandle};
+use tier0_workload::spec::LoadSpec;
+use tier0_workload::stats::{EndedBy, LoadReport, Progress};
+use tier0_world::{RealOptions, RealRuntime, World};
+
+use crate::failure::Failure;
+use crate::signals::Signals;
+
+/// How often the live line changes, in real time.
+const REFRESH: Nanos = Nanos::from_millis(250);
+/// In virtual time, so many looks at the run are a few per second of real time without slowing it down.
+const LOOKS_PER_SIMULATED_S: u64 = 20;
+
+/// A real world of this thread; says once where it must do without io_uring.
+pub(crate) fn real_world() -> Result<RealRuntime, Failure> {
+    let runtime = RealRuntime::new(&RealOptions::default())
+        .map_err(|error| Failure::Run(format!("cannot start: {error}; raise the limit of open files")))?;
+    if let Some(error) = runtime.fallback() {
+        tracing::warn!(%error, "the kernel refuses io_uring; using epoll and threads, which costs speed");
+    }
+    Ok(runtime)
+}
+
+/// A line on stderr that shows how a run goes. It draws nothing where stderr is no terminal or `show` is false.
+pub(crate) fn live_line(show: bool) -> ProgressBar {
+    let target = if show && std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr_with_hz(10)
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(None, target);
+    bar.set_style(ProgressStyle::with_template("{spinner} {wide_msg}").expect("the template is right"));
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(100));
+    }
+    bar
+}
+
+/// Plans the load on `target` and runs it to its end, or until a signal comes.
+pub(crate) async fn drive<T: BlockTarget + 'static>(
+    world: &World,
+    target: Rc<T>,
+    load: LoadSpec,
+    signals: &Signals,
+    listener: impl FnMut(&Progress) + 'static,
+) -> Result<LoadReport, Failure> {
+    let run = LoadRun::new(world, target, load).map_err(Failure::input)?;
+    let stop = run.stop_handle();
+    if world.is_virtual() {
+        let every = Nanos(1_000_000_000 / LOOKS_PER_SIMULATED_S);
+        return Ok(run.on_progress(every, stopping(listener, stop, signals.clone())).run().await);
+    }
+    let running = std::pin::pin!(run.on_progress(REFRESH, listener).run());
+    match select(running, std::pin::pin!(signals.wait(world))).await {
+        Either::Left((report, _)) => Ok(report),
+        Either::Right(((), running)) => {
+            stop.stop();
+            Ok(running.await)
+        }
+    }
+}
+
+/// In virtual time nothing waits for a signal, so the listener looks for one.
+fn stopping(
+    mut listener: impl FnMut(&Progress) + 'static,
+    stop: StopHandle,
+    signals: Signals,
+) -> impl FnMut(&Progress) + 'static {
+    move |progress| {
+        listener(progress);
+        if signals.raised() {
+            stop.stop();
+        }
+    }
+}
+
+/// A listener that shows each progress on `bar`.
+pub(crate) fn show_on(bar: &ProgressBar) -> impl FnMut(&Progress) + 'static {
+    let bar = bar.clone();
+    let last = RefCell::new(String::new());
+    move |progress| {
+        let text = progress.to_string();
+        if last.replace(text.clone()) != text {
+            bar.set_message(text);
+        }
+    }
+}
+
+/// The failure that a finished run stands for, if it did not do what was asked.
+pub(crate) fn verdict(report: &LoadReport) -> Result<(), Failure> {
+    if report.is_clean() {
+        return Ok(());
+    }
+    if let Some(verify) = report.verify.as_ref().filter(|verify| verify.sectors_wrong > 0) {
+        let first = verify.first.as_deref().unwrap_or("no address is known");
+        let wrong = verify.sectors_wrong;
+        return Err(Failure::WrongData(format!(
+            "{wrong} sectors were wrong: {first}; trust neither this target nor its copies until that is explained"
+        )));
+    }
+    let failed = report.errors.reads + report.errors.writes;
+    if failed > 0 {
+        let first = report.errors.first.as_deref().unwrap_or("without a reason");
+        return Err(Failure::Run(format!("{failed} requests failed: {first}; see the target's log")));
+    }
+    Err(match report.ended_by {
+        EndedBy::Stopped => Failure::Interrupted,
+        EndedBy::Standstill => Failure::Run(
+            "the target answers without any simulated time passing; give it drives with a model".to_owned(),
+        ),
+        EndedBy::Overload => Failure::Run("the target fell too far behind the rate; lower --rate".to_owned()),
+        other => Failure::Run(format!("the run ended early ({other:?}); see the report")),
+    })
+}

@@ -1,0 +1,173 @@
+//! The options that describe a load, and the load that they describe.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tier0_units::{ByteCount, Nanos};
+use tier0_workload::spec::{
+    Arrival, BlockMix, ClosedLoop, LoadSpec, OpenLoop, Pattern, Portion, RunLimits, StreamSpec, ThinkTime,
+    VerifySpec, parse_duration,
+};
+use tier0_workload::stats::SteadyCriterion;
+
+use crate::failure::Failure;
+
+/// What to ask for, how often, and for how long.
+#[derive(Args, Debug)]
+pub(crate) struct LoadOptions {
+    /// A load description (TOML) instead of the options below
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "block", "read", "pattern", "users", "queue_depth", "think_time", "rate", "outstanding", "start", "length",
+        "alignment", "durable", "time", "ios", "bytes", "precision", "warm_up", "steady", "verify", "fresh", "seed",
+        "interval", "errors_max",
+    ])]
+    load: Option<PathBuf>,
+
+    /// Block size, or a mix of sizes with weights, as in "8KiB:70 64KiB:30"
+    #[arg(short, long, value_name = "MIX", default_value = "8KiB", help_heading = "Requests")]
+    block: BlockMix,
+    /// Reads in percent of the requests
+    #[arg(short, long, value_name = "PERCENT", default_value_t = 100.0, help_heading = "Requests")]
+    read: f64,
+    /// random, sequential, zipf:THETA or hot-cold:ACCESSES/SPACE in percent
+    #[arg(short, long, value_name = "PATTERN", default_value = "random", help_heading = "Requests")]
+    pattern: Pattern,
+    /// Where the range begins, as a size or in percent of the target
+    #[arg(long, value_name = "PORTION", default_value = "0%", help_heading = "Requests")]
+    start: Portion,
+    /// How long the range is [default: to the target's end]
+    #[arg(long, value_name = "PORTION", help_heading = "Requests")]
+    length: Option<Portion>,
+    /// Multiples on which requests begin [default: their own size]
+    #[arg(long, value_name = "SIZE", help_heading = "Requests")]
+    alignment: Option<ByteCount>,
+    /// Writes are answered once they are stable (forced unit access)
+    #[arg(long, help_heading = "Requests")]
+    durable: bool,
+    /// Seed of all random draws
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Requests")]
+    seed: u64,
+
+    /// Closed loop: users who wait for each answer
+    #[arg(short, long, value_name = "N", default_value_t = 1, help_heading = "Arrival")]
+    users: u32,
+    /// Closed loop: requests that each user keeps outstanding
+    #[arg(short = 'd', long, value_name = "N", default_value_t = 1, help_heading = "Arrival")]
+    queue_depth: u32,
+    /// Closed loop: pause before the next request, as in 10ms or exponential:10ms
+    #[arg(long, value_name = "TIME", default_value = "none", help_heading = "Arrival")]
+    think_time: ThinkTime,
+    /// Open loop instead: requests per second on average, whatever the target does (Poisson)
+    #[arg(long, value_name = "IOPS", help_heading = "Arrival",
+          conflicts_with_all = ["users", "queue_depth", "think_time"])]
+    rate: Option<f64>,
+    /// Open loop: requests at the target at once; later ones wait, and their wait counts
+    #[arg(long, value_name = "N", requires = "rate", help_heading = "Arrival")]
+    outstanding: Option<u32>,
+
+    /// Measure this long [default: 60s, without another limit]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    time: Option<Nanos>,
+    /// Measure so many requests
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    ios: Option<u64>,
+    /// Measure so many bytes
+    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    bytes: Option<ByteCount>,
+    /// End early once the mean latencies are known to so many percent
+    #[arg(long, value_name = "PERCENT", help_heading = "Limits")]
+    precision: Option<f64>,
+    /// Failed requests before the run ends
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
+    errors_max: u64,
+    /// Run this long before the measurement begins
+    #[arg(short, long, value_name = "TIME", default_value = "0s", value_parser = parse_duration,
+          help_heading = "Limits")]
+    warm_up: Nanos,
+    /// Begin the measurement once the latency is steady, at most a minute later
+    #[arg(long, help_heading = "Limits")]
+    steady: bool,
+    /// Length of one row of the series in the JSON report
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration,
+          help_heading = "Limits")]
+    interval: Nanos,
+
+    /// Write blocks that carry address, version and seed; check every read, and at the end all that was written
+    #[arg(long, help_heading = "Verification")]
+    verify: bool,
+    /// Demand zeros of blocks that this run has not written yet
+    #[arg(long, requires = "verify", help_heading = "Verification")]
+    fresh: bool,
+}
+
+impl LoadOptions {
+    /// The load, checked as far as it can be without its target.
+    pub(super) fn load(&self) -> Result<LoadSpec, Failure> {
+        let load = match &self.load {
+            Some(path) => read_file(path)?,
+            None => self.spec(),
+        };
+        load.validate().map_err(Failure::input)?;
+        Ok(load)
+    }
+
+    fn spec(&self) -> LoadSpec {
+        let stream = StreamSpec {
+            block: self.block.clone(),
+            read_percent: self.read,
+            pattern: self.pattern,
+            start: self.start,
+            length: self.length,
+            alignment: self.alignment,
+            durable: self.durable,
+            arrival: self.arrival(),
+            ..StreamSpec::default()
+        };
+        LoadSpec {
+            seed: self.seed,
+            warm_up: self.warm_up,
+            steady: self.steady.then(SteadyCriterion::default),
+            interval: self.interval,
+            verify: self.verify.then_some(VerifySpec { fresh: self.fresh, sweep: true }),
+            ..LoadSpec::single(stream, self.limits())
+        }
+    }
+
+    fn arrival(&self) -> Arrival {
+        match self.rate {
+            None => Arrival::ClosedLoop(ClosedLoop {
+                users: self.users,
+                queue_depth: self.queue_depth,
+                think_time: self.think_time,
+            }),
+            Some(rate) => {
+                let open = OpenLoop::at(rate);
+                let outstanding_max = self.outstanding.unwrap_or(open.outstanding_max);
+                Arrival::OpenLoop(OpenLoop { outstanding_max, ..open })
+            }
+        }
+    }
+
+    fn limits(&self) -> RunLimits {
+        let any = self.time.is_some() || self.ios.is_some() || self.bytes.is_some();
+        RunLimits {
+            time: if any { self.time } else { RunLimits::default().time },
+            ios: self.ios,
+            bytes: self.bytes,
+            precision_percent: self.precision,
+            errors_max: self.errors_max,
+        }
+    }
+}
+
+fn read_file(path: &std::path::Path) -> Result<LoadSpec, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::Input(format!("cannot read the load {shown}: {error}; check that it exists and may be read"))
+    })?;
+    toml::from_str(&text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = text[..start].matches('\n').count() + 1;
+        Failure::Input(format!("{shown}, line {line}: {}; see \"tier0 load --help\"", error.message()))
+    })
+}
