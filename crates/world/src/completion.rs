@@ -78,6 +78,15 @@ impl Slots {
         self.busy
     }
 
+    /// Leaks the buffers of I/Os that are under way: the kernel may still write into them after the ring is closed.
+    pub(crate) fn leave_to_kernel(&mut self) {
+        for slot in &mut self.slots {
+            if matches!(slot.state, State::Waiting(_) | State::Abandoned) {
+                std::mem::forget(std::mem::take(&mut slot.payload));
+            }
+        }
+    }
+
     fn get(&mut self, id: SlotId) -> Option<&mut Slot> {
         self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)
     }
@@ -147,15 +156,6 @@ impl Slots {
             return Payload::None;
         }
         self.release(id.index)
-    }
-
-    /// Drops every waker, so that the tasks behind them are freed.
-    pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
-        let waiting = self.slots.iter_mut().filter_map(|slot| match &mut slot.state {
-            State::Waiting(waker) => waker.take(),
-            _ => None,
-        });
-        waiting.collect()
     }
 }
 

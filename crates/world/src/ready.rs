@@ -5,11 +5,14 @@ use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 
 use async_task::{Runnable, Task};
 use crossbeam_queue::SegQueue;
+use slab::Slab;
 
 thread_local! {
     static MARK: u8 = const { 0 };
@@ -23,12 +26,15 @@ fn thread_mark() -> usize {
 pub(crate) struct ReadyQueue {
     owner: usize,
     local: UnsafeCell<VecDeque<Runnable>>,
+    /// A waker of every task that has not ended, so that all can be ended: a task that waits for a channel whose other
+    /// end it owns is reached by nobody else.
+    living: UnsafeCell<Slab<Waker>>,
     inbox: SegQueue<Runnable>,
     sleeping: AtomicBool,
     bell: Option<OwnedFd>,
 }
 
-// SAFETY: `local` is touched only by the thread whose mark is `owner` (checked in `push`, and the queue's other
+// SAFETY: `local` and `living` are touched only by the thread whose mark is `owner` (checked in `push`, and the queue's other
 // methods are called by the runtime, which is not Send); everything else is Sync by itself.
 unsafe impl Sync for ReadyQueue {}
 // SAFETY: as above; a `Runnable` of a local future that ends up on another thread is never run there.
@@ -40,6 +46,7 @@ impl ReadyQueue {
         Arc::new(ReadyQueue {
             owner: thread_mark(),
             local: UnsafeCell::new(VecDeque::with_capacity(256)),
+            living: UnsafeCell::default(),
             inbox: SegQueue::new(),
             sleeping: AtomicBool::new(false),
             bell,
@@ -53,14 +60,29 @@ impl ReadyQueue {
         F::Output: 'static,
     {
         assert_eq!(self.owner, thread_mark(), "a world's tasks are spawned by its own thread");
+        // SAFETY: this is the owner's thread, and no reference to the slab outlives a call.
+        let place = unsafe { (*self.living.get()).vacant_key() };
+        let future = Living { future, _entry: Entry { queue: self.clone(), place } };
         let queue = self.clone();
         // SAFETY: the future need not be Send because `push` puts runnables that were woken by other threads
         // into the inbox, and only the owner takes them out to run or drop them; it is 'static; the schedule
         // function is Send and Sync because the queue is.
         let (runnable, task) =
             unsafe { async_task::spawn_unchecked(future, move |runnable| queue.push(runnable)) };
+        // SAFETY: as above; nothing was put into the slab since the place was chosen.
+        let entered = unsafe { (*self.living.get()).insert(runnable.waker()) };
+        debug_assert_eq!(entered, place);
         runnable.schedule();
         task
+    }
+
+    /// Wakes every task that has not ended.
+    pub(crate) fn wake_all(&self) {
+        debug_assert_eq!(self.owner, thread_mark());
+        // SAFETY: as in `pop`; the wakers are cloned so that waking, which may end tasks, finds the slab free.
+        let wakers: Vec<Waker> =
+            unsafe { (*self.living.get()).iter().map(|(_, waker)| waker.clone()).collect() };
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     fn push(&self, runnable: Runnable) {
@@ -123,6 +145,37 @@ impl ReadyQueue {
     /// The eventfd that ends the owner's sleep.
     pub(crate) fn bell(&self) -> Option<&OwnedFd> {
         self.bell.as_ref()
+    }
+}
+
+/// A future that is listed among the living until it is dropped.
+struct Living<F> {
+    future: F,
+    _entry: Entry,
+}
+
+impl<F: Future> Future for Living<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: the future is never moved out; it is pinned with the whole.
+        let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
+        future.poll(context)
+    }
+}
+
+struct Entry {
+    queue: Arc<ReadyQueue>,
+    place: usize,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        debug_assert_eq!(self.queue.owner, thread_mark());
+        // SAFETY: local futures are run and dropped by the owner's thread only. The waker is dropped after the slab
+        // is released, since that may end the task.
+        let waker = unsafe { (*self.queue.living.get()).remove(self.place) };
+        drop(waker);
     }
 }
 

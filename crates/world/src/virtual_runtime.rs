@@ -191,6 +191,24 @@ mod tests {
     }
 
     #[test]
+    fn dropping_the_runtime_ends_tasks_that_nobody_else_could() {
+        let alive = Rc::new(());
+        let runtime = runtime();
+        let (sender, mut receiver) = crate::sync::mailbox::<u32>();
+        let held = (alive.clone(), sender);
+        runtime
+            .world()
+            .spawn(async move {
+                receiver.receive().await;
+                drop(held);
+            })
+            .detach();
+        runtime.run_until(Nanos(1));
+        drop(runtime);
+        assert_eq!(Rc::strong_count(&alive), 1);
+    }
+
+    #[test]
     fn dropping_the_runtime_frees_its_tasks() {
         let alive = Rc::new(());
         let runtime = runtime();

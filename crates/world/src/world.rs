@@ -188,17 +188,20 @@ impl World {
         self.0.closing.get()
     }
 
-    /// Frees every task: without it, tasks and world would hold each other for ever.
+    /// Ends every task: without it, tasks and world would hold each other for ever.
     pub(crate) fn close(&self) {
         self.0.closing.set(true);
+        drop(std::mem::take(&mut *self.0.timers.borrow_mut()));
         loop {
-            let timers = std::mem::take(&mut *self.0.timers.borrow_mut());
-            let wakers = self.slots().take_wakers();
+            self.0.ready.wake_all();
             self.0.ready.drain_inbox();
-            let ready = std::iter::from_fn(|| self.0.ready.pop()).count();
-            if wakers.is_empty() && ready == 0 && timers.next().is_none() {
+            // Dropping a runnable drops its future.
+            if std::iter::from_fn(|| self.0.ready.pop()).count() == 0 {
                 break;
             }
+        }
+        if !self.is_virtual() {
+            self.slots().leave_to_kernel();
         }
     }
 }

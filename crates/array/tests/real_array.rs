@@ -1,0 +1,181 @@
+//! Real arrays on files: created, found again by identity, run by several shards, with drives lost.
+
+use std::path::Path;
+
+use tier0_array::open::{CreateOptions, OpenArray, create, open};
+use tier0_array::real::{ShardContext, Stopper, run};
+use tier0_array::{ArrayError, Description};
+use tier0_drive::BlockTarget;
+use tier0_units::Lba;
+use tier0_world::real::Backend;
+
+fn describe(directory: &Path, raid: &str, set_size: usize, drives: usize, cores: usize) -> Description {
+    let text = format!(
+        r#"
+[array]
+name = "test"
+cores = {cores}
+search = [{directory:?}]
+
+[[drive]]
+name = "d{{n}}"
+count = {drives}
+path = "{}/d{{n}}.img"
+size = "64MiB"
+
+[[pool]]
+name = "pool0"
+raid = "{raid}"
+set_size = {set_size}
+
+[[volume]]
+name = "lun0"
+size = "40MiB"
+
+[[volume]]
+name = "lun1"
+size = "8MiB"
+"#,
+        directory.display()
+    );
+    Description::parse(&text, "test.toml").expect("a correct description")
+}
+
+/// Runs `work` in the first shard; the others serve until it is done.
+#[expect(clippy::disallowed_methods, reason = "the array is stopped from outside, as a signal does")]
+fn with_array<F: Future<Output = ()> + 'static>(
+    array: &OpenArray,
+    backend: Backend,
+    work: impl Fn(ShardContext) -> F + Send + Sync,
+) {
+    let (done, finished) = std::sync::mpsc::channel();
+    let stop = |stopper: Stopper| {
+        std::thread::spawn(move || {
+            finished.recv().expect("the work ends");
+            stopper.stop();
+        });
+    };
+    run(array, backend, stop, |context| {
+        let first = (context.index == 0).then(|| (work(context.clone()), done.clone()));
+        async move {
+            match first {
+                Some((work, done)) => {
+                    work.await;
+                    done.send(()).expect("somebody waits");
+                }
+                None => context.stopping().await,
+            }
+        }
+    })
+    .expect("the array runs");
+}
+
+async fn write_pattern(context: ShardContext, seed: u8) {
+    let volume = &context.volumes[0];
+    let sectors = volume.info().sectors.0;
+    let step = 300;
+    for first in (0..sectors).step_by(step) {
+        let count = (step as u64).min(sectors - first) as u32;
+        let mut buf = context.world.buffer(count);
+        for (i, sector) in buf.as_mut_slice().chunks_exact_mut(512).enumerate() {
+            sector.fill(seed.wrapping_add((first + i as u64) as u8));
+            sector[..8].copy_from_slice(&(first + i as u64).to_le_bytes());
+        }
+        volume.write(Lba(first), buf.freeze(), false).await.expect("a write succeeds");
+    }
+    volume.flush().await.expect("a flush succeeds");
+}
+
+async fn check_pattern(context: ShardContext, seed: u8) {
+    let volume = &context.volumes[0];
+    let sectors = volume.info().sectors.0;
+    let step = 4096;
+    for first in (0..sectors).step_by(step) {
+        let count = (step as u64).min(sectors - first) as u32;
+        let (result, buf) = volume.read(Lba(first), context.world.buffer(count)).await;
+        result.expect("a read succeeds");
+        for (i, sector) in buf.as_slice().chunks_exact(512).enumerate() {
+            let lba = first + i as u64;
+            assert_eq!(sector[..8], lba.to_le_bytes(), "sector {lba} is another's");
+            assert_eq!(sector[511], seed.wrapping_add(lba as u8), "sector {lba} is old");
+        }
+    }
+}
+
+#[test]
+fn an_array_is_found_again_by_identity_and_keeps_its_data() {
+    for (raid, set_size) in [("raid0", 3), ("raid10", 4), ("raid5", 5), ("raid6", 5)] {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let description = describe(directory.path(), raid, set_size, 5, 2);
+        let array = create(&description, CreateOptions::default()).expect("created");
+        with_array(&array, Backend::Auto, |context| write_pattern(context, 7));
+        drop(array);
+        // The drives change places and names.
+        let at = |name: &str| directory.path().join(name);
+        std::fs::rename(at("d0.img"), at("moved.img")).expect("renamed");
+        std::fs::rename(at("d1.img"), at("d0.img")).expect("renamed");
+        std::fs::rename(at("d2.img"), at("d1.img")).expect("renamed");
+        let array = open(&description).expect("found again");
+        assert_eq!(array.warnings(), [] as [String; 0]);
+        assert_eq!(array.volumes().map(|(name, _)| name).collect::<Vec<_>>(), ["lun0", "lun1"]);
+        with_array(&array, Backend::Auto, |context| check_pattern(context, 7));
+    }
+}
+
+#[test]
+fn a_missing_drive_is_done_without_and_never_believed_again() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let description = describe(directory.path(), "raid5", 5, 5, 1);
+    let array = create(&description, CreateOptions::default()).expect("created");
+    with_array(&array, Backend::Auto, |context| write_pattern(context, 1));
+    drop(array);
+    let (here, away) = (directory.path().join("d3.img"), directory.path().with_extension("away"));
+    std::fs::rename(&here, &away).expect("renamed");
+    let array = open(&description).expect("degraded");
+    assert!(array.warnings().iter().any(|text| text.contains("\"d3\"") && text.contains("missing")));
+    with_array(&array, Backend::Auto, |context| async move {
+        check_pattern(context.clone(), 1).await;
+        write_pattern(context, 2).await;
+    });
+    drop(array);
+    std::fs::rename(&away, &here).expect("renamed");
+    let array = open(&description).expect("degraded still");
+    assert!(array.warnings().iter().any(|text| text.contains("stale")), "{:?}", array.warnings());
+    with_array(&array, Backend::Auto, |context| check_pattern(context, 2));
+    drop(array);
+    std::fs::remove_file(directory.path().join("d1.img")).expect("removed");
+    let error = open(&description).err().expect("two drives of a RAID 5 are too many");
+    assert!(matches!(error, ArrayError::Missing { .. }), "{error}");
+}
+
+#[test]
+fn creating_never_overwrites_unasked_and_leaves_nothing_behind() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let description = describe(directory.path(), "raid10", 4, 4, 1);
+    assert!(matches!(open(&description), Err(ArrayError::NoPool { .. })));
+    assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "opening makes no file");
+
+    std::fs::write(directory.path().join("d2.img"), vec![b'x'; 64 << 20]).expect("written");
+    let error = create(&description, CreateOptions::default()).err().expect("refused");
+    assert!(matches!(&error, ArrayError::Foreign { drive } if drive == "d2"), "{error}");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 1, "nothing was made");
+    assert_eq!(std::fs::read(directory.path().join("d2.img")).expect("read"), vec![b'x'; 64 << 20]);
+
+    drop(create(&description, CreateOptions { force: true }).expect("forced"));
+    let error = create(&description, CreateOptions::default()).err().expect("refused");
+    assert!(matches!(&error, ArrayError::Taken { .. }), "{error}");
+
+    std::fs::copy(directory.path().join("d0.img"), directory.path().join("copy.img")).expect("copied");
+    assert!(matches!(open(&description), Err(ArrayError::Twice { .. })));
+}
+
+#[test]
+fn the_other_driver_runs_it_too() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let description = describe(directory.path(), "raid10", 4, 4, 2);
+    let array = create(&description, CreateOptions::default()).expect("created");
+    with_array(&array, Backend::Threads, |context| async move {
+        write_pattern(context.clone(), 9).await;
+        check_pattern(context, 9).await;
+    });
+}
