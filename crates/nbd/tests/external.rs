@@ -133,3 +133,43 @@ fn fio_verifies_what_it_wrote() {
         assert!(report.contains("err= 0"), "{report}");
     }
 }
+
+/// Waits until nbdfuse shows its file; false where it gave up, as it does without the right to mount.
+#[expect(clippy::disallowed_methods, reason = "another program is waited for")]
+fn mounted(file: &std::path::Path, nbdfuse: &mut std::process::Child) -> bool {
+    loop {
+        if file.exists() {
+            return true;
+        }
+        if nbdfuse.try_wait().expect("a child").is_some() {
+            return false;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn nbdfuse_mounts_the_export_as_a_file() {
+    let sockets = Sockets::new();
+    let _server = start(&sockets);
+    let (directory, uri) = (sockets.file("mount"), sockets.uri("gold").to_string());
+    std::fs::create_dir(&directory).expect("a directory");
+    let Ok(mut nbdfuse) = std::process::Command::new("nbdfuse").arg(&directory).arg(&uri).spawn() else {
+        return eprintln!("skipped: nbdfuse is not installed");
+    };
+    let file = directory.join("nbd");
+    if !mounted(&file, &mut nbdfuse) {
+        return eprintln!("skipped: nbdfuse may not mount here");
+    }
+    let data = noise(1 << 20);
+    let written = std::fs::OpenOptions::new().write(true).open(&file).and_then(|file| {
+        std::os::unix::fs::FileExt::write_all_at(&file, &data, 4096)?;
+        file.sync_all()
+    });
+    let read = std::fs::read(&file);
+    run("umount", &[directory.to_str().expect("UTF-8")]).expect("a mount can be undone");
+    assert!(nbdfuse.wait().expect("a child").success());
+    written.expect("nbdfuse writes and flushes");
+    let read = read.expect("nbdfuse reads");
+    assert!(read.len() == 64 << 20 && read[4096..][..data.len()] == data, "the file holds what was written");
+}

@@ -65,8 +65,6 @@ impl Raw {
 
 fn small() -> ServerOptions {
     ServerOptions {
-        handshake_timeout: Nanos::from_millis(100),
-        drain_timeout: Nanos::from_millis(100),
         in_flight_requests_max: 16,
         in_flight_bytes_max: 1 << 20,
         payload_bytes_max: 1 << 20,
@@ -108,7 +106,8 @@ fn malformed_bytes_close_the_connection_and_nothing_else() {
 fn a_silent_client_is_dropped_after_the_handshake_timeout() {
     on_each_driver(|world| async move {
         let sockets = Sockets::new();
-        let server = server(&world, &sockets, "", small());
+        let options = ServerOptions { handshake_timeout: Nanos::from_millis(100), ..small() };
+        let server = server(&world, &sockets, "", options);
         let silent = Raw::connect(&world, &sockets);
         let slow = Raw::connect(&world, &sockets);
         slow.send(&[0, 0]).await;
@@ -146,7 +145,8 @@ fn a_client_that_vanishes_in_the_middle_of_a_write_leaves_nothing_behind() {
 fn a_client_that_takes_no_replies_waits_for_itself_alone() {
     on_each_driver(|world| async move {
         let sockets = Sockets::new();
-        let server = server(&world, &sockets, "", small());
+        let options = ServerOptions { drain_timeout: Nanos::from_millis(100), ..small() };
+        let server = server(&world, &sockets, "", options);
         let greedy = Raw::negotiate(&world, &sockets).await;
         let read = Request::new(RequestKind::Read, 1, 0, 1 << 20).to_wire();
         let flood = read.repeat(1000);

@@ -243,7 +243,7 @@ fn requests_in_flight_are_bounded() {
 fn shutting_down_answers_what_is_in_flight() {
     on_each_driver(|world| async move {
         let (sockets, mut probe) = (Sockets::new(), Probe::new(&world));
-        probe.delay = Nanos::from_millis(50);
+        probe.delay = Nanos::from_millis(200);
         let (server, client) = probe_server(&world, &sockets, &probe, ServerOptions::default()).await;
         let reads: Vec<_> = (0..8)
             .map(|_| {
@@ -251,8 +251,9 @@ fn shutting_down_answers_what_is_in_flight() {
                 world.spawn(async move { client.read(Lba(0), buf).await })
             })
             .collect();
-        world.sleep(Nanos::from_millis(10)).await;
-        assert_eq!(probe.under_way.get(), 8);
+        while probe.under_way.get() < 8 {
+            world.sleep(Nanos::from_millis(1)).await;
+        }
         server.shut_down().await;
         assert_eq!((probe.under_way.get(), server.connection_count()), (0, 0));
         for read in reads {
