@@ -15,7 +15,8 @@ use tier0_world::{PayloadWidth, VirtualRuntime};
 
 fn main() {
     println!("drive                       read share  users  host I/Os simulated  per second of one core");
-    for (model, users, ios) in [("nvme", 128, 3_000_000), ("ssd-sas-400gb", 128, 3_000_000), ("sas-15k-146gb-sff", 256, 600_000)]
+    for (model, users, ios) in
+        [("nvme", 128, 3_000_000), ("ssd-sas-400gb", 128, 3_000_000), ("sas-15k-146gb-sff", 256, 600_000)]
     {
         for read_percent in [100, 70] {
             let rate = rate(model, users, ios, read_percent);

@@ -179,3 +179,42 @@ fn the_other_driver_runs_it_too() {
         check_pattern(context, 9).await;
     });
 }
+
+#[test]
+fn modelled_disks_against_the_wall_clock_are_as_slow_as_the_model() {
+    let text = r#"
+[array]
+name = "spinning"
+[[drive]]
+name = "d{n}"
+count = 2
+model = "sas-10k-900gb-sff"
+ram = "900GB"
+[[pool]]
+name = "pool0"
+raid = "raid1"
+[[volume]]
+name = "lun0"
+size = "500GiB"
+"#;
+    let description = Description::parse(text, "test.toml").expect("a correct description");
+    let array = open(&description).expect("opened");
+    assert_eq!(array.cores(), 1, "a mechanism cannot be in two threads");
+    with_array(&array, Backend::Auto, |context| async move {
+        let volume = &context.volumes[0];
+        let before = context.world.now();
+        let mut random = context.world.random(1);
+        for _ in 0..20 {
+            let lba = Lba(random.below(volume.info().sectors.0 / 16) * 16);
+            let mut buf = context.world.buffer(16);
+            buf.as_mut_slice().fill(lba.0 as u8);
+            volume.write(lba, buf.freeze(), false).await.expect("a write succeeds");
+            let (result, buf) = volume.read(lba, context.world.buffer(16)).await;
+            result.expect("a read succeeds");
+            assert!(buf.as_slice().iter().all(|byte| *byte == lba.0 as u8));
+        }
+        // 20 random writes on two 10k disks at once cannot take less than 20 times half a revolution (3 ms).
+        let took = context.world.now() - before;
+        assert!(took.as_millis_f64() > 60.0, "the disks were too fast: {took}");
+    });
+}
