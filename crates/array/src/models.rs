@@ -14,7 +14,7 @@ use crate::ArrayError;
 /// A kind of modelled drive, ready to make any number of them; preconditioning is done once.
 #[derive(Clone)]
 pub(crate) enum Model {
-    Disk(Arc<Geometry>),
+    Disk(Arc<Geometry>, SectorCount),
     Flash(Box<FlashModel>),
 }
 
@@ -26,7 +26,9 @@ impl Model {
         match &spec {
             DriveSpec::Disk(disk) => {
                 let parameters = disk_parameters(disk).map_err(|error| unusable(error.to_string()))?;
-                Ok(Model::Disk(Geometry::new(parameters).map_err(|error| unusable(error.to_string()))?))
+                let geometry = Geometry::new(parameters).map_err(|error| unusable(error.to_string()))?;
+                let capacity = SectorCount(disk.parameters.capacity_sectors()).min(geometry.sectors());
+                Ok(Model::Disk(geometry, capacity))
             }
             DriveSpec::Flash(flash) => {
                 let mut model =
@@ -40,7 +42,7 @@ impl Model {
     /// Its capacity.
     pub(crate) fn sectors(&self) -> SectorCount {
         match self {
-            Model::Disk(geometry) => geometry.sectors(),
+            Model::Disk(_, capacity) => *capacity,
             Model::Flash(model) => SectorCount::in_bytes(model.parameters().capacity),
         }
     }
@@ -48,10 +50,10 @@ impl Model {
     /// A drive of this kind; `number` sets its spindle's phase.
     pub(crate) fn drive(&self, world: &World, name: &str, number: u64, content: Content) -> DriveHandle {
         match self {
-            Model::Disk(geometry) => {
+            Model::Disk(geometry, capacity) => {
                 let phase = world.random(0x0d15_c000 ^ number).below(geometry.revolution().0.max(1));
                 let model = DiskModel::new(geometry.clone(), Nanos(phase));
-                DriveHandle::new(DiskDrive::new(world, name, model, content))
+                DriveHandle::new(DiskDrive::new(world, name, model, *capacity, content))
             }
             Model::Flash(model) => DriveHandle::new(FlashDrive::new(world, name, (**model).clone(), content)),
         }

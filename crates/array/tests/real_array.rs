@@ -189,7 +189,7 @@ name = "spinning"
 name = "d{n}"
 count = 2
 model = "sas-10k-900gb-sff"
-ram = "900GB"
+ram = "901GB"
 [[pool]]
 name = "pool0"
 raid = "raid1"

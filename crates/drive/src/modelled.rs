@@ -124,9 +124,10 @@ struct Disk {
 }
 
 impl DiskDrive {
-    /// A disk of this model, whose clock must not have started.
-    pub fn new(world: &World, name: &str, model: DiskModel, content: Content) -> DiskDrive {
-        let capacity = model.geometry().sectors();
+    /// A disk of this model, whose clock must not have started. It offers `capacity`: its tracks may hold a little
+    /// more.
+    pub fn new(world: &World, name: &str, model: DiskModel, capacity: SectorCount, content: Content) -> DiskDrive {
+        assert!(capacity <= model.geometry().sectors(), "the disk's tracks hold its capacity");
         let volatile =
             model.geometry().parameters().buffer.write_reporting != crate::disk::WriteReporting::Medium;
         DiskDrive(Rc::new(Disk {

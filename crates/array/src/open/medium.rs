@@ -48,9 +48,9 @@ impl Medium {
         if let Some(model) = &medium.model
             && model.sectors().0 > medium.base_sectors().0
         {
-            let (needs, has) = (model.sectors().bytes(), medium.base_sectors().bytes());
+            let (needs, has) = (model.sectors().bytes().0, medium.base_sectors().bytes().0);
             return Err(unusable(&format!(
-                "models a drive of {needs} on {has}; give it at least that size (a sparse file will do)"
+                "models a drive of {needs} bytes on {has}; give it at least that size (a sparse file takes no space)"
             )));
         }
         Ok(medium)
