@@ -6,10 +6,12 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::verb::{catalog, completions, load};
+use crate::verb::{catalog, completions, create, load, serve};
 
 const EXAMPLES: &str = "\
 Examples:
+  tier0 create array.toml          put an array on drives
+  tier0 serve array.toml           serve its volumes over NBD
   tier0 load nbd://localhost/lun0  measure an NBD export
   tier0 catalog list               what is known of drives, links and arrays
   tier0 completions bash           completions for the shell
@@ -39,6 +41,10 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Put a new array on drives
+    Create(create::Create),
+    /// Serve an array's volumes over NBD until Ctrl-C
+    Serve(serve::Serve),
     /// Drive a load against an NBD export, a file or a device
     Load(Box<load::Load>),
     /// What is known of drives, links and arrays, with its sources

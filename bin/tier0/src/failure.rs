@@ -3,6 +3,10 @@
 use std::error::Error;
 use std::fmt::Display;
 
+use tier0_array::ArrayError;
+use tier0_drive::OpenError;
+use tier0_pool::PoolError;
+
 use crate::exit;
 
 /// Why the program did not do what was asked.
@@ -48,6 +52,25 @@ impl Failure {
             Failure::Interrupted => exit::INTERRUPTED,
             Failure::Unread => exit::DONE,
         }
+    }
+}
+
+impl From<ArrayError> for Failure {
+    /// What the file, the drives or their contents say is input; what the system or a device refuses is not.
+    fn from(error: ArrayError) -> Failure {
+        match error {
+            ArrayError::System { .. }
+            | ArrayError::CreateFile { .. }
+            | ArrayError::Open(OpenError::Busy { .. } | OpenError::System { .. })
+            | ArrayError::Pool(PoolError::Drive { .. } | PoolError::Damaged { .. }) => Failure::run(error),
+            error => Failure::input(error),
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
+        Failure::from(ArrayError::Open(error))
     }
 }
 

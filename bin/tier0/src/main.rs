@@ -11,7 +11,9 @@ mod driving;
 mod exit;
 mod failure;
 mod logging;
+mod mounting;
 mod output;
+mod serving;
 mod signals;
 mod verb;
 

@@ -20,11 +20,13 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Writes `value` as indented JSON and a line feed.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::Run(format!("cannot write the result as JSON: {error}")))?;
-    print(&format!("{text}\n"))
+/// `value` as indented JSON with a line feed.
+///
+/// # Panics
+/// Where `value` has a map whose keys are no texts; the program's own types have none.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(value);
+    format!("{}\n", text.expect("the program's results can be written as JSON"))
 }
 
 /// A table in the program's style. On a terminal, long cells are wrapped to its width.

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 #[derive(Clone)]
 pub(crate) struct Signals {
     raised: Arc<AtomicBool>,
-    pipe: Fd,
+    pipe: Arc<OwnedFd>,
 }
 
 impl Signals {
@@ -37,7 +37,7 @@ impl Signals {
             signal_hook::flag::register(signal, raised.clone())?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(Signals { raised, pipe: Rc::new(OwnedFd::from(read)) })
+        Ok(Signals { raised, pipe: Arc::new(OwnedFd::from(read)) })
     }
 
     /// Whether a signal has come.
@@ -45,12 +45,16 @@ impl Signals {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// Ends once a signal has come. Of a real world.
+    /// Ends once a signal has come; in a real world, and in any number of them.
     pub(crate) async fn wait(&self, world: &World) {
+        let Ok(pipe) = self.pipe.try_clone() else {
+            // No descriptor is left: only the second signal, which ends all at once, is heard.
+            return std::future::pending().await;
+        };
+        let pipe: Fd = Rc::new(pipe);
         while !self.raised() {
-            if readable(world, &self.pipe).await.is_err() {
-                // Without the pipe, the flag alone would never wake this task; the second signal still ends all.
-                std::future::pending::<()>().await;
+            if readable(world, &pipe).await.is_err() {
+                return std::future::pending().await;
             }
         }
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tier0_catalog::{Catalog as Entries, ParameterRow, Summary};
 
 use crate::failure::Failure;
-use crate::output::{align_right, print, print_json, table};
+use crate::output::{align_right, json, print, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,7 +90,7 @@ pub(crate) fn run(verb: &Catalog) -> Result<(), Failure> {
 fn run_list(verb: &List) -> Result<(), Failure> {
     let entries = verb.source.load()?.list();
     if verb.json {
-        return print_json(&entries);
+        return print(&json(&entries));
     }
     let mut table = table(&["id", "kind", "class", "capacity", "calibration", "assumed", "what it is"]);
     for entry in &entries {
@@ -134,7 +134,7 @@ fn run_show(verb: &Show) -> Result<(), Failure> {
         summary.assumed = catalog.assumed_parameters(&verb.id).map_err(Failure::input)?.count();
     }
     if verb.json {
-        return print_json(&Shown { summary, rows });
+        return print(&json(&Shown { summary, rows }));
     }
     print(&shown(&summary, &rows))
 }

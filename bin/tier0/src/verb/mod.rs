@@ -2,7 +2,9 @@
 
 pub(crate) mod catalog;
 pub(crate) mod completions;
+pub(crate) mod create;
 pub(crate) mod load;
+pub(crate) mod serve;
 
 use crate::cli::{Cli, Verb};
 use crate::failure::Failure;
@@ -12,6 +14,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Catalog(verb) => catalog::run(&verb),
         Verb::Completions(verb) => completions::run(&verb),
+        Verb::Create(verb) => create::run(&verb),
+        Verb::Serve(verb) => serve::run(&verb),
         Verb::Load(verb) => load::run(&verb, &cli.global),
     }
 }

@@ -22,7 +22,7 @@ use self::target::Target;
 use crate::cli::Global;
 use crate::driving::{drive, live_line, real_world, show_on, verdict};
 use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::output::{json, print};
 use crate::signals::Signals;
 
 const EXAMPLES: &str = "\
@@ -77,7 +77,7 @@ pub(crate) fn run(verb: &Load, global: &Global) -> Result<(), Failure> {
     bar.finish_and_clear();
     let report = report?;
     if verb.json {
-        print_json(&Outcome { target: &verb.target, report: &report })?;
+        print(&json(&Outcome { target: &verb.target, report: &report }))?;
     } else {
         let histogram = if verb.histogram { histogram::bars(&report.all.histogram) } else { String::new() };
         print(&format!("{}\n{}{histogram}", verb.target, report.table()))?;
@@ -113,7 +113,7 @@ fn on_file(
     signals: Signals,
     bar: &indicatif::ProgressBar,
 ) -> Result<LoadReport, Failure> {
-    let medium = FileMedium::open(path).map_err(Failure::input)?;
+    let medium = FileMedium::open(path)?;
     target::Consent::of(&load, verb.overwrite).check_file(path)?;
     if !medium.is_direct() {
         tracing::warn!(?path, "the file system refuses direct I/O; this measures the page cache too");

@@ -1,0 +1,110 @@
+//! `tier0 create`: puts a new array on drives.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tier0_array::Description;
+use tier0_array::open::{CreateOptions, OpenArray, create};
+
+use crate::failure::Failure;
+use crate::output::{align_right, json, print, table};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 create array.toml
+  tier0 create array.toml --force      overwrite drives that hold something
+  tier0 create array.toml --json
+
+Drive files that do not exist and have a size in the file are made. Nothing is written before everything is checked.";
+
+/// Creates an array.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Create {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// Overwrite drives that hold data or belong to an array; what they hold is lost
+    #[arg(long)]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was created, for JSON.
+#[derive(Serialize)]
+struct Created<'a> {
+    array: &'a str,
+    pools: Vec<CreatedPool<'a>>,
+    volumes: Vec<CreatedVolume<'a>>,
+}
+
+#[derive(Serialize)]
+struct CreatedPool<'a> {
+    name: &'a str,
+    raid: &'a str,
+    drives: usize,
+    usable_bytes: u64,
+    free_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct CreatedVolume<'a> {
+    name: &'a str,
+    size_bytes: u64,
+}
+
+/// Creates it.
+pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
+    let description = Description::read(&verb.array).map_err(Failure::input)?;
+    if let Some(ram) = description.drives.iter().find(|drive| drive.path.is_none()) {
+        return Err(Failure::Input(format!(
+            "drive {:?} is no file or device, so nothing could be created on it that lasts; add path, or run \
+             \"tier0 serve {}\", which creates arrays in memory anew at each start",
+            ram.name,
+            verb.array.display()
+        )));
+    }
+    let array = create(&description, CreateOptions { force: verb.force })?;
+    print(&if verb.json { json(&created(&array)) } else { text(verb, &array) })
+}
+
+fn created(array: &OpenArray) -> Created<'_> {
+    let pools = array.pools().map(|pool| CreatedPool {
+        name: pool.name,
+        raid: pool.level,
+        drives: pool.drives,
+        usable_bytes: pool.usable.0,
+        free_bytes: pool.free.0,
+    });
+    let volumes = array.volumes().map(|(name, size)| CreatedVolume { name, size_bytes: size.0 });
+    Created { array: array.name(), pools: pools.collect(), volumes: volumes.collect() }
+}
+
+fn text(verb: &Create, array: &OpenArray) -> String {
+    let mut pools = table(&["pool", "raid", "drives", "usable", "free"]);
+    for pool in array.pools() {
+        pools.add_row([
+            pool.name.to_owned(),
+            pool.level.to_owned(),
+            pool.drives.to_string(),
+            pool.usable.to_string(),
+            pool.free.to_string(),
+        ]);
+    }
+    align_right(&mut pools, [2, 3, 4]);
+    let mut volumes = table(&["volume", "size"]);
+    for (name, size) in array.volumes() {
+        volumes.add_row([name.to_owned(), size.to_string()]);
+    }
+    align_right(&mut volumes, [1]);
+    format!(
+        "array {} is created; \"tier0 serve {}\" serves it\n\n{}\n\n{}\n",
+        array.name(),
+        verb.array.display(),
+        pools.trim_fmt(),
+        volumes.trim_fmt()
+    )
+}

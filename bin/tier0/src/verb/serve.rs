@@ -1,0 +1,134 @@
+//! `tier0 serve`: finds an array on its drives and serves its volumes over NBD until Ctrl-C.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tier0_array::Description;
+use tier0_array::description::ListenAddress;
+use tier0_array::open::{OpenArray, open};
+use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
+use tier0_world::real::PeerAddress;
+
+use crate::failure::Failure;
+use crate::mounting::{commands, uri};
+use crate::output::{align_right, json, print, table};
+use crate::serving::Service;
+use crate::signals::Signals;
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 create array.toml && tier0 serve array.toml
+  tier0 serve array.toml --listen unix:/run/tier0.sock --listen 127.0.0.1:10809
+  tier0 serve array.toml --listen 127.0.0.1:0 --json     a free port, told as JSON
+
+Ctrl-C or SIGTERM answers what is in flight and ends; a second one ends at once.";
+
+/// Serves an array.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Serve {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// Where to listen, unix:PATH or IP:PORT of this machine, instead of where the file says
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
+    listen: Vec<ListenAddress>,
+    /// Print the addresses as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_listen(text: &str) -> Result<ListenAddress, String> {
+    ListenAddress::parse(text, false)
+}
+
+/// Serves it.
+pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
+    let description = Description::read(&verb.array).map_err(Failure::input)?;
+    let listen = match (verb.listen.is_empty(), description.listen.is_empty()) {
+        (false, _) => verb.listen.clone(),
+        (true, false) => description.listen.clone(),
+        (true, true) => vec![ListenAddress(PeerAddress::Tcp(DEFAULT_TCP_ADDRESS))],
+    };
+    let array = open(&description)?;
+    for warning in array.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let sheet = Sheet::of(&array);
+    let as_json = verb.json;
+    let service = Service::new(&array, &listen, Signals::catch()?, move |bound| {
+        // Whoever started the server may not read on; it serves all the same.
+        let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
+    });
+    service.run(&array)
+}
+
+/// What is served, kept for the moment at which the addresses are known.
+struct Sheet {
+    array: String,
+    cores: usize,
+    pools: Vec<String>,
+    volumes: Vec<(String, u64)>,
+}
+
+/// The same for JSON.
+#[derive(Serialize)]
+struct Addressed<'a> {
+    array: &'a str,
+    cores: usize,
+    volumes: Vec<AddressedVolume<'a>>,
+}
+
+#[derive(Serialize)]
+struct AddressedVolume<'a> {
+    name: &'a str,
+    size_bytes: u64,
+    addresses: Vec<String>,
+}
+
+impl Sheet {
+    fn of(array: &OpenArray) -> Sheet {
+        let pools = array.pools().map(|pool| match pool.drives_lost {
+            0 => format!("pool {}: {} over {} drives", pool.name, pool.level, pool.drives),
+            lost => format!("pool {}: {} over {} drives, {lost} LOST", pool.name, pool.level, pool.drives),
+        });
+        Sheet {
+            array: array.name().to_owned(),
+            cores: array.cores(),
+            pools: pools.collect(),
+            volumes: array.volumes().map(|(name, size)| (name.to_owned(), size.0)).collect(),
+        }
+    }
+
+    fn addressed(&self, bound: &[PeerAddress]) -> Addressed<'_> {
+        let volumes = self.volumes.iter().map(|(name, size_bytes)| AddressedVolume {
+            name,
+            size_bytes: *size_bytes,
+            addresses: bound.iter().map(|address| uri(address, name).to_string()).collect(),
+        });
+        Addressed { array: &self.array, cores: self.cores, volumes: volumes.collect() }
+    }
+
+    fn text(&self, bound: &[PeerAddress]) -> String {
+        let mut table = table(&["volume", "size", "address"]);
+        for (name, size) in &self.volumes {
+            let addresses: Vec<_> = bound.iter().map(|address| uri(address, name).to_string()).collect();
+            table.add_row([name.clone(), tier0_units::ByteCount(*size).to_string(), addresses.join("\n")]);
+        }
+        align_right(&mut table, [1]);
+        let mount = match (self.volumes.first(), bound.first()) {
+            (Some((name, _)), Some(address)) => {
+                format!("\nTo use {name}:\n{}", commands(&uri(address, name)))
+            }
+            _ => "\nThe array has no volume; add a [[volume]] to its file.\n".to_owned(),
+        };
+        format!(
+            "array {}, {}, cores: {}; writes go through to the drives\n\n{}\n{mount}\nCtrl-C ends it.\n",
+            self.array,
+            self.pools.join(", "),
+            self.cores,
+            table.trim_fmt()
+        )
+    }
+}
