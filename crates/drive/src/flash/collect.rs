@@ -8,8 +8,7 @@
 //!
 //! Invariant: after each host stripe the group has a free block for the host and one for moved data.
 
-use super::blocks::NONE;
-use super::ftl::{Ftl, NOT_FULL, Work};
+use super::ftl::{Ftl, NOT_FULL, Operation};
 
 /// A victim is selected when no more blocks than these are free: one for the host, one for moved data.
 const FREE_BLOCKS_LOW: usize = 2;
@@ -18,22 +17,19 @@ const FREE_BLOCKS_LOW: usize = 2;
 const WEAR_CHECK_INTERVAL: u32 = 16;
 
 /// Erases by which the blocks of a group may differ before the least worn one is collected: about 1 % of the
-/// life of a block of 3,000 cycles.
+/// life of a block of 3,000 cycles. Times the scale of the modelled span, whose blocks turn over so much faster:
+/// a pass over the drive in sequence dwells on one modelled chunk after the other, and is no uneven wear.
 const WEAR_SPREAD_MAX: u32 = 32;
 
 impl Ftl {
-    /// Collects in a group what one host stripe calls for.
-    pub(super) fn collect(&mut self, group: u32) -> Work {
-        let mut work = Work::default();
-        self.collect_stripes(group, &mut work);
+    /// Collects in a group what one host stripe calls for, and leaves the operations that takes.
+    pub(super) fn collect(&mut self, group: u32) {
+        self.operations.clear();
+        self.collect_stripes(group);
         while self.needs_host_block(group) && self.groups[group as usize].free.len() < FREE_BLOCKS_LOW {
             self.groups[group as usize].pace = self.geometry.slots_per_block;
-            self.collect_stripes(group, &mut work);
+            self.collect_stripes(group);
         }
-        self.pages_moved += u64::from(work.moved);
-        self.nand_pages_written += u64::from(work.programs) * u64::from(self.geometry.slots_per_stripe);
-        self.blocks_erased += u64::from(work.erased);
-        work
     }
 
     fn needs_host_block(&self, group: u32) -> bool {
@@ -41,7 +37,7 @@ impl Ftl {
     }
 
     /// Collects `pace` stripes of the victim, selecting one if blocks are short.
-    fn collect_stripes(&mut self, group: u32, work: &mut Work) {
+    fn collect_stripes(&mut self, group: u32) {
         let state = &self.groups[group as usize];
         if state.victim.is_empty() {
             if state.free.len() > FREE_BLOCKS_LOW {
@@ -55,48 +51,51 @@ impl Ftl {
             if slot == end {
                 break;
             }
-            self.collect_stripe(group, slot, work);
+            self.collect_stripe(group, slot);
             slot += self.geometry.slots_per_stripe;
         }
         self.groups[group as usize].victim.next = slot;
         if slot == end {
             self.erase(group, end / self.geometry.slots_per_block - 1);
-            work.erased += 1;
         }
     }
 
     /// Moves the valid pages of one stripe, which are read together.
-    fn collect_stripe(&mut self, group: u32, first: u32, work: &mut Work) {
-        let before = work.moved;
-        for slot in first..first + self.geometry.slots_per_stripe {
-            let page = self.page_in_slot[slot as usize];
-            if page != NONE {
-                self.page_in_slot[slot as usize] = NONE;
-                self.move_page(group, page, work);
+    fn collect_stripe(&mut self, group: u32, first: u32) {
+        let slots = first..first + self.geometry.slots_per_stripe;
+        let pages = slots.clone().filter(|slot| self.is_valid_slot(*slot)).count() as u32;
+        if pages == 0 {
+            return;
+        }
+        let die = self.geometry.die_of_stripe(self.geometry.stripe_of(first));
+        self.operations.push(Operation::Read { die, pages });
+        for slot in slots {
+            if self.is_valid_slot(slot) {
+                self.is_valid[slot as usize / 64] &= !(1 << (slot % 64));
+                self.move_page(group, self.page_in_slot[slot as usize]);
             }
         }
-        let moved = work.moved - before;
-        self.valid[self.geometry.block_of(first) as usize] -= moved as u16;
-        work.reads += u32::from(moved > 0);
+        self.valid[self.geometry.block_of(first) as usize] -= pages as u16;
+        self.pages_moved += u64::from(pages);
     }
 
     #[inline]
-    fn move_page(&mut self, group: u32, page: u32, work: &mut Work) {
+    fn move_page(&mut self, group: u32, page: u32) {
         let slot = self.next_moved_slot(group);
-        self.page_in_slot[slot as usize] = page;
+        self.put(page, slot);
         self.map[page as usize].slot = slot;
-        let block = self.geometry.block_of(slot) as usize;
-        self.valid[block] += 1;
         if (slot + 1).is_multiple_of(self.geometry.slots_per_block) {
-            self.valid[block] &= !NOT_FULL;
+            self.valid[self.geometry.block_of(slot) as usize] &= !NOT_FULL;
         }
-        work.moved += 1;
         let per_stripe = self.geometry.slots_per_stripe;
-        let in_stripe = slot % per_stripe;
+        let (stripe, in_stripe) = (slot / per_stripe, slot % per_stripe);
         if in_stripe == 0 {
-            self.stripe_serial[(slot / per_stripe) as usize] = 0;
+            self.stripe_serial[stripe as usize] = 0;
         }
-        work.programs += u32::from(in_stripe + 1 == per_stripe);
+        if in_stripe + 1 == per_stripe {
+            self.operations.push(Operation::Program { die: self.geometry.die_of_stripe(stripe) });
+            self.nand_pages_written += u64::from(per_stripe);
+        }
     }
 
     /// Takes the next slot for a page moved from the victim.
@@ -149,7 +148,8 @@ impl Ftl {
         let most = blocks.clone().map(|block| self.erases[block as usize]).max()?;
         let full = blocks.filter(|block| self.valid[*block as usize] & NOT_FULL == 0);
         let least = full.min_by_key(|block| self.erases[*block as usize])?;
-        (most - self.erases[least as usize] > WEAR_SPREAD_MAX).then_some(least)
+        let spread_max = WEAR_SPREAD_MAX.saturating_mul(self.geometry.scale);
+        (most - self.erases[least as usize] > spread_max).then_some(least)
     }
 
     /// Returns a collected block to the free ones.
@@ -157,6 +157,8 @@ impl Ftl {
         assert_eq!(self.valid[block as usize], NOT_FULL, "block {block} is erased with valid pages in it");
         self.erases[block as usize] += 1;
         self.groups[group as usize].free.push(block);
+        self.operations.push(Operation::Erase { group });
+        self.blocks_erased += 1;
         self.groups[group as usize].victim = Default::default();
     }
 }

@@ -9,6 +9,9 @@
 
 use super::parameters::ReadScheduling;
 
+/// Erases remembered for each die.
+const ERASES: usize = 4;
+
 /// Busy-until times of a die, in nanoseconds; one cache line.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
@@ -17,9 +20,10 @@ pub(super) struct Die {
     background_until: u64,
     /// Background work ever queued.
     work: u64,
-    /// The latest erase within the background work, and when it ends.
-    erase_from: u64,
-    erase_until: u64,
+    /// Where on the axis of work erases end that may not be done yet; as many as fit the cache line. One more
+    /// takes its time, but a read will not know it from programs.
+    erases: [u64; ERASES],
+    next_erase: u32,
     /// Stripes erased in the mapping whose erase has not been charged: a modelled block is a part of a real one.
     pub(super) stripes_erased: u32,
 }
@@ -28,10 +32,16 @@ pub(super) struct Die {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DieTimes {
     pub(super) program: u64,
+    pub(super) erase: u64,
     pub(super) scheduling: ReadScheduling,
 }
 
 impl Die {
+    /// An idle die.
+    pub(super) fn new(stripes_erased: u32) -> Die {
+        Die { stripes_erased, ..Die::default() }
+    }
+
     /// Reads a page for the host, asked for at `at`, in `length`; returns when it is in the die's register.
     #[inline]
     pub(super) fn read(&mut self, at: u64, length: u64, times: &DieTimes) -> u64 {
@@ -45,31 +55,33 @@ impl Die {
 
     /// When a read that is ready at `at` starts amid background work, which it delays by `length`.
     fn overtake(&mut self, at: u64, length: u64, times: &DieTimes) -> u64 {
-        let start = match times.scheduling {
-            ReadScheduling::InOrder => self.background_until,
-            ReadScheduling::BetweenOperations => at + self.operation_left(at, times.program),
-            ReadScheduling::Suspending(delay) => at + self.operation_left(at, times.program).min(delay.0),
-        };
-        // Time spent on suspending is lost to the background work too, time spent on its completion is not.
-        let lost = match times.scheduling {
-            ReadScheduling::Suspending(_) => start - at + length,
-            _ => length,
-        };
-        self.background_until += lost;
-        if self.erase_until > start {
-            self.erase_from = self.erase_from.max(start) + lost;
-            self.erase_until += lost;
+        match times.scheduling {
+            ReadScheduling::InOrder => {
+                let start = self.background_until;
+                self.background_until += length;
+                start
+            }
+            ReadScheduling::BetweenOperations => {
+                let start = at + self.operation_left(at, times);
+                self.background_until += length;
+                start
+            }
+            ReadScheduling::Suspending(delay) => {
+                // What suspending takes is lost to the background work too.
+                let delay = self.operation_left(at, times).min(delay.0);
+                self.background_until += delay + length;
+                at + delay
+            }
         }
-        start
     }
 
     /// What is left at `at` of the operation in progress: the erase where one is, else a program. Programs
     /// make up nearly all background time and the backlog ends with one, so they are counted from its end.
-    fn operation_left(&self, at: u64, program: u64) -> u64 {
-        if (self.erase_from..self.erase_until).contains(&at) {
-            return self.erase_until - at;
-        }
-        (self.background_until - at) % program
+    fn operation_left(&self, at: u64, times: &DieTimes) -> u64 {
+        let left = self.background_until - at;
+        let done = self.work.saturating_sub(left);
+        let erase = self.erases.iter().find(|end| **end > done && **end - done <= times.erase);
+        erase.map_or(left % times.program, |end| end - done)
     }
 
     /// Queues background work that is known at `at`: first `ahead` of it, not before the channel has brought
@@ -83,12 +95,14 @@ impl Die {
         self.work
     }
 
-    /// Queues an erase after all other background work.
-    pub(super) fn queue_erase(&mut self, length: u64) {
-        self.erase_from = self.background_until;
-        self.background_until += length;
-        self.erase_until = self.background_until;
-        self.work += length;
+    /// Queues an erase, known at `at`, after all other background work.
+    pub(super) fn queue_erase(&mut self, at: u64, length: u64) {
+        let end = self.queue(at, at, length);
+        let oldest = &mut self.erases[self.next_erase as usize % ERASES];
+        if *oldest <= self.work.saturating_sub(self.background_until.saturating_sub(at)) {
+            *oldest = end;
+            self.next_erase = self.next_erase.wrapping_add(1);
+        }
     }
 
     /// When the work axis reaches `work`, as far as known now; a time in the past where it has.
@@ -112,7 +126,7 @@ mod tests {
     const PROGRAM: u64 = 1_000;
 
     fn times(scheduling: ReadScheduling) -> DieTimes {
-        DieTimes { program: PROGRAM, scheduling }
+        DieTimes { program: PROGRAM, erase: 5_000, scheduling }
     }
 
     fn busy_die() -> Die {
@@ -149,7 +163,13 @@ mod tests {
     fn a_read_waits_for_an_erase_to_its_end() {
         let mut die = Die::default();
         die.queue(0, 0, PROGRAM);
-        die.queue_erase(5_000);
-        assert_eq!(die.read(1_500, 100, &times(ReadScheduling::BetweenOperations)), 6_100);
+        die.queue_erase(0, 5_000);
+        die.queue(0, 0, PROGRAM);
+        die.queue_erase(0, 5_000);
+        let scheduling = times(ReadScheduling::BetweenOperations);
+        assert_eq!(die.read(1_500, 100, &scheduling), 6_100, "amid the first erase");
+        assert_eq!(die.read(6_200, 100, &scheduling), 7_200, "amid the program, that the read delayed");
+        assert_eq!(die.read(8_000, 100, &scheduling), 12_300, "amid the second erase, that both delayed");
+        assert_eq!(die.background_until(), 12_300);
     }
 }

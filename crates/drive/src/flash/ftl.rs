@@ -10,13 +10,17 @@
 //! - The low bits of `valid` count a block's valid slots; [`NOT_FULL`] is set while it is free, open or being
 //!   collected, which keeps it from being selected for collection.
 //!
-//! It knows no time: a write reports the work it caused, and the caller charges it.
+//! It knows no time: a write reports the operations it caused, and the caller charges them.
 
 use super::blocks::{Frontier, GroupBlocks, NONE};
 use super::geometry::{CHUNK_PAGES, Geometry, Place, RESERVED_BLOCKS};
 
 /// Flag on a block's valid count.
 pub(super) const NOT_FULL: u16 = 1 << 15;
+
+/// Blocks' worth of slots of a group that never hold valid pages, so that some full block always has a page to
+/// reclaim: one free block and two for moved data may be all that is not full, and one more makes the difference.
+const BLOCKS_WITHOUT_VALID: u32 = RESERVED_BLOCKS + 1;
 
 /// Where a page lies: its slot, or [`NONE`], and which alias wrote (or discarded) it last, or [`NONE`].
 #[derive(Clone, Copy, Debug)]
@@ -33,18 +37,15 @@ pub(super) struct HostStripe {
     pub(super) die: u32,
 }
 
-/// Background operations of a group, in step with one host stripe; the caller charges them to its die. Host
-/// stripes go to the dies of a group in turn, so each die gets its share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Work {
-    /// Multi-plane array reads.
-    pub(super) reads: u32,
-    /// Pages moved.
-    pub(super) moved: u32,
-    /// Programs of moved data.
-    pub(super) programs: u32,
-    /// Modelled blocks erased.
-    pub(super) erased: u32,
+/// A background operation that collection calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// A multi-plane read of so many valid pages.
+    Read { die: u32, pages: u32 },
+    /// A program of moved pages.
+    Program { die: u32 },
+    /// A modelled block erased, on all dies of the group.
+    Erase { group: u32 },
 }
 
 /// What a page written did.
@@ -52,8 +53,8 @@ pub(super) struct Work {
 pub(super) struct Written {
     /// The stripe it began, taking a place in the write buffer.
     pub(super) opened: Option<HostStripe>,
-    /// The stripe it completed, which is now programmed, and the collection that caused.
-    pub(super) closed: Option<(HostStripe, Work)>,
+    /// The stripe it completed, which is now programmed; [`Ftl::operations`] are the collection that caused.
+    pub(super) closed: Option<HostStripe>,
 }
 
 /// The mapping of one drive.
@@ -61,8 +62,11 @@ pub(super) struct Written {
 pub(super) struct Ftl {
     pub(super) geometry: Geometry,
     pub(super) map: Vec<Mapping>,
-    /// The page in each slot, or [`NONE`].
+    /// The page last put into each slot, which counts while the slot is valid.
     pub(super) page_in_slot: Vec<u32>,
+    /// One bit for each slot: whether its page is up to date. Overwriting a page costs a bit in a table that
+    /// stays in the processor's cache, rather than a line of `page_in_slot` that does not.
+    pub(super) is_valid: Vec<u64>,
     pub(super) valid: Vec<u16>,
     pub(super) erases: Vec<u32>,
     /// Which of its group's host stripes this is, counted from 1; 0 where moved data went.
@@ -71,6 +75,8 @@ pub(super) struct Ftl {
     /// Slots of the stripe being filled by the host; empty where there is none.
     open: Frontier,
     open_stripe: HostStripe,
+    /// The collection caused by the stripe closed last.
+    pub(super) operations: Vec<Operation>,
     next_group: u32,
     /// Valid pages a group takes at most.
     group_limit: u32,
@@ -89,6 +95,7 @@ impl Ftl {
         Ftl {
             map: vec![Mapping { slot: NONE, alias: NONE }; geometry.modelled_pages as usize],
             page_in_slot: vec![NONE; geometry.slots()],
+            is_valid: vec![0; geometry.slots().div_ceil(64)],
             valid: vec![NOT_FULL; geometry.blocks()],
             erases: vec![0; geometry.blocks()],
             stripe_serial: vec![0; stripes],
@@ -97,8 +104,11 @@ impl Ftl {
                 .collect(),
             open: Default::default(),
             open_stripe: HostStripe { group: 0, serial: 0, die: 0 },
+            operations: Vec::with_capacity(
+                4 * (geometry.slots_per_block / geometry.slots_per_stripe) as usize,
+            ),
             next_group: 0,
-            group_limit: geometry.slots_per_group - RESERVED_BLOCKS * geometry.slots_per_block,
+            group_limit: geometry.slots_per_group - BLOCKS_WITHOUT_VALID * geometry.slots_per_block,
             mapped_pages: 0,
             host_pages_written: 0,
             nand_pages_written: 0,
@@ -126,7 +136,8 @@ impl Ftl {
         self.put(place.page, slot);
         self.map[place.page as usize] = Mapping { slot, alias: place.alias };
         self.groups[self.open_stripe.group as usize].valid += 1;
-        let closed = self.open.is_empty().then(|| (self.open_stripe, self.close_stripe()));
+        self.mapped_pages += 1;
+        let closed = self.open.is_empty().then(|| self.close_stripe());
         Written { opened, closed }
     }
 
@@ -162,12 +173,12 @@ impl Ftl {
     }
 
     /// Completes the open stripe with padding, if there is one.
-    pub(super) fn pad(&mut self) -> Option<(HostStripe, Work)> {
+    pub(super) fn pad(&mut self) -> Option<HostStripe> {
         if self.open.is_empty() {
             return None;
         }
         self.open.next = self.open.end;
-        Some((self.open_stripe, self.close_stripe()))
+        Some(self.close_stripe())
     }
 
     /// Whether a slot belongs to the stripe being filled.
@@ -178,20 +189,27 @@ impl Ftl {
             && slot + self.geometry.slots_per_stripe >= self.open.end
     }
 
+    /// Whether a slot's page is up to date.
+    #[inline]
+    pub(super) fn is_valid_slot(&self, slot: u32) -> bool {
+        (self.is_valid[slot as usize / 64] >> (slot % 64)) & 1 == 1
+    }
+
     /// Marks a slot's page as outdated.
     #[inline]
     fn invalidate(&mut self, slot: u32) {
-        self.page_in_slot[slot as usize] = NONE;
+        self.is_valid[slot as usize / 64] &= !(1 << (slot % 64));
         self.valid[self.geometry.block_of(slot) as usize] -= 1;
         self.groups[self.geometry.group_of(slot) as usize].valid -= 1;
         self.mapped_pages -= 1;
     }
 
+    /// Puts a page into an erased slot.
     #[inline]
-    fn put(&mut self, page: u32, slot: u32) {
+    pub(super) fn put(&mut self, page: u32, slot: u32) {
         self.page_in_slot[slot as usize] = page;
+        self.is_valid[slot as usize / 64] |= 1 << (slot % 64);
         self.valid[self.geometry.block_of(slot) as usize] += 1;
-        self.mapped_pages += 1;
     }
 
     /// Starts a stripe in the next group that has room.
@@ -239,14 +257,15 @@ impl Ftl {
     }
 
     /// Hands the full stripe to its die and collects garbage in step with it.
-    fn close_stripe(&mut self) -> Work {
+    fn close_stripe(&mut self) -> HostStripe {
         self.nand_pages_written += u64::from(self.geometry.slots_per_stripe);
         let group = self.open_stripe.group;
         let host = self.groups[group as usize].host;
         if host.is_empty() {
             self.valid[(host.end / self.geometry.slots_per_block - 1) as usize] &= !NOT_FULL;
         }
-        self.collect(group)
+        self.collect(group);
+        self.open_stripe
     }
 
     /// Starts all counters anew; wear too.
@@ -261,12 +280,10 @@ impl Ftl {
     /// Checks what the header promises, in time proportional to the modelled span.
     pub(super) fn assert_consistent(&self) {
         let mut valid = vec![0_u16; self.valid.len()];
-        for (slot, &page) in self.page_in_slot.iter().enumerate().filter(|(_, page)| **page != NONE) {
-            assert_eq!(
-                self.map[page as usize].slot, slot as u32,
-                "slot {slot} holds page {page}, mapped elsewhere"
-            );
-            valid[self.geometry.block_of(slot as u32) as usize] += 1;
+        for slot in (0..self.geometry.slots() as u32).filter(|slot| self.is_valid_slot(*slot)) {
+            let page = self.page_in_slot[slot as usize];
+            assert_eq!(self.map[page as usize].slot, slot, "slot {slot} holds page {page}, mapped elsewhere");
+            valid[self.geometry.block_of(slot) as usize] += 1;
         }
         let mapped = self.map.iter().filter(|mapping| mapping.slot != NONE).count();
         assert_eq!(mapped, self.mapped_pages as usize, "pages mapped");

@@ -22,6 +22,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `parameters` | what describes a drive, with units and ranges |
+//! | `from_catalog` | the catalogue's entries as such parameters |
 //! | `geometry` | the shape derived from it, and the scale of the modelled span |
 //! | `model` | the way of a command through the resources |
 //! | `admission`, `cores`, `timeline`, `die`, `channel` | the resources |
@@ -35,6 +36,7 @@ mod channel;
 mod collect;
 mod cores;
 mod die;
+mod from_catalog;
 mod ftl;
 mod geometry;
 mod model;

@@ -17,7 +17,7 @@ use super::blocks::NONE;
 use super::channel::Channel;
 use super::cores::Cores;
 use super::die::{Die, DieTimes};
-use super::ftl::{Ftl, HostStripe, Work};
+use super::ftl::{Ftl, HostStripe, Operation};
 use super::geometry::{Geometry, Place};
 use super::parameters::{FlashParameters, FlashParametersError};
 use super::statistics::FlashStatistics;
@@ -108,7 +108,6 @@ struct Costs {
     /// Least read time and width of its spread.
     read_least: u64,
     read_width: u64,
-    erase: u64,
     controller_read: u64,
     controller_write: u64,
     /// Sectors of a logical page, as a power of two.
@@ -140,7 +139,6 @@ impl Costs {
             read: p.read_time.0,
             read_least: p.read_time.0 - spread,
             read_width: 2 * spread,
-            erase: p.erase_time.0,
             controller_read: p.controller_read_time.0,
             controller_write: p.controller_write_time.0,
             page_shift: p.mapping_bytes.ilog2() - SECTOR_BYTES.ilog2(),
@@ -153,13 +151,19 @@ impl Costs {
             buffer_stripes: buffer_per_die.clamp(1, 1 << 20) as u32 * geometry.dies_per_group,
             stripes_per_block: geometry.slots_per_block / geometry.slots_per_stripe,
             stripes_per_erase: p.pages_per_block,
-            die: DieTimes { program: p.program_time.0, scheduling: p.read_scheduling },
+            die: DieTimes { program: p.program_time.0, erase: p.erase_time.0, scheduling: p.read_scheduling },
         }
     }
 
     fn channel(&self, sectors: u64) -> u64 {
         sectors.next_multiple_of(CHANNEL_SECTORS_MIN) * self.channel_sector_ps / 1_000
     }
+}
+
+/// What a die is taken to have erased at the start: dies erase in step within a group, and groups fill in step, so
+/// they start at different parts of a real block.
+fn stripes_erased_before(p: &FlashParameters, die: u32) -> u32 {
+    (u64::from(p.pages_per_block) * u64::from(die) / u64::from(p.dies())) as u32
 }
 
 /// Consecutive pages of a read that lie in one stripe and are read together.
@@ -198,7 +202,7 @@ impl FlashModel {
             cores: Cores::new(p.controller_cores),
             link_to_host: Timeline::new(),
             link_to_drive: Timeline::new(),
-            dies: vec![Die::default(); p.dies() as usize],
+            dies: (0..p.dies()).map(|die| Die::new(stripes_erased_before(p, die))).collect(),
             channels: vec![Channel::new(); p.channels as usize],
             costs,
             latest: 0,
@@ -395,8 +399,8 @@ impl FlashModel {
             Some(stripe) if stripe.serial > self.costs.buffer_stripes => at.max(self.programmed_at(stripe)),
             _ => at,
         };
-        if let Some((stripe, work)) = written.closed {
-            self.program(buffered, stripe, work);
+        if let Some(stripe) = written.closed {
+            self.program(buffered, stripe);
         }
         buffered
     }
@@ -408,30 +412,49 @@ impl FlashModel {
             Source::Die(die) => die,
             _ => return,
         };
-        self.dies[die as usize].queue(at, at, self.costs.read);
-        self.channels[(die % self.ftl.geometry.channels) as usize].background(at, self.costs.channel_slot);
+        self.queue_read(at, die, 1);
     }
 
     /// Queues the program of a stripe and the collection it caused.
-    fn program(&mut self, at: u64, stripe: HostStripe, work: Work) {
+    fn program(&mut self, at: u64, stripe: HostStripe) {
         let place = self.buffer_place(stripe);
-        let costs = &self.costs;
-        let channel = &mut self.channels[(stripe.die % self.ftl.geometry.channels) as usize];
-        let die = &mut self.dies[stripe.die as usize];
-        let data_at = channel.background(at, costs.channel_stripe);
-        self.programmed[place] = die.queue(at, data_at, costs.die.program);
-        if work == Work::default() {
-            return;
+        self.programmed[place] = self.queue_program(at, stripe.die);
+        for number in 0..self.ftl.operations.len() {
+            match self.ftl.operations[number] {
+                Operation::Read { die, pages } => self.queue_read(at, die, u64::from(pages)),
+                Operation::Program { die } => {
+                    self.queue_program(at, die);
+                }
+                Operation::Erase { group } => self.queue_erase(at, group),
+            }
         }
-        let transfers =
-            u64::from(work.moved) * costs.channel_slot + u64::from(work.programs) * costs.channel_stripe;
-        let data_at = channel.background(at, transfers);
-        let length = u64::from(work.reads) * costs.read + u64::from(work.programs) * costs.die.program;
-        die.queue(at, data_at, length);
-        die.stripes_erased += work.erased * costs.stripes_per_block;
-        while die.stripes_erased >= costs.stripes_per_erase {
-            die.stripes_erased -= costs.stripes_per_erase;
-            die.queue_erase(costs.erase);
+    }
+
+    /// Brings a stripe to its die and programs it; returns the die's work axis at the end.
+    #[inline]
+    fn queue_program(&mut self, at: u64, die: u32) -> u64 {
+        let channel = &mut self.channels[(die % self.ftl.geometry.channels) as usize];
+        let data_at = channel.background(at, self.costs.channel_stripe);
+        self.dies[die as usize].queue(at, data_at, self.costs.die.program)
+    }
+
+    /// Reads pages in the background.
+    #[inline]
+    fn queue_read(&mut self, at: u64, die: u32, pages: u64) {
+        self.dies[die as usize].queue(at, at, self.costs.read);
+        let channel = &mut self.channels[(die % self.ftl.geometry.channels) as usize];
+        channel.background(at, pages * self.costs.channel_slot);
+    }
+
+    /// Notes a modelled block as erased and charges an erase on each of its dies for every real block's worth.
+    fn queue_erase(&mut self, at: u64, group: u32) {
+        let per_group = self.ftl.geometry.dies_per_group;
+        for die in &mut self.dies[(group * per_group) as usize..((group + 1) * per_group) as usize] {
+            die.stripes_erased += self.costs.stripes_per_block / per_group;
+            while die.stripes_erased >= self.costs.stripes_per_erase {
+                die.stripes_erased -= self.costs.stripes_per_erase;
+                die.queue_erase(at, self.costs.die.erase);
+            }
         }
     }
 
@@ -442,8 +465,8 @@ impl FlashModel {
 
     /// Programs what is buffered, the open stripe padded; returns when that is done.
     fn program_open_stripe(&mut self, at: u64) -> u64 {
-        if let Some((stripe, work)) = self.ftl.pad() {
-            self.program(at, stripe, work);
+        if let Some(stripe) = self.ftl.pad() {
+            self.program(at, stripe);
         }
         (0..self.ftl.geometry.groups).map(|group| self.group_programmed_at(group)).fold(at, u64::max)
     }

@@ -94,6 +94,9 @@ pub enum FlashParametersError {
         /// The greatest value accepted.
         high: String,
     },
+    /// The catalogue names an order of reads that the model does not know.
+    #[error("flash parameter read_scheduling is {0:?}; give in-order, between-operations or suspending")]
+    ReadScheduling(String),
     /// Logical pages do not fit what is programmed together.
     #[error(
         "flash parameter mapping_bytes is {mapping_bytes}; give a power of two that divides the {stripe_bytes} \
