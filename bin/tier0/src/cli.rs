@@ -45,7 +45,7 @@ pub(crate) enum Verb {
     Create(create::Create),
     /// Serve an array's volumes over NBD until Ctrl-C
     Serve(serve::Serve),
-    /// Drive a load against an NBD export, a file or a device
+    /// Drive a load against an NBD export, a file, a device, or an array in virtual time
     Load(Box<load::Load>),
     /// What is known of drives, links and arrays, with its sources
     #[command(subcommand)]

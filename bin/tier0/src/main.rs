@@ -15,6 +15,7 @@ mod mounting;
 mod output;
 mod serving;
 mod signals;
+mod twin;
 mod verb;
 
 use std::process::ExitCode;

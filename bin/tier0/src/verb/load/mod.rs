@@ -6,15 +6,18 @@ mod histogram;
 mod options;
 mod target;
 
+use std::path::Path;
 use std::rc::Rc;
 
 use clap::Args;
+use indicatif::ProgressBar;
 use serde::Serialize;
+use tier0_array::Description;
 use tier0_drive::{BlockTarget, DriveHandle, FileMedium};
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::NbdUri;
 use tier0_workload::spec::LoadSpec;
-use tier0_workload::stats::LoadReport;
+use tier0_workload::stats::{LoadReport, Progress};
 use tier0_world::World;
 
 use self::options::LoadOptions;
@@ -24,6 +27,8 @@ use crate::driving::{drive, live_line, real_world, show_on, verdict};
 use crate::failure::Failure;
 use crate::output::{json, print};
 use crate::signals::Signals;
+use crate::twin::Twin;
+use crate::verb::catalog::CatalogSource;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,13 +37,15 @@ Examples:
   tier0 load /dev/sdb --block 64KiB --pattern sequential
   tier0 load disk.img --read 50 --verify --overwrite --ios 100000
   tier0 load nbd://localhost/lun0 --rate 5000 --warm-up 10s --json
+  tier0 load array.toml --read 70 --users 64     the array it describes, in virtual time; nothing real is touched
   tier0 load nbd://localhost/lun0 --load oltp.toml --overwrite";
 
 /// Drives a load and reports throughput and response times.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Load {
-    /// What to load: nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, a file or a block device
+    /// What to load: nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, a file, a block device, or an array
+    /// file (.toml), whose array is simulated
     #[arg(value_name = "TARGET")]
     target: String,
     #[command(flatten)]
@@ -49,6 +56,11 @@ pub(crate) struct Load {
     /// Connections to an NBD server
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     connections: u16,
+    /// The volume of an array file [default: its first]
+    #[arg(long, value_name = "NAME")]
+    volume: Option<String>,
+    #[command(flatten)]
+    catalog: CatalogSource,
     /// Print a histogram of the latencies too
     #[arg(long, conflicts_with = "json")]
     histogram: bool,
@@ -73,6 +85,7 @@ pub(crate) fn run(verb: &Load, global: &Global) -> Result<(), Failure> {
     let report = match Target::parse(&verb.target)? {
         Target::Nbd(uri) => on_nbd(verb, uri, load, signals, &bar),
         Target::File(path) => on_file(verb, &path, load, signals, &bar),
+        Target::Array(path) => on_array(verb, &path, load, signals, &bar),
     };
     bar.finish_and_clear();
     let report = report?;
@@ -90,7 +103,7 @@ fn on_nbd(
     uri: NbdUri,
     load: LoadSpec,
     signals: Signals,
-    bar: &indicatif::ProgressBar,
+    bar: &ProgressBar,
 ) -> Result<LoadReport, Failure> {
     let runtime = real_world()?;
     let world = runtime.world().clone();
@@ -108,10 +121,10 @@ fn on_nbd(
 
 fn on_file(
     verb: &Load,
-    path: &std::path::Path,
+    path: &Path,
     load: LoadSpec,
     signals: Signals,
-    bar: &indicatif::ProgressBar,
+    bar: &ProgressBar,
 ) -> Result<LoadReport, Failure> {
     let medium = FileMedium::open(path)?;
     target::Consent::of(&load, verb.overwrite).check_file(path)?;
@@ -125,12 +138,24 @@ fn on_file(
     runtime.run(async move { on_target(&world, DriveHandle::new(drive), load, &signals, listener).await })
 }
 
+fn on_array(
+    verb: &Load,
+    path: &Path,
+    load: LoadSpec,
+    signals: Signals,
+    bar: &ProgressBar,
+) -> Result<LoadReport, Failure> {
+    let description = Description::read(path).map_err(Failure::input)?;
+    let twin = Twin::new(&verb.catalog.load()?, description)?;
+    twin.load(verb.volume.as_deref(), load, &signals, show_on(bar))
+}
+
 async fn on_target<T: BlockTarget + 'static>(
     world: &World,
     target: T,
     load: LoadSpec,
     signals: &Signals,
-    listener: impl FnMut(&tier0_workload::stats::Progress) + 'static,
+    listener: impl FnMut(&Progress) + 'static,
 ) -> Result<LoadReport, Failure> {
     drive(world, Rc::new(target), load, signals, listener).await
 }

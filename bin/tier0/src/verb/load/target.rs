@@ -12,17 +12,24 @@ use crate::failure::Failure;
 pub(super) enum Target {
     /// An export of an NBD server.
     Nbd(NbdUri),
+    /// An array's file: the array it describes, in virtual time.
+    Array(PathBuf),
     /// A file or a block device.
     File(PathBuf),
 }
 
 impl Target {
-    /// A text with a scheme is an NBD address, any other a path.
+    /// A text with a scheme is an NBD address, a path that ends in .toml an array's file, any other a drive.
     pub(super) fn parse(text: &str) -> Result<Target, Failure> {
         if text.contains("://") {
             return text.parse().map(Target::Nbd).map_err(Failure::input);
         }
-        Ok(Target::File(PathBuf::from(text)))
+        let path = PathBuf::from(text);
+        Ok(if path.extension().is_some_and(|end| end == "toml") {
+            Target::Array(path)
+        } else {
+            Target::File(path)
+        })
     }
 }
 

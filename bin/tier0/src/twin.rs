@@ -1,0 +1,65 @@
+//! An array of a description in virtual time, under a load: its drives are the catalogue's models.
+//!
+//! Nothing real is opened or written.
+
+use std::rc::Rc;
+
+use tier0_array::simulated::{ModelShelf, build};
+use tier0_array::{Description, Volume};
+use tier0_catalog::Catalog;
+use tier0_workload::spec::LoadSpec;
+use tier0_workload::stats::{LoadReport, Progress};
+use tier0_world::{PayloadWidth, VirtualRuntime};
+
+use crate::driving::drive;
+use crate::failure::Failure;
+use crate::signals::Signals;
+
+/// Bytes per sector that verification needs to tell sectors apart.
+const STAMP_WIDTH: PayloadWidth = PayloadWidth::new(16);
+
+/// An array ready to be simulated any number of times.
+pub(crate) struct Twin {
+    description: Description,
+    shelf: ModelShelf,
+}
+
+impl Twin {
+    /// Prepares the models that the array's drives need.
+    pub(crate) fn new(catalog: &Catalog, description: Description) -> Result<Twin, Failure> {
+        let mut shelf = ModelShelf::default();
+        shelf.prepare(catalog, &description)?;
+        Ok(Twin { description, shelf })
+    }
+
+    /// Runs `load` on the volume called `volume`, or on the first, of a fresh array.
+    pub(crate) fn load(
+        &self,
+        volume: Option<&str>,
+        load: LoadSpec,
+        signals: &Signals,
+        listener: impl FnMut(&Progress) + 'static,
+    ) -> Result<LoadReport, Failure> {
+        let width = if load.verify.is_some() { STAMP_WIDTH } else { PayloadWidth::NONE };
+        let runtime = VirtualRuntime::new(load.seed, width);
+        let world = runtime.world().clone();
+        let array = build(&world, &self.description, &self.shelf, |_, drive| drive)?;
+        let volume = self.choose(array.volumes, volume)?;
+        let signals = signals.clone();
+        runtime.run(async move { drive(&world, Rc::new(volume), load, &signals, listener).await })
+    }
+
+    fn choose(&self, volumes: Vec<Volume>, name: Option<&str>) -> Result<Volume, Failure> {
+        let array = &self.description.name;
+        let names: Vec<String> = volumes.iter().map(|volume| volume.name().to_owned()).collect();
+        let chosen = volumes.into_iter().find(|volume| name.is_none_or(|name| volume.name() == name));
+        chosen.ok_or_else(|| {
+            Failure::Input(match name {
+                Some(name) => {
+                    format!("array {array} has no volume {name:?}; it has {}", names.join(", "))
+                }
+                None => format!("array {array} has no volume; add a [[volume]] to its file"),
+            })
+        })
+    }
+}
