@@ -28,7 +28,11 @@ impl Arrivals {
         match time.checked_sub(self.from) {
             None => 0,
             Some(_) if self.period == 0 => self.sectors,
-            Some(elapsed) => (elapsed.saturating_mul(self.per_period) / self.period).min(self.sectors),
+            Some(elapsed) => {
+                // `time_of` rounds down, so that one more may be there than the quotient says.
+                let whole = elapsed.saturating_mul(self.per_period) / self.period;
+                (whole + u64::from(self.time_of(whole + 1) <= time)).min(self.sectors)
+            }
         }
     }
 }
@@ -160,6 +164,15 @@ mod tests {
         let link = Link { per_sector: 10, connect: 5, disconnect: 2, ..PLAIN };
         assert_eq!(link.end_of_transfer(&FAST), 1_100 + 5 + 10);
         assert_eq!(Link { hold: true, ..link }.end_of_transfer(&FAST), 1_100 + 10);
+    }
+
+    #[test]
+    fn rounding_never_stalls() {
+        // 7 sectors in 100: sector n is there at 100 n / 7, rounded down, at which time n must be counted.
+        let parts = [Arrivals { sectors: 7, from: 0, period: 100, per_period: 7 }];
+        assert!((1..=7).all(|n| there_at(&parts, time_of(&parts, n)) == n));
+        let link = Link { per_sector: 0, water_mark: 3, ..PLAIN };
+        assert_eq!(link.end_of_transfer(&parts), 100);
     }
 
     #[test]

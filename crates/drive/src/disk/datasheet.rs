@@ -2,15 +2,15 @@
 //!
 //! A datasheet gives capacity, speed, rates and three seek times; the rest follows or is assumed, and said below.
 //! Sectors per track fall evenly from the outermost to the innermost zone. Skews are what a sequential read needs:
-//! the time to change head or cylinder, so that the next track's first sector comes just in time.
+//! the time to change head or cylinder for a write, so that the next track's first sector comes just in time.
 
 use tier0_units::{Nanos, SectorCount};
 
 use super::error::check_range;
 use super::{
     AfterCommand, BufferParameters, ControllerParameters, DiskParameters, LayoutParameters,
-    MechanismParameters, Overheads, ParameterError, Preseek, ReadAhead, Rotation, Scheduling, SeekCurve,
-    SeekPoints, Sparing, TrackOrder, WaterMarkOf, Weights, WriteReporting, ZoneParameters,
+    MechanismParameters, Overheads, ParameterError, Preseek, ReadAhead, RequestedData, Rotation, Scheduling,
+    SeekCurve, SeekPoints, Sparing, TrackOrder, WaterMarkOf, Weights, WriteReporting, ZoneParameters,
 };
 
 /// A command that waited this long goes first (assumed): long against the mean wait behind a full queue of 32 at
@@ -42,9 +42,9 @@ pub struct Datasheet {
     pub seek_read: SeekPoints,
     /// Seek times before a write, settling included.
     pub seek_write: SeekPoints,
-    /// Change to another head of the same cylinder.
+    /// Change to another head of the same cylinder, until a write can begin: the skew from track to track.
     pub head_switch: Nanos,
-    /// Additional settling of a write after a change of head.
+    /// By how much sooner a read can begin after a change of head.
     pub write_settle: Nanos,
     /// From the receipt of a command to the start of the mechanism.
     pub controller_overhead: Nanos,
@@ -85,15 +85,15 @@ impl Datasheet {
         let weights = Weights::by_density(&density);
         let seek_read = SeekCurve::from_datasheet(self.seek_read, cylinders, &weights)?;
         let seek_write = SeekCurve::from_datasheet(self.seek_write, cylinders, &weights)?;
-        let layout = self.layout(cylinders, &seek_read);
+        let layout = self.layout(cylinders, &seek_write);
         Ok(DiskParameters {
             name: self.name.clone(),
             mechanism: MechanismParameters {
                 rpm: self.rpm,
                 seek_read,
                 seek_write,
-                head_switch_read: self.head_switch,
-                head_switch_write: self.head_switch + self.write_settle,
+                head_switch_read: self.head_switch.saturating_sub(self.write_settle),
+                head_switch_write: self.head_switch,
                 rotation: Rotation::Exact,
             },
             layout,
@@ -183,7 +183,7 @@ impl Datasheet {
             read_ahead: if self.read_ahead.0 == 0 { ReadAhead::Off } else { ReadAhead::SegmentFull },
             read_ahead_min: 0,
             read_ahead_max: self.read_ahead.0,
-            read_ahead_over_requested: true,
+            requested_data: RequestedData::Replaceable,
             read_ahead_on_hit: true,
             read_free_sectors: true,
             zero_latency_read: true,

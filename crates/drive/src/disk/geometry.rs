@@ -105,7 +105,8 @@ impl Geometry {
 
     /// When, within a revolution, an angle of the platter is under the heads.
     pub(crate) fn phase_of(&self, place: &Place) -> u32 {
-        ((u64::from(place.angle) * u64::from(self.period)) >> 32) as u32
+        let nearest = (u64::from(place.angle) * u64::from(self.period) + (1 << 31)) >> 32;
+        if nearest == u64::from(self.period) { 0 } else { nearest as u32 }
     }
 
     /// How far the platter has turned at `time`.

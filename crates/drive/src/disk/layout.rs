@@ -291,7 +291,7 @@ impl Zone {
     }
 
     fn sector_angle(&self, sector: u64) -> u32 {
-        ((sector << 32) / self.sectors_per_track) as u32
+        (((sector << 32) + self.sectors_per_track / 2) / self.sectors_per_track) as u32
     }
 
     /// Physical sector of the zone's block number `block`, and how many blocks follow without a gap.

@@ -264,8 +264,8 @@ pub struct BufferParameters {
     pub read_ahead_min: u64,
     /// Most that is read ahead; 0 leaves it to the size of the segment.
     pub read_ahead_max: u64,
-    /// Whether read-ahead may displace the data just read from the segment.
-    pub read_ahead_over_requested: bool,
+    /// What becomes of the data that were asked for.
+    pub requested_data: RequestedData,
     /// Whether a read served from the buffer resumes the read-ahead of an idle mechanism.
     pub read_ahead_on_hit: bool,
     /// Whether the sectors before the requested ones are kept where they pass under the head on the way.
@@ -309,6 +309,17 @@ pub enum ReadAhead {
     SegmentFull,
     /// To the end of the track, and of the next one where the segment already spans a track boundary.
     NextTrack,
+}
+
+/// What becomes of the data of a read, once sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestedData {
+    /// They stay in the segment; read-ahead without a limit of its own takes only the rest.
+    Kept,
+    /// Read-ahead may replace them.
+    Replaceable,
+    /// They are given up at once.
+    Dropped,
 }
 
 /// When writes are reported done.

@@ -22,12 +22,26 @@ pub(crate) enum State {
     Writing,
 }
 
-/// One stretch of blocks in the buffer.
+/// The stretch of blocks that a segment holds; `0..0` where it is empty. Apart from the rest, so that the common
+/// question, whether any segment has to do with some blocks, reads few cache lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+impl Span {
+    const NONE: Span = Span { start: 0, end: 0 };
+
+    fn overlaps(self, start: u64, end: u64) -> bool {
+        start < self.end && end > self.start
+    }
+}
+
+/// What is known of a segment besides its span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub(crate) state: State,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
     /// Whether a write filled it last.
     pub(crate) written: bool,
     /// Block before which read-ahead ends.
@@ -71,6 +85,7 @@ pub(crate) enum WriteMatch {
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
     segments: Vec<Segment>,
+    spans: Vec<Span>,
     size: u64,
     /// Segments with unwritten data, and how many there may be.
     dirty: u32,
@@ -88,8 +103,6 @@ impl Segments {
     pub(crate) fn new(parameters: &BufferParameters) -> Segments {
         let empty = Segment {
             state: State::Empty,
-            start: 0,
-            end: 0,
             written: false,
             read_limit: 0,
             dirty_from: 0,
@@ -100,6 +113,7 @@ impl Segments {
         };
         Segments {
             segments: vec![empty; parameters.segments as usize],
+            spans: vec![Span::NONE; parameters.segments as usize],
             size: parameters.segment_sectors,
             dirty: 0,
             dirty_max: parameters.write_segments,
@@ -120,6 +134,20 @@ impl Segments {
         &mut self.segments[index]
     }
 
+    pub(crate) fn span(&self, index: usize) -> Span {
+        self.spans[index]
+    }
+
+    pub(crate) fn span_mut(&mut self, index: usize) -> &mut Span {
+        &mut self.spans[index]
+    }
+
+    /// Whether any segment holds some of the blocks or ends just before them.
+    fn concerns(&self, start: u64, end: u64) -> bool {
+        // Without an early exit: one branch for all instead of one each.
+        self.spans.iter().fold(false, |any, span| any | ((start <= span.end) & (end > span.start)))
+    }
+
     /// Sectors of a segment.
     pub(crate) fn size(&self) -> u64 {
         self.size
@@ -133,29 +161,28 @@ impl Segments {
 
     /// What the buffer holds of `start..end`; `reading` is the segment that the mechanism fills.
     pub(crate) fn find_read(&self, start: u64, end: u64, reading: Option<usize>) -> ReadMatch {
+        if !self.concerns(start, end) {
+            return ReadMatch::None;
+        }
         let (mut found, mut best) = (ReadMatch::None, 0);
-        for (index, segment) in self.segments.iter().enumerate() {
-            let holds_start = segment.start <= start && start < segment.end;
+        for (index, (segment, span)) in self.segments.iter().zip(&self.spans).enumerate() {
+            let holds_start = span.start <= start && start < span.end;
             let is_reading = reading == Some(index);
             match segment.state {
                 State::Empty => continue,
+                State::Dirty | State::Writing if !span.overlaps(start, end) => continue,
                 State::Dirty | State::Writing => {
-                    if start >= segment.end || end <= segment.start {
-                        continue;
-                    }
                     let serves = self.serves(index) && self.hit_on_written;
-                    if serves && holds_start && end <= segment.end {
-                        return ReadMatch::Whole(index);
-                    }
-                    return ReadMatch::Collision(index);
+                    let whole = serves && holds_start && end <= span.end;
+                    return if whole { ReadMatch::Whole(index) } else { ReadMatch::Collision(index) };
                 }
                 State::Clean => {}
             }
-            let is_next = is_reading && self.hit_on_next && start == segment.end;
+            let is_next = is_reading && self.hit_on_next && start == span.end;
             if !(holds_start || is_next) || !self.serves(index) || (segment.written && !self.hit_on_written) {
                 continue;
             }
-            let whole = end <= segment.end;
+            let whole = end <= span.end;
             let value = 1 + 2 * u32::from(whole) + u32::from(is_reading);
             if value > best {
                 best = value;
@@ -173,25 +200,27 @@ impl Segments {
     pub(crate) fn claim_for_read(&mut self, reading: Option<usize>) -> Option<usize> {
         let first = usize::from(self.dedicated);
         let index = self.least_needed(first, self.segments.len(), reading, |_| 0)?;
+        self.spans[index] = Span::NONE;
         let segment = &mut self.segments[index];
         segment.state = State::Clean;
         segment.written = false;
-        (segment.start, segment.end, segment.read_limit) = (0, 0, 0);
+        segment.read_limit = 0;
         self.touch(index);
         Some(index)
     }
 
     /// Where a write to `start..end` may go.
     pub(crate) fn find_write(&self, start: u64, end: u64, reading: Option<usize>) -> WriteMatch {
+        let concerns = self.concerns(start, end);
         let mut append = None;
-        for (index, segment) in self.segments.iter().enumerate() {
-            if !matches!(segment.state, State::Dirty | State::Writing) {
+        for (index, (segment, span)) in self.segments.iter().zip(&self.spans).enumerate() {
+            if !concerns || !matches!(segment.state, State::Dirty | State::Writing) {
                 continue;
             }
-            let room = segment.end - segment.dirty_from < self.size;
-            if self.combine && start == segment.end && room && end - segment.dirty_from <= self.size {
+            let follows = self.combine && start == span.end;
+            if follows && end - segment.dirty_from <= self.size {
                 append = Some(index);
-            } else if start < segment.end && end > segment.start {
+            } else if span.overlaps(start, end) {
                 return WriteMatch::Collision(index);
             }
         }
@@ -202,9 +231,7 @@ impl Segments {
             return WriteMatch::Full;
         }
         let last = if self.dedicated { 1 } else { self.segments.len() };
-        let overlaps = |segment: &Segment| {
-            u32::from(segment.state == State::Clean && start < segment.end && end > segment.start) * 4
-        };
+        let overlaps = |index: usize| 4 * u32::from(concerns && self.spans[index].overlaps(start, end));
         self.least_needed(0, last, reading, overlaps).map_or(WriteMatch::Full, WriteMatch::Claim)
     }
 
@@ -215,7 +242,7 @@ impl Segments {
         first: usize,
         last: usize,
         reading: Option<usize>,
-        bonus: impl Fn(&Segment) -> u32,
+        bonus: impl Fn(usize) -> u32,
     ) -> Option<usize> {
         let mut best: Option<(u32, u64, usize)> = None;
         for (index, segment) in self.segments[first..last].iter().enumerate() {
@@ -223,7 +250,7 @@ impl Segments {
             let value = match segment.state {
                 State::Empty => 3,
                 State::Clean if reading == Some(index) => 1,
-                State::Clean => 2.max(bonus(segment)),
+                State::Clean => 2.max(bonus(index)),
                 State::Dirty | State::Writing => continue,
             };
             if best.is_none_or(|(v, used, _)| value > v || (value == v && segment.used < used)) {
@@ -246,10 +273,14 @@ impl Segments {
 
     /// Gives up clean data that a write to `start..end` makes stale, but for segment `keep`.
     pub(crate) fn forget(&mut self, start: u64, end: u64, keep: usize) {
-        for (index, segment) in self.segments.iter_mut().enumerate() {
-            let stale = segment.state == State::Clean && start < segment.end && end > segment.start;
-            if stale && index != keep {
-                segment.state = State::Empty;
+        if !self.concerns(start, end) {
+            return;
+        }
+        for index in 0..self.segments.len() {
+            let clean = self.segments[index].state == State::Clean;
+            if clean && index != keep && self.spans[index].overlaps(start, end) {
+                self.segments[index].state = State::Empty;
+                self.spans[index] = Span::NONE;
             }
         }
     }
@@ -259,18 +290,18 @@ impl Segments {
         let segment = &mut self.segments[index];
         segment.state = State::Dirty;
         segment.written = true;
-        (segment.start, segment.end, segment.dirty_from, segment.read_limit) = (start, end, start, 0);
+        (segment.dirty_from, segment.read_limit) = (start, 0);
         segment.oldest_write = number;
+        self.spans[index] = Span { start, end };
         self.dirty += 1;
         self.touch(index);
     }
 
     /// Appends to unwritten data.
     pub(crate) fn append_dirty(&mut self, index: usize, end: u64) {
-        let size = self.size;
-        let segment = &mut self.segments[index];
-        segment.end = end;
-        segment.start = segment.start.max(end.saturating_sub(size)).min(segment.dirty_from);
+        let (span, dirty_from) = (&mut self.spans[index], self.segments[index].dirty_from);
+        span.end = end;
+        span.start = span.start.max(end.saturating_sub(self.size)).min(dirty_from);
         self.touch(index);
     }
 
@@ -279,21 +310,24 @@ impl Segments {
     pub(crate) fn clean(&mut self, index: usize, end: u64, number: u64) -> bool {
         let segment = &mut self.segments[index];
         segment.dirty_from = end;
-        if end < segment.end {
+        if end < self.spans[index].end {
             segment.state = State::Dirty;
             segment.oldest_write = number;
             return true;
         }
-        segment.state = if self.hit_on_written { State::Clean } else { State::Empty };
+        segment.state = State::Clean;
+        if !self.hit_on_written {
+            segment.state = State::Empty;
+            self.spans[index] = Span::NONE;
+        }
         self.dirty -= 1;
         false
     }
 
     /// A read has got as far as `end`; what no longer fits falls out at the front.
     pub(crate) fn read_up_to(&mut self, index: usize, end: u64) {
-        let size = self.size;
-        let segment = &mut self.segments[index];
-        segment.end = segment.end.max(end);
-        segment.start = segment.start.max(segment.end.saturating_sub(size));
+        let span = &mut self.spans[index];
+        span.end = span.end.max(end);
+        span.start = span.start.max(span.end.saturating_sub(self.size));
     }
 }

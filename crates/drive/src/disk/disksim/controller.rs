@@ -6,7 +6,7 @@ use tier0_units::Nanos;
 
 use super::super::{
     AfterCommand, BufferParameters, ControllerParameters, ExtraWriteDisconnect, Overheads, Preseek,
-    ReadAhead, Scheduling, WaterMarkOf, WriteReporting,
+    ReadAhead, RequestedData, Scheduling, WaterMarkOf, WriteReporting,
 };
 use super::Problem;
 use super::syntax::{Block, Value};
@@ -108,7 +108,11 @@ fn read_buffer(disk: &Block) -> Result<BufferParameters, Problem> {
         },
         read_ahead_min: size("Minimum read-ahead (blks)")?,
         read_ahead_max: size("Maximum read-ahead (blks)")?,
-        read_ahead_over_requested: disk.number_or("Read-ahead over requested", 0.0)? > 0.0,
+        requested_data: match disk.number_or("Read-ahead over requested", 0.0)? {
+            negative if negative < 0.0 => RequestedData::Dropped,
+            0.0 => RequestedData::Kept,
+            _ => RequestedData::Replaceable,
+        },
         read_ahead_on_hit: disk.flag("Read-ahead on idle hit")?,
         read_free_sectors: disk.flag("Read any free blocks")?,
         zero_latency_read: disk.flag("Immediate buffer read")?,

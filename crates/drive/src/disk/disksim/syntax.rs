@@ -281,6 +281,7 @@ impl<'a> Reader<'a> {
                 ',' => {
                     self.skip(',');
                 }
+                '}' => break,
                 _ => {
                     let line = self.line;
                     list.push((line, self.value(depth + 1)?));

@@ -91,8 +91,8 @@ pub struct DiskModel {
     destaging: Option<Destaging>,
     bus_free_at: u64,
     last_was_write: bool,
-    /// Past the last sector written to the medium, if nothing moved the arm since.
-    written_up_to: Option<u64>,
+    /// Past the last sector written to the medium, and when it was.
+    written_up_to: (u64, u64),
     segments: Segments,
     schedule: Schedule,
     slots: Vec<Slot>,
@@ -171,7 +171,7 @@ impl DiskModel {
             destaging: None,
             bus_free_at: 0,
             last_was_write: false,
-            written_up_to: None,
+            written_up_to: (0, 0),
             segments: Segments::new(&parameters.buffer),
             schedule: Schedule::new(parameters.controller.scheduling, limit, capacity),
             slots: Vec::new(),
@@ -361,8 +361,11 @@ impl DiskModel {
     /// Ends read-ahead; the arm stays where it is. Returns when it can leave.
     fn stop_reading(&mut self, now: u64) -> u64 {
         let leaves_at = self.leaves_at(now);
-        if let Some(reading) = self.reading.take() {
-            self.arm = reading.pass.arm;
+        if let Some(Reading { segment, pass }) = self.reading.take() {
+            let limit = self.segments.get(segment).read_limit;
+            let passed = pass.first + pass.passed(&self.geometry, leaves_at);
+            self.segments.read_up_to(segment, passed.min(limit));
+            self.arm = pass.arm;
         }
         leaves_at
     }

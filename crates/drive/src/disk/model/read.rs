@@ -5,8 +5,8 @@ use tier0_units::Lba;
 use super::super::bus::{Arrivals, Link};
 use super::super::media::{Pass, READ};
 use super::super::schedule::Candidate;
-use super::super::segments::ReadMatch;
-use super::super::{ReadAhead, WaterMarkOf};
+use super::super::segments::{ReadMatch, Span};
+use super::super::{ReadAhead, RequestedData, WaterMarkOf};
 use super::{DiskModel, DiskRequest, Reading, Slot};
 
 impl DiskModel {
@@ -28,8 +28,8 @@ impl DiskModel {
                 return;
             }
             ReadMatch::Partial(segment) if idle => {
-                let there = self.segments.get(segment).end - start;
-                if there > 0 && (partial_at_once || there >= self.water_mark(&request)) {
+                let there = self.segments.span(segment).end - start;
+                if partial_at_once || there >= self.water_mark(&request) {
                     connected_from = Some(hit_from);
                 }
             }
@@ -57,7 +57,8 @@ impl DiskModel {
         self.bus_free_at = transferred;
         self.complete(request.id, transferred + self.overheads().read_completion.0, false);
         self.segments.touch(segment);
-        self.extend_read_ahead(segment, range(request).1);
+        self.extend_read_ahead(segment, request);
+        self.drop_requested(segment, range(request).1);
         let elsewhere = self.reading.is_some_and(|reading| reading.segment != segment);
         let buffer = &self.geometry.parameters().buffer;
         let (busy_hits, on_hit) = (buffer.hit_while_busy, buffer.read_ahead_on_hit);
@@ -65,9 +66,9 @@ impl DiskModel {
             let leaves_at = self.stop_reading(now);
             self.free_at = self.free_at.max(leaves_at);
         }
-        let wants_more = self.segments.get(segment).end < self.segments.get(segment).read_limit;
+        let wants_more = self.segments.span(segment).end < self.segments.get(segment).read_limit;
         if self.reading.is_none() && on_hit && wants_more && self.is_idle(now) {
-            let first = self.segments.get(segment).end;
+            let first = self.segments.span(segment).end;
             let pass = Pass::begin(&self.geometry, self.spindle, self.arm, ready_at.max(now), first, READ);
             self.reading = Some(Reading { segment, pass });
         }
@@ -110,11 +111,10 @@ impl DiskModel {
         let mut first = start;
         self.arrivals.clear();
         if let Some(segment) = segment.filter(|_| hit) {
-            first = self.segments.get(segment).end;
+            first = self.segments.span(segment).end;
             self.arrivals.push(Arrivals::at_once(first - start, now));
         } else if let Some(segment) = segment {
-            let segment = self.segments.get_mut(segment);
-            (segment.start, segment.end) = (start, start);
+            *self.segments.span_mut(segment) = Span { start, end: start };
         }
         let going_on = self.reading.filter(|reading| hit && Some(reading.segment) == segment);
         let pass = match going_on {
@@ -125,17 +125,19 @@ impl DiskModel {
             }
         };
         if let Some(segment) = segment {
-            self.extend_read_ahead(segment, end);
+            self.extend_read_ahead(segment, &slot.request);
         }
         if going_on.is_none() && !hit {
             self.keep_free_sectors(&pass, segment);
+        }
+        if let Some(segment) = segment {
+            self.drop_requested(segment, end);
         }
         let (pass, media_end) = self.pass_until(pass, first, end, going_on.is_none());
         let transferred = self.link(slot).end_of_transfer(&self.arrivals);
         let completed = transferred + self.overheads().read_completion.0;
         self.complete(slot.request.id, completed, false);
         self.bus_free_at = transferred;
-        self.written_up_to = None;
         self.arm = pass.arm;
         self.reading = segment.map(|segment| Reading { segment, pass });
         self.free_at =
@@ -182,8 +184,7 @@ impl DiskModel {
         };
         let (track, _) = self.geometry.layout().track_bounds(Lba(pass.first));
         let before = pass.first.saturating_sub(track.0).min(pass.passed_before(&self.geometry));
-        let segment = self.segments.get_mut(segment);
-        segment.start = pass.first - before;
+        self.segments.span_mut(segment).start = pass.first - before;
     }
 
     /// When the least read-ahead after `end` is done.
@@ -222,10 +223,11 @@ impl DiskModel {
         (sectors as u64).max(1)
     }
 
-    /// Sets how far the drive reads on after a read that ends at `end`.
-    fn extend_read_ahead(&mut self, segment: usize, end: u64) {
+    /// Sets how far the drive reads on after a request.
+    fn extend_read_ahead(&mut self, segment: usize, request: &DiskRequest) {
+        let (begin, end) = range(request);
         let (buffer, sectors) = (&self.geometry.parameters().buffer, self.geometry.sectors().0);
-        let start = self.segments.get(segment).start;
+        let start = self.segments.span(segment).start;
         let layout = self.geometry.layout();
         let limit = match buffer.read_ahead {
             ReadAhead::Off => end,
@@ -241,8 +243,8 @@ impl DiskModel {
             ReadAhead::TrackEnd | ReadAhead::CylinderEnd | ReadAhead::SegmentFull => {
                 let size = self.segments.size();
                 match buffer.read_ahead_max {
-                    0 if buffer.read_ahead_over_requested => end + size,
-                    0 => (start + size).max(end + buffer.read_ahead_min),
+                    0 if buffer.requested_data == RequestedData::Kept => begin + size,
+                    0 => end + size,
                     max => end + max,
                 }
             }
@@ -251,12 +253,20 @@ impl DiskModel {
         segment.read_limit = segment.read_limit.max(limit.max(end + buffer.read_ahead_min).min(sectors));
     }
 
+    /// Some drives give up what they have sent.
+    fn drop_requested(&mut self, segment: usize, end: u64) {
+        if self.geometry.parameters().buffer.requested_data == RequestedData::Dropped {
+            let span = self.segments.span_mut(segment);
+            span.start = span.start.max(end);
+        }
+    }
+
     /// Works read-ahead out up to `now`.
     pub(super) fn read_on(&mut self, now: u64) {
         while let Some(Reading { segment, pass }) = self.reading {
             let limit = self.segments.get(segment).read_limit;
             let passed = pass.first + pass.passed(&self.geometry, now);
-            if passed > self.segments.get(segment).end {
+            if passed > self.segments.span(segment).end {
                 self.segments.read_up_to(segment, passed.min(limit));
             }
             if pass.end() >= limit || passed < pass.end() {

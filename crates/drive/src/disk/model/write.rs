@@ -3,7 +3,7 @@
 use super::super::WriteReporting;
 use super::super::media::{Access, Pass};
 use super::super::schedule::{Candidate, Work};
-use super::super::segments::{State, WriteMatch};
+use super::super::segments::{Segment, State, WriteMatch};
 use super::read::range;
 use super::{Destaging, DiskModel, DiskRequest, Operation, Slot};
 
@@ -71,7 +71,7 @@ impl DiskModel {
         let Some(destaging) = self.destaging else { return false };
         let buffer = &self.geometry.parameters().buffer;
         let alone = buffer.write_reporting == WriteReporting::InBuffer || self.schedule.is_empty();
-        buffer.combine_writes && alone && self.segments.get(destaging.segment).end == request.lba.0
+        buffer.combine_writes && alone && self.segments.span(destaging.segment).end == request.lba.0
     }
 
     /// Some drives disconnect between command and data where a write does not continue the one before.
@@ -87,7 +87,7 @@ impl DiskModel {
             WriteMatch::Collision(_) | WriteMatch::Full => return,
         };
         let segment = self.segments.get(target);
-        if !segment.written || segment.end == start || !self.segments.is_latest(target) {
+        if !segment.written || self.segments.span(target).end == start || !self.segments.is_latest(target) {
             return;
         }
         let overheads = controller.overheads;
@@ -129,9 +129,10 @@ impl DiskModel {
     /// Gives up clean copies of what a write to `start..end` changes, but in segment `keep`.
     fn forget_stale(&mut self, now: u64, start: u64, end: u64, keep: usize) {
         if let Some(reading) = self.reading {
-            let segment = self.segments.get(reading.segment);
+            let (limit, span) =
+                (self.segments.get(reading.segment).read_limit, self.segments.span(reading.segment));
             // Read-ahead would bring in old data up to its limit.
-            if reading.segment == keep || (start < segment.read_limit && end > segment.start) {
+            if reading.segment == keep || (start < limit && end > span.start) {
                 let leaves_at = self.stop_reading(now);
                 self.free_at = self.free_at.max(leaves_at);
             }
@@ -172,7 +173,7 @@ impl DiskModel {
         let transferred = from + u64::from(slot.request.sectors) * self.sector_transfer();
         self.bus_free_at = transferred;
         let leaves_at = self.stop_reading(now).max(slot.ready_at);
-        let media_end = self.write_passes(leaves_at, start, end, from, start, true);
+        let media_end = self.write_passes(leaves_at, start, end, from, start);
         let controller = &self.geometry.parameters().controller;
         let reported = if controller.never_disconnect {
             media_end.max(transferred)
@@ -208,13 +209,13 @@ impl DiskModel {
     /// Sends the unwritten data of a segment to the medium.
     pub(super) fn destage(&mut self, now: u64, segment: usize, ready_at: u64) {
         self.statistics.destages += 1;
-        let held = *self.segments.get(segment);
         let leaves_at = self.stop_reading(now).max(ready_at);
-        let incoming = (held.incoming_at, held.incoming_from);
-        let ends_at = self.write_passes(leaves_at, held.dirty_from, held.end, incoming.0, incoming.1, false);
+        let Segment { dirty_from, incoming_at, incoming_from, .. } = *self.segments.get(segment);
+        let end = self.segments.span(segment).end;
+        let ends_at = self.write_passes(leaves_at, dirty_from, end, incoming_at, incoming_from);
         self.segments.get_mut(segment).state = State::Writing;
         let next_write = self.writes_accepted + 1;
-        self.destaging = Some(Destaging { segment, up_to: held.end, ends_at, next_write });
+        self.destaging = Some(Destaging { segment, up_to: end, ends_at, next_write });
         self.free_at = ends_at;
     }
 
@@ -227,19 +228,19 @@ impl DiskModel {
         end: u64,
         incoming_at: u64,
         incoming_from: u64,
-        through: bool,
     ) -> u64 {
         let parameters = self.geometry.parameters();
         let (controller, per_sector) = (&parameters.controller, self.sector_transfer());
         // Drives with the extra disconnection wait for this many sectors (DiskSim 4.0, its buffer's availability
         // check): 10, or 15 of a request of 45 or more.
         let lead = match controller.extra_write_disconnect {
-            Some(_) if through && end - start < 45 => (end - start).min(10),
-            Some(_) if through => 15,
+            Some(_) if end - start < 45 => (end - start).min(10),
+            Some(_) => 15,
             _ => 1,
         };
         let incoming = Incoming { first: incoming_from, at: incoming_at, per_sector, lead };
-        let least_seek = if self.written_up_to == Some(start) { 0 } else { controller.minimum_write_seek.0 };
+        let streams = self.written_up_to == (start, leaves_at);
+        let least_seek = if streams { 0 } else { controller.minimum_write_seek.0 };
         let zero_latency = parameters.buffer.zero_latency_write;
         let mut access = Access { write: true, least_seek };
         let (mut arm, mut at, mut next) = (self.arm, leaves_at, start);
@@ -256,7 +257,7 @@ impl DiskModel {
             access = Access { write: true, least_seek: 0 };
         }
         self.arm = arm;
-        self.written_up_to = Some(end);
+        self.written_up_to = (end, at);
         at
     }
 
