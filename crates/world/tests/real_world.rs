@@ -151,3 +151,21 @@ fn a_dropped_future_leaves_its_buffer_to_the_kernel() {
         assert_eq!(world.pending_count(), 0);
     });
 }
+
+#[test]
+fn a_dropped_listener_gives_its_address_back_although_an_accept_was_under_way() {
+    on_each_driver(|world| async move {
+        let any = PeerAddress::Tcp("127.0.0.1:0".parse().expect("an address"));
+        let listener = Rc::new(Listener::bind(&world, &any).expect("bind"));
+        let address = listener.address().clone();
+        let accepting = world.spawn({
+            let listener = listener.clone();
+            async move { listener.accept().await.is_ok() }
+        });
+        world.sleep(Nanos::from_millis(1)).await;
+        drop((accepting, listener));
+        world.sleep(Nanos::from_millis(20)).await;
+        assert!(Socket::connect(&world, &address).is_err(), "nobody listens any more");
+        Listener::bind(&world, &address).expect("the address is free again");
+    });
+}

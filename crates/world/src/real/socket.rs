@@ -79,6 +79,8 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        // An accept that is under way in the kernel keeps the socket open, and with it the address, until it ends.
+        let _ = rustix::net::shutdown(self.fd.as_fd(), rustix::net::Shutdown::Both);
         if let PeerAddress::Unix(path) = &self.address {
             // Somebody may have removed it already.
             let _ = std::fs::remove_file(path);
