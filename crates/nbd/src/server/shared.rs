@@ -108,6 +108,17 @@ impl<T: BlockTarget + 'static> Server<T> {
     /// Listens on `address` and serves who connects. Returns where it listens, with the port that the system chose
     /// where port 0 was asked for.
     pub fn listen(&self, address: &PeerAddress) -> Result<PeerAddress, ServerError> {
+        let server = self.clone();
+        self.listen_for(address, move |socket| server.serve(socket))
+    }
+
+    /// Listens on `address` and hands who connects to `take`, which may serve it here or give it to a server in
+    /// another thread. Returns where it listens.
+    pub fn listen_for(
+        &self,
+        address: &PeerAddress,
+        take: impl Fn(Socket) + 'static,
+    ) -> Result<PeerAddress, ServerError> {
         let listener = Listener::bind(&self.0.world, address)
             .map_err(|source| ServerError::Listen { address: address.clone(), source })?;
         if let PeerAddress::Tcp(address) = address
@@ -119,7 +130,7 @@ impl<T: BlockTarget + 'static> Server<T> {
         let server = self.clone();
         self.0.listeners.set(self.0.listeners.get() + 1);
         let accepting = async move {
-            server.accept(&listener).await;
+            server.accept(&listener, take).await;
             drop(listener);
             server.0.listeners.set(server.0.listeners.get() - 1);
             server.0.ended.notify_all();
@@ -128,11 +139,11 @@ impl<T: BlockTarget + 'static> Server<T> {
         Ok(bound)
     }
 
-    async fn accept(&self, listener: &Listener) {
+    async fn accept(&self, listener: &Listener, take: impl Fn(Socket)) {
         let mut stop = pin!(self.0.stop_listening.requested());
         loop {
             match select(pin!(listener.accept()), stop.as_mut()).await {
-                Either::Left((Ok(socket), _)) => self.serve(socket),
+                Either::Left((Ok(socket), _)) => take(socket),
                 Either::Left((Err(error), _)) => {
                     tracing::warn!(address = %listener.address(), %error, "cannot accept a connection");
                     self.0.world.sleep(ACCEPT_PAUSE).await;

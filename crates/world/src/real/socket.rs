@@ -130,6 +130,17 @@ impl Socket {
         Ok(Socket::new(world, fd))
     }
 
+    /// A connected socket of this world from a descriptor, as another world gave it up.
+    pub fn from_fd(world: &World, fd: OwnedFd) -> Socket {
+        Socket::new(world, fd)
+    }
+
+    /// Gives the socket up, so that another thread's world can take it; none where a clone of it or an operation on
+    /// it still exists.
+    pub fn into_fd(self) -> Option<OwnedFd> {
+        Rc::into_inner(self.fd)
+    }
+
     /// Two sockets connected with each other.
     pub fn pair(world: &World) -> io::Result<(Socket, Socket)> {
         let (a, b) = UnixStream::pair()?;
