@@ -6,10 +6,11 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::verb::{catalog, completions, create, load, serve};
+use crate::verb::{catalog, completions, create, demo, load, serve};
 
 const EXAMPLES: &str = "\
 Examples:
+  tier0 demo                       see it work in a minute, on files
   tier0 create array.toml          put an array on drives
   tier0 serve array.toml           serve its volumes over NBD
   tier0 load nbd://localhost/lun0  measure an NBD export
@@ -41,6 +42,8 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// See it work: an array on files, served, loaded, and predicted on other drives
+    Demo(demo::Demo),
     /// Put a new array on drives
     Create(create::Create),
     /// Serve an array's volumes over NBD until Ctrl-C

@@ -17,8 +17,8 @@ use tier0_world::{RealOptions, RealRuntime, World};
 use crate::failure::Failure;
 use crate::signals::Signals;
 
-/// How often the live line changes, in real time.
-const REFRESH: Nanos = Nanos::from_millis(250);
+/// How often a live line changes, in real time.
+pub(crate) const REFRESH: Nanos = Nanos::from_millis(250);
 /// In virtual time, so many looks at the run are a few per second of real time without slowing it down.
 const LOOKS_PER_SIMULATED_S: u64 = 20;
 
@@ -47,12 +47,14 @@ pub(crate) fn live_line(show: bool) -> ProgressBar {
     bar
 }
 
-/// Plans the load on `target` and runs it to its end, or until a signal comes.
+/// Plans the load on `target` and runs it to its end, or until a signal comes. In a real world `listener` is told
+/// after every `every`.
 pub(crate) async fn drive<T: BlockTarget + 'static>(
     world: &World,
     target: Rc<T>,
     load: LoadSpec,
     signals: &Signals,
+    every: Nanos,
     listener: impl FnMut(&Progress) + 'static,
 ) -> Result<LoadReport, Failure> {
     let run = LoadRun::new(world, target, load).map_err(Failure::input)?;
@@ -61,7 +63,7 @@ pub(crate) async fn drive<T: BlockTarget + 'static>(
         let every = Nanos(1_000_000_000 / LOOKS_PER_SIMULATED_S);
         return Ok(run.on_progress(every, stopping(listener, stop, signals.clone())).run().await);
     }
-    let running = std::pin::pin!(run.on_progress(REFRESH, listener).run());
+    let running = std::pin::pin!(run.on_progress(every, listener).run());
     match select(running, std::pin::pin!(signals.wait(world))).await {
         Either::Left((report, _)) => Ok(report),
         Either::Right(((), running)) => {

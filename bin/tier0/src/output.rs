@@ -50,8 +50,33 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
     }
 }
 
+/// A figure without decimals, its thousands separated: `12,345`.
+pub(crate) fn thousands(figure: f64) -> String {
+    let digits = format!("{:.0}", figure.max(0.0));
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 fn terminal_width() -> Option<u16> {
     let stdout = std::io::stdout();
     let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal())?;
     Some(size.0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_separated() {
+        for (figure, text) in [(0.0, "0"), (999.6, "1,000"), (12_345.0, "12,345"), (1e6, "1,000,000")] {
+            assert_eq!(thousands(figure), text);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use tier0_workload::spec::LoadSpec;
 use tier0_workload::stats::{LoadReport, Progress};
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
-use crate::driving::drive;
+use crate::driving::{REFRESH, drive};
 use crate::failure::Failure;
 use crate::signals::Signals;
 
@@ -46,7 +46,7 @@ impl Twin {
         let array = build(&world, &self.description, &self.shelf, |_, drive| drive)?;
         let volume = self.choose(array.volumes, volume)?;
         let signals = signals.clone();
-        runtime.run(async move { drive(&world, Rc::new(volume), load, &signals, listener).await })
+        runtime.run(async move { drive(&world, Rc::new(volume), load, &signals, REFRESH, listener).await })
     }
 
     fn choose(&self, volumes: Vec<Volume>, name: Option<&str>) -> Result<Volume, Failure> {

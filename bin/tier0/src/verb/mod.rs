@@ -3,6 +3,7 @@
 pub(crate) mod catalog;
 pub(crate) mod completions;
 pub(crate) mod create;
+pub(crate) mod demo;
 pub(crate) mod load;
 pub(crate) mod serve;
 
@@ -14,6 +15,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Catalog(verb) => catalog::run(&verb),
         Verb::Completions(verb) => completions::run(&verb),
+        Verb::Demo(verb) => demo::run(&verb, &cli.global),
         Verb::Create(verb) => create::run(&verb),
         Verb::Serve(verb) => serve::run(&verb),
         Verb::Load(verb) => load::run(&verb, &cli.global),

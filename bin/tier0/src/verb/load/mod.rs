@@ -23,7 +23,7 @@ use tier0_world::World;
 use self::options::LoadOptions;
 use self::target::Target;
 use crate::cli::Global;
-use crate::driving::{drive, live_line, real_world, show_on, verdict};
+use crate::driving::{REFRESH, drive, live_line, real_world, show_on, verdict};
 use crate::failure::Failure;
 use crate::output::{json, print};
 use crate::signals::Signals;
@@ -157,5 +157,5 @@ async fn on_target<T: BlockTarget + 'static>(
     signals: &Signals,
     listener: impl FnMut(&Progress) + 'static,
 ) -> Result<LoadReport, Failure> {
-    drive(world, Rc::new(target), load, signals, listener).await
+    drive(world, Rc::new(target), load, signals, REFRESH, listener).await
 }

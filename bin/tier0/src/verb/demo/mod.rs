@@ -1,0 +1,189 @@
+//! `tier0 demo`: the main job in a minute, without root, server or devices.
+//!
+//! 1. A RAID 10 array on files in a directory, served over NBD.
+//! 2. A database's load through the socket, every block checked; its figures second by second.
+//! 3. The same array on drives of the catalogue, in virtual time, under the same load, beside what was measured.
+//! 4. How to mount it. It stays up until Ctrl-C.
+//!
+//! Invariants: it writes only into its directory; a directory that it made is removed when it ends.
+
+mod compare;
+mod files;
+mod table;
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+use clap::Args;
+use serde::Serialize;
+use tier0_array::Description;
+use tier0_array::open::{CreateOptions, OpenArray, create, open};
+use tier0_nbd::client::{Client, ClientOptions};
+use tier0_nbd::protocol::NbdUri;
+use tier0_units::Nanos;
+use tier0_workload::spec::{Arrival, LoadSpec, RunLimits, StreamSpec, VerifySpec, parse_duration};
+use tier0_workload::stats::LoadReport;
+use tier0_world::real::PeerAddress;
+
+use self::compare::Prediction;
+use self::files::Place;
+use crate::cli::Global;
+use crate::driving::{drive, live_line, real_world, verdict};
+use crate::failure::Failure;
+use crate::mounting::{commands, uri};
+use crate::output::{json, print};
+use crate::serving::Service;
+use crate::signals::Signals;
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 demo                     until Ctrl-C
+  tier0 demo --once              ends by itself
+  tier0 demo --dir ./my-demo     keeps its files; \"tier0 serve ./my-demo/array.toml\" serves them again
+  tier0 demo --once --json";
+
+/// Outstanding requests of the demo's load: a busy small database.
+const QUEUE_DEPTH: u32 = 32;
+/// Reads in percent: the share that stands for most OLTP.
+const READ_PERCENT: f64 = 70.0;
+
+/// How long a row of the live table stands for.
+const ROW: Nanos = Nanos::from_secs(1);
+
+/// Shows the main job.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Demo {
+    /// Where to put the array's files, and keep them [default: a temporary directory, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// How long to load the array
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    time: Nanos,
+    /// End after the tables instead of serving on
+    #[arg(long)]
+    once: bool,
+    /// Print JSON, without the live table
+    #[arg(long)]
+    json: bool,
+}
+
+/// The result for JSON.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    address: String,
+    measured: &'a LoadReport,
+    predicted: &'a [Prediction],
+}
+
+/// Shows it.
+pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
+    let signals = Signals::catch()?;
+    let place = Place::prepare(verb.dir.as_deref())?;
+    let description = place.describe()?;
+    let array = match place.is_new() {
+        true => create(&description, CreateOptions::default())?,
+        false => open(&description)?,
+    };
+    let (tell, told) = mpsc::channel();
+    let service = Service::new(&array, &description.listen, signals.clone(), move |bound| {
+        // Nobody listens any more where the show has ended.
+        let _ = tell.send(bound.to_vec());
+    });
+    std::thread::scope(|scope| {
+        let server = std::thread::Builder::new().name("tier0-server".into());
+        let server = server.spawn_scoped(scope, || service.run(&array)).map_err(|error| {
+            Failure::Run(format!("cannot start a thread: {error}; raise the limit of processes"))
+        })?;
+        // The sender goes with the service's end, so a server that fails does not leave this waiting.
+        let shown = match told.recv_timeout(std::time::Duration::from_secs(30)) {
+            Ok(bound) => show(verb, global, &description, &array, &bound, &place, &signals),
+            Err(_) => Ok(()),
+        };
+        if verb.once || shown.is_err() {
+            service.stop();
+        }
+        let served = server.join().expect("the server does not panic");
+        served.and(shown)
+    })
+}
+
+fn show(
+    verb: &Demo,
+    global: &Global,
+    description: &Description,
+    array: &OpenArray,
+    bound: &[PeerAddress],
+    place: &Place,
+    signals: &Signals,
+) -> Result<(), Failure> {
+    let uris: Vec<NbdUri> = bound.iter().map(|address| uri(address, files::VOLUME)).collect();
+    if !verb.json {
+        print(&introduction(array, place, &uris))?;
+    }
+    let measured = measure(verb, &uris[0], signals)?;
+    verdict(&measured)?;
+    if !verb.json {
+        print(&format!("{}\n", table::verified(&measured)))?;
+    }
+    let bar = live_line(global.quiet == 0 && !verb.json);
+    let predicted = compare::predict(description, load(verb.time), signals, &bar);
+    bar.finish_and_clear();
+    let predicted = predicted?;
+    if verb.json {
+        let address = uris[0].to_string();
+        return print(&json(&Outcome { address, measured: &measured, predicted: &predicted }));
+    }
+    let mut text = table::side_by_side(&measured, &predicted);
+    if !verb.once {
+        text += &format!("\nThe array is up. To use it:\n{}\nCtrl-C ends it", commands(&uris[0]));
+        text += if place.is_kept() { ".\n" } else { " and removes its files.\n" };
+    }
+    print(&text)
+}
+
+fn introduction(array: &OpenArray, place: &Place, uris: &[NbdUri]) -> String {
+    let pool = array.pools().next().expect("the demo's array has a pool");
+    let size = array.volumes().next().expect("and a volume").1;
+    let uris: Vec<String> = uris.iter().map(|uri| format!("  {uri}\n")).collect();
+    format!(
+        "A {} array of {} files in {}, its volume of {size} served over NBD at\n{}\n\
+         Through that socket: 8 KiB random, {READ_PERCENT:.0} % reads, {QUEUE_DEPTH} outstanding, \
+         every block stamped and checked.\n\n",
+        pool.level,
+        pool.drives,
+        place.directory().display(),
+        uris.concat()
+    )
+}
+
+/// The demo's load.
+fn load(time: Nanos) -> LoadSpec {
+    let stream = StreamSpec {
+        read_percent: READ_PERCENT,
+        arrival: Arrival::queue_depth(QUEUE_DEPTH),
+        ..StreamSpec::default()
+    };
+    LoadSpec { warm_up: Nanos(time.0 / 10), ..LoadSpec::single(stream, RunLimits::time(time)) }
+}
+
+fn measure(verb: &Demo, uri: &NbdUri, signals: &Signals) -> Result<LoadReport, Failure> {
+    let load = LoadSpec {
+        verify: Some(VerifySpec { fresh: false, sweep: true }),
+        // Blocks that an earlier demo left in a kept directory must not pass for this one's.
+        seed: u64::from(std::process::id()),
+        ..load(verb.time)
+    };
+    load.validate().map_err(Failure::input)?;
+    let runtime = real_world()?;
+    let world = runtime.world().clone();
+    let (uri, signals, shown) = (uri.clone(), signals.clone(), !verb.json);
+    runtime.run(async move {
+        let client = Client::connect(&world, &uri, &ClientOptions::default()).await.map_err(Failure::run)?;
+        let mut rows = table::LiveTable::new(shown);
+        let listener = move |progress: &_| rows.push(progress);
+        let report = drive(&world, std::rc::Rc::new(client.clone()), load, &signals, ROW, listener).await;
+        client.close().await;
+        report
+    })
+}
