@@ -1,7 +1,5 @@
 //! The `dm_layout_g1` block: zones, skews, spares and defects.
 
-use tier0_units::SectorCount;
-
 use super::super::{LayoutParameters, Sparing, TrackOrder, ZoneParameters};
 use super::Problem;
 use super::syntax::{Block, Value};
@@ -45,13 +43,8 @@ pub(super) fn read(model: &Block) -> Result<LayoutParameters, Problem> {
     };
     let zones: Vec<ZoneParameters> = list.iter().map(zone).collect::<Result<_, _>>()?;
     let sparing = sparing(scheme, range);
-    let count = model.whole_or("Block count", 0, 0, SECTORS_MAX)?;
-    let mut parameters =
-        LayoutParameters { surfaces, cylinders, track_order, sparing, zones, capacity: None };
-    // The block count is informative (DiskSim only warns where it differs): it bounds what the zones hold.
-    let held = super::super::Layout::new(&parameters).map_or(0, |layout| layout.sectors());
-    parameters.capacity = (count > 0 && count < held).then_some(SectorCount(count));
-    Ok(parameters)
+    // The block count is informative: DiskSim, too, goes by what the zones hold, which is a little more.
+    Ok(LayoutParameters { surfaces, cylinders, track_order, sparing, zones, capacity: None })
 }
 
 /// DiskSim's schemes 0 to 10.
