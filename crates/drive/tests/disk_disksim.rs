@@ -169,17 +169,16 @@ fn what_is_wrong_is_named_with_its_line() {
 
 #[test]
 fn missing_files_are_named() {
-    let dir = std::env::temp_dir().join(format!("tier0-disksim-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let say = || disksim::load(&dir, "old").map(|_| String::new()).unwrap_or_else(|error| error.to_string());
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path();
+    let say = || disksim::load(dir, "old").map(|_| String::new()).unwrap_or_else(|error| error.to_string());
     assert!(say().contains("old.diskspecs"), "{}", say());
     std::fs::write(dir.join("old.diskspecs"), SPECS).unwrap();
     assert!(say().contains("old.model"), "{}", say());
     std::fs::write(dir.join("old.model"), MODEL).unwrap();
     assert_eq!(say(), "");
     std::fs::write(dir.join("old.trace"), "R Hit 7 4 100.0 200.0\n").unwrap();
-    assert_eq!(disksim::load_trace(&dir, "old").unwrap().len(), 1);
-    std::fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(disksim::load_trace(dir, "old").unwrap().len(), 1);
 }
 
 /// Texts near the valid ones: some bytes replaced, removed or doubled.
