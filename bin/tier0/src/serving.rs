@@ -1,12 +1,14 @@
 //! Serves an array's volumes over NBD until somebody asks for its end, then ends in order.
 //!
-//! Every shard has its own NBD server with all volumes; the addresses to listen on are dealt out to the shards in
-//! turn, so that with several addresses several cores speak NBD. Whichever shard a connection is in, its requests go
-//! to the owners of their extents.
+//! Every shard has its own NBD server with all volumes. The first one listens and deals connections out to all in
+//! turn, so that every core speaks NBD. Whichever shard a connection is in, its requests go to the owners of their
+//! extents.
 //!
 //! Invariants: nothing is told as listening before all addresses are bound; no shard ends while another one still
 //! answers what was in flight.
 
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +19,8 @@ use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
 use tier0_nbd::server::{ExportOptions, Server, ServerError, ServerOptions};
 use tier0_units::Nanos;
-use tier0_world::real::{Backend, PeerAddress};
+use tier0_world::real::{Backend, PeerAddress, Socket};
+use tier0_world::sync::{MailReceiver, MailSender, mailbox};
 
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -33,10 +36,9 @@ pub(crate) struct Service {
     listen: Vec<PeerAddress>,
     listening: Listening,
     signals: Signals,
-    shards: usize,
     stop: AtomicBool,
-    /// Shards that have not bound their addresses yet.
-    unbound: AtomicUsize,
+    /// To each shard, for connections.
+    doors: Vec<MailSender<OwnedFd>>,
     /// Shards that still answer.
     answering: AtomicUsize,
     state: Mutex<State>,
@@ -46,7 +48,8 @@ pub(crate) struct Service {
 struct State {
     stopper: Option<Stopper>,
     failure: Option<Failure>,
-    bound: Vec<(usize, PeerAddress)>,
+    /// The other ends of the doors, until the shards take theirs.
+    arrivals: Vec<Option<MailReceiver<OwnedFd>>>,
 }
 
 impl Service {
@@ -58,15 +61,16 @@ impl Service {
         listening: impl Fn(&[PeerAddress]) + Send + Sync + 'static,
     ) -> Arc<Service> {
         let shards = array.cores().max(1);
+        let (doors, arrivals) =
+            (0..shards).map(|_| mailbox()).map(|(door, inbox)| (door, Some(inbox))).unzip();
         Arc::new(Service {
             listen: listen.iter().map(|address| address.0.clone()).collect(),
             listening: Box::new(listening),
             signals,
-            shards,
             stop: AtomicBool::new(false),
-            unbound: AtomicUsize::new(shards),
+            doors,
             answering: AtomicUsize::new(shards),
-            state: Mutex::default(),
+            state: Mutex::new(State { arrivals, ..State::default() }),
         })
     }
 
@@ -107,17 +111,8 @@ impl Service {
         self.stop();
     }
 
-    /// Takes a shard's addresses; the last shard's call tells all of them.
-    fn bound(&self, own: Vec<(usize, PeerAddress)>) {
-        let mut state = self.lock();
-        state.bound.extend(own);
-        if self.unbound.fetch_sub(1, Ordering::SeqCst) > 1 {
-            return;
-        }
-        state.bound.sort_by_key(|(place, _)| *place);
-        let all: Vec<_> = state.bound.iter().map(|(_, address)| address.clone()).collect();
-        drop(state);
-        (self.listening)(&all);
+    fn take_arrivals(&self, shard: usize) -> MailReceiver<OwnedFd> {
+        self.lock().arrivals[shard].take().expect("a shard takes its connections once")
     }
 }
 
@@ -127,9 +122,18 @@ async fn serve_shard(context: ShardContext, service: Arc<Service>) {
     }
     let server = Server::new(&context.world, ServerOptions::default());
     match start(&context, &service, &server) {
-        Ok(own) => service.bound(own),
+        Ok(Some(bound)) => (service.listening)(&bound),
+        Ok(None) => {}
         Err(error) => service.fail(Failure::run(error)),
     }
+    let (world, takes) = (context.world.clone(), server.clone());
+    let mut arrivals = service.take_arrivals(context.index);
+    let arriving = async move {
+        while let Some(fd) = arrivals.receive().await {
+            takes.serve(Socket::from_fd(&world, fd));
+        }
+    };
+    context.world.spawn(arriving).detach();
     let asked = async {
         while !service.is_stopping() {
             context.stopping().await;
@@ -146,16 +150,32 @@ async fn serve_shard(context: ShardContext, service: Arc<Service>) {
     }
 }
 
-/// Offers the volumes and listens on this shard's share of the addresses.
+/// Offers the volumes; the first shard also listens, and says where.
 fn start(
     context: &ShardContext,
-    service: &Service,
+    service: &Arc<Service>,
     server: &Server<Volume>,
-) -> Result<Vec<(usize, PeerAddress)>, ServerError> {
+) -> Result<Option<Vec<PeerAddress>>, ServerError> {
     for volume in &context.volumes {
         server.add_export(ExportOptions::named(volume.name()), volume.clone())?;
     }
-    let addresses = service.listen.iter().enumerate();
-    let own = addresses.filter(|(place, _)| place % service.shards == context.index);
-    own.map(|(place, address)| Ok((place, server.listen(address)?))).collect()
+    if context.index > 0 {
+        return Ok(None);
+    }
+    let listen = |address| server.listen_for(address, deal(service.clone(), server.clone()));
+    service.listen.iter().map(listen).collect::<Result<_, _>>().map(Some)
+}
+
+/// Gives connections to the shards in turn, the listening one first.
+fn deal(service: Arc<Service>, server: Server<Volume>) -> impl Fn(Socket) {
+    let turn = Cell::new(0);
+    move |socket| {
+        let shard = turn.get() % service.doors.len();
+        turn.set(turn.get().wrapping_add(1));
+        match shard {
+            0 => server.serve(socket),
+            // Nothing has used the socket yet, so it can be given up.
+            _ => socket.into_fd().into_iter().for_each(|fd| service.doors[shard].send(fd)),
+        }
+    }
 }

@@ -1,0 +1,5 @@
+//! The program as its users meet it: a server process, real clients, a real database.
+
+mod fio;
+mod postgres;
+mod support;
