@@ -53,7 +53,7 @@ proptest! {
             };
             let done = drive.submit(now, command, lba, SectorCount(sectors));
             prop_assert!(done > now, "{command:?} took no time");
-            now = now + Nanos(random.next_u64() % 100_000);
+            now += Nanos(random.next_u64() % 100_000);
         }
         drive.assert_consistent();
         drive.submit(now, FlashCommand::Discard, Lba(0), SectorCount(capacity));

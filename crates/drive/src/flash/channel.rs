@@ -1,35 +1,28 @@
 //! One channel: the bus between the controller and its dies.
 //!
 //! Host reads go before background transfers and wait only for the page transfer in progress; background
-//! transfers get what is left. Invariant: both together never carry more than the channel's rate.
+//! transfers get what is left. Invariant: reads never exceed the channel's rate, nor do background transfers.
 
-use super::timeline::Timeline;
+use super::backlog::{Backlog, Passage};
 
-/// Busy-until times of a channel, in nanoseconds; one cache line. Three gaps are enough here: the few dies
-/// of a channel finish nearly in order.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
+/// Busy-until times of a channel, in nanoseconds.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Channel {
-    reads: Timeline<3>,
+    reads: Backlog,
     background_until: u64,
 }
 
 impl Channel {
-    /// An idle channel.
-    pub(super) fn new() -> Channel {
-        Channel { reads: Timeline::new(), background_until: 0 }
-    }
-
-    /// Carries data that a die holds ready at `at` to the controller; `page` is the length of one background
-    /// transfer. Returns when it has arrived.
+    /// Carries data that a die holds ready to the controller in `length`; `page` is the length of one
+    /// background transfer.
     #[inline]
-    pub(super) fn read(&mut self, at: u64, length: u64, page: u64) -> u64 {
-        let mut start = at;
-        if self.background_until > at {
-            start += (self.background_until - at) % page.max(1);
+    pub(super) fn read(&mut self, read: &mut Passage, length: u64, page: u64) {
+        if self.background_until > read.ready {
+            let page_left = (self.background_until - read.ready) % page.max(1);
+            read.hold(read.ready + page_left, 0);
             self.background_until += length;
         }
-        self.reads.reserve(start, length)
+        read.pass(&mut self.reads, length);
     }
 
     /// Carries background data that is ready at `at`; returns when it has arrived.
@@ -46,9 +39,11 @@ mod tests {
 
     #[test]
     fn a_read_waits_for_the_page_in_progress_only() {
-        let mut channel = Channel::new();
+        let mut channel = Channel::default();
         assert_eq!(channel.background(0, 400), 400, "four pages of 100");
-        assert_eq!(channel.read(130, 50, 100), 250);
+        let mut read = Passage::new(130);
+        channel.read(&mut read, 50, 100);
+        assert_eq!(read.ready, 250);
         assert_eq!(channel.background(0, 100), 550, "the read's 50 came on top");
     }
 }

@@ -24,17 +24,20 @@
 //! | `parameters` | what describes a drive, with units and ranges |
 //! | `from_catalog` | the catalogue's entries as such parameters |
 //! | `geometry` | the shape derived from it, and the scale of the modelled span |
-//! | `model` | the way of a command through the resources |
-//! | `admission`, `cores`, `timeline`, `die`, `channel` | the resources |
+//! | `model`, `read`, `write` | the drive and the ways of its commands through the resources |
+//! | `admission`, `cores`, `backlog`, `die`, `channel` | the resources |
+//! | `costs` | the parameters in the units of the data path |
 //! | `ftl`, `collect`, `blocks` | page mapping, garbage collection, free blocks and wear levelling |
 //! | `precondition` | bringing the mapping into its steady state before a measurement |
 //! | `statistics` | counters, write amplification, wear gauge |
 
 mod admission;
+mod backlog;
 mod blocks;
 mod channel;
 mod collect;
 mod cores;
+mod costs;
 mod die;
 mod from_catalog;
 mod ftl;
@@ -42,8 +45,9 @@ mod geometry;
 mod model;
 mod parameters;
 mod precondition;
+mod read;
 mod statistics;
-mod timeline;
+mod write;
 
 pub use model::{FlashCommand, FlashModel};
 pub use parameters::{FlashParameters, FlashParametersError, ReadScheduling};
