@@ -1,2 +1,59 @@
-//! (being written)
-fn main() {}
+//! What maintainers run: `cargo xtask bench nbd|file|virtual|idle`.
+//!
+//! Benchmarks run peers in turn on the same machine and print ratios with their spread; they assert nothing, so that
+//! a noisy machine fails no test. Each says hardware, kernel and commit. Where a tool is missing, the benchmark says so
+//! and is skipped.
+
+mod bench;
+mod clock;
+mod error;
+mod fio;
+mod machine;
+mod server;
+mod spread;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What maintainers run.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+enum Task {
+    /// Measure
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// NBD from memory beside nbdkit and qemu-nbd: 8 KiB, queue depth 32, one connection
+    Nbd(bench::nbd::Options),
+    /// A file through NBD beside fio's io_uring on the same file
+    File(bench::file::Options),
+    /// Simulated host I/Os per second of processor time
+    Virtual(bench::virtual_time::Options),
+    /// The processor time of an idle server
+    Idle(bench::idle::Options),
+}
+
+fn main() -> ExitCode {
+    let Task::Bench(bench) = Task::parse();
+    let done = match bench {
+        Bench::Nbd(options) => bench::nbd::run(&options),
+        Bench::File(options) => bench::file::run(&options),
+        Bench::Virtual(options) => bench::virtual_time::run(&options),
+        Bench::Idle(options) => bench::idle::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error::BenchError::Skipped { tool, package }) => {
+            println!("skipped: {tool} is not installed; install {package}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `cargo xtask bench file`: random 8 KiB requests at queue depth 32 to a file with O_DIRECT, by fio's io_uring engine on
+//! the file itself, and through tier0's NBD on an array whose one drive is that file.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args;
+
+use super::{judge_at_least, table, write};
+use crate::error::{BenchError, need};
+use crate::server::{build_tier0, tier0};
+use crate::spread::Spread;
+use crate::{fio, machine};
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Where to put the file; not a tmpfs [default: the build's directory]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Rounds
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Seconds per run
+    #[arg(long, default_value_t = 5)]
+    seconds: u32,
+    /// Size of the volume in MiB
+    #[arg(long, default_value_t = 2048)]
+    mib: u32,
+}
+
+/// The share of fio's own IOPS that is aimed at.
+const RATIO_LEAST: f64 = 0.9;
+/// Room for metadata and a whole number of chunklets, in MiB.
+const SPARE_MIB: u32 = 256;
+
+/// Runs it and prints.
+pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
+    need("fio", "fio")?;
+    let program = build_tier0()?;
+    let beside = program.parent().expect("a program lies in a directory").to_owned();
+    let directory = tempfile::tempdir_in(options.dir.clone().unwrap_or(beside))
+        .map_err(BenchError::system("no directory for the file can be made; name one with --dir"))?;
+    let (file, socket) = (directory.path().join("drive.img"), directory.path().join("s"));
+    let array = directory.path().join("array.toml");
+    let text = format!(
+        "[array]\nname = \"bench\"\ncores = 1\n\
+         [[drive]]\nname = \"file\"\npath = {file:?}\nsize = \"{}MiB\"\n\
+         [[pool]]\nname = \"pool0\"\nraid = \"raid0\"\nset_size = 1\nstripe_unit = \"64KiB\"\n\
+         [[volume]]\nname = \"lun0\"\nsize = \"{}MiB\"\n\
+         [nbd]\nlisten = [\"unix:{}\"]\n",
+        options.mib + SPARE_MIB,
+        options.mib,
+        socket.display()
+    );
+    write(&array, &text)?;
+    let created = Command::new(&program).args(["create", "--json"]).arg(&array).output();
+    let created = created.map_err(BenchError::system("tier0 cannot be started"))?;
+    if !created.status.success() {
+        return Err(BenchError::Failed(String::from_utf8_lossy(&created.stderr).trim().to_owned()));
+    }
+    let server = tier0(&program, &array, &socket)?;
+    let through_nbd =
+        ["--ioengine=nbd".to_owned(), format!("--uri={}", server.uri()), format!("--size={}m", options.mib)];
+    let on_file = [
+        "--ioengine=io_uring".to_owned(),
+        "--direct=1".to_owned(),
+        "--allow_file_create=0".to_owned(),
+        format!("--filename={}", file.display()),
+        // The file's first part is metadata and its last may never have been written.
+        format!("--offset={}m", SPARE_MIB / 4),
+        format!("--size={}m", options.mib - SPARE_MIB / 4),
+    ];
+    let mut fill: Vec<String> =
+        ["--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers"].map(Into::into).into();
+    fill.extend(through_nbd.clone());
+    fio::run(&fill)?;
+
+    println!("{}", machine::describe());
+    println!(
+        "8 KiB random reads with O_DIRECT, queue depth 32, {} MiB, {} rounds of {} s, in turn",
+        options.mib, options.rounds, options.seconds
+    );
+    let mut rounds = Vec::new();
+    for _ in 0..options.rounds {
+        let ask = |target: &[String]| {
+            let mut arguments = fio::random_8k(100, options.seconds);
+            arguments.extend_from_slice(target);
+            fio::run(&arguments)
+        };
+        rounds.push([ask(&on_file)?, ask(&through_nbd)?]);
+    }
+    report(&rounds);
+    Ok(())
+}
+
+fn report(rounds: &[[fio::Outcome; 2]]) {
+    let mut table = table(&["", "IOPS", "p50 us", "p99 us", "p99.9 us"]);
+    for (place, name) in ["fio io_uring", "tier0 through NBD"].into_iter().enumerate() {
+        let spread = |figure: &dyn Fn(&fio::Outcome) -> f64| {
+            Spread::of(rounds.iter().map(|runs| figure(&runs[place])))
+        };
+        table.add_row([
+            name.to_owned(),
+            format!("{:.0}", spread(&|run| run.iops)),
+            format!("{:.0}", spread(&|run| run.p50_us)),
+            format!("{:.0}", spread(&|run| run.p99_us)),
+            format!("{:.0}", spread(&|run| run.p99_9_us)),
+        ]);
+    }
+    println!("\nmedian (least to greatest) of the rounds\n{}", table.trim_fmt());
+    let ratio = Spread::of(rounds.iter().map(|[file, nbd]| nbd.iops / file.iops));
+    println!("tier0 / fio: {ratio:.2} x the IOPS, round by round");
+    println!("  aimed at: >= {RATIO_LEAST} x: {}", judge_at_least(ratio.median(), RATIO_LEAST));
+}

@@ -1,0 +1,159 @@
+//! `cargo xtask bench nbd`: random 8 KiB requests from memory, one connection, queue depth 32, by fio's nbd engine,
+//! in turn against nbdkit's memory plugin, qemu-nbd on a file of random data in tmpfs, and tier0 with a RAID 10 volume
+//! on RAM drives through its whole engine on one core.
+//!
+//! All servers run all the time; those that are not asked sleep. A server's processor time per request is what its
+//! process used from before fio starts until after it ends, over all requests of that run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use super::{judge_at_least, judge_at_most, scratch, table, write};
+use crate::error::{BenchError, need};
+use crate::server::{Server, build_tier0, tier0};
+use crate::spread::Spread;
+use crate::{fio, machine};
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Rounds; each asks every server once per mix
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Seconds per run
+    #[arg(long, default_value_t = 5)]
+    seconds: u32,
+    /// Size of each export in MiB; all of it is written before the first round
+    #[arg(long, default_value_t = 1024)]
+    mib: u32,
+}
+
+/// The share of tier0's IOPS over nbdkit's that is aimed at, and its processor time per request.
+const RATIO_LEAST: f64 = 1.2;
+const CPU_US_MOST: f64 = 6.0;
+
+/// One run against one server.
+struct Run {
+    outcome: fio::Outcome,
+    cpu_us_per_io: f64,
+}
+
+/// Runs it and prints.
+pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
+    need("fio", "fio")?;
+    need("nbdkit", "nbdkit")?;
+    need("qemu-nbd", "qemu-utils")?;
+    let program = build_tier0()?;
+    let directory = scratch()?;
+    let tmpfs = tempfile::tempdir_in("/dev/shm").map_err(BenchError::system("tmpfs cannot be used"))?;
+    let servers = [
+        start_nbdkit(directory.path(), options.mib)?,
+        start_qemu(directory.path(), tmpfs.path(), options.mib)?,
+        start_tier0(&program, directory.path(), options.mib)?,
+    ];
+    println!("{}", machine::describe());
+    println!(
+        "8 KiB random, queue depth 32, one connection, {} MiB, {} rounds of {} s, servers in turn",
+        options.mib, options.rounds, options.seconds
+    );
+    for server in &servers {
+        fill(server, options.mib)?;
+    }
+    for read_percent in [100, 70] {
+        let rounds = (0..options.rounds).map(|_| round(&servers, read_percent, options));
+        let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
+        report(&servers, read_percent, &rounds);
+    }
+    Ok(())
+}
+
+fn start_nbdkit(directory: &Path, mib: u32) -> Result<Server, BenchError> {
+    let socket = directory.join("nbdkit.sock");
+    let mut command = Command::new("nbdkit");
+    command.arg("--foreground").arg("--unix").arg(&socket).arg("memory").arg(format!("{mib}M"));
+    Server::start("nbdkit memory", &mut command, &socket, "")
+}
+
+fn start_qemu(directory: &Path, tmpfs: &Path, mib: u32) -> Result<Server, BenchError> {
+    let (socket, file) = (directory.join("qemu.sock"), tmpfs.join("disk.raw"));
+    std::fs::File::create(&file)
+        .and_then(|file| file.set_len(u64::from(mib) << 20))
+        .map_err(BenchError::system("a file in tmpfs cannot be made"))?;
+    let mut command = Command::new("qemu-nbd");
+    command.args(["--format=raw", "--persistent", "--shared=8", "--socket"]).arg(&socket).arg(&file);
+    Server::start("qemu-nbd tmpfs", &mut command, &socket, "")
+}
+
+fn start_tier0(program: &Path, directory: &Path, mib: u32) -> Result<Server, BenchError> {
+    let (socket, array): (PathBuf, _) = (directory.join("tier0.sock"), directory.join("array.toml"));
+    // Half of the four drives holds data; the rest of each is room for metadata and whole chunklets.
+    let (drive, socket_text) = (mib / 2 + 256, socket.display());
+    let text = format!(
+        "[array]\nname = \"bench\"\ncores = 1\n\
+         [[drive]]\nname = \"ram{{n}}\"\ncount = 4\nram = \"{drive}MiB\"\n\
+         [[pool]]\nname = \"pool0\"\nraid = \"raid10\"\nset_size = 4\nstripe_unit = \"64KiB\"\n\
+         [[volume]]\nname = \"lun0\"\nsize = \"{mib}MiB\"\n\
+         [nbd]\nlisten = [\"unix:{socket_text}\"]\n"
+    );
+    write(&array, &text)?;
+    tier0(program, &array, &socket)
+}
+
+/// Random data everywhere, so that no server serves holes.
+fn fill(server: &Server, mib: u32) -> Result<(), BenchError> {
+    let mut arguments: Vec<String> =
+        ["--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers", "--ioengine=nbd"].map(Into::into).into();
+    arguments.push(format!("--uri={}", server.uri()));
+    arguments.push(format!("--size={mib}m"));
+    fio::run(&arguments).map(|_| ())
+}
+
+fn round(servers: &[Server], read_percent: u32, options: &Options) -> Result<Vec<Run>, BenchError> {
+    servers.iter().map(|server| ask(server, read_percent, options)).collect()
+}
+
+fn ask(server: &Server, read_percent: u32, options: &Options) -> Result<Run, BenchError> {
+    let mut arguments = fio::random_8k(read_percent, options.seconds);
+    arguments.push("--ioengine=nbd".into());
+    arguments.push(format!("--uri={}", server.uri()));
+    arguments.push(format!("--size={}m", options.mib));
+    let before = server.cpu_s()?;
+    let outcome = fio::run(&arguments)?;
+    let cpu_us_per_io = (server.cpu_s()? - before) * 1e6 / outcome.ios;
+    Ok(Run { outcome, cpu_us_per_io })
+}
+
+fn report(servers: &[Server], read_percent: u32, rounds: &[Vec<Run>]) {
+    let spread = |server: usize, figure: &dyn Fn(&Run) -> f64| {
+        Spread::of(rounds.iter().map(|runs| figure(&runs[server])))
+    };
+    let mut table = table(&["", "IOPS", "p50 us", "p99 us", "p99.9 us", "server CPU us per I/O"]);
+    for (place, server) in servers.iter().enumerate() {
+        table.add_row([
+            server.name().to_owned(),
+            format!("{:.0}", spread(place, &|run| run.outcome.iops)),
+            format!("{:.0}", spread(place, &|run| run.outcome.p50_us)),
+            format!("{:.0}", spread(place, &|run| run.outcome.p99_us)),
+            format!("{:.0}", spread(place, &|run| run.outcome.p99_9_us)),
+            format!("{:.1}", spread(place, &|run| run.cpu_us_per_io)),
+        ]);
+    }
+    println!("\n{read_percent} % reads; median (least to greatest) of the rounds\n{}", table.trim_fmt());
+    let own = servers.len() - 1;
+    for (place, server) in servers[..own].iter().enumerate() {
+        let ratio = Spread::of(rounds.iter().map(|runs| runs[own].outcome.iops / runs[place].outcome.iops));
+        println!("tier0 / {}: {ratio:.2} x the IOPS, round by round", server.name());
+        if place == 0 {
+            let judged = judge_at_least(ratio.median(), RATIO_LEAST);
+            println!("  aimed at: >= {RATIO_LEAST} x: {judged}");
+        }
+    }
+    let p99 = |place| spread(place, &|run| run.outcome.p99_us).median();
+    println!("  aimed at: p99 no worse than nbdkit's: {}", judge_at_most(p99(own), p99(0)));
+    if read_percent == 100 {
+        let cpu = spread(own, &|run| run.cpu_us_per_io).median();
+        println!("  aimed at: <= {CPU_US_MOST} us of CPU per I/O: {}", judge_at_most(cpu, CPU_US_MOST));
+    }
+}

@@ -1,0 +1,62 @@
+//! Runs of fio, read from its JSON.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::error::BenchError;
+
+/// What a run brought; latencies are those of the whole request, reads and writes together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) ios: f64,
+    pub(crate) iops: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) p99_9_us: f64,
+}
+
+/// Runs one job with `arguments` besides the output format.
+pub(crate) fn run(arguments: &[String]) -> Result<Outcome, BenchError> {
+    let command = Command::new("fio")
+        .args(["--name=job", "--output-format=json", "--unified_rw_reporting=mixed"])
+        .args(arguments)
+        .output()
+        .map_err(BenchError::system("fio cannot be started"))?;
+    let failed = |fact: String| {
+        let words = String::from_utf8_lossy(&command.stderr);
+        BenchError::Failed(format!("fio {}: {fact} {}", arguments.join(" "), words.trim()))
+    };
+    if !command.status.success() {
+        return Err(failed(command.status.to_string()));
+    }
+    let text = String::from_utf8_lossy(&command.stdout);
+    // Some engines write notes before the JSON.
+    let start = text.find('{').ok_or_else(|| failed("no JSON".into()))?;
+    let json: Value = serde_json::from_str(&text[start..]).map_err(|error| failed(error.to_string()))?;
+    read(&json["jobs"][0]["mixed"]).ok_or_else(|| failed("unexpected JSON".into()))
+}
+
+fn read(mixed: &Value) -> Option<Outcome> {
+    let percentile = |name: &str| Some(mixed["clat_ns"]["percentile"][name].as_f64()? / 1e3);
+    Some(Outcome {
+        ios: mixed["total_ios"].as_f64()?,
+        iops: mixed["iops"].as_f64()?,
+        p50_us: percentile("50.000000")?,
+        p99_us: percentile("99.000000")?,
+        p99_9_us: percentile("99.900000")?,
+    })
+}
+
+/// fio's arguments for random 8 KiB requests at queue depth 32 for `seconds`.
+pub(crate) fn random_8k(read_percent: u32, seconds: u32) -> Vec<String> {
+    let kind = if read_percent == 100 { "randread" } else { "randrw" };
+    let mut arguments: Vec<String> =
+        [format!("--rw={kind}"), "--bs=8k".into(), "--iodepth=32".into(), "--time_based".into()].into();
+    arguments.push(format!("--runtime={seconds}"));
+    arguments.push("--norandommap".into());
+    if read_percent < 100 {
+        arguments.push(format!("--rwmixread={read_percent}"));
+    }
+    arguments
+}

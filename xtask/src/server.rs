@@ -1,0 +1,92 @@
+//! Servers under test: started, waited for, and ended with the benchmark.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::clock;
+use crate::error::BenchError;
+
+/// How long a server may take to listen; creating a RAM array and reading its drives takes far less.
+const START_WAIT: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A running server; dropping it ends it.
+pub(crate) struct Server {
+    name: &'static str,
+    child: Child,
+    socket: PathBuf,
+    export: &'static str,
+}
+
+impl Server {
+    /// Starts `command` and waits until it listens on `socket`. Its words are not shown: that somebody only looks
+    /// whether it listens already is worth a complaint to some.
+    pub(crate) fn start(
+        name: &'static str,
+        command: &mut Command,
+        socket: &Path,
+        export: &'static str,
+    ) -> Result<Server, BenchError> {
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let child = child.map_err(BenchError::system(format!("{name} cannot be started")))?;
+        let mut server = Server { name, child, socket: socket.to_owned(), export };
+        let until = clock::wall_s() + START_WAIT.as_secs_f64();
+        while UnixStream::connect(socket).is_err() {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(BenchError::Failed(format!("{name} ended at once: {status}")));
+            }
+            if clock::wall_s() > until {
+                return Err(BenchError::Failed(format!("{name} does not listen on {}", socket.display())));
+            }
+            clock::pause(LOOK);
+        }
+        Ok(server)
+    }
+
+    /// Its name in tables.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The NBD address of its export.
+    pub(crate) fn uri(&self) -> String {
+        format!("nbd+unix:///{}?socket={}", self.export, self.socket.display())
+    }
+
+    /// Seconds of processor time that it has used.
+    pub(crate) fn cpu_s(&self) -> Result<f64, BenchError> {
+        clock::process_s(self.child.id()).ok_or_else(|| {
+            BenchError::Failed(format!("{} has ended; start it by hand to see why", self.name))
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; both calls then fail, and nothing is left to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Builds tier0 as users do, and gives its path.
+pub(crate) fn build_tier0() -> Result<PathBuf, BenchError> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo).args(["build", "--release", "--quiet", "--package", "tier0"]).status();
+    if !status.map_err(BenchError::system("cargo cannot be started"))?.success() {
+        return Err(BenchError::Failed("tier0 does not build; see cargo's words above".into()));
+    }
+    // xtask is built into the same directory, by its alias in release mode too.
+    let own = std::env::current_exe().map_err(BenchError::system("the own path is unknown"))?;
+    let target = own.parent().and_then(Path::parent).expect("the program lies in target/PROFILE");
+    Ok(target.join("release").join("tier0"))
+}
+
+/// Starts tier0 on an array file.
+pub(crate) fn tier0(program: &Path, array: &Path, socket: &Path) -> Result<Server, BenchError> {
+    let mut command = Command::new(program);
+    command.args(["serve", "--quiet"]).arg(array);
+    Server::start("tier0", &mut command, socket, "lun0")
+}
