@@ -38,7 +38,7 @@ fn parameters() -> FlashParameters {
         power_loss_protected: true,
         queue_depth: 64,
         endurance_cycles: 30_000,
-        modelled_span: ByteCount::mib(512),
+        modelled_span: ByteCount::mib(256),
     }
 }
 

@@ -83,7 +83,7 @@ impl Ftl {
     fn move_page(&mut self, group: u32, page: u32) {
         let slot = self.next_moved_slot(group);
         self.put(page, slot);
-        self.map[page as usize].slot = slot;
+        self.slot_of[page as usize] = slot;
         if (slot + 1).is_multiple_of(self.geometry.slots_per_block) {
             self.valid[self.geometry.block_of(slot) as usize] &= !NOT_FULL;
         }

@@ -84,8 +84,8 @@ impl Die {
         erase.map_or(left % times.program, |end| end - done)
     }
 
-    /// Queues background work that is known at `at`: first `ahead` of it, not before the channel has brought
-    /// the data at `data_at`; returns the work axis at its end.
+    /// Queues background work that is known at `at`, not to begin before the channel has brought its data at
+    /// `data_at`; returns the work axis at its end.
     #[inline]
     pub(super) fn queue(&mut self, at: u64, data_at: u64, length: u64) -> u64 {
         let idle_from = self.background_until.max(self.reads_until).max(at);

@@ -22,13 +22,6 @@ pub(super) const NOT_FULL: u16 = 1 << 15;
 /// reclaim: one free block and two for moved data may be all that is not full, and one more makes the difference.
 const BLOCKS_WITHOUT_VALID: u32 = RESERVED_BLOCKS + 1;
 
-/// Where a page lies: its slot, or [`NONE`], and which alias wrote (or discarded) it last, or [`NONE`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mapping {
-    pub(super) slot: u32,
-    pub(super) alias: u32,
-}
-
 /// A stripe the host fills: the `serial`-th of its group, counted from 1, which determines its die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HostStripe {
@@ -61,7 +54,10 @@ pub(super) struct Written {
 #[derive(Clone, Debug)]
 pub(super) struct Ftl {
     pub(super) geometry: Geometry,
-    pub(super) map: Vec<Mapping>,
+    /// The slot of each modelled page, or [`NONE`].
+    pub(super) slot_of: Vec<u32>,
+    /// Which of the host pages that share a modelled page wrote or discarded it last, or [`NONE`].
+    pub(super) owner: Vec<u32>,
     /// The page last put into each slot, which counts while the slot is valid.
     pub(super) page_in_slot: Vec<u32>,
     /// One bit for each slot: whether its page is up to date. Overwriting a page costs a bit in a table that
@@ -93,7 +89,8 @@ impl Ftl {
         let per_group = geometry.blocks_per_group;
         let stripes = geometry.slots() / geometry.slots_per_stripe as usize;
         Ftl {
-            map: vec![Mapping { slot: NONE, alias: NONE }; geometry.modelled_pages as usize],
+            slot_of: vec![NONE; geometry.modelled_pages as usize],
+            owner: vec![NONE; geometry.modelled_pages as usize],
             page_in_slot: vec![NONE; geometry.slots()],
             is_valid: vec![0; geometry.slots().div_ceil(64)],
             valid: vec![NOT_FULL; geometry.blocks()],
@@ -122,19 +119,20 @@ impl Ftl {
     #[inline]
     pub(super) fn write(&mut self, place: Place) -> Written {
         self.host_pages_written += 1;
-        let old = self.map[place.page as usize];
-        if old.slot != NONE {
-            if self.in_open_stripe(old.slot) {
-                self.map[place.page as usize].alias = place.alias;
+        let page = place.page as usize;
+        let old_slot = self.slot_of[page];
+        let old_owner = std::mem::replace(&mut self.owner[page], place.alias);
+        if old_slot != NONE {
+            if old_owner == place.alias && self.in_open_stripe(old_slot) {
                 return Written::default();
             }
-            self.invalidate(old.slot);
+            self.invalidate(old_slot);
         }
         let opened = self.open.is_empty().then(|| self.begin_stripe());
         let slot = self.open.next;
         self.open.next += 1;
         self.put(place.page, slot);
-        self.map[place.page as usize] = Mapping { slot, alias: place.alias };
+        self.slot_of[page] = slot;
         self.groups[self.open_stripe.group as usize].valid += 1;
         self.mapped_pages += 1;
         let closed = self.open.is_empty().then(|| self.close_stripe());
@@ -158,15 +156,14 @@ impl Ftl {
 
     /// Unmaps a page if this alias wrote it last.
     fn discard(&mut self, place: Place) {
-        let mapping = self.map[place.page as usize];
-        if mapping.alias == place.alias && mapping.slot != NONE {
+        if self.owner[place.page as usize] == place.alias {
             self.unmap(place.page);
         }
     }
 
     /// Unmaps a page, whichever alias wrote it last.
     fn unmap(&mut self, page: u32) {
-        let slot = std::mem::replace(&mut self.map[page as usize].slot, NONE);
+        let slot = std::mem::replace(&mut self.slot_of[page as usize], NONE);
         if slot != NONE {
             self.invalidate(slot);
         }
@@ -282,10 +279,10 @@ impl Ftl {
         let mut valid = vec![0_u16; self.valid.len()];
         for slot in (0..self.geometry.slots() as u32).filter(|slot| self.is_valid_slot(*slot)) {
             let page = self.page_in_slot[slot as usize];
-            assert_eq!(self.map[page as usize].slot, slot, "slot {slot} holds page {page}, mapped elsewhere");
+            assert_eq!(self.slot_of[page as usize], slot, "slot {slot} holds page {page}, mapped elsewhere");
             valid[self.geometry.block_of(slot) as usize] += 1;
         }
-        let mapped = self.map.iter().filter(|mapping| mapping.slot != NONE).count();
+        let mapped = self.slot_of.iter().filter(|slot| **slot != NONE).count();
         assert_eq!(mapped, self.mapped_pages as usize, "pages mapped");
         assert_eq!(mapped, valid.iter().map(|v| usize::from(*v)).sum(), "a mapped page has no valid slot");
         for (block, count) in valid.iter().enumerate() {

@@ -14,6 +14,8 @@ use super::model::FlashModel;
 #[derive(Clone, Copy)]
 struct Run {
     source: Source,
+    /// The first page.
+    place: Place,
     sectors: u64,
 }
 
@@ -35,7 +37,7 @@ impl FlashModel {
         let (shift, end) = (self.costs.page_shift, lba + sectors);
         let (mut page, last) = (lba >> shift, (end - 1) >> shift);
         let mut place = self.ftl.geometry.place(page);
-        let mut run = Run { source: self.source(page, place), sectors: 0 };
+        let mut run = Run { source: self.source(page, place), place, sectors: 0 };
         let (mut done, mut run_from) = (served, lba);
         while page < last {
             page += 1;
@@ -44,7 +46,7 @@ impl FlashModel {
             if source != run.source {
                 run.sectors = (page << shift) - run_from;
                 done = done.max(self.read_run(served, run));
-                run.source = source;
+                (run.source, run.place) = (source, place);
                 run_from = page << shift;
             }
         }
@@ -56,7 +58,7 @@ impl FlashModel {
     fn read_run(&mut self, served: u64, run: Run) -> u64 {
         let mut read = Passage::new(served);
         match run.source {
-            Source::Stripe { die, stripe } if !self.is_buffered(die, stripe, served) => {
+            Source::Stripe { die, stripe } if !self.is_buffered(run.place, die, stripe, served) => {
                 self.read_die(&mut read, die, run.sectors);
             }
             Source::Die(die) => self.read_die(&mut read, die, run.sectors),
@@ -82,27 +84,34 @@ impl FlashModel {
     #[inline]
     pub(super) fn source(&self, host_page: u64, place: Place) -> Source {
         let geometry = &self.ftl.geometry;
-        let mapping = self.ftl.map[place.page as usize];
-        if mapping.slot != NONE {
-            let stripe = geometry.stripe_of(mapping.slot);
-            Source::Stripe { die: geometry.die_of_stripe(stripe), stripe }
-        } else if mapping.alias == NONE || mapping.alias == place.alias {
+        let slot = self.ftl.slot_of[place.page as usize];
+        if slot != NONE {
+            let stripe = geometry.stripe_of(slot);
+            return Source::Stripe { die: geometry.die_of_stripe(stripe), stripe };
+        }
+        let owner = self.ftl.owner[place.page as usize];
+        if owner == NONE || owner == place.alias {
             Source::Unmapped
         } else {
             Source::Die((host_page % u64::from(geometry.dies)) as u32)
         }
     }
 
-    /// Whether a stripe is not yet programmed, so that the write buffer still answers for it.
+    /// Whether a page's stripe is not yet programmed, so that the write buffer still answers for it, and it is this
+    /// alias of the page that was written.
     #[inline]
-    pub(super) fn is_buffered(&self, die: u32, stripe: u32, at: u64) -> bool {
+    pub(super) fn is_buffered(&self, place: Place, die: u32, stripe: u32, at: u64) -> bool {
         let slot = stripe * self.ftl.geometry.slots_per_stripe;
-        if self.ftl.in_open_stripe(slot) {
-            return true;
-        }
-        if self.dies[die as usize].background_until() <= at {
+        let is_open = self.ftl.in_open_stripe(slot);
+        if !is_open && self.dies[die as usize].background_until() <= at {
             return false;
         }
+        self.ftl.owner[place.page as usize] == place.alias
+            && (is_open || self.is_queued(slot, die, stripe, at))
+    }
+
+    /// Whether a stripe waits for its program or is being programmed.
+    fn is_queued(&self, slot: u32, die: u32, stripe: u32, at: u64) -> bool {
         let serial = self.ftl.stripe_serial[stripe as usize];
         let group = self.ftl.geometry.group_of(slot);
         let age = self.ftl.groups[group as usize].serial.wrapping_sub(serial);

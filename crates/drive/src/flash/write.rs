@@ -68,7 +68,7 @@ impl FlashModel {
     /// Queues the read of a page of which the host writes a part: after the acknowledgement, from the buffer.
     fn read_before_partial_write(&mut self, at: u64, page: u64, place: Place) {
         let die = match self.source(page, place) {
-            Source::Stripe { die, stripe } if !self.is_buffered(die, stripe, at) => die,
+            Source::Stripe { die, stripe } if !self.is_buffered(place, die, stripe, at) => die,
             Source::Die(die) => die,
             _ => return,
         };
