@@ -8,17 +8,8 @@ use crate::support::{
     Running, create, describe, directory, find, run, serve, skipped, succeeded, uri, wait_until,
 };
 
-const PROGRAMS: [&str; 9] = [
-    "nbdfuse",
-    "losetup",
-    "mkfs.ext4",
-    "mount",
-    "umount",
-    "runuser",
-    "initdb",
-    "pgbench",
-    "pg_amcheck",
-];
+const PROGRAMS: [&str; 9] =
+    ["nbdfuse", "losetup", "mkfs.ext4", "mount", "umount", "runuser", "initdb", "pgbench", "pg_amcheck"];
 
 /// The volume as a mounted file system.
 struct Mounted {
@@ -51,7 +42,8 @@ impl Mounted {
     fn unmount(mut self) {
         run("umount", &[&self.mount_point.display().to_string()]);
         run("losetup", &["--detach", &self.device]);
-        self.fuse.take().expect("mounted").wait();
+        run("umount", &[&self.fuse_directory.display().to_string()]);
+        self.fuse.take().expect("mounted").ends();
     }
 }
 
@@ -64,6 +56,7 @@ impl Drop for Mounted {
             };
             quietly("umount", &["--lazy", &self.mount_point.display().to_string()]);
             quietly("losetup", &["--detach", &self.device]);
+            quietly("umount", &["--lazy", &self.fuse_directory.display().to_string()]);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the system tests share: the program under test as a running server, and other people's programs.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A directory for drives: on a real file system, not on tmpfs, so that O_DIRECT works as it does for users.
@@ -74,17 +74,22 @@ impl Running {
         Running(command.spawn().expect("it starts"))
     }
 
-    /// Asks it to end by SIGTERM and waits until it has; panics unless it ends well.
-    pub(crate) fn stop(mut self) {
+    /// Asks it to end by SIGTERM and waits until it has; panics unless it ends well and soon.
+    pub(crate) fn stop(self) {
         let id = rustix::process::Pid::from_child(&self.0);
         rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it runs");
-        let status = self.0.wait().expect("it ends");
+        let status = self.ends();
         assert!(status.success(), "it ended with {status}");
     }
 
     /// Waits until it ends by itself.
-    pub(crate) fn wait(mut self) {
-        self.0.wait().expect("it ends");
+    pub(crate) fn ends(mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("its end", || {
+            status = self.0.try_wait().expect("it can be waited for");
+            status.is_some()
+        });
+        status.expect("it has ended")
     }
 }
 
