@@ -14,8 +14,9 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use tier0_array::Description;
 use tier0_drive::{BlockTarget, DriveHandle, FileMedium};
-use tier0_nbd::client::{Client, ClientOptions};
+use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
 use tier0_nbd::protocol::NbdUri;
+use tier0_nbd::protocol::handshake::Refusal;
 use tier0_workload::spec::LoadSpec;
 use tier0_workload::stats::{LoadReport, Progress};
 use tier0_world::World;
@@ -111,12 +112,28 @@ fn on_nbd(
     let consent = target::Consent::of(&load, verb.overwrite);
     let listener = show_on(bar);
     runtime.run(async move {
-        let client = Client::connect(&world, &uri, &options).await.map_err(Failure::run)?;
+        let client = match Client::connect(&world, &uri, &options).await {
+            Ok(client) => client,
+            Err(ClientError::Refused(refusal)) => return Err(refused(&world, &uri, &refusal).await),
+            Err(error) => return Err(Failure::run(error)),
+        };
         consent.check_nbd(&uri, client.export())?;
         let report = on_target(&world, client.clone(), load, &signals, listener).await;
         client.close().await;
         report
     })
+}
+
+/// A server that refuses an export usually tells which ones it has.
+async fn refused(world: &World, uri: &NbdUri, refusal: &Refusal) -> Failure {
+    let remedy = match list(world, &uri.address).await {
+        Ok(exports) if !exports.is_empty() => {
+            let names: Vec<_> = exports.iter().map(|export| format!("{:?}", export.name)).collect();
+            format!("it offers {}", names.join(", "))
+        }
+        _ => "ask whoever runs it".to_owned(),
+    };
+    Failure::Run(format!("{refusal}; {remedy}"))
 }
 
 fn on_file(

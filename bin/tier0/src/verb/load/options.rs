@@ -33,7 +33,7 @@ pub(crate) struct LoadOptions {
     #[arg(short, long, value_name = "PATTERN", default_value = "random", help_heading = "Requests")]
     pattern: Pattern,
     /// Where the range begins, as a size or in percent of the target
-    #[arg(long, value_name = "PORTION", default_value = "0%", help_heading = "Requests")]
+    #[arg(long, value_name = "PORTION", default_value = "0B", help_heading = "Requests")]
     start: Portion,
     /// How long the range is [default: to the target's end]
     #[arg(long, value_name = "PORTION", help_heading = "Requests")]

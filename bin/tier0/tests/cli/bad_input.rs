@@ -1,0 +1,95 @@
+//! Wrong array files and wrong drives: one clear sentence, exit code 2, nothing written.
+
+use crate::support::{array_file, array_text, contents, directory, file, refuse, text};
+
+/// An array file with one thing changed, which nobody can take.
+fn changed(from: &str, to: &str, words: &[&str]) {
+    changed_for(&["create", "serve"], from, to, words);
+}
+
+fn changed_for(verbs: &[&str], from: &str, to: &str, words: &[&str]) {
+    let directory = directory();
+    let right = array_text(directory.path(), "raid10", 4);
+    let wrong = right.replace(from, to);
+    assert_ne!(right, wrong, "nothing was changed");
+    let array = file(directory.path(), "array.toml", &wrong);
+    for verb in verbs {
+        let before = contents(directory.path());
+        refuse(&[verb, text(&array)], 2, words);
+        assert_eq!(contents(directory.path()), before, "tier0 {verb} has written something");
+    }
+}
+
+#[test]
+fn a_wrong_array_file_is_named_with_line_field_and_remedy() {
+    changed("[array]", "[array", &["array.toml", "line 1"]);
+    changed("stripe_unit = \"64KiB\"", "stripe = 3", &["line 14", "stripe"]);
+    changed("raid10", "raid11", &["line 12", "pool.raid", "raid11", "raid10"]);
+    changed("\"64KiB\"", "\"60KiB\"", &["line 1", "60KiB"]);
+    changed("24MiB", "24 parsecs", &["line 18", "parsecs", "8KiB"]);
+    changed("lun0", "lun 0", &["line 17", "volume.name", "lun 0"]);
+}
+
+#[test]
+fn a_raid_level_without_enough_drives_is_named() {
+    changed("count = 4", "count = 3", &["pool0", "set_size", "3"]);
+    changed("set_size = 4", "set_size = 3", &["line 1", "raid10"]);
+}
+
+#[test]
+fn a_volume_that_does_not_fit_is_named() {
+    changed_for(&["create"], "24MiB", "24GiB", &["lun0", "24GiB", "pool0", "smaller"]);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    for verb in ["create", "serve", "load"] {
+        refuse(&[verb, "/nowhere/array.toml"], 2, &["/nowhere/array.toml"]);
+    }
+}
+
+#[test]
+fn a_missing_drive_is_named() {
+    changed_for(&["create"], "size = \"64MiB\"\n", "", &["d0.img", "does not exist"]);
+    changed_for(&["serve"], "size = \"64MiB\"\n", "", &["pool0", "tier0 create"]);
+}
+
+#[test]
+fn a_foreign_drive_is_left_alone() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid10", 4);
+    let foreign = directory.path().join("d2.img");
+    std::fs::write(&foreign, vec![0x5a; 64 << 20]).expect("a drive of somebody else");
+    let before = contents(directory.path());
+    refuse(&["create", text(&array)], 2, &["d2", "--force"]);
+    assert_eq!(contents(directory.path()), before);
+}
+
+#[test]
+fn a_drive_that_is_too_small_is_named() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid10", 4);
+    std::fs::File::create(directory.path().join("d1.img"))
+        .and_then(|drive| drive.set_len(1 << 20))
+        .expect("a small drive");
+    let before = contents(directory.path());
+    refuse(&["create", text(&array)], 2, &["d1", "larger"]);
+    assert_eq!(contents(directory.path()), before);
+}
+
+#[test]
+fn a_directory_is_no_drive() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid10", 4);
+    std::fs::create_dir(directory.path().join("d3.img")).expect("a directory");
+    refuse(&["create", text(&array)], 2, &["d3.img", "neither"]);
+}
+
+#[test]
+fn memory_cannot_be_created_on() {
+    let directory = directory();
+    let array = "[array]\nname = \"a\"\n[[drive]]\nname = \"ram0\"\nram = \"64MiB\"\n\
+                 [[pool]]\nname = \"p\"\nraid = \"raid0\"\nset_size = 1\n";
+    let array = file(directory.path(), "array.toml", array);
+    refuse(&["create", text(&array)], 2, &["ram0", "tier0 serve"]);
+}

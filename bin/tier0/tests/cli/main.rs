@@ -1,0 +1,8 @@
+//! The command line as its users meet it: what it prints, how it refuses, what it leaves behind.
+
+mod arrays;
+mod bad_input;
+mod catalog;
+mod demo;
+mod load;
+mod support;

@@ -1,0 +1,170 @@
+//! Running the program: commands to their end, and servers in the background.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// The program.
+pub(crate) fn tier0() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tier0"));
+    command.stdin(Stdio::null()).env_remove("TIER0_LOG");
+    command
+}
+
+/// What a command ended with.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program writes UTF-8");
+        Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// Runs `tier0` with `arguments` to its end.
+pub(crate) fn run(arguments: &[&str]) -> Ended {
+    tier0().args(arguments).output().expect("the program starts").into()
+}
+
+/// Runs it, demands success and returns its stdout.
+pub(crate) fn succeed(arguments: &[&str]) -> String {
+    let ended = run(arguments);
+    assert_eq!(ended.code, Some(0), "tier0 {}: {}", arguments.join(" "), ended.stderr);
+    ended.stdout
+}
+
+/// The same with `--json`, read.
+pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
+    let text = succeed(&[arguments, &["--json"]].concat());
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Runs it and demands `code` and one sentence on stderr, of a fact and a remedy, that holds all of `words`.
+pub(crate) fn refuse(arguments: &[&str], code: i32, words: &[&str]) {
+    let ended = run(arguments);
+    let asked = arguments.join(" ");
+    assert_eq!(ended.code, Some(code), "tier0 {asked}: {}", ended.stderr);
+    assert_eq!(ended.stdout, "", "tier0 {asked} prints a result although it refuses");
+    let complaints: Vec<&str> = ended.stderr.lines().filter(|line| !line.contains(" WARN ")).collect();
+    let [complaint] = complaints[..] else { panic!("tier0 {asked} says one sentence: {}", ended.stderr) };
+    assert!(complaint.starts_with("tier0: "), "tier0 {asked} does not say who speaks: {complaint}");
+    assert!(complaint.contains("; "), "tier0 {asked} names no remedy: {complaint}");
+    for word in words {
+        assert!(complaint.contains(word), "tier0 {asked} does not say {word:?}: {complaint}");
+    }
+}
+
+/// A directory on a real file system.
+pub(crate) fn directory() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory")
+}
+
+/// Writes a file.
+pub(crate) fn file(directory: &Path, name: &str, content: &str) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, content).expect("a file");
+    path
+}
+
+/// An array file in `directory`: drives of 64 MiB beside it, one set over all of them, a volume `lun0` of 24 MiB.
+pub(crate) fn array_file(directory: &Path, raid: &str, drives: usize) -> PathBuf {
+    file(directory, "array.toml", &array_text(directory, raid, drives))
+}
+
+/// Its text.
+pub(crate) fn array_text(directory: &Path, raid: &str, drives: usize) -> String {
+    format!(
+        "[array]\nname = \"test\"\n\n\
+         [[drive]]\nname = \"d{{n}}\"\ncount = {drives}\npath = \"{}/d{{n}}.img\"\nsize = \"64MiB\"\n\n\
+         [[pool]]\nname = \"pool0\"\nraid = \"{raid}\"\nset_size = {drives}\nstripe_unit = \"64KiB\"\n\n\
+         [[volume]]\nname = \"lun0\"\nsize = \"24MiB\"\n",
+        directory.display()
+    )
+}
+
+/// Text of a path.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of plain characters")
+}
+
+/// Everything in a directory, with a checksum of each file's content, to see that nothing was written.
+pub(crate) fn contents(directory: &Path) -> BTreeMap<PathBuf, u64> {
+    let entries =
+        std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let sum = |bytes: Vec<u8>| bytes.iter().fold(17, |sum: u64, byte| sum.rotate_left(5) ^ u64::from(*byte));
+    entries.map(|path| (path.clone(), std::fs::read(&path).map_or(0, sum))).collect()
+}
+
+/// A command in the background; dropping it kills it.
+pub(crate) struct Background(Child);
+
+impl Background {
+    /// Starts it with a pipe from its stdout.
+    pub(crate) fn start(arguments: &[&str]) -> Background {
+        let child = tier0().args(arguments).stdout(Stdio::piped()).spawn();
+        Background(child.expect("the program starts"))
+    }
+
+    /// What it prints up to and including the first line that `is_last`.
+    pub(crate) fn read_until(&mut self, is_last: impl Fn(&str) -> bool) -> String {
+        let mut reader = BufReader::new(self.0.stdout.as_mut().expect("a pipe"));
+        let mut told = String::new();
+        loop {
+            let mut line = String::new();
+            let read = reader.read_line(&mut line).expect("text");
+            assert_ne!(read, 0, "it ended early, having said {told:?}");
+            told += &line;
+            if is_last(line.trim_end()) {
+                return told;
+            }
+        }
+    }
+
+    /// Ends it as Ctrl-C does.
+    pub(crate) fn interrupt(mut self) -> Option<i32> {
+        kill_process(Pid::from_child(&self.0), Signal::INT).expect("it runs");
+        // Whatever it still prints must have room.
+        let _ = std::io::copy(self.0.stdout.as_mut().expect("a pipe"), &mut std::io::sink());
+        self.0.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // It has ended already where the test went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An array served in the background.
+pub(crate) struct Served {
+    server: Background,
+    /// The address of its first volume.
+    pub(crate) uri: String,
+}
+
+impl Served {
+    /// Serves it on a unix socket in `directory`, waiting until it listens.
+    pub(crate) fn start(array: &Path, directory: &Path) -> Served {
+        let socket = format!("unix:{}/s", text(directory));
+        let mut server = Background::start(&["serve", text(array), "--json", "--listen", &socket]);
+        let told = server.read_until(|line| line == "}");
+        let json: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+        let uri = json["volumes"][0]["addresses"][0].as_str().expect("an address").to_owned();
+        Served { server, uri }
+    }
+
+    /// Ends it, and demands that it ends well.
+    pub(crate) fn stop(self) {
+        assert_eq!(self.server.interrupt(), Some(0), "a server ends well at Ctrl-C");
+    }
+}
