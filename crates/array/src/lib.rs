@@ -25,5 +25,4 @@ mod volume;
 
 pub use description::{Description, DescriptionError};
 pub use error::ArrayError;
-pub use models::{disk_parameters, flash_parameters};
 pub use volume::Volume;

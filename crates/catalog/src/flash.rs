@@ -133,12 +133,14 @@ impl FlashParameters {
         self.usable_flash_bytes() / self.erase_bytes() / u64::from(self.dies())
     }
 
-    /// Write amplification of uniform random writes under greedy collection, (1 + r) / 2r for the
-    /// over-provisioning r (the large-block limit in Desnoyers, "Analytic modeling of SSD write
-    /// performance", SYSTOR 2012); never below 1.
+    /// Write amplification of uniform random writes under greedy collection: a / (a + W(-a exp -a)) with a = 1 + r
+    /// for the over-provisioning r and Lambert's W (the large-block limit in Desnoyers, "Analytic modeling of SSD
+    /// write performance", SYSTOR 2012).
     pub fn write_amplification_estimate(&self) -> f64 {
-        let r = self.over_provisioning_percent.value / 100.0;
-        ((1.0 + r) / (2.0 * r)).max(1.0)
+        let a = 1.0 + self.over_provisioning_percent.value / 100.0;
+        // -W is the root below 1 of x exp -x = a exp -a; the iteration climbs to it from 0.
+        let x = (0..1_000).fold(0.0f64, |x, _| a * (x - a).exp());
+        a / (a - x)
     }
 
     /// The lowest of the ceilings that bound random reads of the rated block: controller, dies, channels,

@@ -126,7 +126,13 @@ struct Disk {
 impl DiskDrive {
     /// A disk of this model, whose clock must not have started. It offers `capacity`: its tracks may hold a little
     /// more.
-    pub fn new(world: &World, name: &str, model: DiskModel, capacity: SectorCount, content: Content) -> DiskDrive {
+    pub fn new(
+        world: &World,
+        name: &str,
+        model: DiskModel,
+        capacity: SectorCount,
+        content: Content,
+    ) -> DiskDrive {
         assert!(capacity <= model.geometry().sectors(), "the disk's tracks hold its capacity");
         let volatile =
             model.geometry().parameters().buffer.write_reporting != crate::disk::WriteReporting::Medium;
@@ -193,7 +199,12 @@ impl Timing for DiskDrive {
         });
         disk.under_way.borrow_mut()[id] = Some((completion, payload));
         let request = DiskRequest { id: id as u64, operation, lba: command.lba, sectors: command.sectors };
-        disk.model.borrow_mut().submit(disk.world.now(), request).expect("the command was checked");
+        // What ends at this very moment goes first: its timer may stand behind the task that submits.
+        let now = disk.world.now();
+        let mut model = disk.model.borrow_mut();
+        model.advance(now, &mut |id, _| disk.finish(id));
+        model.submit(now, request).expect("the command was checked");
+        drop(model);
         disk.set_alarm();
     }
 }

@@ -5,6 +5,7 @@
 //! | `parameters` | what one kind of disk is |
 //! | `seek` | seek curves, from points or from a datasheet |
 //! | `datasheet` | parameters of a disk known from its datasheet only |
+//! | `from_catalog` | the same from a catalogue entry |
 //! | `layout` | logical block → cylinder, surface, angle |
 //! | `geometry` | checked parameters with their tables, shared by all drives of a kind |
 //! | `media` | runs of sectors passing under the head |
@@ -24,6 +25,7 @@ mod bus;
 mod datasheet;
 pub mod disksim;
 mod error;
+mod from_catalog;
 mod geometry;
 mod layout;
 mod media;
