@@ -79,7 +79,7 @@ fn each_fault_does_what_it_says_and_nothing_else() {
 
         faulty.inject(FaultPlan::once(Fault::MisdirectedWrite));
         drive.write(Lba(500), ones.clone(), true).await.expect("acknowledged");
-        assert!(stored(500, 8).await.iter().any(|&byte| byte == 0));
+        assert!(stored(500, 8).await.contains(&0));
         assert!(stored(0, 1000).await.iter().filter(|&&byte| byte == 1).count() >= 32, "written elsewhere");
 
         faulty.inject(FaultPlan::once(Fault::BitRot));
