@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::verb::{catalog, completions, create, demo, load, serve};
+use crate::verb::{catalog, completions, create, demo, lab, load, serve};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,6 +50,9 @@ pub(crate) enum Verb {
     Serve(serve::Serve),
     /// Drive a load against an NBD export, a file, a device, or an array in virtual time
     Load(Box<load::Load>),
+    /// Predict, and see how far predictions can be trusted
+    #[command(subcommand)]
+    Lab(lab::Lab),
     /// What is known of drives, links and arrays, with its sources
     #[command(subcommand)]
     Catalog(catalog::Catalog),

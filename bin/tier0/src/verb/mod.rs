@@ -4,6 +4,7 @@ pub(crate) mod catalog;
 pub(crate) mod completions;
 pub(crate) mod create;
 pub(crate) mod demo;
+pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod serve;
 
@@ -13,6 +14,7 @@ use crate::failure::Failure;
 /// Does what was asked.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
+        Verb::Lab(verb) => lab::run(&verb),
         Verb::Catalog(verb) => catalog::run(&verb),
         Verb::Completions(verb) => completions::run(&verb),
         Verb::Demo(verb) => demo::run(&verb, &cli.global),

@@ -4,5 +4,6 @@ mod arrays;
 mod bad_input;
 mod catalog;
 mod demo;
+mod lab;
 mod load;
 mod support;
