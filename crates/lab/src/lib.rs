@@ -1,1 +1,30 @@
-//! (being written)
+//! The laboratory: studies of arrays in virtual time, and profiles of targets in any world.
+//!
+//! | module | concept |
+//! |---|---|
+//! | [`study`] | plans in TOML: configurations, free parameters, figures |
+//! | [`path`] | links, processors, write buffer and buses around the engine |
+//! | [`measure`] | one configuration measured in a world of its own |
+//! | [`search`] | I/Os per second under a latency limit |
+//! | [`calibrate`] | fitting free parameters to calibration figures |
+//! | [`grid`] | many measurements on all cores |
+//! | [`mod@run`] | a study from its fit to its records |
+//! | [`record`] | figures beside what was published, tolerances |
+//!
+//! Calibrate, then predict: free parameters are fitted to a study's calibration figures; everything else is
+//! predicted, and a report says which is which.
+//!
+//! What it does not do: it opens no target and parses no command line.
+
+pub mod calibrate;
+mod error;
+pub mod grid;
+pub mod measure;
+mod outcome;
+pub mod path;
+pub mod record;
+pub mod run;
+pub mod search;
+pub mod study;
+
+pub use error::LabError;

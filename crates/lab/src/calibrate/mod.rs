@@ -1,0 +1,130 @@
+//! Fitting the free parameters of a study to its calibration figures.
+//!
+//! The fitter minimises the sum of squared distances of the calibration figures, each measured in its own tolerance
+//! ([`CalibrationFigure::distance`]). It is given calibration figures and nothing else: the published value of a
+//! prediction is of another type and cannot get here.
+//!
+//! Invariants: the fit is deterministic; no value leaves its range; parameters whose range spans more than a decade are
+//! searched for on a logarithmic scale.
+
+mod minimise;
+
+use serde::Serialize;
+
+pub use minimise::{Minimum, minimise};
+
+use crate::study::{CalibrationFigure, FreeParameter};
+
+/// Good enough: every figure within a twentieth of its tolerance.
+const CLOSE_DISTANCE: f64 = 0.05;
+/// A parameter this close to an end of its range, as a share of it, is reported to be at its bound.
+const BOUND_SHARE: f64 = 0.01;
+
+/// The most evaluations of a fit of that many parameters.
+pub fn evaluations_max(parameters: usize) -> usize {
+    match parameters {
+        0 => 0,
+        1 => 24,
+        n => 40 * n,
+    }
+}
+
+/// Where a parameter ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fitted {
+    /// Its name.
+    pub name: String,
+    /// The fitted value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// Where the fit began.
+    pub start: f64,
+    /// The least value it could take.
+    pub least: f64,
+    /// The greatest.
+    pub most: f64,
+    /// It ended at the edge of its range: the fit would go on, so the mechanism is in doubt.
+    pub at_bound: bool,
+    /// What it stands for.
+    pub stands_for: String,
+}
+
+/// The result of a fit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fit {
+    /// The parameters.
+    pub parameters: Vec<Fitted>,
+    /// Root mean square of the figures' distances, with 1 at the edge of the tolerances.
+    pub distance: f64,
+    /// Evaluations that it took.
+    pub evaluations: usize,
+}
+
+/// Fits `parameters` so that `evaluate` (values in, one figure's value each out) comes close to `figures`.
+///
+/// # Errors
+/// The first error of an evaluation.
+pub fn fit<E>(
+    parameters: &[FreeParameter],
+    figures: &[CalibrationFigure],
+    mut evaluate: impl FnMut(&[f64]) -> Result<Vec<f64>, E>,
+) -> Result<Fit, E> {
+    let scales: Vec<Scale> = parameters.iter().map(Scale::of).collect();
+    let real =
+        |unit: &[f64]| -> Vec<f64> { unit.iter().zip(&scales).map(|(x, scale)| scale.real(*x)).collect() };
+    let start: Vec<f64> = parameters.iter().zip(&scales).map(|(p, scale)| scale.unit(p.start)).collect();
+    let count = figures.len().max(1) as f64;
+    let found =
+        minimise(&start, CLOSE_DISTANCE * CLOSE_DISTANCE, evaluations_max(parameters.len()), |unit| {
+            let values = evaluate(&real(unit))?;
+            assert_eq!(values.len(), figures.len(), "an evaluation gives every figure");
+            let squares = figures.iter().zip(&values).map(|(figure, value)| figure.distance(*value).powi(2));
+            Ok(squares.sum::<f64>() / count)
+        })?;
+    let values = real(&found.at);
+    let fitted = parameters.iter().zip(values).zip(&found.at).map(|((parameter, value), unit)| Fitted {
+        name: parameter.name.clone(),
+        value,
+        unit: parameter.unit.clone(),
+        start: parameter.start,
+        least: parameter.least,
+        most: parameter.most,
+        at_bound: *unit <= BOUND_SHARE || *unit >= 1.0 - BOUND_SHARE,
+        stands_for: parameter.stands_for.clone(),
+    });
+    Ok(Fit { parameters: fitted.collect(), distance: found.value.sqrt(), evaluations: found.evaluations })
+}
+
+/// From a parameter's range to 0 to 1 and back.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    least: f64,
+    most: f64,
+    logarithmic: bool,
+}
+
+impl Scale {
+    fn of(parameter: &FreeParameter) -> Scale {
+        let (least, most) = (parameter.least, parameter.most);
+        Scale { least, most, logarithmic: least > 0.0 && most / least > 10.0 }
+    }
+
+    fn real(&self, unit: f64) -> f64 {
+        let value = match self.logarithmic {
+            true => self.least * (self.most / self.least).powf(unit),
+            false => self.least + (self.most - self.least) * unit,
+        };
+        value.clamp(self.least, self.most)
+    }
+
+    fn unit(&self, value: f64) -> f64 {
+        match self.logarithmic {
+            true => (value / self.least).ln() / (self.most / self.least).ln(),
+            false => (value - self.least) / (self.most - self.least),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Why the lab has no result.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+use tier0_array::ArrayError;
+use tier0_catalog::{LookupError, UnknownEntry};
+use tier0_workload::run::RunError;
+
+use crate::study::StudyError;
+
+/// An error of the lab.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// The study is wrong or missing.
+    #[error(transparent)]
+    Study(#[from] StudyError),
+    /// A configuration's array cannot be put together.
+    #[error("configuration {configuration:?}: {source}")]
+    Array {
+        /// The configuration.
+        configuration: String,
+        /// Why.
+        source: Box<ArrayError>,
+    },
+    /// A configuration's RAID sets cannot exist.
+    #[error("configuration {configuration:?}: {source}")]
+    Raid {
+        /// The configuration.
+        configuration: String,
+        /// Why.
+        source: tier0_raid::layout::ConfigError,
+    },
+    /// A configuration's flash drives cannot exist.
+    #[error("configuration {configuration:?}: {source}")]
+    Flash {
+        /// The configuration.
+        configuration: String,
+        /// Why.
+        source: tier0_drive::flash::FlashParametersError,
+    },
+    /// A configuration's load does not fit its array.
+    #[error("configuration {configuration:?}: {source}")]
+    Load {
+        /// The configuration.
+        configuration: String,
+        /// Why.
+        source: Box<RunError>,
+    },
+    /// A measurement did not come to its end.
+    #[error("configuration {configuration:?}: the load ended early ({fact}); check its drives and its load")]
+    Ended {
+        /// The configuration.
+        configuration: String,
+        /// What ended it.
+        fact: String,
+    },
+    /// The catalogue lacks an array or a link.
+    #[error(transparent)]
+    Entry(#[from] UnknownEntry),
+    /// The catalogue lacks a drive or its calibration.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// A report cannot be written.
+    #[error("report {path:?} cannot be written: {source}; choose another place")]
+    Write {
+        /// Where.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A report cannot be made.
+    #[error("the report cannot be made: {0}; report this as a fault of tier0")]
+    Render(#[from] askama::Error),
+    /// A drive cannot be validated.
+    #[error(transparent)]
+    Validation(#[from] tier0_drive::disk::validation::ValidationError),
+}

@@ -1,0 +1,66 @@
+//! How busy each resource on the path was: what a configuration waits for.
+
+use serde::{Deserialize, Serialize};
+use tier0_drive::BlockTarget;
+use tier0_units::Nanos;
+
+use super::{Group, Resource};
+
+/// One resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UsageRow {
+    /// What it is.
+    pub resource: String,
+    /// Share of the time that its servers were at work, on average over all of them, 0 to 1.
+    pub busy: f64,
+}
+
+/// All resources of a group over one run, its warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Ports, processors, buses, drives.
+    pub rows: Vec<UsageRow>,
+    /// Commands per second at all drives.
+    pub drive_iops: f64,
+}
+
+impl Usage {
+    /// The usage of `group` after `elapsed`.
+    pub fn of<T: BlockTarget + 'static>(group: &Group<T>, elapsed: Nanos) -> Usage {
+        let seconds = elapsed.as_secs_f64().max(1e-9);
+        let share = |resources: &[&Resource]| {
+            let busy: f64 = resources.iter().map(|resource| resource.busy().as_secs_f64()).sum();
+            let servers: usize = resources.iter().map(|resource| resource.servers()).sum();
+            busy / seconds / servers.max(1) as f64
+        };
+        let mut loads: Vec<(&str, Vec<&Resource>)> = Vec::new();
+        let (mut drives_busy, mut drive_iops) = (0.0, 0.0);
+        for member in group.members() {
+            for (name, resources) in member.front_end.loads() {
+                gather(&mut loads, name, resources);
+            }
+            gather(&mut loads, "back-end buses", member.back_end.buses());
+            let (busy, iops) = member.back_end.drive_load(elapsed);
+            drives_busy += busy / group.members().len() as f64;
+            drive_iops += iops;
+        }
+        let mut rows: Vec<UsageRow> = loads
+            .iter()
+            .map(|(name, resources)| UsageRow { resource: (*name).to_owned(), busy: share(resources) })
+            .collect();
+        rows.push(UsageRow { resource: "drives".to_owned(), busy: drives_busy });
+        Usage { rows, drive_iops }
+    }
+
+    /// The busiest resource.
+    pub fn busiest(&self) -> Option<&UsageRow> {
+        self.rows.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))
+    }
+}
+
+fn gather<'a>(loads: &mut Vec<(&'a str, Vec<&'a Resource>)>, name: &'a str, resources: Vec<&'a Resource>) {
+    match loads.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, all)) => all.extend(resources),
+        None => loads.push((name, resources)),
+    }
+}

@@ -1,0 +1,265 @@
+//! Running a study: fit, measure every configuration, work out the figures.
+//!
+//! Invariants: the fit sees calibration figures only and ends before any prediction is measured; equal setups are
+//! measured once; the result depends on study and seed, not on the number of threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::LabError;
+use crate::calibrate::{Fit, evaluations_max, fit};
+use crate::grid::each;
+use crate::measure::{Bench, Measurement};
+use crate::outcome::figure;
+use crate::record::{Record, Tolerance};
+use crate::study::{Configuration, Measure, Study};
+
+/// How to run a study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunOptions {
+    /// Threads; as many as the machine has cores where absent.
+    pub threads: Option<usize>,
+    /// Another seed than the study's.
+    pub seed: Option<u64>,
+    /// Whether curves are measured beyond what the searches need.
+    pub curves: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions { threads: None, seed: None, curves: true }
+    }
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunPhase {
+    /// Free parameters are fitted; how many evaluations it takes is known only at its end.
+    Fitting,
+    /// Configurations are measured.
+    Measuring,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunProgress {
+    /// What is being done.
+    pub phase: RunPhase,
+    /// Evaluations or configurations done.
+    pub done: usize,
+    /// Of how many; of how many at most while fitting.
+    pub of: usize,
+    /// The last one.
+    pub what: String,
+    /// Since the run began.
+    pub elapsed: Duration,
+    /// An estimate of what is left of this phase, where there is one.
+    pub left: Option<Duration>,
+}
+
+/// A configuration with what it gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The configuration, fitted parameters set.
+    pub configuration: Configuration,
+    /// What it gave.
+    pub measurement: Measurement,
+}
+
+/// A record with the tolerance it is judged by.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JudgedRecord {
+    /// The record.
+    pub record: Record,
+    /// Its tolerance, where there is one.
+    pub tolerance: Option<Tolerance>,
+}
+
+/// A study that was run.
+#[derive(Clone, Debug)]
+pub struct StudyOutcome {
+    /// The study.
+    pub study: Study,
+    /// The seed in use.
+    pub seed: u64,
+    /// The fit, where there was something to fit.
+    pub fit: Option<Fit>,
+    /// Every configuration, in the study's order.
+    pub measured: Vec<Measured>,
+    /// Every figure: calibration first, then predictions.
+    pub records: Vec<JudgedRecord>,
+    /// Host I/Os simulated after the fit, warm-ups not counted.
+    pub simulated_ios: u64,
+    /// Real time that it took.
+    pub elapsed: Duration,
+}
+
+impl StudyOutcome {
+    /// The records as `--json` prints them: one JSON array.
+    pub fn json(&self) -> String {
+        let records: Vec<&Record> = self.records.iter().map(|judged| &judged.record).collect();
+        serde_json::to_string_pretty(&records).expect("records have no keys but texts")
+    }
+}
+
+/// Runs a study.
+///
+/// # Errors
+/// [`LabError`] where a configuration is impossible.
+pub fn run(
+    study: &Study,
+    options: &RunOptions,
+    progress: &(dyn Fn(&RunProgress) + Sync),
+) -> Result<StudyOutcome, LabError> {
+    let clock = Clock::start();
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let runner = Runner {
+        bench: Bench::new(&study.configurations)?,
+        threads: options.threads.unwrap_or_else(cores),
+        seed: options.seed.unwrap_or(study.seed),
+        curves: options.curves,
+        progress,
+        clock,
+    };
+    let fit = runner.fit(study)?;
+    let configurations = fitted(study, fit.as_ref());
+    let measurements = runner.measure_all(&configurations)?;
+    let value = |measure: &Measure| figure(measure, &configurations, &measurements);
+    let records = study.figures.reported().map(|reported| JudgedRecord {
+        record: Record::new(
+            format!("{}.{}", study.id, reported.id),
+            value(reported.measure),
+            reported.unit.to_owned(),
+            reported.role,
+            reported.published,
+        ),
+        tolerance: reported.tolerance,
+    });
+    let records = records.collect();
+    let simulated_ios = measurements.iter().map(|measurement| measurement.simulated_ios).sum();
+    let measured = configurations.into_iter().zip(measurements);
+    let measured = measured.map(|(configuration, measurement)| Measured { configuration, measurement });
+    Ok(StudyOutcome {
+        study: study.clone(),
+        seed: runner.seed,
+        fit,
+        measured: measured.collect(),
+        records,
+        simulated_ios,
+        elapsed: runner.clock.elapsed(),
+    })
+}
+
+struct Runner<'a> {
+    bench: Bench,
+    threads: usize,
+    seed: u64,
+    curves: bool,
+    progress: &'a (dyn Fn(&RunProgress) + Sync),
+    clock: Clock,
+}
+
+impl Runner<'_> {
+    fn fit(&self, study: &Study) -> Result<Option<Fit>, LabError> {
+        if study.parameters.is_empty() {
+            return Ok(None);
+        }
+        let figures = study.figures.calibration();
+        let mut needed: Vec<usize> =
+            figures.iter().flat_map(|figure| figure.measure().configurations()).collect();
+        needed.sort_unstable();
+        needed.dedup();
+        let most = evaluations_max(study.parameters.len());
+        let mut evaluations = 0;
+        let found = fit(&study.parameters, figures, |values| {
+            let configurations = with_values(study, values);
+            let measure = |place: &usize| self.bench.measure(&configurations[*place], self.seed, false);
+            let measured = each(&needed, self.threads, measure, |_| {})?;
+            evaluations += 1;
+            let named = study.parameters.iter().zip(values);
+            let named: Vec<String> = named
+                .map(|(p, value)| format!("{} {} {}", p.name, crate::record::format_number(*value), p.unit))
+                .collect();
+            self.tell(RunPhase::Fitting, evaluations, most, named.join(", "), None);
+            let value = |measure: &Measure| {
+                let of = |place: usize| needed.binary_search(&place).ok().map(|at| &measured[at]);
+                crate::outcome::number(measure, &configurations, &of)
+            };
+            // A configuration without a result is as far away as can be.
+            Ok::<_, LabError>(figures.iter().map(|figure| value(figure.measure()).unwrap_or(0.0)).collect())
+        })?;
+        Ok(Some(found))
+    }
+
+    /// Measures every configuration, equal setups once.
+    fn measure_all(&self, configurations: &[Configuration]) -> Result<Vec<Measurement>, LabError> {
+        let mut distinct: Vec<&Configuration> = Vec::new();
+        let place = |configuration: &Configuration, distinct: &mut Vec<_>| {
+            let same = distinct.iter().position(|other: &&Configuration| other.setup == configuration.setup);
+            same.unwrap_or(distinct.len())
+        };
+        let mut places = Vec::new();
+        for configuration in configurations {
+            let at = place(configuration, &mut distinct);
+            if at == distinct.len() {
+                distinct.push(configuration);
+            }
+            places.push(at);
+        }
+        let done = AtomicUsize::new(0);
+        let began = self.clock.elapsed();
+        let told = Mutex::new(());
+        let finished = |at: usize| {
+            // One at a time, so that the counts reach the listener in order.
+            let _in_order = told.lock();
+            let count = done.fetch_add(1, Ordering::Relaxed) + 1;
+            let spent = self.clock.elapsed().saturating_sub(began);
+            let left = spent.mul_f64((distinct.len() - count) as f64 / count as f64);
+            self.tell(RunPhase::Measuring, count, distinct.len(), distinct[at].id.clone(), Some(left));
+        };
+        let measure =
+            |configuration: &&Configuration| self.bench.measure(configuration, self.seed, self.curves);
+        let measured = each(&distinct, self.threads, measure, finished)?;
+        Ok(places.into_iter().map(|at| measured[at].clone()).collect())
+    }
+
+    fn tell(&self, phase: RunPhase, done: usize, of: usize, what: String, left: Option<Duration>) {
+        (self.progress)(&RunProgress { phase, done, of, what, elapsed: self.clock.elapsed(), left });
+    }
+}
+
+/// The configurations with the fit's values set.
+fn fitted(study: &Study, fit: Option<&Fit>) -> Vec<Configuration> {
+    let values: Option<Vec<f64>> = fit.map(|fit| fit.parameters.iter().map(|fitted| fitted.value).collect());
+    values.map_or_else(|| study.configurations.clone(), |values| with_values(study, &values))
+}
+
+fn with_values(study: &Study, values: &[f64]) -> Vec<Configuration> {
+    let mut configurations = study.configurations.clone();
+    for (parameter, value) in study.parameters.iter().zip(values) {
+        for place in &parameter.configurations {
+            configurations[*place].setup.set(parameter.field, *value);
+        }
+    }
+    configurations
+}
+
+/// The wall clock, for progress alone.
+struct Clock(Instant);
+
+impl Clock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the estimate of the time left is for the person who waits"
+    )]
+    fn start() -> Clock {
+        Clock(Instant::now())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}

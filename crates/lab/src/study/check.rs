@@ -1,0 +1,271 @@
+//! From a study's file to a plan: ids resolved, configurations completed, roles separated.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tier0_catalog::Catalog;
+use toml::Spanned;
+
+use super::error::Place;
+use super::file::{File, ParameterSection, RecordSection, ValueSection};
+use super::plan::{
+    Assumption, CalibrationFigure, Configuration, Figures, FreeParameter, GridPlan, Measure, Order,
+    PredictionFigure,
+};
+use super::setup::{Setup, SetupPatch};
+use super::{Study, StudyError, grid};
+use crate::record::{Figure, Role};
+
+/// The most free parameters: each multiplies the measurements of a fit.
+const PARAMETERS_MAX: usize = 3;
+
+impl Study {
+    /// An embedded study by its id, or a study from a file whose name ends in `.toml`.
+    ///
+    /// # Errors
+    /// [`StudyError`] where there is none, or what is wrong with it.
+    pub fn find(name: &str) -> Result<Study, StudyError> {
+        if !name.ends_with(".toml") {
+            return super::embedded(name);
+        }
+        let path = Path::new(name);
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| StudyError::Unreadable { path: path.to_owned(), source })?;
+        Study::parse(&text, name)
+    }
+
+    /// Reads a study from text; `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line and what to do.
+    pub fn parse(text: &str, name: &str) -> Result<Study, StudyError> {
+        let place = Place { text, name };
+        let file: File = toml::from_str(text).map_err(|error| place.syntax(&error))?;
+        check(file, &place)
+    }
+}
+
+fn check(file: File, place: &Place<'_>) -> Result<Study, StudyError> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if file.id.get_ref().is_empty() || !file.id.get_ref().chars().all(plain) {
+        return Err(place.wrong(file.id.span(), "id: use small letters, digits and '-'".into()));
+    }
+    let (grid, configurations) = configurations(&file, place)?;
+    let parameters = file.parameters.iter().map(|section| parameter(section, &configurations, place));
+    let parameters = parameters.collect::<Result<Vec<_>, _>>()?;
+    if parameters.len() > PARAMETERS_MAX {
+        let span = file.parameters[PARAMETERS_MAX].name.span();
+        return Err(
+            place.wrong(span, format!("there are more than {PARAMETERS_MAX} free parameters; drop some"))
+        );
+    }
+    let figures = figures(&file.records, grid.as_ref(), &configurations, place)?;
+    if !parameters.is_empty() && figures.calibration.is_empty() {
+        let span = file.parameters[0].name.span();
+        return Err(place
+            .wrong(span, "nothing has the role \"calibration\" to fit parameters to; add a record".into()));
+    }
+    let assumptions = file.assumptions.into_iter();
+    Ok(Study {
+        id: file.id.into_inner(),
+        title: file.title,
+        description: file.description,
+        mechanism: file.mechanism,
+        seed: file.seed,
+        assumptions: assumptions
+            .map(|a| Assumption { what: a.what, value: a.value, source: a.source })
+            .collect(),
+        configurations,
+        grid,
+        parameters,
+        figures,
+    })
+}
+
+fn configurations(
+    file: &File,
+    place: &Place<'_>,
+) -> Result<(Option<GridPlan>, Vec<Configuration>), StudyError> {
+    let mut found: Vec<Configuration> = Vec::new();
+    let mut ids = BTreeSet::new();
+    let mut add = |id: &str, title: &str, patch: &SetupPatch, span: std::ops::Range<usize>| {
+        if !ids.insert(id.to_owned()) {
+            return Err(place.wrong(span, format!("there are two configurations {id:?}; rename one")));
+        }
+        let setup = Setup::of(&file.base.set.overlaid(patch));
+        let setup =
+            setup.map_err(|fact| place.wrong(span.clone(), format!("configuration {id:?} {fact}")))?;
+        check_references(id, &setup, place, span)?;
+        found.push(Configuration { id: id.to_owned(), title: title.to_owned(), setup });
+        Ok(())
+    };
+    let mut plan = None;
+    if let Some(section) = &file.grid {
+        let span = section.axes.first().map_or(0..0, |axis| axis.title.span());
+        let (grid, points) = grid::expand(section);
+        for (id, title, patch) in &points {
+            add(id, title, patch, span.clone())?;
+        }
+        plan = Some(grid);
+    }
+    for section in &file.configurations {
+        add(section.id.get_ref(), &section.title, &section.set, section.id.span())?;
+    }
+    Ok((plan, found))
+}
+
+fn check_references(
+    id: &str,
+    setup: &Setup,
+    place: &Place<'_>,
+    span: std::ops::Range<usize>,
+) -> Result<(), StudyError> {
+    let catalog = Catalog::embedded();
+    let array = catalog.array(&setup.array).map(|_| ()).map_err(|unknown| unknown.to_string());
+    let drive = catalog.drive_by_reference(&setup.drive).map(|_| ()).map_err(|unknown| unknown.to_string());
+    array.and(drive).map_err(|fact| place.wrong(span, format!("configuration {id:?}: {fact}")))
+}
+
+fn configuration(
+    id: &Spanned<String>,
+    configurations: &[Configuration],
+    place: &Place<'_>,
+) -> Result<usize, StudyError> {
+    let found = configurations.iter().position(|configuration| configuration.id == *id.get_ref());
+    found.ok_or_else(|| {
+        let text = format!("there is no configuration {:?}; name one of this study", id.get_ref());
+        place.wrong(id.span(), text)
+    })
+}
+
+fn parameter(
+    section: &ParameterSection,
+    configurations: &[Configuration],
+    place: &Place<'_>,
+) -> Result<FreeParameter, StudyError> {
+    let name = section.name.get_ref();
+    let ordered = section.least < section.most && (section.least..=section.most).contains(&section.start);
+    if !ordered {
+        let text = format!("parameter {name:?}: least, start and most must come in this order");
+        return Err(place.wrong(section.name.span(), text));
+    }
+    let places = match &section.configurations {
+        None => (0..configurations.len()).collect(),
+        Some(ids) => {
+            ids.iter().map(|id| configuration(id, configurations, place)).collect::<Result<_, _>>()?
+        }
+    };
+    Ok(FreeParameter {
+        name: name.clone(),
+        field: section.field,
+        unit: section.unit.clone(),
+        stands_for: section.stands_for.clone(),
+        start: section.start,
+        least: section.least,
+        most: section.most,
+        configurations: places,
+    })
+}
+
+fn figures(
+    records: &[RecordSection],
+    grid: Option<&GridPlan>,
+    configurations: &[Configuration],
+    place: &Place<'_>,
+) -> Result<Figures, StudyError> {
+    let mut figures = Figures::default();
+    let mut ids = BTreeSet::new();
+    for section in records {
+        let id = section.id.get_ref();
+        if !ids.insert(id.clone()) {
+            return Err(place.wrong(section.id.span(), format!("there are two records {id:?}; rename one")));
+        }
+        let of_grid = grid.filter(|grid| grid.points.iter().any(|point| point.id == *id));
+        let measure = match (&section.value, of_grid) {
+            (Some(value), _) => measure(value, section, configurations, place)?,
+            (None, Some(grid)) => {
+                Measure::Of(grid.metric, configuration(&section.id, configurations, place)?)
+            }
+            (None, None) => {
+                let text =
+                    format!("record {id:?} is no point of the grid and says no value; add value = {{ … }}");
+                return Err(place.wrong(section.id.span(), text));
+            }
+        };
+        let unit = section.unit.clone().or_else(|| of_grid.map(|grid| grid.unit.clone())).unwrap_or_default();
+        add(section, measure, unit, &mut figures, place)?;
+    }
+    let Some(grid) = grid else { return Ok(figures) };
+    for point in grid.points.iter().filter(|point| !ids.contains(&point.id)) {
+        let at = configurations.iter().position(|configuration| configuration.id == point.id);
+        figures.prediction.push(PredictionFigure {
+            id: point.id.clone(),
+            unit: grid.unit.clone(),
+            measure: Measure::Of(grid.metric, at.expect("a point is a configuration")),
+            published: None,
+            tolerance: None,
+        });
+    }
+    Ok(figures)
+}
+
+/// Sorts a record into what may be fitted to and what may not.
+fn add(
+    section: &RecordSection,
+    measure: Measure,
+    unit: String,
+    figures: &mut Figures,
+    place: &Place<'_>,
+) -> Result<(), StudyError> {
+    let id = section.id.get_ref().clone();
+    let tolerance = section.tolerance.as_ref().map(|tolerance| *tolerance.get_ref());
+    match section.role {
+        Role::Prediction => {
+            let published = section.published.clone();
+            figures.prediction.push(PredictionFigure { id, unit, measure, published, tolerance });
+        }
+        Role::Calibration => {
+            let number = section.published.as_ref().and_then(Figure::number);
+            let (Some(published), Some(tolerance)) = (number, tolerance) else {
+                let text = format!(
+                    "record {id:?} is to calibrate and lacks a published number or a tolerance; add them"
+                );
+                return Err(place.wrong(section.id.span(), text));
+            };
+            if matches!(measure, Measure::Order(_)) {
+                let text = format!(
+                    "record {id:?} is an order, which nothing can be fitted to; make it a prediction"
+                );
+                return Err(place.wrong(section.id.span(), text));
+            }
+            figures.calibration.push(CalibrationFigure { id, unit, measure, published, tolerance });
+        }
+    }
+    Ok(())
+}
+
+fn measure(
+    value: &ValueSection,
+    section: &RecordSection,
+    configurations: &[Configuration],
+    place: &Place<'_>,
+) -> Result<Measure, StudyError> {
+    let find = |id: &Spanned<String>| configuration(id, configurations, place);
+    match (&value.of, &value.over, &value.order) {
+        (Some(of), None, None) => Ok(Measure::Of(value.metric, find(of)?)),
+        (Some(of), Some(over), None) if value.per_drive => {
+            Ok(Measure::RatioPerDrive(value.metric, find(of)?, find(over)?))
+        }
+        (Some(of), Some(over), None) => Ok(Measure::Ratio(value.metric, find(of)?, find(over)?)),
+        (None, None, Some(pairs)) if !pairs.is_empty() => {
+            let pairs = pairs.iter().map(|[first, second]| Ok([find(first)?, find(second)?]));
+            let pairs = pairs.collect::<Result<_, StudyError>>()?;
+            Ok(Measure::Order(Order { metric: value.metric, pairs }))
+        }
+        _ => {
+            let text =
+                format!("the value of record {:?} must give of, of and over, or order", section.id.get_ref());
+            Err(place.wrong(section.id.span(), text))
+        }
+    }
+}

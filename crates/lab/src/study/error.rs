@@ -1,0 +1,58 @@
+//! What can be wrong with a study.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a study cannot be used.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// There is no such study.
+    #[error("there is no study {name:?}; there are {}, or name a file that ends in .toml", known.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// A file cannot be read.
+    #[error("study {path:?} cannot be read: {source}; check the path")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file is wrong.
+    #[error("{file}, line {line}: {text}")]
+    Wrong {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The fact and the remedy.
+        text: String,
+    },
+}
+
+/// Where an error is.
+pub(super) struct Place<'a> {
+    pub(super) text: &'a str,
+    pub(super) name: &'a str,
+}
+
+impl Place<'_> {
+    pub(super) fn wrong(&self, span: Range<usize>, text: String) -> StudyError {
+        let before = self.text.get(..span.start.min(self.text.len())).unwrap_or_default();
+        StudyError::Wrong { file: self.name.to_owned(), line: before.matches('\n').count() + 1, text }
+    }
+
+    pub(super) fn syntax(&self, error: &toml::de::Error) -> StudyError {
+        let text = error.message().lines().collect::<Vec<_>>().join("; ");
+        self.wrong(
+            error.span().unwrap_or(0..0),
+            format!("{text}; see docs/studies.md for the form of a study"),
+        )
+    }
+}

@@ -1,0 +1,139 @@
+//! A study's file as it is written.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::setup::{FreeField, SetupPatch};
+use crate::record::{Figure, Role, Tolerance};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) id: Spanned<String>,
+    pub(super) title: String,
+    pub(super) description: String,
+    /// What is modelled how, for the report.
+    #[serde(default)]
+    pub(super) mechanism: Vec<String>,
+    #[serde(default = "seed_default")]
+    pub(super) seed: u64,
+    #[serde(default, rename = "assumption")]
+    pub(super) assumptions: Vec<AssumptionSection>,
+    pub(super) base: BaseSection,
+    #[serde(default, rename = "configuration")]
+    pub(super) configurations: Vec<ConfigurationSection>,
+    pub(super) grid: Option<GridSection>,
+    #[serde(default, rename = "parameter")]
+    pub(super) parameters: Vec<ParameterSection>,
+    #[serde(default, rename = "record")]
+    pub(super) records: Vec<RecordSection>,
+}
+
+fn seed_default() -> u64 {
+    1
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AssumptionSection {
+    pub(super) what: String,
+    pub(super) value: String,
+    pub(super) source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BaseSection {
+    #[serde(default)]
+    pub(super) set: SetupPatch,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConfigurationSection {
+    pub(super) id: Spanned<String>,
+    pub(super) title: String,
+    #[serde(default)]
+    pub(super) set: SetupPatch,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GridSection {
+    pub(super) metric: Metric,
+    pub(super) unit: String,
+    #[serde(rename = "axis")]
+    pub(super) axes: Vec<AxisSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AxisSection {
+    pub(super) title: Spanned<String>,
+    pub(super) point: Vec<AxisPoint>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AxisPoint {
+    pub(super) id: String,
+    pub(super) label: String,
+    #[serde(default)]
+    pub(super) set: SetupPatch,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ParameterSection {
+    pub(super) name: Spanned<String>,
+    pub(super) field: FreeField,
+    pub(super) unit: String,
+    pub(super) stands_for: String,
+    pub(super) start: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+    /// Ids of the configurations it belongs to; all where absent.
+    pub(super) configurations: Option<Vec<Spanned<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordSection {
+    pub(super) id: Spanned<String>,
+    pub(super) value: Option<ValueSection>,
+    pub(super) unit: Option<String>,
+    pub(super) role: Role,
+    pub(super) published: Option<Figure>,
+    pub(super) tolerance: Option<Spanned<Tolerance>>,
+}
+
+/// A figure of one measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Answered requests per second.
+    Iops,
+    /// Mean latency of all requests, milliseconds.
+    LatencyMs,
+    /// Mean latency of the reads, milliseconds.
+    ReadLatencyMs,
+    /// Mean latency of the writes, milliseconds.
+    WriteLatencyMs,
+    /// Millions of bytes per second.
+    MegabytesPerS,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ValueSection {
+    pub(super) metric: Metric,
+    /// The configuration.
+    pub(super) of: Option<Spanned<String>>,
+    /// With it, the figure is divided by this configuration's.
+    pub(super) over: Option<Spanned<String>>,
+    /// With it, each side is divided by its drives first.
+    #[serde(default)]
+    pub(super) per_drive: bool,
+    /// Instead: pairs of configurations of which the first should have the greater figure.
+    pub(super) order: Option<Vec<[Spanned<String>; 2]>>,
+}

@@ -1,0 +1,33 @@
+//! Studies: plans in TOML that say which configurations to measure, what may be fitted to what, and which figures are
+//! published.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `file` | the file as it is written |
+//! | `setup` | one configuration's array and load, put together from patches |
+//! | `grid` | the product of axes |
+//! | `plan` | the checked study: configurations, free parameters, records |
+//! | `check` | from the file to the plan |
+//! | `error` | what can be wrong, with line and remedy |
+//! | `embedded` | the studies that the program carries |
+//!
+//! Invariants of a plan: every configuration is complete; ids are unique; every figure refers to configurations that
+//! exist; figures that may be fitted to and figures that may not are of different types.
+
+mod check;
+mod embedded;
+mod error;
+mod file;
+mod grid;
+mod plan;
+mod setup;
+#[cfg(test)]
+mod tests;
+
+pub use embedded::{StudySummary, embedded, list};
+pub use error::StudyError;
+pub use plan::{
+    Assumption, CalibrationFigure, Configuration, Figures, FreeParameter, GridPlan, GridPoint, Measure,
+    Metric, Order, PredictionFigure, Study,
+};
+pub use setup::{FreeField, Goal, RunEffort, Setup};

@@ -1,0 +1,245 @@
+//! One configuration: an array and a load, put together from patches laid over each other.
+
+use serde::Deserialize;
+use tier0_raid::layout::RaidLevel;
+use tier0_units::{ByteCount, Nanos};
+use tier0_workload::spec::{BlockMix, Pattern, parse_duration};
+
+/// What a study's file may say of a configuration; later patches win.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SetupPatch {
+    pub(super) array: Option<String>,
+    pub(super) members: Option<u32>,
+    pub(super) drive: Option<String>,
+    pub(super) drives: Option<u32>,
+    pub(super) raid: Option<String>,
+    pub(super) set_size: Option<u32>,
+    pub(super) groups: Option<u32>,
+    pub(super) volumes: Option<u32>,
+    pub(super) volume_size: Option<ByteCount>,
+    pub(super) used_percent: Option<f64>,
+    pub(super) write_buffer: Option<ByteCount>,
+    pub(super) destage_pages: Option<f64>,
+    pub(super) block: Option<BlockMix>,
+    pub(super) read_percent: Option<f64>,
+    pub(super) pattern: Option<Pattern>,
+    pub(super) alignment: Option<ByteCount>,
+    pub(super) latency_limit_ms: Option<f64>,
+    pub(super) users: Option<u32>,
+    pub(super) think_us: Option<f64>,
+    pub(super) flash_read_us: Option<f64>,
+    pub(super) ios: Option<u64>,
+    pub(super) warm_up: Option<String>,
+}
+
+/// Replaces each field that `$over` gives.
+macro_rules! lay_over {
+    ($under:expr, $over:expr; $($field:ident),*) => {
+        SetupPatch { $($field: $over.$field.clone().or_else(|| $under.$field.clone()),)* }
+    };
+}
+
+impl SetupPatch {
+    pub(super) fn overlaid(&self, over: &SetupPatch) -> SetupPatch {
+        lay_over!(self, over; array, members, drive, drives, raid, set_size, groups, volumes, volume_size,
+            used_percent, write_buffer, destage_pages, block, read_percent, pattern, alignment,
+            latency_limit_ms, users, think_us, flash_read_us, ios, warm_up)
+    }
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    /// The I/Os per second while the mean latency of reads and of writes stays within a limit.
+    LatencyLimit {
+        /// The limit, in milliseconds.
+        limit_ms: f64,
+    },
+    /// What a fixed population of users gets.
+    Users {
+        /// How many.
+        users: u32,
+        /// Mean time between a user's answer and next request, exponentially distributed.
+        think: Nanos,
+    },
+}
+
+/// How long to simulate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunEffort {
+    /// Answered requests of one measurement.
+    pub ios: u64,
+    /// Simulated time before it.
+    pub warm_up: Nanos,
+}
+
+/// A field that may be free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FreeField {
+    /// [`Goal::Users::think`], in microseconds.
+    ThinkUs,
+    /// [`Setup::used_percent`].
+    UsedPercent,
+    /// [`Setup::destage_pages`].
+    DestagePages,
+    /// [`Setup::flash_read_us`].
+    FlashReadUs,
+}
+
+/// A complete configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// The catalogue's array: processors, ports, buses, stripe unit.
+    pub array: String,
+    /// How many such arrays share the load.
+    pub members: u32,
+    /// The catalogue's drive, `id` or `id@calibration`.
+    pub drive: String,
+    /// Drives of one member that hold data.
+    pub drives: u32,
+    /// RAID level of its sets.
+    pub raid: RaidLevel,
+    /// Columns of a set.
+    pub set_size: u32,
+    /// RAID 5 groups in a RAID 50 set.
+    pub groups: u32,
+    /// Volumes of one member.
+    pub volumes: u32,
+    /// The size of a volume, where it is given.
+    pub volume_size: Option<ByteCount>,
+    /// The share of each drive that the volumes take, from the outermost track inward, where it is given instead.
+    pub used_percent: Option<f64>,
+    /// The modelled part of the write buffer; none where writes go through.
+    pub write_buffer: Option<ByteCount>,
+    /// Cache pages that are on their way from the write buffer to the drives at a time, each copy counted, all drives
+    /// together; of no meaning without a buffer.
+    pub destage_pages: f64,
+    /// Time of a flash drive's controller for a read, in place of the catalogue's.
+    pub flash_read_us: Option<f64>,
+    /// Sizes of the requests.
+    pub block: BlockMix,
+    /// Reads in percent of the requests.
+    pub read_percent: f64,
+    /// Where they go.
+    pub pattern: Pattern,
+    /// Their addresses are multiples of this; of their size where absent.
+    pub alignment: Option<ByteCount>,
+    /// What is looked for.
+    pub goal: Goal,
+    /// How long to simulate.
+    pub effort: RunEffort,
+}
+
+/// Answered requests of a measurement where a study does not say: the mean latency is then known to 1 or 2 %.
+const IOS_DEFAULT: u64 = 30_000;
+/// Time until queues and caches are as full as they will be.
+const WARM_UP_DEFAULT: Nanos = Nanos::from_millis(1_500);
+/// Pages on their way where a study does not say: as many as the queue of one SAS disk of the time.
+const DESTAGE_PAGES_DEFAULT: f64 = 64.0;
+
+impl Setup {
+    /// The configuration of a patch that must say everything; the error is the fact and the remedy.
+    pub(super) fn of(patch: &SetupPatch) -> Result<Setup, String> {
+        let missing =
+            |field: &str| format!("does not say {field}; give it in [base.set] or in the configuration");
+        let drives = patch.drives.ok_or_else(|| missing("drives"))?;
+        let raid: RaidLevel = patch
+            .raid
+            .as_ref()
+            .ok_or_else(|| missing("raid"))?
+            .parse()
+            .map_err(|unknown: tier0_raid::layout::UnknownLevel| unknown.to_string())?;
+        let setup = Setup {
+            array: patch.array.clone().ok_or_else(|| missing("array"))?,
+            members: patch.members.unwrap_or(1),
+            drive: patch.drive.clone().ok_or_else(|| missing("drive"))?,
+            drives,
+            raid,
+            set_size: patch.set_size.unwrap_or(drives),
+            groups: patch.groups.unwrap_or(2),
+            volumes: patch.volumes.unwrap_or(1),
+            volume_size: patch.volume_size,
+            used_percent: patch.used_percent,
+            write_buffer: patch.write_buffer,
+            destage_pages: patch.destage_pages.unwrap_or(DESTAGE_PAGES_DEFAULT),
+            flash_read_us: patch.flash_read_us,
+            block: patch.block.clone().unwrap_or_default(),
+            read_percent: patch.read_percent.ok_or_else(|| missing("read_percent"))?,
+            pattern: patch.pattern.unwrap_or_default(),
+            alignment: patch.alignment,
+            goal: goal(patch)?,
+            effort: RunEffort { ios: patch.ios.unwrap_or(IOS_DEFAULT), warm_up: warm_up(patch)? },
+        };
+        setup.check().map(|()| setup)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let outside = |field: &str, allowed: &str| Err(format!("has a {field} out of range; use {allowed}"));
+        match (self.volume_size, self.used_percent) {
+            (None, None) => return Err("has volumes of no size; give volume_size or used_percent".into()),
+            (Some(_), Some(_)) => return Err("gives both volume_size and used_percent; keep one".into()),
+            (None, Some(percent)) if !(percent > 0.0 && percent <= 95.0) => {
+                return outside("used_percent", "more than 0, at most 95");
+            }
+            _ => {}
+        }
+        if !(1..=64).contains(&self.members) {
+            return outside("members", "1 to 64");
+        }
+        if !(1..=1024).contains(&self.drives) {
+            return outside("drives", "1 to 1024");
+        }
+        if !(1..=256).contains(&self.volumes) {
+            return outside("volumes", "1 to 256");
+        }
+        if !(1.0..=65_536.0).contains(&self.destage_pages) {
+            return outside("destage_pages", "1 to 65536");
+        }
+        if !(100..=100_000_000).contains(&self.effort.ios) {
+            return outside("ios", "100 to 100000000");
+        }
+        match self.goal {
+            Goal::LatencyLimit { limit_ms } if !(limit_ms > 0.0 && limit_ms <= 1e6) => {
+                outside("latency_limit_ms", "more than 0, at most 1000000")
+            }
+            Goal::Users { users, .. } if !(1..=1 << 20).contains(&users) => outside("users", "1 to 1048576"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets a free field.
+    pub fn set(&mut self, field: FreeField, value: f64) {
+        match (field, &mut self.goal) {
+            (FreeField::ThinkUs, Goal::Users { think, .. }) => *think = micros(value),
+            (FreeField::ThinkUs, Goal::LatencyLimit { .. }) => {}
+            (FreeField::UsedPercent, _) => self.used_percent = Some(value),
+            (FreeField::DestagePages, _) => self.destage_pages = value.round().max(1.0),
+            (FreeField::FlashReadUs, _) => self.flash_read_us = Some(value),
+        }
+    }
+
+    /// Drives of all members.
+    pub fn drives_in_all(&self) -> u32 {
+        self.drives * self.members
+    }
+}
+
+fn micros(us: f64) -> Nanos {
+    Nanos((us.max(0.0) * 1e3).round() as u64)
+}
+
+fn warm_up(patch: &SetupPatch) -> Result<Nanos, String> {
+    let Some(text) = &patch.warm_up else { return Ok(WARM_UP_DEFAULT) };
+    parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn goal(patch: &SetupPatch) -> Result<Goal, String> {
+    match (patch.latency_limit_ms, patch.users) {
+        (Some(limit_ms), None) => Ok(Goal::LatencyLimit { limit_ms }),
+        (None, Some(users)) => Ok(Goal::Users { users, think: micros(patch.think_us.unwrap_or(0.0)) }),
+        (Some(_), Some(_)) => Err("gives both latency_limit_ms and users; keep one".into()),
+        (None, None) => Err("does not say what to look for; give latency_limit_ms or users".into()),
+    }
+}

@@ -1,0 +1,109 @@
+use super::*;
+use crate::record::Role;
+
+#[test]
+fn the_embedded_studies_are_sound() {
+    let found = list();
+    let names: Vec<&str> = found.iter().map(|study| study.id.as_str()).collect();
+    assert_eq!(names, ["cx4-oracle", "ps6100xv"]);
+    for summary in found {
+        let study = embedded(&summary.id).expect("it was listed");
+        assert!(study.parameters.len() <= study.figures.calibration().len(), "{}", study.id);
+        for configuration in &study.configurations {
+            assert!(!configuration.title.is_empty(), "{}", configuration.id);
+        }
+    }
+}
+
+#[test]
+fn the_grid_is_the_product_of_its_axes() {
+    let study = embedded("ps6100xv").expect("it is there");
+    let grid = study.grid.as_ref().expect("it has a grid");
+    assert_eq!(grid.points.len(), 48);
+    assert_eq!((grid.points[0].id.as_str(), &grid.points[0].places), ("8k.r100.fill40", &vec![0, 0, 0]));
+    assert_eq!((grid.points[47].id.as_str(), &grid.points[47].places), ("64k.r60.fill85", &vec![3, 3, 2]));
+    let setup = |id: &str| {
+        let found = study.configurations.iter().find(|configuration| configuration.id == id);
+        found.expect("it is a configuration").setup.clone()
+    };
+    let point = setup("64k.r80.fill62");
+    assert_eq!((point.volumes, point.read_percent, point.block.size_max().0), (9, 80.0, 65_536));
+    assert_eq!(setup("raid10"), setup("8k.r70.fill40"));
+    assert_eq!(setup("three-members").members, 3);
+    // 48 points of the grid, an order, two ratios.
+    assert_eq!(study.figures.reported().count(), 51);
+    let calibration = study.figures.reported().filter(|figure| figure.role == Role::Calibration);
+    assert_eq!(calibration.map(|figure| figure.id).collect::<Vec<_>>(), ["8k.r70.fill40"]);
+}
+
+#[test]
+fn an_unknown_study_names_those_there_are() {
+    let text = Study::find("ps6100").expect_err("there is none").to_string();
+    assert_eq!(
+        text,
+        "there is no study \"ps6100\"; there are cx4-oracle, ps6100xv, or name a file that ends in .toml"
+    );
+    let text = Study::find("nowhere/x.toml").expect_err("there is none").to_string();
+    assert!(text.starts_with("study \"nowhere/x.toml\" cannot be read"), "{text}");
+}
+
+const STUDY: &str = r#"id = "x"
+title = "x"
+description = "x"
+[base.set]
+array = "ps6100xv"
+drive = "sas-15k-146gb-sff"
+drives = 4
+raid = "raid10"
+volume_size = "1GiB"
+read_percent = 70
+latency_limit_ms = 20
+[[configuration]]
+id = "a"
+title = "a"
+[[record]]
+id = "r"
+unit = "IOPS"
+value = { metric = "iops", of = "a" }
+role = "prediction"
+"#;
+
+#[test]
+fn mistakes_are_named_with_line_and_remedy() {
+    assert!(Study::parse(STUDY, "s.toml").is_ok());
+    for (from, to, line, text) in [
+        ("id = \"x\"", "id = \"X y\"", 1, "use small letters"),
+        ("drives = 4", "drive_count = 4", 7, "unknown field `drive_count`"),
+        ("drives = 4", "drives = 0", 13, "drives out of range"),
+        ("\"raid10\"", "\"raid7\"", 13, "raid7"),
+        ("\"ps6100xv\"", "\"ps6100xx\"", 13, "did you mean"),
+        ("volume_size = \"1GiB\"", "", 13, "volumes of no size"),
+        ("latency_limit_ms = 20", "", 13, "give latency_limit_ms or users"),
+        ("of = \"a\"", "of = \"b\"", 18, "there is no configuration \"b\""),
+        ("\"prediction\"", "\"calibration\"", 16, "lacks a published number"),
+        ("metric = \"iops\"", "metric = \"iop\"", 18, "unknown variant `iop`"),
+        ("role = \"prediction\"", "role = \"prediction\"\ntolerance = \"10\"", 20, "is no tolerance"),
+    ] {
+        assert!(STUDY.contains(from), "{from:?} is in the study");
+        let error = Study::parse(&STUDY.replace(from, to), "s.toml").expect_err(to).to_string();
+        assert!(error.starts_with(&format!("s.toml, line {line}: ")), "{to}: {error}");
+        assert!(error.contains(text), "{to}: {error}");
+    }
+}
+
+#[test]
+fn fitting_to_a_prediction_cannot_be_asked_for() {
+    let parameter = r#"
+[[parameter]]
+name = "p"
+field = "destage_pages"
+unit = "commands"
+stands_for = "x"
+start = 10
+least = 1
+most = 100
+"#;
+    let error =
+        Study::parse(&format!("{STUDY}{parameter}"), "s.toml").expect_err("nothing to fit to").to_string();
+    assert!(error.contains("nothing has the role \"calibration\""), "{error}");
+}
