@@ -170,6 +170,22 @@ fn creating_never_overwrites_unasked_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_full_disk_is_an_error_that_leaves_nothing_behind() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let mut description = describe(directory.path(), "raid10", 4, 4, 1);
+    let disk = rustix::fs::statvfs(directory.path()).expect("a file system");
+    let more_than_free = disk.f_bavail * disk.f_frsize + (1 << 30);
+    description.drives[3].size = Some(tier0_units::ByteCount(more_than_free & !4095));
+    let error = create(&description, CreateOptions::default()).err().expect("so much is not free");
+    assert!(matches!(&error, ArrayError::CreateFile { path, .. } if path.ends_with("d3.img")), "{error}");
+    assert_eq!(
+        std::fs::read_dir(directory.path()).expect("a directory").count(),
+        0,
+        "nothing is left behind"
+    );
+}
+
+#[test]
 fn the_other_driver_runs_it_too() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let description = describe(directory.path(), "raid10", 4, 4, 2);

@@ -4,6 +4,8 @@ use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 use tier0_catalog::Catalog;
 use tier0_pool::superblock::{self, Superblock};
 use tier0_pool::{Found, MemberRecord, identify};
@@ -12,6 +14,7 @@ use tier0_units::SectorCount;
 use uuid::Uuid;
 
 use super::{Medium, OpenArray, OpenPool, in_real_world};
+use crate::description::DriveDescription;
 use crate::models::Model;
 use crate::plan::PoolPlan;
 use crate::{ArrayError, Description};
@@ -38,10 +41,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     let mut made = MadeFiles(Vec::new());
     for (number, drive) in description.drives.iter().enumerate() {
         if media[number].is_none() {
-            made.make(
-                drive.path.clone().expect("a file to be made has a path"),
-                drive.size.expect("and a size").0,
-            )?;
+            made.make(drive)?;
             media[number] = Some(Arc::new(Medium::open(drive, number)?));
         }
     }
@@ -97,7 +97,7 @@ fn plan_pools(description: &Description, media: &[Option<Arc<Medium>>]) -> Resul
     Ok(plans)
 }
 
-fn size_of_new(drive: &crate::description::DriveDescription) -> Result<SectorCount, ArrayError> {
+fn size_of_new(drive: &DriveDescription) -> Result<SectorCount, ArrayError> {
     let size = SectorCount::in_bytes(drive.size.expect("a file to be made has a size"));
     match &drive.model {
         Some(id) => Ok(size.min(Model::of(&Catalog::embedded(), id)?.sectors())),
@@ -148,10 +148,20 @@ pub(super) fn write_superblocks(pool: &OpenPool) -> Result<(), ArrayError> {
 struct MadeFiles(Vec<PathBuf>);
 
 impl MadeFiles {
-    fn make(&mut self, path: PathBuf, bytes: u64) -> Result<(), ArrayError> {
+    /// Makes a drive's file with its space allocated, so that a full disk shows now and not under a database. Behind
+    /// a model the file is sparse: it is as large as the modelled drive, usually much larger than what is written.
+    fn make(&mut self, drive: &DriveDescription) -> Result<(), ArrayError> {
+        let path = drive.path.clone().expect("a file to be made has a path");
+        let bytes = drive.size.expect("a file to be made has a size").0;
         let made = OpenOptions::new().write(true).create_new(true).open(&path).and_then(|file| {
             self.0.push(path.clone());
-            file.set_len(bytes)
+            if drive.model.is_some() {
+                return file.set_len(bytes);
+            }
+            match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+                Err(Errno::OPNOTSUPP) => file.set_len(bytes),
+                result => Ok(result?),
+            }
         });
         made.map_err(|source| ArrayError::CreateFile { path, source })
     }
