@@ -10,6 +10,8 @@
 //! | [`grid`] | many measurements on all cores |
 //! | [`mod@run`] | a study from its fit to its records |
 //! | [`record`] | figures beside what was published, tolerances |
+//! | [`report`] | tables and the HTML page |
+//! | [`mod@profile`] | the same search on a target in any world |
 //!
 //! Calibrate, then predict: free parameters are fitted to a study's calibration figures; everything else is
 //! predicted, and a report says which is which.
@@ -22,7 +24,9 @@ pub mod grid;
 pub mod measure;
 mod outcome;
 pub mod path;
+pub mod profile;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod search;
 pub mod study;

@@ -62,6 +62,22 @@ impl Tolerance {
     }
 }
 
+impl Tolerance {
+    /// How far a value is from the published one, with 1 at the edge that lies its way: for pictures. Nothing where the
+    /// published figure itself is at or beyond that edge.
+    pub fn distance_from_published(&self, value: f64, published: f64) -> Option<f64> {
+        let edge = match *self {
+            Tolerance::Percent(percent) => published.abs() * percent / 100.0,
+            Tolerance::Points(points) => points,
+            Tolerance::Range(least, _) if value < published => published - least,
+            Tolerance::Range(_, most) => most - published,
+            Tolerance::AtLeast(least) => published - least,
+            Tolerance::AtMost(most) => most - published,
+        };
+        (edge > 0.0).then(|| (value - published).abs() / edge)
+    }
+}
+
 impl FromStr for Tolerance {
     type Err = UnknownTolerance;
 

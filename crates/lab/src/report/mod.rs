@@ -1,0 +1,72 @@
+//! Reports of a study: a table for the terminal, and one HTML file that needs nothing else.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `view` | what both show, as texts |
+//! | `terminal` | tables |
+//! | `html` | the page |
+//! | `chart` | curves as inline SVG |
+//! | `curves` | which curves a study's charts show |
+//! | `ticks` | round numbers for axes |
+//! | `strip` | a value in its range, as a small inline SVG |
+//! | `matrix` | the grid as shaded tables |
+//!
+//! Calibration and prediction stand apart in both. Every parameter that is assumed or fitted is listed with its source.
+
+mod chart;
+mod curves;
+mod html;
+mod matrix;
+mod strip;
+mod terminal;
+mod ticks;
+mod view;
+
+use tier0_catalog::{LookupError, ParameterRow};
+
+pub use html::html;
+pub use terminal::terminal;
+
+/// What a report says of its own making.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provenance {
+    /// The command that makes it again.
+    pub command: String,
+    /// The program's version.
+    pub version: String,
+    /// The commit it was built from, where that is known.
+    pub commit: Option<String>,
+}
+
+/// An assumed parameter of the catalogue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssumedParameter {
+    /// The entry.
+    pub entry: String,
+    /// The parameter.
+    pub row: ParameterRow,
+}
+
+/// The assumed parameters of every array, link and drive that a study rests on.
+///
+/// # Errors
+/// [`LookupError`] where the catalogue lacks one.
+pub fn assumed_parameters(study: &crate::study::Study) -> Result<Vec<AssumedParameter>, LookupError> {
+    let catalog = tier0_catalog::Catalog::embedded();
+    let mut entries: Vec<String> = Vec::new();
+    for configuration in &study.configurations {
+        let array = catalog.array(&configuration.setup.array)?;
+        let link = array.parameters.front_end_link.value.clone();
+        for entry in [array.id.clone(), link, configuration.setup.drive.clone()] {
+            if !entries.contains(&entry) {
+                entries.push(entry);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for entry in entries {
+        let rows = catalog.assumed_parameters(&entry)?;
+        found.extend(rows.map(|row| AssumedParameter { entry: entry.clone(), row }));
+    }
+    Ok(found)
+}

@@ -1,0 +1,152 @@
+//! The report for a terminal: what was fitted, what that gives, what is predicted.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+
+use super::matrix::matrices;
+use super::view::{MeasurementLine, RecordLine};
+use super::{Provenance, assumed_parameters};
+use crate::LabError;
+use crate::record::{Role, Verdict, format_number};
+use crate::run::StudyOutcome;
+
+/// One line, under the header.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// The report as text without colour; with a width, long cells are wrapped to it.
+///
+/// # Errors
+/// [`LabError::Lookup`] where the catalogue lacks what the study rests on.
+pub fn terminal(
+    outcome: &StudyOutcome,
+    provenance: &Provenance,
+    width: Option<u16>,
+) -> Result<String, LabError> {
+    let mut text = format!("{}\n{}\n", outcome.study.title, outcome.study.description);
+    fitted(&mut text, outcome, width);
+    let lines: Vec<RecordLine> = outcome.records.iter().map(RecordLine::of).collect();
+    let role = |role: Role| lines.iter().filter(move |line| line.role == role && line.is_published());
+    records(
+        &mut text,
+        "calibration: parameters were fitted to these, so they prove nothing",
+        role(Role::Calibration),
+        width,
+    );
+    records(&mut text, "prediction: nothing was fitted to these", role(Role::Prediction), width);
+    grid(&mut text, outcome, width);
+    measurements(&mut text, outcome, width);
+    let assumed = assumed_parameters(&outcome.study)?.len() + outcome.study.assumptions.len();
+    let compared = || lines.iter().filter(|line| line.verdict != Verdict::Open);
+    let within = compared().filter(|line| line.verdict == Verdict::Within).count();
+    let commit = provenance.commit.as_ref().map_or(String::new(), |commit| format!(", commit {commit}"));
+    let _ = write!(
+        text,
+        "\n{within} of {} published figures within tolerance · {assumed} assumptions (the HTML report and \
+         \"tier0 catalog show\" list them)\n{} · seed {} · tier0 {}{commit} · {} simulated I/Os in {:.1} s\n",
+        compared().count(),
+        provenance.command,
+        outcome.seed,
+        provenance.version,
+        format_number(outcome.simulated_ios as f64),
+        outcome.elapsed.as_secs_f64(),
+    );
+    Ok(text)
+}
+
+fn fitted(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
+    let Some(fit) = &outcome.fit else { return };
+    let mut table = table(width, ["fitted parameter", "value", "unit", "range", "began at", ""], &[1]);
+    for parameter in &fit.parameters {
+        table.add_row([
+            parameter.name.clone(),
+            format_number(parameter.value),
+            parameter.unit.clone(),
+            format!("{} to {}", format_number(parameter.least), format_number(parameter.most)),
+            format_number(parameter.start),
+            if parameter.at_bound { "at its bound: the mechanism is in doubt".into() } else { String::new() },
+        ]);
+    }
+    let _ = writeln!(text, "\nfitted in {} evaluations\n{table}", fit.evaluations);
+}
+
+fn records<'a>(
+    text: &mut String,
+    title: &str,
+    lines: impl Iterator<Item = &'a RecordLine>,
+    width: Option<u16>,
+) {
+    let mut table =
+        table(width, ["figure", "value", "unit", "published", "error", "tolerance", ""], &[1, 3, 4]);
+    let mut any = false;
+    for line in lines {
+        any = true;
+        let verdict = line.verdict.to_string();
+        let name = line.name();
+        table.add_row([
+            name,
+            &line.value,
+            &line.unit,
+            &line.published,
+            &line.error,
+            &line.tolerance,
+            &verdict,
+        ]);
+    }
+    if any {
+        let _ = writeln!(text, "\n{title}\n{table}");
+    }
+}
+
+fn grid(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
+    let unit = outcome.study.grid.as_ref().map_or("", |grid| grid.unit.as_str());
+    for matrix in matrices(outcome) {
+        let header = std::iter::once(matrix.corner.clone()).chain(matrix.columns.iter().cloned());
+        let right: Vec<usize> = (1..=matrix.columns.len()).collect();
+        let mut table = table(width, header, &right);
+        for (label, cells) in &matrix.rows {
+            let cells = cells.iter().map(|cell| match cell.calibration {
+                true => format!("* {}", cell.text),
+                false => cell.text.clone(),
+            });
+            table.add_row(std::iter::once(label.clone()).chain(cells));
+        }
+        let _ = writeln!(text, "\n{unit}, {} (* fitted)\n{table}", matrix.title);
+    }
+}
+
+fn measurements(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
+    let in_grid = |id: &str| {
+        outcome.study.grid.as_ref().is_some_and(|grid| grid.points.iter().any(|point| point.id == id))
+    };
+    let header = ["configuration", "IOPS", "MB/s", "read ms", "write ms", "under way", "busiest"];
+    let mut table = table(width, header, &[1, 2, 3, 4, 5]);
+    let mut any = false;
+    for measured in outcome.measured.iter().filter(|measured| !in_grid(&measured.configuration.id)) {
+        let l = MeasurementLine::of(measured);
+        any = true;
+        table.add_row([l.id, l.iops, l.megabytes_per_s, l.read_ms, l.write_ms, l.outstanding, l.busiest]);
+    }
+    if any {
+        let _ = writeln!(text, "\n{table}");
+    }
+}
+
+fn table<T: Into<comfy_table::Cell>>(
+    width: Option<u16>,
+    header: impl IntoIterator<Item = T>,
+    right: &[usize],
+) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE);
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
+    table.set_header(header.into_iter().map(Into::into).collect::<Vec<comfy_table::Cell>>());
+    for column in right {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
