@@ -14,6 +14,7 @@ Examples:
   tier0 create array.toml          put an array on drives
   tier0 serve array.toml           serve its volumes over NBD
   tier0 load nbd://localhost/lun0  measure an NBD export
+  tier0 lab run ps6100xv           reproduce a published evaluation of an array
   tier0 catalog list               what is known of drives, links and arrays
   tier0 completions bash           completions for the shell
   tier0 help catalog               all about one verb";

@@ -23,7 +23,7 @@ Exit codes:
   1    something failed while running: a drive, a socket, a peer, a full disk
   2    the arguments, or a file that they name, are wrong; nothing was changed
   3    data that was read back was not what had been written
-  130  stopped by Ctrl-C before its end; what was measured until then is printed";
+  130  stopped by Ctrl-C before its end; load prints what it measured until then";
 
 /// Says what went wrong, if anything, and gives the code.
 pub(crate) fn of(result: Result<(), Failure>) -> ExitCode {

@@ -13,8 +13,10 @@ mod failure;
 mod logging;
 mod mounting;
 mod output;
+mod requests;
 mod serving;
 mod signals;
+mod target;
 mod twin;
 mod verb;
 

@@ -63,7 +63,8 @@ pub(crate) fn thousands(figure: f64) -> String {
     text
 }
 
-fn terminal_width() -> Option<u16> {
+/// The columns of the terminal that stdout is, if it is one.
+pub(crate) fn terminal_width() -> Option<u16> {
     let stdout = std::io::stdout();
     let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal())?;
     Some(size.0.0)

@@ -41,12 +41,23 @@ impl Twin {
         listener: impl FnMut(&Progress) + 'static,
     ) -> Result<LoadReport, Failure> {
         let width = if load.verify.is_some() { STAMP_WIDTH } else { PayloadWidth::NONE };
-        let runtime = VirtualRuntime::new(load.seed, width);
+        let (runtime, volume) = self.build(volume, load.seed, width)?;
         let world = runtime.world().clone();
-        let array = build(&world, &self.description, &self.shelf, |_, drive| drive)?;
-        let volume = self.choose(array.volumes, volume)?;
         let signals = signals.clone();
         runtime.run(async move { drive(&world, Rc::new(volume), load, &signals, REFRESH, listener).await })
+    }
+
+    /// A fresh array in a world of its own, and the volume called `volume` or its first.
+    pub(crate) fn build(
+        &self,
+        volume: Option<&str>,
+        seed: u64,
+        width: PayloadWidth,
+    ) -> Result<(VirtualRuntime, Volume), Failure> {
+        let runtime = VirtualRuntime::new(seed, width);
+        let array = build(runtime.world(), &self.description, &self.shelf, |_, drive| drive)?;
+        let volume = self.choose(array.volumes, volume)?;
+        Ok((runtime, volume))
     }
 
     fn choose(&self, volumes: Vec<Volume>, name: Option<&str>) -> Result<Volume, Failure> {

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// Does what was asked.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
-        Verb::Lab(verb) => lab::run(&verb),
+        Verb::Lab(verb) => lab::run(&verb, &cli.global),
         Verb::Catalog(verb) => catalog::run(&verb),
         Verb::Completions(verb) => completions::run(&verb),
         Verb::Demo(verb) => demo::run(&verb, &cli.global),

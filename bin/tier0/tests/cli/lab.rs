@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{json, refuse, text};
+use crate::support::{directory, file, json, refuse, succeed, text};
 
 /// The measured drives, which are no part of the project.
 const MEASURED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/disksim");
@@ -25,4 +25,67 @@ fn the_disk_model_is_near_measured_drives() {
 #[test]
 fn a_drive_without_files_is_named() {
     refuse(&["lab", "validate-drive", "--disksim", "/nowhere", "disk1"], 2, &["disk1", "/nowhere"]);
+}
+
+#[test]
+fn a_study_is_calibrated_then_predicted() {
+    let listed = json(&["lab", "list"]);
+    let ids: Vec<_> = listed.as_array().expect("a list").iter().map(|study| &study["id"]).collect();
+    assert!(ids.iter().any(|id| *id == "ps6100xv") && ids.iter().any(|id| *id == "cx4-oracle"), "{ids:?}");
+
+    let directory = directory();
+    let page = directory.path().join("report.html");
+    let records = json(&["lab", "run", "cx4-oracle", "--html", text(&page)]);
+    let records = records.as_array().expect("an array of records");
+    for record in records {
+        let keys: Vec<_> = record.as_object().expect("a record").keys().map(String::as_str).collect();
+        assert_eq!(keys, ["error", "id", "published", "role", "unit", "value"]);
+    }
+    let ratio = records.iter().find(|record| record["id"] == "cx4-oracle.read.per_drive_ratio");
+    let ratio = ratio.expect("the study's prediction");
+    assert_eq!(ratio["role"], "prediction");
+    let error = ratio["error"].as_f64().expect("it is published");
+    assert!(error.abs() <= 0.1, "the ratio per drive is {error} away");
+
+    let page = std::fs::read_to_string(page).expect("the report");
+    assert!(page.contains("<svg") && page.contains("per_drive_ratio"), "the report has curves and figures");
+    for other in ["src=\"http", "href=\"http", "url(http", "@import"] {
+        assert!(!page.contains(other), "the report asks another place: {other}");
+    }
+}
+
+#[test]
+fn what_is_no_study_is_named_and_nothing_is_written() {
+    refuse(&["lab", "run", "ps6100"], 2, &["ps6100", "ps6100xv", "cx4-oracle"]);
+    let directory = directory();
+    let page = directory.path().join("none/report.html");
+    refuse(&["lab", "run", "cx4-oracle", "--html", text(&page)], 2, &["report.html", "directory"]);
+    let wrong = file(directory.path(), "wrong.toml", "id = 3\n");
+    refuse(&["lab", "run", text(&wrong)], 2, &["wrong.toml", "line 1"]);
+}
+
+#[test]
+fn a_profile_finds_the_knee() {
+    let directory = directory();
+    let array = file(
+        directory.path(),
+        "disks.toml",
+        "[array]\nname = \"disks\"\n[[drive]]\nname = \"d{n}\"\ncount = 4\nmodel = \"sas-15k-146gb-sff\"\n\
+         [[pool]]\nname = \"p\"\nraid = \"raid10\"\n[[volume]]\nname = \"v\"\nsize = \"200GiB\"\n",
+    );
+    let arguments = ["lab", "profile", text(&array), "--limit", "20ms", "--read", "70", "--time", "20s"];
+    let found = json(&arguments);
+    assert_eq!(found["found"]["end"], "limit");
+    let iops = found["found"]["at_limit"]["iops"].as_f64().expect("a figure");
+    let probes = found["found"]["probes"].as_array().expect("probes");
+    let within = |probe: &&serde_json::Value| {
+        let latency = |kind: &str| probe[kind].as_f64().expect("both kinds");
+        latency("read_latency_ms").max(latency("write_latency_ms")) <= 20.0
+    };
+    let best = probes.iter().filter(within).map(|probe| probe["iops"].as_f64().expect("a figure"));
+    let best = best.fold(0.0, f64::max);
+    assert!(iops >= best * 0.99, "{iops} at the limit, but {best} within it");
+    assert!(succeed(&arguments).contains("above the limit"));
+    refuse(&["lab", "profile", text(&array), "--limit", "0s"], 2, &["--limit"]);
+    refuse(&["lab", "profile", "/nowhere"], 2, &["/nowhere"]);
 }

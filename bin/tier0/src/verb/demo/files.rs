@@ -9,9 +9,9 @@ use crate::failure::Failure;
 
 /// The demo's volume.
 pub(super) const VOLUME: &str = "lun0";
-/// Drives, files of this many MiB; sparse, so they take the space of what is written.
+/// Drives, files of this many MiB: half a GiB of disk in all.
 const DRIVES: usize = 4;
-const DRIVE_MIB: usize = 256;
+const DRIVE_MIB: usize = 128;
 /// The volume: three quarters of what RAID 10 leaves of the drives, so that metadata has its room.
 const VOLUME_MIB: usize = DRIVES * DRIVE_MIB / 2 / 4 * 3;
 /// A longer path does not fit a unix socket's address.

@@ -1,26 +1,42 @@
 //! `tier0 lab`: predictions, and how far the models can be trusted.
 
+mod list;
+mod profile;
+mod run;
 mod validate_drive;
 
 use clap::Subcommand;
 
+use crate::cli::Global;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
+  tier0 lab list
+  tier0 lab run ps6100xv --html ps6100xv.html
+  tier0 lab profile array.toml --limit 20ms --read 70
   tier0 lab validate-drive --disksim measured/ atlas10k";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Lab {
+    /// List the studies
+    List(list::List),
+    /// Run a study: fit what is free to its calibration figures, then predict the others
+    Run(run::Run),
+    /// Find how many I/Os per second a target gives within a latency limit
+    Profile(Box<profile::Profile>),
     /// Compare the disk model with the measured service times of a drive
     ValidateDrive(validate_drive::ValidateDrive),
 }
 
 /// Does it.
-pub(crate) fn run(verb: &Lab) -> Result<(), Failure> {
+pub(crate) fn run(verb: &Lab, global: &Global) -> Result<(), Failure> {
     match verb {
+        Lab::List(list) => list::run(list),
+        Lab::Run(run) => run::run(run, global),
+        Lab::Profile(profile) => profile::run(profile, global),
         Lab::ValidateDrive(validate) => validate_drive::run(validate),
     }
 }

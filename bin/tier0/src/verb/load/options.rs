@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use tier0_units::{ByteCount, Nanos};
 use tier0_workload::spec::{
-    Arrival, BlockMix, ClosedLoop, LoadSpec, OpenLoop, Pattern, Portion, RunLimits, StreamSpec, ThinkTime,
-    VerifySpec, parse_duration,
+    Arrival, ClosedLoop, LoadSpec, OpenLoop, RunLimits, StreamSpec, ThinkTime, VerifySpec, parse_duration,
 };
 use tier0_workload::stats::SteadyCriterion;
 
 use crate::failure::Failure;
+use crate::requests::RequestOptions;
 
 /// What to ask for, how often, and for how long.
 #[derive(Args, Debug)]
@@ -23,30 +23,8 @@ pub(crate) struct LoadOptions {
     ])]
     load: Option<PathBuf>,
 
-    /// Block size, or a mix of sizes with weights, as in "8KiB:70 64KiB:30"
-    #[arg(short, long, value_name = "MIX", default_value = "8KiB", help_heading = "Requests")]
-    block: BlockMix,
-    /// Reads in percent of the requests
-    #[arg(short, long, value_name = "PERCENT", default_value_t = 100.0, help_heading = "Requests")]
-    read: f64,
-    /// random, sequential, zipf:THETA or hot-cold:ACCESSES/SPACE in percent
-    #[arg(short, long, value_name = "PATTERN", default_value = "random", help_heading = "Requests")]
-    pattern: Pattern,
-    /// Where the range begins, as a size or in percent of the target
-    #[arg(long, value_name = "PORTION", default_value = "0B", help_heading = "Requests")]
-    start: Portion,
-    /// How long the range is [default: to the target's end]
-    #[arg(long, value_name = "PORTION", help_heading = "Requests")]
-    length: Option<Portion>,
-    /// Multiples on which requests begin [default: their own size]
-    #[arg(long, value_name = "SIZE", help_heading = "Requests")]
-    alignment: Option<ByteCount>,
-    /// Writes are answered once they are stable (forced unit access)
-    #[arg(long, help_heading = "Requests")]
-    durable: bool,
-    /// Seed of all random draws
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Requests")]
-    seed: u64,
+    #[command(flatten)]
+    requests: RequestOptions,
 
     /// Closed loop: users who wait for each answer
     #[arg(short, long, value_name = "N", default_value_t = 1, help_heading = "Arrival")]
@@ -112,19 +90,9 @@ impl LoadOptions {
     }
 
     fn spec(&self) -> LoadSpec {
-        let stream = StreamSpec {
-            block: self.block.clone(),
-            read_percent: self.read,
-            pattern: self.pattern,
-            start: self.start,
-            length: self.length,
-            alignment: self.alignment,
-            durable: self.durable,
-            arrival: self.arrival(),
-            ..StreamSpec::default()
-        };
+        let stream = StreamSpec { arrival: self.arrival(), ..self.requests.stream() };
         LoadSpec {
-            seed: self.seed,
+            seed: self.requests.seed,
             warm_up: self.warm_up,
             steady: self.steady.then(SteadyCriterion::default),
             interval: self.interval,

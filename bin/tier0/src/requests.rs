@@ -1,0 +1,50 @@
+//! The options that say what requests of a load look like, shared by `load` and `lab profile`.
+
+use clap::Args;
+use tier0_units::ByteCount;
+use tier0_workload::spec::{BlockMix, Pattern, Portion, StreamSpec};
+
+/// What to ask for.
+#[derive(Args, Debug)]
+pub(crate) struct RequestOptions {
+    /// Block size, or a mix of sizes with weights, as in "8KiB:70 64KiB:30"
+    #[arg(short, long, value_name = "MIX", default_value = "8KiB", help_heading = "Requests")]
+    block: BlockMix,
+    /// Reads in percent of the requests
+    #[arg(short, long, value_name = "PERCENT", default_value_t = 100.0, help_heading = "Requests")]
+    read: f64,
+    /// random, sequential, zipf:THETA or hot-cold:ACCESSES/SPACE in percent
+    #[arg(short, long, value_name = "PATTERN", default_value = "random", help_heading = "Requests")]
+    pattern: Pattern,
+    /// Where the range begins, as a size or in percent of the target
+    #[arg(long, value_name = "PORTION", default_value = "0B", help_heading = "Requests")]
+    start: Portion,
+    /// How long the range is [default: to the target's end]
+    #[arg(long, value_name = "PORTION", help_heading = "Requests")]
+    length: Option<Portion>,
+    /// Multiples on which requests begin [default: their own size]
+    #[arg(long, value_name = "SIZE", help_heading = "Requests")]
+    alignment: Option<ByteCount>,
+    /// Writes are answered once they are stable (forced unit access)
+    #[arg(long, help_heading = "Requests")]
+    durable: bool,
+    /// Seed of all random draws
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Requests")]
+    pub(crate) seed: u64,
+}
+
+impl RequestOptions {
+    /// The stream, without its arrivals.
+    pub(crate) fn stream(&self) -> StreamSpec {
+        StreamSpec {
+            block: self.block.clone(),
+            read_percent: self.read,
+            pattern: self.pattern,
+            start: self.start,
+            length: self.length,
+            alignment: self.alignment,
+            durable: self.durable,
+            ..StreamSpec::default()
+        }
+    }
+}

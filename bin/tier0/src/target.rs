@@ -1,0 +1,206 @@
+//! What a load is driven against: an NBD export, a file or device, or an array in virtual time.
+//!
+//! Invariant: nothing is written to a target that may hold data unless the user says `--overwrite`.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use clap::Args;
+use tier0_array::Description;
+use tier0_drive::{DriveHandle, FileMedium};
+use tier0_lab::profile::{ProfileError, ProfilePlan, ProfileProgress, ProfileReport, profile};
+use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
+use tier0_nbd::protocol::handshake::Refusal;
+use tier0_nbd::protocol::{ExportInfo, NbdUri};
+use tier0_workload::spec::LoadSpec;
+use tier0_workload::stats::{LoadReport, Progress};
+use tier0_world::{PayloadWidth, RealRuntime, World};
+
+use crate::driving::{REFRESH, drive, real_world};
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::twin::Twin;
+use crate::verb::catalog::CatalogSource;
+
+/// Which target, and how.
+#[derive(Args, Debug)]
+pub(crate) struct TargetOptions {
+    /// What to load: nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, a file, a block device, or an array
+    /// file (.toml), whose array is simulated
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: String,
+    /// Allow writes to a target that may hold data; what they hit is lost
+    #[arg(long, help_heading = "Target")]
+    overwrite: bool,
+    /// Connections to an NBD server
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Target",
+          value_parser = clap::value_parser!(u16).range(1..=64))]
+    connections: u16,
+    /// The volume of an array file [default: its first]
+    #[arg(long, value_name = "NAME", help_heading = "Target")]
+    volume: Option<String>,
+    #[command(flatten)]
+    catalog: CatalogSource,
+}
+
+/// A target that any number of loads can run on, one after the other.
+pub(crate) enum Target {
+    /// An export of an NBD server.
+    Nbd(RealRuntime, Client),
+    /// A file or a block device.
+    File(RealRuntime, DriveHandle),
+    /// An array in virtual time, fresh for every load.
+    Array(Box<Twin>, Option<String>),
+}
+
+impl Target {
+    /// Opens the target for loads that write like `load`, or do not.
+    pub(crate) fn open(options: &TargetOptions, load: &LoadSpec) -> Result<Target, Failure> {
+        let consent = Consent::of(load, options.overwrite);
+        let text = &options.target;
+        if text.contains("://") {
+            return open_nbd(options, text.parse().map_err(Failure::input)?, consent);
+        }
+        let path = Path::new(text);
+        if path.extension().is_some_and(|end| end == "toml") {
+            let description = Description::read(path).map_err(Failure::input)?;
+            let twin = Twin::new(&options.catalog.load()?, description)?;
+            return Ok(Target::Array(Box::new(twin), options.volume.clone()));
+        }
+        open_file(path, &consent)
+    }
+
+    /// Runs `load` to its end, or until a signal comes.
+    pub(crate) fn run(
+        &self,
+        load: LoadSpec,
+        signals: &Signals,
+        listener: impl FnMut(&Progress) + 'static,
+    ) -> Result<LoadReport, Failure> {
+        let signals = signals.clone();
+        match self {
+            Target::Nbd(runtime, client) => {
+                let (world, client) = (runtime.world().clone(), Rc::new(client.clone()));
+                runtime.run(async move { drive(&world, client, load, &signals, REFRESH, listener).await })
+            }
+            Target::File(runtime, file) => {
+                let (world, file) = (runtime.world().clone(), Rc::new(file.clone()));
+                runtime.run(async move { drive(&world, file, load, &signals, REFRESH, listener).await })
+            }
+            Target::Array(twin, volume) => twin.load(volume.as_deref(), load, &signals, listener),
+        }
+    }
+
+    /// Searches how many I/Os per second it gives within a latency limit.
+    pub(crate) fn profile(
+        &self,
+        plan: ProfilePlan,
+        progress: impl FnMut(&ProfileProgress) + 'static,
+    ) -> Result<ProfileReport, Failure> {
+        let profiled = match self {
+            Target::Nbd(runtime, client) => {
+                let (world, client) = (runtime.world().clone(), Rc::new(client.clone()));
+                runtime.run(async move { profile(&world, client, &plan, progress).await })
+            }
+            Target::File(runtime, file) => {
+                let (world, file) = (runtime.world().clone(), Rc::new(file.clone()));
+                runtime.run(async move { profile(&world, file, &plan, progress).await })
+            }
+            Target::Array(twin, name) => {
+                let (runtime, volume) = twin.build(name.as_deref(), plan.seed, PayloadWidth::NONE)?;
+                let world = runtime.world().clone();
+                runtime.run(async move { profile(&world, Rc::new(volume), &plan, progress).await })
+            }
+        };
+        profiled.map_err(|error| match error {
+            ProfileError::Load(_) => Failure::input(error),
+            ProfileError::Ended { .. } => Failure::run(error),
+        })
+    }
+
+    /// Leaves in good order.
+    pub(crate) fn close(self) {
+        if let Target::Nbd(runtime, client) = self {
+            runtime.run(async move { client.close().await });
+        }
+    }
+}
+
+fn open_nbd(options: &TargetOptions, uri: NbdUri, consent: Consent) -> Result<Target, Failure> {
+    let runtime = real_world()?;
+    let world = runtime.world().clone();
+    let connections = usize::from(options.connections);
+    let options = ClientOptions { connections, ..ClientOptions::default() };
+    let client = runtime.run(async move {
+        match Client::connect(&world, &uri, &options).await {
+            Ok(client) => consent.check_nbd(&uri, client.export()).map(|()| client),
+            Err(ClientError::Refused(refusal)) => Err(refused(&world, &uri, &refusal).await),
+            Err(error) => Err(Failure::run(error)),
+        }
+    })?;
+    Ok(Target::Nbd(runtime, client))
+}
+
+/// A server that refuses an export usually tells which ones it has.
+async fn refused(world: &World, uri: &NbdUri, refusal: &Refusal) -> Failure {
+    let remedy = match list(world, &uri.address).await {
+        Ok(exports) if !exports.is_empty() => {
+            let names: Vec<_> = exports.iter().map(|export| format!("{:?}", export.name)).collect();
+            format!("it offers {}", names.join(", "))
+        }
+        _ => "ask whoever runs it".to_owned(),
+    };
+    Failure::Run(format!("{refusal}; {remedy}"))
+}
+
+fn open_file(path: &Path, consent: &Consent) -> Result<Target, Failure> {
+    let medium = FileMedium::open(path)?;
+    consent.check_file(path)?;
+    if !medium.is_direct() {
+        tracing::warn!(?path, "the file system refuses direct I/O; this measures the page cache too");
+    }
+    let runtime = real_world()?;
+    let drive = medium.drive(runtime.world()).map_err(Failure::run)?;
+    Ok(Target::File(runtime, DriveHandle::new(drive)))
+}
+
+/// Whether a load may write where it is sent.
+struct Consent {
+    writes: bool,
+    given: bool,
+}
+
+impl Consent {
+    /// Of a load, with or without the user's `--overwrite`.
+    fn of(load: &LoadSpec, given: bool) -> Consent {
+        Consent { writes: load.streams.iter().any(|stream| stream.read_percent < 100.0), given }
+    }
+
+    /// A file that occupies no space holds no data; any other file, and any device, may.
+    fn check_file(&self, path: &Path) -> Result<(), Failure> {
+        let empty = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.blocks() == 0);
+        if !self.writes || self.given || empty {
+            return Ok(());
+        }
+        Err(refusal(&path.display().to_string()))
+    }
+
+    /// An export may always hold data.
+    fn check_nbd(&self, uri: &NbdUri, export: &ExportInfo) -> Result<(), Failure> {
+        if self.writes && export.features.read_only {
+            let text = format!("{uri} is read-only, but the load writes; use --read 100");
+            return Err(Failure::Input(text));
+        }
+        if !self.writes || self.given {
+            return Ok(());
+        }
+        Err(refusal(&uri.to_string()))
+    }
+}
+
+fn refusal(target: &str) -> Failure {
+    Failure::Input(format!(
+        "the load writes, and {target} may hold data; say --overwrite if that may be lost, or use --read 100"
+    ))
+}

@@ -1,0 +1,42 @@
+//! `tier0 lab list`: the studies that the program carries.
+
+use clap::Args;
+use tier0_lab::study;
+
+use crate::failure::Failure;
+use crate::output::{align_right, json, print, table};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 lab list
+  tier0 lab list --json";
+
+/// Lists the studies.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists them.
+pub(crate) fn run(verb: &List) -> Result<(), Failure> {
+    let studies = study::list();
+    if verb.json {
+        return print(&json(&studies));
+    }
+    let mut table = table(&["study", "configurations", "fitted", "calibration", "predicted", "what it is"]);
+    for study in &studies {
+        table.add_row([
+            study.id.clone(),
+            study.configurations.to_string(),
+            format!("{} parameters", study.free_parameters),
+            format!("{} figures", study.calibration_figures),
+            format!("{} figures", study.prediction_figures),
+            study.title.clone(),
+        ]);
+    }
+    align_right(&mut table, 1..5);
+    print(&format!("{}\n\n\"tier0 lab run STUDY\" runs one.\n", table.trim_fmt()))
+}

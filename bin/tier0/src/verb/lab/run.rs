@@ -1,0 +1,121 @@
+//! `tier0 lab run`: a study, from its fit to its reports.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::{HumanDuration, ProgressBar};
+use tier0_lab::LabError;
+use tier0_lab::report::{Provenance, html, terminal};
+use tier0_lab::run::{RunOptions, RunPhase, RunProgress, StudyOutcome};
+use tier0_lab::study::Study;
+
+use crate::cli::Global;
+use crate::driving::live_line;
+use crate::failure::Failure;
+use crate::output::{print, terminal_width};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 lab run ps6100xv
+  tier0 lab run cx4-oracle --html cx4-oracle.html      a report with curves, in one file
+  tier0 lab run ps6100xv --json > records.json         one record per figure
+  tier0 lab run my-study.toml                          a study of your own (docs/studies.md)";
+
+/// Runs a study.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Run {
+    /// The study, or a file that ends in .toml
+    #[arg(value_name = "STUDY")]
+    study: String,
+    /// Write a report with curves to this file too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Simulate on so many threads [default: one per core]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Another seed than the study's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print the records as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
+    let study = Study::find(&verb.study).map_err(Failure::input)?;
+    if let Some(path) = &verb.html {
+        check_writable(path)?;
+    }
+    let options = RunOptions {
+        threads: verb.threads.map(NonZeroUsize::get),
+        seed: verb.seed,
+        // Curves are for the charts alone, and take time.
+        curves: verb.html.is_some(),
+    };
+    let bar = live_line(global.quiet == 0);
+    let outcome = tier0_lab::run::run(&study, &options, &|progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let outcome = outcome.map_err(failure)?;
+    let provenance = Provenance {
+        command: command(verb),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: commit(),
+    };
+    if let Some(path) = &verb.html {
+        write_html(path, &outcome, &provenance)?;
+    }
+    if verb.json {
+        return print(&format!("{}\n", outcome.json()));
+    }
+    let text = terminal(&outcome, &provenance, terminal_width()).map_err(failure)?;
+    print(&text)
+}
+
+fn show(bar: &ProgressBar, progress: &RunProgress) {
+    let phase = match progress.phase {
+        RunPhase::Fitting => format!("fitting, evaluation {} of at most {}", progress.done, progress.of),
+        RunPhase::Measuring => format!("measuring, {} of {}", progress.done, progress.of),
+    };
+    let left = progress.left.map_or(String::new(), |left| format!(", {} left", HumanDuration(left)));
+    bar.set_message(format!("{phase}{left}: {}", progress.what));
+}
+
+/// A study takes a while: that its report has no place is said before.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.is_dir() || !directory.is_dir() {
+        let shown = path.display();
+        return Err(Failure::Input(format!(
+            "the report {shown} has no place; name a file in a directory that exists"
+        )));
+    }
+    Ok(())
+}
+
+fn write_html(path: &Path, outcome: &StudyOutcome, provenance: &Provenance) -> Result<(), Failure> {
+    let page = html(outcome, provenance).map_err(failure)?;
+    std::fs::write(path, page)
+        .map_err(|source| Failure::run(LabError::Write { path: path.to_owned(), source }))
+}
+
+/// What the study says is input; a report that cannot be made or written is not.
+fn failure(error: LabError) -> Failure {
+    match error {
+        LabError::Write { .. } | LabError::Render(_) | LabError::Ended { .. } => Failure::run(error),
+        error => Failure::input(error),
+    }
+}
+
+/// The command that gives the same figures again.
+fn command(verb: &Run) -> String {
+    let seed = verb.seed.map_or(String::new(), |seed| format!(" --seed {seed}"));
+    format!("tier0 lab run {}{seed}", verb.study)
+}
+
+/// The commit that the program is built from, where the build knew it.
+fn commit() -> Option<String> {
+    option_env!("TIER0_COMMIT").map(str::to_owned)
+}
