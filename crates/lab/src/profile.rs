@@ -229,7 +229,8 @@ mod tests {
         // Some 5 ms per request alone, less with reordering: 20 ms hold about four to eight requests.
         assert!((4..=12).contains(&report.found.at_limit.outstanding), "{report:?}");
         assert!((190.0..400.0).contains(&report.found.at_limit.iops), "{report:?}");
-        assert!(report.sentence().contains("at a mean latency of 20 ms"), "{}", report.sentence());
+        let text = crate::report::profile(&report, None);
+        assert!(text.contains("at a mean latency of 20 ms") && text.contains("beyond the limit"), "{text}");
     }
 
     #[test]

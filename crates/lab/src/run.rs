@@ -3,6 +3,7 @@
 //! Invariants: the fit sees calibration figures only and ends before any prediction is measured; equal setups are
 //! measured once; the result depends on study and seed, not on the number of threads.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -58,6 +59,22 @@ pub struct RunProgress {
     pub elapsed: Duration,
     /// An estimate of what is left of this phase, where there is one.
     pub left: Option<Duration>,
+}
+
+impl fmt::Display for RunProgress {
+    /// A line without colour.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.phase {
+            RunPhase::Fitting => {
+                write!(f, "fitting, evaluation {} of {} at most: {}", self.done, self.of, self.what)?
+            }
+            RunPhase::Measuring => write!(f, "measuring, {} of {}: {}", self.done, self.of, self.what)?,
+        }
+        match self.left {
+            Some(left) => write!(f, ", {} s left", left.as_secs_f64().ceil()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A configuration with what it gave.

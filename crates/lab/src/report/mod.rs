@@ -25,7 +25,7 @@ mod view;
 use tier0_catalog::{LookupError, ParameterRow};
 
 pub use html::html;
-pub use terminal::terminal;
+pub use terminal::{profile, terminal};
 
 /// What a report says of its own making.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,6 +8,7 @@ use super::matrix::matrices;
 use super::view::{MeasurementLine, RecordLine};
 use super::{Provenance, assumed_parameters};
 use crate::LabError;
+use crate::profile::ProfileReport;
 use crate::record::{Role, Verdict, format_number};
 use crate::run::StudyOutcome;
 
@@ -52,6 +53,26 @@ pub fn terminal(
         outcome.elapsed.as_secs_f64(),
     );
     Ok(text)
+}
+
+/// The probes of a target's profile and what they come to, as text.
+pub fn profile(report: &ProfileReport, width: Option<u16>) -> String {
+    let header = ["under way", "IOPS", "MB/s", "mean ms", "read ms", "write ms", ""];
+    let mut table = table(width, header, &[0, 1, 2, 3, 4, 5]);
+    let ms = |latency: Option<f64>| latency.map_or("–".to_owned(), format_number);
+    for sample in &report.found.probes {
+        let beyond = sample.worse_latency_ms() > report.latency_limit_ms;
+        table.add_row([
+            sample.outstanding.to_string(),
+            format_number(sample.iops),
+            format_number(sample.megabytes_per_s),
+            format_number(sample.latency_ms),
+            ms(sample.read_latency_ms),
+            ms(sample.write_latency_ms),
+            if beyond { "beyond the limit".to_owned() } else { String::new() },
+        ]);
+    }
+    format!("{table}\n\n{}\n", report.sentence())
 }
 
 fn fitted(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
