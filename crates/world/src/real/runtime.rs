@@ -1,10 +1,12 @@
 //! The runtime of the real world: runs what is ready, then waits for the kernel, a timer or another thread.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+
+use tier0_units::Nanos;
 
 use super::WallClock;
 use super::driver::{Driver, Finished, Wait};
@@ -16,6 +18,14 @@ use crate::{PayloadWidth, World};
 
 /// Tasks run between two looks at the kernel, so that a busy engine does not starve its sockets.
 const TASKS_PER_TURN: usize = 256;
+
+/// Waits that are shorter than this on average are spent looking instead of sleeping: to be woken takes about as long,
+/// more on a virtual machine whose processor halts. 8 KiB reads of a file through NBD at queue depth 32, in turn with
+/// and without, six rounds on two shared cores: 0.97 to 1.50 times the IOPS with it, 1.12 in the median. A world whose
+/// events are rarer sleeps at once, so an idle one costs nothing.
+const SPIN_MAX: Nanos = Nanos::from_micros(50);
+/// How much one wait counts in the average: an eighth, so that a lull of a few events ends the spinning.
+const WAIT_WEIGHT_SHIFT: u32 = 3;
 
 /// How a real world talks to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +52,8 @@ pub struct RealOptions {
 pub struct RealRuntime {
     world: World,
     fallback: Option<io::Error>,
+    /// The average of the last waits for something to do.
+    wait_average: Cell<Nanos>,
 }
 
 impl RealRuntime {
@@ -58,7 +70,7 @@ impl RealRuntime {
         let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?;
         let kind = Kind::Real { clock: WallClock::new(), driver: RefCell::new(driver) };
         let world = World::new(kind, PayloadWidth::REAL, options.seed, ReadyQueue::new(Some(bell)));
-        Ok(RealRuntime { world, fallback })
+        Ok(RealRuntime { world, fallback, wait_average: Cell::new(Nanos::from_secs(1)) })
     }
 
     /// The world's handle.
@@ -103,17 +115,23 @@ impl RealRuntime {
             unreachable!("a real world has its driver")
         };
         let ready = self.world.ready();
-        let wait = if ready.prepare_to_sleep() {
-            match self.world.next_timer() {
-                None => Wait::Forever,
-                Some(time) if time <= clock.now() => Wait::Never,
-                Some(time) => Wait::AtMost(time.saturating_sub(clock.now())),
-            }
-        } else {
-            Wait::Never
-        };
         let bell = ready.bell().expect("a real world has its bell");
-        driver.borrow_mut().poll(wait, bell, finished);
+        let mut driver = driver.borrow_mut();
+        if ready.len() > 0 {
+            driver.poll(Wait::Never, bell, finished);
+        } else {
+            let began = clock.now();
+            if !self.spin(began, &mut driver, finished) {
+                let wait =
+                    if ready.prepare_to_sleep() { self.longest_wait(clock.now()) } else { Wait::Never };
+                driver.poll(wait, bell, finished);
+            }
+            let waited = clock.now().saturating_sub(began).0.min(Nanos::from_millis(10).0);
+            let average = self.wait_average.get().0;
+            self.wait_average
+                .set(Nanos(average - (average >> WAIT_WEIGHT_SHIFT) + (waited >> WAIT_WEIGHT_SHIFT)));
+        }
+        drop(driver);
         ready.awake();
         for (slot, outcome) in finished.drain(..) {
             self.world.finish(slot, outcome);
@@ -121,6 +139,40 @@ impl RealRuntime {
         if self.world.next_timer().is_some() {
             let now = clock.now();
             while self.world.fire_one(now) {}
+        }
+    }
+}
+
+impl RealRuntime {
+    /// Looks for something to do for a little while, if it is likely to come; true if it came.
+    fn spin(&self, began: Nanos, driver: &mut Driver, finished: &mut Finished) -> bool {
+        if self.wait_average.get() >= SPIN_MAX {
+            return false;
+        }
+        let Kind::Real { clock, .. } = self.world.kind() else { unreachable!("a real world has its clock") };
+        let ready = self.world.ready();
+        let bell = ready.bell().expect("a real world has its bell");
+        loop {
+            driver.poll(Wait::Never, bell, finished);
+            ready.drain_inbox();
+            let now = clock.now();
+            let due = self.world.next_timer().is_some_and(|time| time <= now);
+            if !finished.is_empty() || ready.len() > 0 || due {
+                return true;
+            }
+            if now.saturating_sub(began) >= SPIN_MAX {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// How long there is nothing to do, as far as the timers know.
+    fn longest_wait(&self, now: Nanos) -> Wait {
+        match self.world.next_timer() {
+            None => Wait::Forever,
+            Some(time) if time <= now => Wait::Never,
+            Some(time) => Wait::AtMost(time.saturating_sub(now)),
         }
     }
 }
