@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_drive::{BlockTarget, TargetInfo};
+use tier0_drive::{BlockTarget, TargetInfo, write_zeros};
 use tier0_units::{Lba, SectorCount};
 use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
@@ -18,9 +18,6 @@ pub struct Volume {
     number: u32,
     name: Rc<str>,
 }
-
-/// Zeros are written in pieces of at most this many sectors (1 MiB), so that a large range needs little memory.
-const ZERO_PIECE_SECTORS: u64 = 2048;
 
 impl Volume {
     pub(crate) fn new(shard: &Rc<Shard>, number: u32, name: &str) -> Volume {
@@ -163,13 +160,6 @@ impl BlockTarget for Volume {
         durable: bool,
     ) -> Result<(), IoError> {
         self.check(lba, sectors)?;
-        let zeros = BufMut::zeroed(sectors.min(ZERO_PIECE_SECTORS) as u32, self.shard.world.width()).freeze();
-        let mut done = 0;
-        while done < sectors {
-            let step = ZERO_PIECE_SECTORS.min(sectors - done);
-            self.write(Lba(lba.0 + done), zeros.slice(0, step as u32), durable).await?;
-            done += step;
-        }
-        Ok(())
+        write_zeros(self, self.shard.world.width(), lba, sectors, durable).await
     }
 }

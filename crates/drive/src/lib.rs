@@ -28,4 +28,4 @@ pub use file::{FileDrive, FileMedium, OpenError};
 pub use modelled::{Content, DiskDrive, FlashDrive};
 pub use ram::{RamDrive, RamMedium};
 pub use store::StoreDrive;
-pub use target::{BlockStatus, BlockTarget, TargetInfo};
+pub use target::{BlockStatus, BlockTarget, TargetInfo, write_zeros};

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use tier0_units::{Lba, SectorCount};
-use tier0_world::{Buf, BufMut, IoError};
+use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
 
 use crate::DriveHandle;
 
@@ -73,6 +73,24 @@ pub trait BlockTarget {
 /// Zeros are written in pieces of at most this many sectors (1 MiB), so that a large range needs little memory.
 const ZERO_PIECE_SECTORS: u64 = 2048;
 
+/// Makes a range read as zeros by writing them: what [`BlockTarget::write_zeroes`] does where nothing better is known.
+pub async fn write_zeros(
+    target: &impl BlockTarget,
+    width: PayloadWidth,
+    lba: Lba,
+    sectors: u64,
+    durable: bool,
+) -> Result<(), IoError> {
+    let zeros = BufMut::zeroed(sectors.min(ZERO_PIECE_SECTORS) as u32, width).freeze();
+    let mut done = 0;
+    while done < sectors {
+        let step = ZERO_PIECE_SECTORS.min(sectors - done);
+        target.write(Lba(lba.0 + done), zeros.slice(0, step as u32), durable).await?;
+        done += step;
+    }
+    Ok(())
+}
+
 impl BlockTarget for DriveHandle {
     fn info(&self) -> TargetInfo {
         let info = (**self).info();
@@ -110,14 +128,6 @@ impl BlockTarget for DriveHandle {
         if may_discard && (**self).info().discard_zeroes && !durable {
             return DriveHandle::discard(self, lba, sectors).await;
         }
-        let piece = sectors.min(ZERO_PIECE_SECTORS);
-        let zeros = BufMut::zeroed(piece as u32, self.world().width()).freeze();
-        let mut done = 0;
-        while done < sectors {
-            let step = piece.min(sectors - done);
-            DriveHandle::write(self, Lba(lba.0 + done), zeros.slice(0, step as u32), durable).await?;
-            done += step;
-        }
-        Ok(())
+        write_zeros(self, self.world().width(), lba, sectors, durable).await
     }
 }
