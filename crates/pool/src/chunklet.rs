@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_drive_too_small_is_named() {
-        let error = Chunklets::new([("tiny", 4096)], 2048, 0).err().expect("refused").to_string();
+        let error = Chunklets::new([("tiny", 4096)], 2048, 0).expect_err("refused").to_string();
         assert!(error.contains("\"tiny\"") && error.contains("larger drive"), "{error}");
     }
 }
