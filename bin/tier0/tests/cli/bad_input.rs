@@ -1,5 +1,8 @@
 //! Wrong array files and wrong drives: one clear sentence, exit code 2, nothing written.
 
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
 use crate::support::{array_file, array_text, contents, directory, file, refuse, text};
 
 /// An array file with one thing changed, which nobody can take.
@@ -83,6 +86,38 @@ fn a_directory_is_no_drive() {
     let array = array_file(directory.path(), "raid10", 4);
     std::fs::create_dir(directory.path().join("d3.img")).expect("a directory");
     refuse(&["create", text(&array)], 2, &["d3.img", "neither"]);
+}
+
+#[test]
+fn a_full_disk_is_named_and_left_as_it_was() {
+    let directory = directory();
+    let Some(small) = SmallDisk::mount(directory.path()) else {
+        return eprintln!("skipped: a small file system cannot be mounted here");
+    };
+    let array = array_file(&small.0, "raid10", 4);
+    let before = contents(&small.0);
+    refuse(&["create", text(&array)], 1, &[".img", "free space"]);
+    assert_eq!(contents(&small.0), before, "drive files are left behind");
+}
+
+/// A file system of 100 MiB, which drives of 64 MiB fill; unmounted when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(directory: &Path) -> Option<SmallDisk> {
+        let place = directory.join("small");
+        std::fs::create_dir(&place).expect("a directory");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=100m", "none"]).arg(&place).stderr(Stdio::null());
+        mount.status().is_ok_and(|status| status.success()).then_some(SmallDisk(place))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily, so that a test that fails with a file open leaves no mount behind.
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod table;
 
 use std::path::PathBuf;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -47,6 +48,8 @@ const QUEUE_DEPTH: u32 = 32;
 /// Reads in percent: the share that stands for most OLTP.
 const READ_PERCENT: f64 = 70.0;
 
+/// How often to look whether the server has ended instead of listening.
+const LOOK: Duration = Duration::from_millis(50);
 /// How long a row of the live table stands for.
 const ROW: Nanos = Nanos::from_secs(1);
 
@@ -95,10 +98,9 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         let server = server.spawn_scoped(scope, || service.run(&array)).map_err(|error| {
             Failure::Run(format!("cannot start a thread: {error}; raise the limit of processes"))
         })?;
-        // The sender goes with the service's end, so a server that fails does not leave this waiting.
-        let shown = match told.recv_timeout(std::time::Duration::from_secs(30)) {
-            Ok(bound) => show(verb, global, &description, &array, &bound, &place, &signals),
-            Err(_) => Ok(()),
+        let shown = match wait_for(&told, || server.is_finished()) {
+            Some(bound) => show(verb, global, &description, &array, &bound, &place, &signals),
+            None => Ok(()),
         };
         if verb.once || shown.is_err() {
             service.stop();
@@ -106,6 +108,17 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         let served = server.join().expect("the server does not panic");
         served.and(shown)
     })
+}
+
+/// What `told` brings, or nothing once `ended`.
+fn wait_for<T>(told: &mpsc::Receiver<T>, ended: impl Fn() -> bool) -> Option<T> {
+    loop {
+        match told.recv_timeout(LOOK) {
+            Ok(value) => return Some(value),
+            Err(_) if ended() => return None,
+            Err(_) => {}
+        }
+    }
 }
 
 fn show(
