@@ -1,14 +1,15 @@
 //! `cargo xtask bench file`: random 8 KiB requests at queue depth 32 to a file with O_DIRECT, by fio's io_uring engine on
-//! the file itself, and through tier0's NBD on an array whose one drive is that file.
+//! the file itself, through tier0's NBD on an array whose one drive is that file, and, where it is installed, through
+//! qemu-nbd with io_uring: what the hop through NBD costs another server on the same machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
 
 use super::{judge_at_least, table, write};
 use crate::error::{BenchError, need};
-use crate::server::{build_tier0, tier0};
+use crate::server::{Server, build_tier0, tier0};
 use crate::spread::Spread;
 use crate::{fio, machine};
 
@@ -81,6 +82,19 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         "8 KiB random reads with O_DIRECT, queue depth 32, {} MiB, {} rounds of {} s, in turn",
         options.mib, options.rounds, options.seconds
     );
+    let peer = start_qemu(directory.path(), &file);
+    if let Err(error) = &peer {
+        println!("without qemu-nbd: {error}");
+    }
+    let peer = peer.ok();
+    let through_peer = peer.as_ref().map(|peer| {
+        // The same part of the file that fio reads directly.
+        let range = on_file[4..].iter().cloned();
+        ["--ioengine=nbd".to_owned(), format!("--uri={}", peer.uri())]
+            .into_iter()
+            .chain(range)
+            .collect::<Vec<_>>()
+    });
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
         let ask = |target: &[String]| {
@@ -88,15 +102,37 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
             arguments.extend_from_slice(target);
             fio::run(&arguments)
         };
-        rounds.push([ask(&on_file)?, ask(&through_nbd)?]);
+        let mut round = vec![ask(&on_file)?, ask(&through_nbd)?];
+        if let Some(through_peer) = &through_peer {
+            round.push(ask(through_peer)?);
+        }
+        rounds.push(round);
     }
     report(&rounds);
     Ok(())
 }
 
-fn report(rounds: &[[fio::Outcome; 2]]) {
+/// Reads the file as tier0 does: past the page cache, with io_uring.
+fn start_qemu(directory: &Path, file: &Path) -> Result<Server, BenchError> {
+    need("qemu-nbd", "qemu-utils")?;
+    let socket = directory.join("q");
+    let mut command = Command::new("qemu-nbd");
+    command.args([
+        "--format=raw",
+        "--read-only",
+        "--persistent",
+        "--shared=8",
+        "--cache=none",
+        "--aio=io_uring",
+    ]);
+    command.arg("--socket").arg(&socket).arg(file);
+    Server::start("qemu-nbd", &mut command, &socket, "")
+}
+
+fn report(rounds: &[Vec<fio::Outcome>]) {
     let mut table = table(&["", "IOPS", "p50 us", "p99 us", "p99.9 us"]);
-    for (place, name) in ["fio io_uring", "tier0 through NBD"].into_iter().enumerate() {
+    let contenders = ["fio io_uring", "tier0 through NBD", "qemu-nbd through NBD"];
+    for (place, name) in contenders.into_iter().enumerate().take(rounds[0].len()) {
         let spread = |figure: &dyn Fn(&fio::Outcome) -> f64| {
             Spread::of(rounds.iter().map(|runs| figure(&runs[place])))
         };
@@ -109,7 +145,11 @@ fn report(rounds: &[[fio::Outcome; 2]]) {
         ]);
     }
     println!("\nmedian (least to greatest) of the rounds\n{}", table.trim_fmt());
-    let ratio = Spread::of(rounds.iter().map(|[file, nbd]| nbd.iops / file.iops));
+    let over = |place: usize| Spread::of(rounds.iter().map(|round| round[1].iops / round[place].iops));
+    let ratio = over(0);
     println!("tier0 / fio: {ratio:.2} x the IOPS, round by round");
     println!("  aimed at: >= {RATIO_LEAST} x: {}", judge_at_least(ratio.median(), RATIO_LEAST));
+    if rounds[0].len() > 2 {
+        println!("tier0 / qemu-nbd: {:.2} x the IOPS, round by round", over(2));
+    }
 }
