@@ -3,9 +3,11 @@
 //! Nothing here does anything but arithmetic, parsing and printing.
 
 mod bytes;
+mod extent;
 mod lba;
 mod time;
 
 pub use bytes::{ByteCount, ParseByteCountError};
+pub use extent::{ExtentId, PAGE_SECTORS, SlotRef};
 pub use lba::{Lba, SECTOR_BYTES, SectorCount};
 pub use time::Nanos;
