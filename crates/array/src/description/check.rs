@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tier0_catalog::Catalog;
 use tier0_raid::layout::{RaidConfig, RaidLevel};
-use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
+use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
 use toml::Spanned;
 
 use super::error::Place;
@@ -22,6 +22,8 @@ const COUNT_MAX: u32 = 1024;
 /// Sizes of chunklets and extents that make sense, bytes.
 const CHUNKLET_BYTES: Range<u64> = 1 << 20..(16 << 30) + 1;
 const EXTENT_BYTES: Range<u64> = 64 << 10..(64 << 20) + 1;
+/// Sizes of a write log that make sense, bytes.
+const LOG_BYTES: Range<u64> = 1 << 20..(1 << 40) + 1;
 
 pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, DescriptionError> {
     check_name("array.name", &file.array.name, place)?;
@@ -204,15 +206,57 @@ fn check_pool(
         )?,
         extent_sectors: check_piece("pool.extent", section.extent.as_ref(), EXTENT_BYTES, &raid, place)?,
         spare_drives,
+        checksums: section.checksums.unwrap_or(true),
+        log_sectors: section.log.as_ref().map(|size| check_log(size, place)).transpose()?,
+        log_drives: log_drives(section, drives, place)?,
     })
 }
 
+fn check_log(size: &Spanned<ByteCount>, place: &Place<'_>) -> Result<u64, DescriptionError> {
+    let bytes = *size.get_ref();
+    if LOG_BYTES.contains(&bytes.0) && bytes.0.is_multiple_of(1 << 20) {
+        return Ok(bytes.0 / SECTOR_BYTES);
+    }
+    let (least, most) = (ByteCount(LOG_BYTES.start), ByteCount(LOG_BYTES.end - 1));
+    Err(place.wrong(size.span(), format!("pool.log: {bytes} does not do; use {least} to {most}, whole MiB")))
+}
+
+/// The drives that the log is kept on: two, or up to three copies.
+fn log_drives(
+    section: &PoolSection,
+    drives: &[DriveDescription],
+    place: &Place<'_>,
+) -> Result<Vec<usize>, DescriptionError> {
+    let Some(patterns) = &section.log_drives else { return Ok(Vec::new()) };
+    let found = matching_drives("pool.log_drives", patterns, drives, place)?;
+    if (1..=3).contains(&found.len()) {
+        return Ok(found);
+    }
+    let text = format!("pool.log_drives: {} drives are too many; name two, or three", found.len());
+    Err(place.wrong(section.name.span(), text))
+}
+
+/// The drives of a pool's sets: those it names, or all that do not hold its log alone.
 fn pool_drives(
     section: &PoolSection,
     drives: &[DriveDescription],
     place: &Place<'_>,
 ) -> Result<Vec<usize>, DescriptionError> {
-    let Some(patterns) = &section.drives else { return Ok((0..drives.len()).collect()) };
+    match &section.drives {
+        Some(patterns) => matching_drives("pool.drives", patterns, drives, place),
+        None => {
+            let logs = log_drives(section, drives, place)?;
+            Ok((0..drives.len()).filter(|drive| !logs.contains(drive)).collect())
+        }
+    }
+}
+
+fn matching_drives(
+    field: &str,
+    patterns: &[Spanned<String>],
+    drives: &[DriveDescription],
+    place: &Place<'_>,
+) -> Result<Vec<usize>, DescriptionError> {
     let mut members = Vec::new();
     for pattern in patterns {
         let matches = |drive: &DriveDescription| match pattern.get_ref().split_once('*') {
@@ -225,7 +269,7 @@ fn pool_drives(
         };
         let found: Vec<usize> = (0..drives.len()).filter(|i| matches(&drives[*i])).collect();
         if found.is_empty() {
-            let text = format!("pool.drives: no drive is called {:?}; name a [[drive]]", pattern.get_ref());
+            let text = format!("{field}: no drive is called {:?}; name a [[drive]]", pattern.get_ref());
             return Err(place.wrong(pattern.span(), text));
         }
         members.extend(found.into_iter().filter(|i| !members.contains(i)).collect::<Vec<_>>());
@@ -261,7 +305,8 @@ fn check_shared_drives(
     place: &Place<'_>,
 ) -> Result<(), DescriptionError> {
     for (i, drive) in drives.iter().enumerate() {
-        let mut owners = pools.iter().zip(sections).filter(|(pool, _)| pool.drives.contains(&i));
+        let uses = |pool: &PoolDescription| pool.drives.contains(&i) || pool.log_drives.contains(&i);
+        let mut owners = pools.iter().zip(sections).filter(|(pool, _)| uses(pool));
         if let (Some((first, _)), Some((second, section))) = (owners.next(), owners.next()) {
             let text = format!(
                 "pool.drives: drive {:?} is in the pools {:?} and {:?}; a drive belongs to one",
@@ -297,5 +342,16 @@ fn check_volume(
         let text = format!("volume.size: {size} does not do; use a multiple of 4KiB, at least one");
         return Err(place.wrong(section.size.span(), text));
     }
-    Ok(VolumeDescription { name: section.name.get_ref().clone(), pool, sectors: SectorCount::in_bytes(size) })
+    let write_cache = section.write_cache.as_ref().map(|mode| {
+        mode.get_ref()
+            .parse::<WriteCache>()
+            .map_err(|unknown| place.wrong(mode.span(), format!("volume.write_cache: {unknown}")))
+    });
+    Ok(VolumeDescription {
+        name: section.name.get_ref().clone(),
+        pool,
+        sectors: SectorCount::in_bytes(size),
+        thin: section.thin,
+        write_cache: write_cache.transpose()?,
+    })
 }

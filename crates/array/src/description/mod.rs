@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tier0_raid::layout::{RaidConfig, RaidLevel};
-use tier0_units::{ByteCount, SectorCount};
+use tier0_units::{ByteCount, SectorCount, WriteCache};
 use toml::Spanned;
 
 pub use error::DescriptionError;
@@ -63,6 +63,12 @@ pub struct PoolDescription {
     pub extent_sectors: Option<u64>,
     /// How many drives' worth of chunklets stay free for rebuilding.
     pub spare_drives: u32,
+    /// Whether pages carry checksums that reads verify.
+    pub checksums: bool,
+    /// Sectors of the write log on each of its drives; chosen from the drives' size where none are given.
+    pub log_sectors: Option<u64>,
+    /// The drives that hold the write log, by their place in [`Description::drives`]; chosen where none are given.
+    pub log_drives: Vec<usize>,
 }
 
 /// A volume of an array.
@@ -74,6 +80,11 @@ pub struct VolumeDescription {
     pub pool: usize,
     /// Its size in sectors.
     pub sectors: SectorCount,
+    /// Whether extents are allocated at the first write to them.
+    pub thin: bool,
+    /// When its writes are acknowledged; where none is given, durable on drives that outlive the process, and
+    /// without log or cache on others.
+    pub write_cache: Option<WriteCache>,
 }
 
 impl Description {
@@ -141,6 +152,9 @@ struct PoolSection {
     chunklet: Option<Spanned<ByteCount>>,
     extent: Option<Spanned<ByteCount>>,
     spare_drives: Option<Spanned<u32>>,
+    checksums: Option<bool>,
+    log: Option<Spanned<ByteCount>>,
+    log_drives: Option<Vec<Spanned<String>>>,
 }
 
 #[derive(Deserialize)]
@@ -149,6 +163,9 @@ struct VolumeSection {
     name: Spanned<String>,
     pool: Option<Spanned<String>>,
     size: Spanned<ByteCount>,
+    #[serde(default)]
+    thin: bool,
+    write_cache: Option<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]

@@ -50,6 +50,8 @@ impl Bench {
             name: format!("volume{n}"),
             pool: 0,
             sectors: SectorCount::in_bytes(size),
+            thin: false,
+            write_cache: None,
         };
         Ok(Description {
             name: configuration.id.clone(),
@@ -63,6 +65,9 @@ impl Bench {
                 chunklet_sectors: None,
                 extent_sectors: None,
                 spare_drives: 0,
+                checksums: false,
+                log_sectors: None,
+                log_drives: Vec::new(),
             }],
             volumes: (0..setup.volumes).map(volume).collect(),
             listen: Vec::new(),
