@@ -1,0 +1,16 @@
+//! Integrity: checksums of data at rest, and verified reads and writes of slots.
+//!
+//! - [`table`] has the checksums of a slot's pages: their bytes and where the copies lie.
+//! - [`Intent`] says what is about to be written in a row; [`IntentLog`] keeps it stable until that is done.
+//! - [`SlotWrite`] and [`SlotOutcome`] are what destaging asks and learns.
+//!
+//! What it does not do: it knows no volumes, keeps no dirty pages, allocates no slots and has no log of its own.
+
+mod intent;
+mod slot;
+pub mod table;
+mod zero;
+
+pub use intent::{Intent, IntentError, IntentLog, IntentPage, LogPlace, ParityPiece};
+pub use slot::{PageContent, SlotOutcome, SlotWrite};
+pub use zero::split_zero_pages;

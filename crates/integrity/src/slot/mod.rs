@@ -1,0 +1,5 @@
+//! Verified I/O on slots.
+
+mod request;
+
+pub use request::{PageContent, SlotOutcome, SlotWrite};
