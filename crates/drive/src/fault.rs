@@ -76,7 +76,7 @@ impl FaultPlan {
         FaultPlan { fault, probability, range: None, times: None }
     }
 
-    fn strikes(&mut self, command: &Command, random: &mut Random) -> bool {
+    pub(crate) fn strikes(&mut self, command: &Command, random: &mut Random) -> bool {
         let (lba, sectors) = command.range();
         let here = self.range.as_ref().is_none_or(|range| lba.0 < range.end && range.start < lba.0 + sectors);
         let strikes = here

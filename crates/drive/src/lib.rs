@@ -18,6 +18,7 @@ mod file;
 pub mod flash;
 mod modelled;
 mod ram;
+pub mod sim;
 mod store;
 mod target;
 
