@@ -22,6 +22,7 @@ mod buffer;
 mod completion;
 mod error;
 mod payload;
+mod planted;
 mod random;
 mod ready;
 pub mod real;
@@ -35,6 +36,9 @@ pub use buffer::{Buf, BufMut};
 pub use completion::{Completion, Pending};
 pub use error::IoError;
 pub use payload::{Gather, Payload, PayloadWidth};
+#[cfg(feature = "planted-bugs")]
+pub use planted::{Planted, plant};
+pub use planted::{PlantedBug, planted};
 pub use random::Random;
 pub use ready::Remote;
 pub use real::{RealOptions, RealRuntime};

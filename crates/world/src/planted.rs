@@ -1,0 +1,112 @@
+//! Bugs planted on purpose, to prove that the fault simulator finds them.
+//!
+//! Where the engine does something that a bug would leave out, it asks [`planted`]. Without the cargo feature
+//! `planted-bugs` that is a constant `false` and the compiler removes the question; with it (the simulator's tests turn
+//! it on) a bug is active only on the thread that called [`plant`], as long as it holds the answer.
+//!
+//! What it does not do: it is no way to configure anything, and no release build has it.
+
+#[cfg(feature = "planted-bugs")]
+use std::cell::Cell;
+
+/// What the engine can be made to do wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlantedBug {
+    /// A write is acknowledged when the first copy of the log has it.
+    AckBeforeMirror,
+    /// Destaging does not flush the drives before the log is released.
+    SkipFlushBeforeRelease,
+    /// The log does not wait until a frame is stable, because "writes reach the medium in order".
+    TrustWriteOrder,
+    /// A small write leaves the parity as it was.
+    ForgetParityUpdate,
+    /// Recovery replays what had been destaged and released.
+    ReplayReleasedLog,
+    /// A discard is acknowledged and not logged.
+    LoseDiscard,
+    /// After a rebuild the set's column still names the old chunklet.
+    WrongChunkletAfterRebuild,
+    /// A rebuilt slot is committed before the spare is flushed.
+    CommitRebuildBeforeFlush,
+    /// Opening believes a drive that was lost while it was away.
+    BelieveStaleDrive,
+    /// A read does not check the checksum.
+    IgnoreChecksum,
+    /// A slot is handed out again before its unmapping is stable.
+    FreeWhileMapped,
+    /// A mapping is not committed before the log is released.
+    ForgetMapping,
+    /// Intents are not replayed after a power cut: the write hole is open.
+    IgnoreIntents,
+    /// A loss is not written into the superblocks before the next acknowledgement.
+    ForgetLoss,
+    /// A metadata record takes effect before it is stable.
+    MetadataBeforeStable,
+    /// A checkpoint overwrites the only valid one.
+    CheckpointInPlace,
+    /// A scrub that finds mirrors different believes the first.
+    ScrubBelievesFirstCopy,
+    /// A partial page is completed with what lies on the drive, not with what the log holds.
+    MergeOldPage,
+}
+
+impl PlantedBug {
+    /// All of them.
+    pub const ALL: [PlantedBug; 18] = [
+        PlantedBug::AckBeforeMirror,
+        PlantedBug::SkipFlushBeforeRelease,
+        PlantedBug::TrustWriteOrder,
+        PlantedBug::ForgetParityUpdate,
+        PlantedBug::ReplayReleasedLog,
+        PlantedBug::LoseDiscard,
+        PlantedBug::WrongChunkletAfterRebuild,
+        PlantedBug::CommitRebuildBeforeFlush,
+        PlantedBug::BelieveStaleDrive,
+        PlantedBug::IgnoreChecksum,
+        PlantedBug::FreeWhileMapped,
+        PlantedBug::ForgetMapping,
+        PlantedBug::IgnoreIntents,
+        PlantedBug::ForgetLoss,
+        PlantedBug::MetadataBeforeStable,
+        PlantedBug::CheckpointInPlace,
+        PlantedBug::ScrubBelievesFirstCopy,
+        PlantedBug::MergeOldPage,
+    ];
+}
+
+#[cfg(feature = "planted-bugs")]
+thread_local! {
+    static ACTIVE: Cell<Option<PlantedBug>> = const { Cell::new(None) };
+}
+
+/// Whether `bug` is active on this thread.
+#[cfg(feature = "planted-bugs")]
+pub fn planted(bug: PlantedBug) -> bool {
+    ACTIVE.get() == Some(bug)
+}
+
+/// Whether `bug` is active: never in this build.
+#[cfg(not(feature = "planted-bugs"))]
+#[inline(always)]
+pub const fn planted(_bug: PlantedBug) -> bool {
+    false
+}
+
+/// A planted bug; dropping it removes it.
+#[cfg(feature = "planted-bugs")]
+#[must_use = "dropping it removes the bug"]
+pub struct Planted(std::marker::PhantomData<*const ()>);
+
+/// Makes `bug` active on this thread, alone.
+#[cfg(feature = "planted-bugs")]
+pub fn plant(bug: PlantedBug) -> Planted {
+    assert_eq!(ACTIVE.replace(Some(bug)), None, "one bug at a time");
+    Planted(std::marker::PhantomData)
+}
+
+#[cfg(feature = "planted-bugs")]
+impl Drop for Planted {
+    fn drop(&mut self) {
+        ACTIVE.set(None);
+    }
+}
