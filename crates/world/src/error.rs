@@ -33,6 +33,9 @@ pub enum IoError {
     /// More drives are lost than the redundancy can make up for.
     #[error("too many drives of the set are lost")]
     RedundancyLost,
+    /// The data there fail their checksum, and nothing that is left makes them right.
+    #[error("the data fail their checksum and no copy that passes is left; restore them from a backup")]
+    DataLost,
     /// The target is read-only.
     #[error("the target is read-only")]
     ReadOnly,

@@ -2,6 +2,7 @@
 //! other. Uncontended, a lock costs a look at one short list.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use tier0_world::sync::Notify;
 
@@ -41,9 +42,10 @@ impl RowLocks {
     }
 
     /// Waits until no overlapping range is locked, and locks this one. Pieces are taken in the order of addresses,
-    /// so two lockers never wait for each other.
-    pub(crate) async fn lock(&self, set: SetIndex, first: u64, end: u64) -> RowGuard<'_> {
-        let mut guard = RowGuard { locks: self, set, first, end: first };
+    /// so two lockers never wait for each other; whoever holds several locks must have taken them in that order too, by
+    /// set and address.
+    pub(crate) async fn lock(self: &Rc<Self>, set: SetIndex, first: u64, end: u64) -> RowGuard {
+        let mut guard = RowGuard { locks: self.clone(), set, first, end: first };
         while guard.end < end {
             let piece_end = (((guard.end >> BUCKET_SECTORS_SHIFT) + 1) << BUCKET_SECTORS_SHIFT).min(end);
             let range = Range { set, first: guard.end, end: piece_end };
@@ -65,15 +67,15 @@ impl RowLocks {
 }
 
 /// A locked range; dropping it unlocks.
-pub(crate) struct RowGuard<'a> {
-    locks: &'a RowLocks,
+pub(crate) struct RowGuard {
+    locks: Rc<RowLocks>,
     set: SetIndex,
     first: u64,
     /// As far as it is locked.
     end: u64,
 }
 
-impl Drop for RowGuard<'_> {
+impl Drop for RowGuard {
     fn drop(&mut self) {
         let mut first = self.first;
         while first < self.end {
@@ -93,7 +95,6 @@ impl Drop for RowGuard<'_> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::rc::Rc;
 
     use tier0_units::Nanos;
     use tier0_world::{PayloadWidth, VirtualRuntime};

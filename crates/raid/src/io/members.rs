@@ -11,7 +11,7 @@ use tier0_drive::DriveHandle;
 use tier0_units::Lba;
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
 
-use crate::layout::{Column, ColumnMask};
+use crate::layout::{Column, ColumnMask, Row};
 use crate::set::{RaidSets, SetIndex};
 
 /// Whoever makes the loss of a drive known to the others.
@@ -99,7 +99,7 @@ impl Members {
     }
 
     /// Bytes per sector in the buffers of this world.
-    pub(crate) fn width(&self) -> PayloadWidth {
+    pub fn width(&self) -> PayloadWidth {
         self.0.width
     }
 
@@ -110,7 +110,7 @@ impl Members {
 
     /// Makes every completed write stable on all drives that are left. A drive that cannot is lost; then the result
     /// is false.
-    pub(crate) async fn flush(&self) -> bool {
+    pub async fn flush(&self) -> bool {
         let flush_one = |member: usize| async move {
             let Ok(drive) = self.live(member) else { return true };
             let Err(error) = drive.flush().await else { return true };
@@ -123,9 +123,19 @@ impl Members {
             .all(|stable| stable)
     }
 
-    /// The columns of a set whose drives are lost.
+    /// The columns of a set that cannot be had in this row: their drives are lost, or they are not rebuilt yet.
     #[inline]
-    pub(crate) fn lost_columns(&self, sets: &RaidSets, set: SetIndex) -> ColumnMask {
+    pub(crate) fn lost_columns(&self, sets: &RaidSets, set: SetIndex, row: Row) -> ColumnMask {
+        self.on_lost_drives(sets, set) | sets.missing_columns(set, row)
+    }
+
+    /// The columns of a set that some row must do without.
+    pub(crate) fn impaired_columns(&self, sets: &RaidSets, set: SetIndex) -> ColumnMask {
+        self.on_lost_drives(sets, set) | sets.rebuilding_columns(set)
+    }
+
+    #[inline]
+    fn on_lost_drives(&self, sets: &RaidSets, set: SetIndex) -> ColumnMask {
         if !self.0.lost.any() {
             return ColumnMask::EMPTY;
         }
@@ -142,7 +152,7 @@ impl Members {
 
     /// Reads from a drive. A drive that is gone altogether is lost from now on; one that merely cannot read here
     /// is not.
-    pub(crate) async fn read(&self, member: usize, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
+    pub async fn read(&self, member: usize, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         let drive = match self.live(member) {
             Ok(drive) => drive,
             Err(error) => return (Err(error), buf),
@@ -158,13 +168,7 @@ impl Members {
     }
 
     /// Writes to a drive; a drive that fails is lost from now on.
-    pub(crate) async fn write(
-        &self,
-        member: usize,
-        lba: Lba,
-        buf: Buf,
-        durable: bool,
-    ) -> Result<(), IoError> {
+    pub async fn write(&self, member: usize, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
         let drive = self.live(member)?;
         let under_way = &self.0.drives[member].under_way;
         under_way.set(under_way.get() + 1);

@@ -20,7 +20,8 @@ use tier0_world::IoError;
 
 pub use members::{FailureReport, LostDrives, Members};
 
-use crate::io::locks::RowLocks;
+use crate::io::locks::{RowGuard, RowLocks};
+use crate::layout::{ColumnMask, Piece, Row};
 use crate::set::{RaidSets, SetIndex};
 
 /// The I/O of one shard on the sets of one pool; clones share it.
@@ -32,13 +33,13 @@ pub struct RaidIo(Rc<Inner>);
 struct Inner {
     sets: Arc<RaidSets>,
     members: Members,
-    locks: RowLocks,
+    locks: Rc<RowLocks>,
 }
 
 impl RaidIo {
     /// I/O on `sets`, whose chunklets are on `members`.
     pub fn new(sets: Arc<RaidSets>, members: Members) -> RaidIo {
-        RaidIo(Rc::new(Inner { sets, members, locks: RowLocks::new() }))
+        RaidIo(Rc::new(Inner { sets, members, locks: Rc::new(RowLocks::new()) }))
     }
 
     /// The sets.
@@ -51,6 +52,20 @@ impl RaidIo {
         &self.0.members
     }
 
+    /// The columns of a set that cannot be had in `row`: their drives are lost, or they are not rebuilt there yet.
+    #[inline]
+    pub fn lost_columns(&self, set: SetIndex, row: Row) -> ColumnMask {
+        self.members().lost_columns(self.sets(), set, row)
+    }
+
+    /// Locks the parity group of a piece.
+    async fn lock_group(&self, set: SetIndex, piece: &Piece) -> RowGuard {
+        let layout = self.sets().layout();
+        let sectors = layout.row_sectors().0 / layout.groups() as u64;
+        let first = piece.row.0 * layout.row_sectors().0 + u64::from(piece.group.0) * sectors;
+        self.0.locks.lock(set, first, first + sectors).await
+    }
+
     /// Makes every completed write of the pool stable.
     ///
     /// # Errors
@@ -60,7 +75,7 @@ impl RaidIo {
             return Ok(());
         }
         let survives =
-            |set| self.sets().layout().survives(self.members().lost_columns(self.sets(), SetIndex(set)));
+            |set| self.sets().layout().survives(self.members().impaired_columns(self.sets(), SetIndex(set)));
         if (0..self.sets().count()).all(survives) { Ok(()) } else { Err(IoError::RedundancyLost) }
     }
 }

@@ -35,7 +35,7 @@ impl RaidIo {
     async fn read_in_unit(&self, set: SetIndex, first: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         let layout = self.sets().layout();
         let at = layout.map(first);
-        let lost = self.members().lost_columns(self.sets(), set);
+        let lost = self.lost_columns(set, at.row);
         let copies = layout.copies(at.row, at.unit) - lost;
         if !copies.is_empty() {
             let column = self.choose(set, copies);
@@ -63,7 +63,7 @@ impl RaidIo {
     }
 
     async fn read_piece(&self, set: SetIndex, piece: Piece, buf: BufMut) -> (Result<(), IoError>, BufMut) {
-        let lost = self.members().lost_columns(self.sets(), set);
+        let lost = self.lost_columns(set, piece.row);
         self.read_piece_without(set, piece, buf, lost).await
     }
 
@@ -84,6 +84,8 @@ impl RaidIo {
             (failed, buf) = if plan.bands().iter().all(|band| band.recover.is_empty()) {
                 self.read_straight(set, &piece, lost, buf).await
             } else {
+                // What is recovered while somebody writes the row is neither old nor new.
+                let _guard = self.lock_group(set, &piece).await;
                 match Scratch::read(self, set, piece.row, plan.reads()).await {
                     Ok(scratch) => {
                         self.fill_from(&scratch, &piece, &plan, &mut buf);
@@ -150,14 +152,16 @@ impl RaidIo {
     }
 
     #[inline]
-    fn choose(&self, set: SetIndex, columns: ColumnMask) -> Column {
+    pub(super) fn choose(&self, set: SetIndex, columns: ColumnMask) -> Column {
         if columns.len() == 1 {
             return columns.first().expect("there is one");
         }
         self.members().idlest(self.sets(), set, columns)
     }
 
-    async fn read_column(
+    /// Reads from an address within a column. A column that is not rebuilt there is as good as gone: it may have moved
+    /// since it was chosen.
+    pub(super) async fn read_column(
         &self,
         set: SetIndex,
         column: Column,
@@ -165,6 +169,11 @@ impl RaidIo {
         buf: BufMut,
     ) -> (Result<(), IoError>, BufMut) {
         let (member, start) = self.sets().place(set, column);
+        if self.sets().any_rebuilding()
+            && self.sets().is_missing(set, column, self.sets().layout().column_row(lba))
+        {
+            return (Err(IoError::Gone), buf);
+        }
         self.members().read(member, start + SectorCount(lba.0), buf).await
     }
 }

@@ -24,9 +24,8 @@ impl Scratch {
         let read_one = |extent: ColumnExtent| async move {
             let width = io.members().width();
             let buf = BufMut::new(extent.sectors.0 as u32, width);
-            let (member, start) = io.sets().place(set, extent.column);
-            let lba = start + SectorCount(io.sets().layout().column_lba(row, extent.offset).0);
-            let (result, buf) = io.members().read(member, lba, buf).await;
+            let lba = io.sets().layout().column_lba(row, extent.offset);
+            let (result, buf) = io.read_column(set, extent.column, lba, buf).await;
             result.map(|()| (extent, buf)).map_err(|error| (extent.column, error))
         };
         let parts = join_all(extents.map(read_one)).await;

@@ -65,7 +65,7 @@ impl RaidIo {
         buf: Buf,
         durable: bool,
     ) -> Result<(), IoError> {
-        let left = columns - self.members().lost_columns(self.sets(), set);
+        let left = columns - self.lost_columns(set, self.sets().layout().column_row(lba));
         let mut each = left.iter();
         match (each.next(), each.next(), each.next()) {
             (None, ..) => Err(IoError::RedundancyLost),
@@ -92,11 +92,9 @@ impl RaidIo {
         durable: bool,
     ) -> Result<(), IoError> {
         let layout = self.sets().layout();
-        let group_sectors = layout.row_sectors().0 / layout.groups() as u64;
-        let group_first = piece.row.0 * layout.row_sectors().0 + u64::from(piece.group.0) * group_sectors;
-        let _guard = self.0.locks.lock(set, group_first, group_first + group_sectors).await;
+        let _guard = self.lock_group(set, &piece).await;
         loop {
-            let lost = self.members().lost_columns(self.sets(), set);
+            let lost = self.lost_columns(set, piece.row);
             let plan = layout.plan_write(&piece, lost).map_err(|_| IoError::RedundancyLost)?;
             match Scratch::read(self, set, piece.row, plan.reads()).await {
                 Ok(scratch) => return self.write_planned(set, &piece, &plan, &scratch, &buf, durable).await,
@@ -134,7 +132,7 @@ impl RaidIo {
         let results = join_all(plan.writes().map(write_one)).await;
         let failed: ColumnMask =
             results.iter().filter(|(_, result)| result.is_err()).map(|(c, _)| *c).collect();
-        let lost = self.members().lost_columns(self.sets(), set) | failed;
+        let lost = self.lost_columns(set, piece.row) | failed;
         if failed.is_empty() || self.sets().layout().survives(lost) {
             return Ok(());
         }
@@ -171,7 +169,7 @@ impl RaidIo {
         buffers.into_iter().map(|(extent, buffer)| (extent, buffer.freeze())).collect()
     }
 
-    async fn write_column(
+    pub(super) async fn write_column(
         &self,
         set: SetIndex,
         column: Column,

@@ -194,6 +194,12 @@ impl Layout {
         Lba((row.0 << self.unit_shift) + offset.0)
     }
 
+    /// The row of an address within a column.
+    #[inline]
+    pub const fn column_row(&self, lba: Lba) -> Row {
+        Row(lba.0 >> self.unit_shift)
+    }
+
     /// The column of a data unit; for mirrors that of copy 0.
     #[inline]
     pub fn data_column(&self, row: Row, unit: Unit) -> Column {

@@ -82,7 +82,7 @@ impl WritePlan {
 
 /// The ways that read something, in the order in which they are preferred at equal cost: reconstruct-write
 /// reads other drives than it writes (but for parity), so no drive has to come around for a second visit.
-const CHOICES: [WriteMethod; 3] =
+pub(super) const CHOICES: [WriteMethod; 3] =
     [WriteMethod::ReconstructWrite, WriteMethod::ReadModifyWrite, WriteMethod::RecoverAndReconstruct];
 
 impl Layout {
@@ -135,7 +135,7 @@ impl Survey {
 
     /// The method where there is nothing to choose.
     #[inline]
-    fn settled_method(&self, band: &Band) -> Option<WriteMethod> {
+    pub(super) fn settled_method(&self, band: &Band) -> Option<WriteMethod> {
         if self.parity.is_empty() {
             Some(WriteMethod::DataOnly)
         } else if band.units == self.placement.all_units() {
@@ -165,7 +165,7 @@ impl Survey {
 
     /// How many columns a method reads; `None` where it needs a lost one.
     #[inline]
-    fn read_count(&self, band: &Band, method: WriteMethod) -> Option<usize> {
+    pub(super) fn read_count(&self, band: &Band, method: WriteMethod) -> Option<usize> {
         let rest = self.placement.all_units() - band.units;
         match method {
             WriteMethod::DataOnly | WriteMethod::FullStripe => Some(0),
@@ -185,7 +185,11 @@ impl Survey {
 
     /// A band by a method that is open.
     #[inline]
-    fn band(&self, &Band { offset, sectors, units: written }: &Band, method: WriteMethod) -> WriteBand {
+    pub(super) fn band(
+        &self,
+        &Band { offset, sectors, units: written }: &Band,
+        method: WriteMethod,
+    ) -> WriteBand {
         let written_columns = self.placement.columns(written) - self.lost;
         let (reads, recover) = match method {
             WriteMethod::DataOnly | WriteMethod::FullStripe => (ColumnMask::EMPTY, UnitMask::EMPTY),

@@ -5,63 +5,26 @@
 //! band of sets lie at about the same depth of the disks.
 
 use tier0_pool::{ChunkletAddress, Chunklets};
-use tier0_units::Lba;
 
-use crate::layout::{Column, Layout};
-
-/// A set's number in its pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SetIndex(pub u32);
-
-/// Where a column of a set lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    start: Lba,
-    drive: u32,
-}
-
-/// All sets of a pool.
-#[derive(Clone, Debug)]
-pub struct RaidSets {
-    layout: Layout,
-    chunklet_sectors: u64,
-    places: Vec<Place>,
-}
+use crate::layout::Layout;
+use crate::set::RaidSets;
 
 impl RaidSets {
-    /// Forms as many sets as the chunklets allow.
-    pub fn form(layout: Layout, chunklets: &mut Chunklets) -> RaidSets {
-        let mut places = Vec::new();
+    /// Forms as many sets as the chunklets allow, the first `table_sectors` of every chunklet left to slot tables. What
+    /// was formed is [`RaidSets::table`].
+    pub fn form_with_tables(layout: Layout, chunklets: &mut Chunklets, table_sectors: u64) -> RaidSets {
+        let mut table = Vec::new();
         let mut from = 0;
         while let Some(set) = next_set(&layout, chunklets, &mut from) {
-            places.extend(set.iter().map(|c| Place { start: chunklets.start(*c), drive: c.drive }));
+            table.extend(set);
         }
-        RaidSets { layout, chunklet_sectors: chunklets.chunklet_sectors(), places }
+        let sets = RaidSets::from_table(layout, chunklets.chunklet_sectors(), &table, table_sectors);
+        sets.expect("every set takes fresh chunklets of different drives")
     }
 
-    /// The sets' layout.
-    #[inline]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Sectors of a chunklet, which is a column of a set.
-    #[inline]
-    pub fn chunklet_sectors(&self) -> u64 {
-        self.chunklet_sectors
-    }
-
-    /// How many there are.
-    #[inline]
-    pub fn count(&self) -> u32 {
-        (self.places.len() / self.layout.columns()) as u32
-    }
-
-    /// The drive of a column, as its place in the pool, and where the column starts on it.
-    #[inline]
-    pub fn place(&self, set: SetIndex, column: Column) -> (usize, Lba) {
-        let place = &self.places[set.0 as usize * self.layout.columns() + usize::from(column.0)];
-        (place.drive as usize, place.start)
+    /// Forms as many sets as the chunklets allow, without room for slot tables.
+    pub fn form(layout: Layout, chunklets: &mut Chunklets) -> RaidSets {
+        RaidSets::form_with_tables(layout, chunklets, 0)
     }
 }
 
@@ -86,7 +49,8 @@ mod tests {
     use tier0_units::SectorCount;
 
     use super::*;
-    use crate::layout::{RaidConfig, RaidLevel};
+    use crate::layout::{Column, RaidConfig, RaidLevel};
+    use crate::set::SetIndex;
 
     fn form(level: RaidLevel, columns: usize, drives: &[u64]) -> RaidSets {
         let layout = Layout::new(&RaidConfig::new(level, columns, SectorCount(128))).expect("valid");

@@ -1,0 +1,97 @@
+//! Which columns are being rebuilt, and which of their rows are there again: one bit per row, in atomics.
+//!
+//! Nothing is allocated for a set before its first rebuild. Bits are set with release and read with acquire: whoever
+//! sees a row present also sees what was done before it was declared so.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::layout::{Column, ColumnMask};
+use crate::set::SetIndex;
+
+#[derive(Debug)]
+pub(super) struct Rebuilding {
+    /// How many columns are being rebuilt in all sets.
+    columns_under_way: AtomicU32,
+    sets: Box<[SetState]>,
+    columns: usize,
+    rows: u64,
+}
+
+#[derive(Debug, Default)]
+struct SetState {
+    /// A bit per column that is being rebuilt.
+    columns: AtomicU64,
+    /// By column and row: whether the row is present.
+    present: OnceLock<Box<[AtomicU64]>>,
+}
+
+impl Rebuilding {
+    pub(super) fn new(sets: usize, columns: usize, rows: u64) -> Rebuilding {
+        let sets = (0..sets).map(|_| SetState::default()).collect();
+        Rebuilding { columns_under_way: AtomicU32::new(0), sets, columns, rows }
+    }
+
+    #[inline]
+    pub(super) fn any(&self) -> bool {
+        self.columns_under_way.load(Ordering::Acquire) > 0
+    }
+
+    #[inline]
+    pub(super) fn columns(&self, set: SetIndex) -> ColumnMask {
+        if !self.any() {
+            return ColumnMask::EMPTY;
+        }
+        ColumnMask::from_bits(self.sets[set.0 as usize].columns.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(super) fn missing(&self, set: SetIndex, row: u64) -> ColumnMask {
+        let columns = self.columns(set);
+        if columns.is_empty() {
+            return columns;
+        }
+        columns.iter().filter(|column| !self.is_present(set, *column, row)).collect()
+    }
+
+    /// All rows of the column are missing from now on.
+    pub(super) fn start(&self, set: SetIndex, column: Column) {
+        for word in self.words(set, column) {
+            word.store(0, Ordering::Release);
+        }
+        let bit = ColumnMask::only(column).bits();
+        let before = self.sets[set.0 as usize].columns.fetch_or(bit, Ordering::AcqRel);
+        if before & bit == 0 {
+            self.columns_under_way.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    pub(super) fn set_present(&self, set: SetIndex, column: Column, rows: Range<u64>) {
+        assert!(rows.end <= self.rows, "rows {rows:?} reach behind the set's {}", self.rows);
+        let words = self.words(set, column);
+        for row in rows {
+            words[(row / 64) as usize].fetch_or(1 << (row % 64), Ordering::Release);
+        }
+    }
+
+    pub(super) fn finish(&self, set: SetIndex, column: Column) {
+        let bit = ColumnMask::only(column).bits();
+        let before = self.sets[set.0 as usize].columns.fetch_and(!bit, Ordering::AcqRel);
+        if before & bit != 0 {
+            self.columns_under_way.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn is_present(&self, set: SetIndex, column: Column, row: u64) -> bool {
+        let word = &self.words(set, column)[(row / 64) as usize];
+        word.load(Ordering::Acquire) >> (row % 64) & 1 == 1
+    }
+
+    fn words(&self, set: SetIndex, column: Column) -> &[AtomicU64] {
+        let per_column = self.rows.div_ceil(64) as usize;
+        let fresh = || (0..self.columns * per_column).map(|_| AtomicU64::new(0)).collect();
+        let words = self.sets[set.0 as usize].present.get_or_init(fresh);
+        &words[column.index() * per_column..(column.index() + 1) * per_column]
+    }
+}

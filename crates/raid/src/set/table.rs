@@ -1,0 +1,279 @@
+//! The chunklet table: where the columns of every set lie, and which of them are being rebuilt.
+//!
+//! One table is shared by all shards. What changes while the array runs (a lost column moves to a spare chunklet and
+//! fills row by row) is kept in atomics, so the data path takes no lock. A column moves only after its drive was
+//! declared lost, and is declared rebuilding before its new place is visible: whoever still goes to the old place finds
+//! the drive lost, whoever goes to the new one finds the row missing ([`RaidSets::is_missing`]) until it was rebuilt.
+//!
+//! What it does not do: it decides on no spare ([`super::plan_spares`]) and remembers nothing across a restart; the
+//! pool's metadata does.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use thiserror::Error;
+use tier0_pool::{ChunkletAddress, DATA_START_SECTORS};
+use tier0_units::{Lba, PAGE_SECTORS, SectorCount};
+
+use crate::layout::{Column, ColumnMask, Layout, Row};
+use crate::set::rebuilding::Rebuilding;
+
+/// A set's number in its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SetIndex(pub u32);
+
+/// Why a chunklet table cannot be one.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TableError {
+    /// The last set lacks columns.
+    #[error("{chunklets} chunklets do not make whole sets of {columns}; restore the pool's metadata")]
+    Incomplete {
+        /// Chunklets in the table.
+        chunklets: usize,
+        /// Columns of a set.
+        columns: usize,
+    },
+    /// A chunklet belongs to two columns.
+    #[error("chunklet {} of drive {} belongs to two columns; restore the pool's metadata", chunklet.index, chunklet.drive)]
+    Twice {
+        /// The chunklet.
+        chunklet: ChunkletAddress,
+    },
+    /// A set has two columns on one drive.
+    #[error("set {} has two columns on drive {drive}; restore the pool's metadata", set.0)]
+    SameDrive {
+        /// The set.
+        set: SetIndex,
+        /// The drive's place in the pool.
+        drive: u32,
+    },
+}
+
+/// All sets of a pool.
+#[derive(Debug)]
+pub struct RaidSets {
+    layout: Layout,
+    chunklet_sectors: u64,
+    table_sectors: u64,
+    /// By set and column: [`pack`]ed.
+    places: Box<[AtomicU64]>,
+    rebuilding: Rebuilding,
+}
+
+impl RaidSets {
+    /// The sets of a table that was stored: the chunklets of all sets, column by column. The first `table_sectors` of
+    /// every chunklet belong to the slot tables, whole pages; the rows come after.
+    ///
+    /// # Errors
+    /// When the table contradicts itself.
+    pub fn from_table(
+        layout: Layout,
+        chunklet_sectors: u64,
+        table: &[ChunkletAddress],
+        table_sectors: u64,
+    ) -> Result<RaidSets, TableError> {
+        assert!(
+            table_sectors.is_multiple_of(PAGE_SECTORS) && table_sectors <= chunklet_sectors,
+            "{table_sectors} sectors of tables do not fit in chunklets of {chunklet_sectors}"
+        );
+        check(&layout, table)?;
+        let places: Box<[AtomicU64]> = table.iter().map(|chunklet| AtomicU64::new(pack(*chunklet))).collect();
+        let sets = places.len() / layout.columns();
+        let rows = layout.rows(SectorCount(chunklet_sectors - table_sectors));
+        let rebuilding = Rebuilding::new(sets, layout.columns(), rows);
+        Ok(RaidSets { layout, chunklet_sectors, table_sectors, places, rebuilding })
+    }
+
+    /// The table as it stands: the chunklets of all sets, column by column.
+    pub fn table(&self) -> Vec<ChunkletAddress> {
+        self.places.iter().map(|place| unpack(place.load(Ordering::Acquire))).collect()
+    }
+
+    /// The sets' layout.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Sectors of a chunklet, which is a column of a set.
+    #[inline]
+    pub fn chunklet_sectors(&self) -> u64 {
+        self.chunklet_sectors
+    }
+
+    /// Sectors at the front of every chunklet that belong to the slot tables.
+    #[inline]
+    pub fn table_sectors(&self) -> u64 {
+        self.table_sectors
+    }
+
+    /// Rows of every set.
+    #[inline]
+    pub fn rows(&self) -> u64 {
+        self.layout.rows(SectorCount(self.chunklet_sectors - self.table_sectors))
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        (self.places.len() / self.layout.columns()) as u32
+    }
+
+    /// The drive of a column, as its place in the pool, and where the column's rows start on it.
+    #[inline]
+    pub fn place(&self, set: SetIndex, column: Column) -> (usize, Lba) {
+        let (drive, start) = self.table_place(set, column);
+        (drive, Lba(start.0 + self.table_sectors))
+    }
+
+    /// The drive of a column and where its share of the slot tables starts on it.
+    #[inline]
+    pub fn table_place(&self, set: SetIndex, column: Column) -> (usize, Lba) {
+        let chunklet = self.chunklet(set, column);
+        let start = DATA_START_SECTORS + u64::from(chunklet.index) * self.chunklet_sectors;
+        (chunklet.drive as usize, Lba(start))
+    }
+
+    /// The chunklet of a column; while it is being rebuilt, the one it is rebuilt to.
+    #[inline]
+    pub fn chunklet(&self, set: SetIndex, column: Column) -> ChunkletAddress {
+        unpack(self.places[self.index(set, column)].load(Ordering::Acquire))
+    }
+
+    /// Moves a column whose drive is lost to `target`; all its rows are missing from now on. Also restarts a rebuild
+    /// whose target was lost in its turn. Called by one thread at a time.
+    pub fn start_rebuild(&self, set: SetIndex, column: Column, target: ChunkletAddress) {
+        self.rebuilding.start(set, column);
+        self.places[self.index(set, column)].store(pack(target), Ordering::Release);
+    }
+
+    /// Declares rows of a column rebuilt: its chunklet holds them, stable. Called under the rows' locks
+    /// ([`crate::io::Rebuilt`] has them), or before the pool is in use.
+    pub fn set_rebuilt(&self, set: SetIndex, column: Column, rows: Range<Row>) {
+        self.rebuilding.set_present(set, column, rows.start.0..rows.end.0);
+    }
+
+    /// Declares a column rebuilt in all rows.
+    pub fn finish_rebuild(&self, set: SetIndex, column: Column) {
+        self.rebuilding.finish(set, column);
+    }
+
+    /// The columns of a set that are being rebuilt.
+    #[inline]
+    pub fn rebuilding_columns(&self, set: SetIndex) -> ColumnMask {
+        self.rebuilding.columns(set)
+    }
+
+    /// The columns of a set whose chunklets do not hold this row yet.
+    #[inline]
+    pub fn missing_columns(&self, set: SetIndex, row: Row) -> ColumnMask {
+        self.rebuilding.missing(set, row.0)
+    }
+
+    /// Whether a column's chunklet does not hold this row yet.
+    #[inline]
+    pub fn is_missing(&self, set: SetIndex, column: Column, row: Row) -> bool {
+        self.missing_columns(set, row).contains(column)
+    }
+
+    /// Whether any column is being rebuilt.
+    #[inline]
+    pub fn any_rebuilding(&self) -> bool {
+        self.rebuilding.any()
+    }
+
+    #[inline]
+    fn index(&self, set: SetIndex, column: Column) -> usize {
+        set.0 as usize * self.layout.columns() + column.index()
+    }
+}
+
+fn check(layout: &Layout, table: &[ChunkletAddress]) -> Result<(), TableError> {
+    let columns = layout.columns();
+    if !table.len().is_multiple_of(columns) {
+        return Err(TableError::Incomplete { chunklets: table.len(), columns });
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(chunklet) = table.iter().find(|chunklet| !seen.insert(**chunklet)) {
+        return Err(TableError::Twice { chunklet: *chunklet });
+    }
+    for (set, chunklets) in table.chunks(columns).enumerate() {
+        let mut drives = BTreeSet::new();
+        if let Some(second) = chunklets.iter().find(|chunklet| !drives.insert(chunklet.drive)) {
+            return Err(TableError::SameDrive { set: SetIndex(set as u32), drive: second.drive });
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn pack(chunklet: ChunkletAddress) -> u64 {
+    u64::from(chunklet.drive) << 32 | u64::from(chunklet.index)
+}
+
+#[inline]
+fn unpack(packed: u64) -> ChunkletAddress {
+    ChunkletAddress { drive: (packed >> 32) as u32, index: packed as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{RaidConfig, RaidLevel};
+
+    fn chunklet(drive: u32, index: u32) -> ChunkletAddress {
+        ChunkletAddress { drive, index }
+    }
+
+    fn mirrors(table: &[ChunkletAddress], table_sectors: u64) -> Result<RaidSets, TableError> {
+        let layout = Layout::new(&RaidConfig::new(RaidLevel::Raid1, 2, SectorCount(8))).expect("valid");
+        RaidSets::from_table(layout, 1024, table, table_sectors)
+    }
+
+    #[test]
+    fn rows_come_after_the_tables() {
+        let table = [chunklet(0, 3), chunklet(1, 0)];
+        let sets = mirrors(&table, 64).expect("valid");
+        assert_eq!(sets.table(), table);
+        assert_eq!(sets.table_place(SetIndex(0), Column(0)), (0, Lba(DATA_START_SECTORS + 3 * 1024)));
+        assert_eq!(sets.place(SetIndex(0), Column(0)), (0, Lba(DATA_START_SECTORS + 3 * 1024 + 64)));
+        assert_eq!(sets.rows(), (1024 - 64) / 8);
+    }
+
+    #[test]
+    fn a_table_that_contradicts_itself_is_refused() {
+        let refused = |table: &[ChunkletAddress]| mirrors(table, 0).expect_err("refused");
+        assert_eq!(refused(&[chunklet(0, 0)]), TableError::Incomplete { chunklets: 1, columns: 2 });
+        assert_eq!(
+            refused(&[chunklet(0, 0), chunklet(1, 0), chunklet(2, 0), chunklet(0, 0)]),
+            TableError::Twice { chunklet: chunklet(0, 0) }
+        );
+        assert_eq!(
+            refused(&[chunklet(4, 0), chunklet(4, 1)]),
+            TableError::SameDrive { set: SetIndex(0), drive: 4 }
+        );
+    }
+
+    #[test]
+    fn a_rebuilding_column_is_missing_until_its_rows_are_rebuilt() {
+        let sets =
+            mirrors(&[chunklet(0, 0), chunklet(1, 0), chunklet(2, 0), chunklet(3, 0)], 0).expect("valid");
+        let set = SetIndex(1);
+        assert!(!sets.any_rebuilding());
+        sets.start_rebuild(set, Column(1), chunklet(0, 7));
+        assert_eq!(sets.chunklet(set, Column(1)), chunklet(0, 7));
+        assert!(sets.is_missing(set, Column(1), Row(0)) && !sets.is_missing(set, Column(0), Row(0)));
+        assert!(sets.missing_columns(SetIndex(0), Row(0)).is_empty());
+        sets.set_rebuilt(set, Column(1), Row(60)..Row(70));
+        let missing: Vec<u64> =
+            (0..sets.rows()).filter(|row| sets.is_missing(set, Column(1), Row(*row))).collect();
+        let expected: Vec<u64> = (0..60).chain(70..sets.rows()).collect();
+        assert_eq!(missing, expected);
+        sets.start_rebuild(set, Column(1), chunklet(1, 7));
+        assert!(sets.is_missing(set, Column(1), Row(65)), "a restarted rebuild starts from nothing");
+        sets.finish_rebuild(set, Column(1));
+        assert!(!sets.any_rebuilding() && !sets.is_missing(set, Column(1), Row(0)));
+        assert!(sets.rebuilding_columns(set).is_empty());
+    }
+}
