@@ -20,6 +20,7 @@ mod modelled;
 mod ram;
 pub mod sim;
 mod store;
+mod stream_copy;
 mod target;
 
 pub use backing::SparseStore;

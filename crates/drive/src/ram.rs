@@ -8,6 +8,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use tier0_units::{ByteCount, Lba, SECTOR_BYTES, SectorCount};
 use tier0_world::{Completion, IoError, Payload, World};
 
+use crate::stream_copy::stream_copy;
 use crate::{Command, Drive, DriveInfo};
 
 /// The memory of a RAM drive; every shard opens its own drive on it.
@@ -120,7 +121,7 @@ impl Drive for RamDrive {
                 let bytes = buf.as_slice();
                 let sink = self.medium.at(lba, bytes.len());
                 // SAFETY: as above.
-                unsafe { sink.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
+                unsafe { stream_copy(bytes.as_ptr(), sink, bytes.len()) }
                 completion.complete(Ok(()), Payload::None);
             }
             Command::Flush => completion.complete(Ok(()), Payload::None),
