@@ -54,6 +54,8 @@ pub enum TableError {
 #[derive(Debug)]
 pub struct RaidSets {
     layout: Layout,
+    /// Where the first chunklet starts on every drive.
+    data_start_sectors: u64,
     chunklet_sectors: u64,
     table_sectors: u64,
     /// By set and column: [`pack`]ed.
@@ -82,7 +84,13 @@ impl RaidSets {
         let sets = places.len() / layout.columns();
         let rows = layout.rows(SectorCount(chunklet_sectors - table_sectors));
         let rebuilding = Rebuilding::new(sets, layout.columns(), rows);
-        Ok(RaidSets { layout, chunklet_sectors, table_sectors, places, rebuilding })
+        let data_start_sectors = DATA_START_SECTORS;
+        Ok(RaidSets { layout, data_start_sectors, chunklet_sectors, table_sectors, places, rebuilding })
+    }
+
+    /// The same sets on drives whose first chunklet starts at this sector.
+    pub fn with_data_start(self, data_start_sectors: u64) -> RaidSets {
+        RaidSets { data_start_sectors, ..self }
     }
 
     /// The table as it stands: the chunklets of all sets, column by column.
@@ -131,7 +139,7 @@ impl RaidSets {
     #[inline]
     pub fn table_place(&self, set: SetIndex, column: Column) -> (usize, Lba) {
         let chunklet = self.chunklet(set, column);
-        let start = DATA_START_SECTORS + u64::from(chunklet.index) * self.chunklet_sectors;
+        let start = self.data_start_sectors + u64::from(chunklet.index) * self.chunklet_sectors;
         (chunklet.drive as usize, Lba(start))
     }
 
