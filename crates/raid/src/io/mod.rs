@@ -1,16 +1,31 @@
 //! Reading and writing RAID sets: parity, mirrors, and service without the drives that are lost.
 //!
-//! Write through: a write ends when every column has it. What a power cut between two columns leaves behind is not
-//! repaired here; that is the write-back log's task.
+//! There are two ways in. The direct one ([`RaidIo::read`], [`RaidIo::write`]) writes through and knows no checksums: for
+//! studies, and for arrays of which nothing outlives the process. What a power cut between two columns leaves behind is
+//! not repaired there. The other works on pages and row by row: [`RaidIo::prepare`] tells the new parity before anything
+//! is written, so that it can be logged first, and [`RaidIo::replay_row`] makes a torn row whole from that;
+//! [`RaidIo::read_verified`] answers with nothing but what the checksums ([`Expect`]) admit.
 //!
 //! A drive that fails a write is lost to the whole array from then on, and the write is not acknowledged before the
-//! other drives know it ([`FailureReport`]). A sector that cannot be read is recovered from the rest of its row.
+//! other drives know it ([`FailureReport`]). A sector that cannot be read, or rots, is recovered from the rest of its
+//! row and written again ([`RepairReport`]).
 
+mod expect;
+mod grid;
+mod heal;
 mod locks;
 mod members;
+mod new_pages;
+mod prepare;
+mod prepared;
 mod read;
+mod rebuild;
+mod report;
 mod scratch;
+mod scrub;
+mod solve;
 mod stripe;
+mod verified;
 mod write;
 
 use std::rc::Rc;
@@ -18,7 +33,13 @@ use std::sync::Arc;
 
 use tier0_world::IoError;
 
+pub use expect::{Expect, Expected, Unchecked};
 pub use members::{FailureReport, LostDrives, Members};
+pub use new_pages::Rest;
+pub use prepared::{Prepared, Written};
+pub use rebuild::Rebuilt;
+pub use report::{PageFault, RepairCounts, RepairEvent, RepairReport, RepairSource};
+pub use scrub::ScrubOutcome;
 
 use crate::io::locks::{RowGuard, RowLocks};
 use crate::layout::{ColumnMask, Piece, Row};
@@ -34,12 +55,18 @@ struct Inner {
     sets: Arc<RaidSets>,
     members: Members,
     locks: Rc<RowLocks>,
+    report: Rc<dyn RepairReport>,
 }
 
 impl RaidIo {
-    /// I/O on `sets`, whose chunklets are on `members`.
+    /// I/O on `sets`, whose chunklets are on `members`; nobody is told of repairs.
     pub fn new(sets: Arc<RaidSets>, members: Members) -> RaidIo {
-        RaidIo(Rc::new(Inner { sets, members, locks: Rc::new(RowLocks::new()) }))
+        RaidIo::with_report(sets, members, Rc::new(RepairCounts::default()))
+    }
+
+    /// I/O on `sets`, whose chunklets are on `members`; `report` is told what was wrong with pages.
+    pub fn with_report(sets: Arc<RaidSets>, members: Members, report: Rc<dyn RepairReport>) -> RaidIo {
+        RaidIo(Rc::new(Inner { sets, members, locks: Rc::new(RowLocks::new()), report }))
     }
 
     /// The sets.
@@ -56,6 +83,12 @@ impl RaidIo {
     #[inline]
     pub fn lost_columns(&self, set: SetIndex, row: Row) -> ColumnMask {
         self.members().lost_columns(self.sets(), set, row)
+    }
+
+    /// Locks a row.
+    async fn lock_row(&self, set: SetIndex, row: Row) -> RowGuard {
+        let sectors = self.sets().layout().row_sectors().0;
+        self.0.locks.lock(set, row.0 * sectors, (row.0 + 1) * sectors).await
     }
 
     /// Locks the parity group of a piece.

@@ -179,7 +179,7 @@ impl RaidIo {
 }
 
 /// The parts of one read, back in one buffer, with the first failure.
-fn join_reads<E>(parts: Vec<(Result<(), E>, BufMut)>) -> (Result<(), E>, BufMut) {
+pub(super) fn join_reads<E>(parts: Vec<(Result<(), E>, BufMut)>) -> (Result<(), E>, BufMut) {
     let mut parts = parts.into_iter();
     let (mut result, mut buf) = parts.next().expect("a read has parts");
     for (other, part) in parts {

@@ -3,7 +3,9 @@
 mod formation;
 mod rebuilding;
 mod slots;
+mod spare;
 mod table;
 
 pub use slots::{SlotMap, SlotPlace};
+pub use spare::{SpareMove, SparePlan, SpareRoom, plan_spares};
 pub use table::{RaidSets, SetIndex, TableError};

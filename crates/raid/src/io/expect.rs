@@ -1,0 +1,59 @@
+//! What a page must be: the seam between redundancy, which can say what a page could be, and checksums, which say what
+//! it is.
+
+use crate::checksum::page_checksum;
+use crate::parity::is_zero;
+use crate::set::SetIndex;
+
+/// What is known of a page's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Nothing: whatever the drives hold is right.
+    Unknown,
+    /// The page reads as zeros, whatever the drives hold.
+    Zero,
+    /// Its [`page_checksum`].
+    Crc(u32),
+}
+
+/// Knows what pages must be.
+///
+/// The answer must change together with what the drives hold: whoever writes pages brings it up to date before it drops
+/// the row's lock ([`crate::io::Written`]).
+pub trait Expect {
+    /// What is known of page `page` of a set's data: the page's address in sectors, divided by
+    /// [`tier0_units::PAGE_SECTORS`].
+    fn expect(&self, set: SetIndex, page: u64) -> Expected;
+}
+
+/// Nothing is known of any page: for arrays without checksums.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unchecked;
+
+impl Expect for Unchecked {
+    fn expect(&self, _: SetIndex, _: u64) -> Expected {
+        Expected::Unknown
+    }
+}
+
+impl Expected {
+    /// Whether a page with this content can be what is expected.
+    #[inline]
+    pub(crate) fn admits(self, bytes: &[u8]) -> bool {
+        match self {
+            Expected::Unknown | Expected::Zero => true,
+            Expected::Crc(expected) => page_checksum(bytes).get() == expected,
+        }
+    }
+
+    /// Whether a difference to this content may go into a parity. A page that reads as zeros may hold anything, and
+    /// nothing can tell whether that has rotted; but as a rule it was never written since its row was, and then it
+    /// holds zeros, which no rot makes of something else.
+    #[inline]
+    pub(crate) fn vouches_for(self, bytes: &[u8]) -> bool {
+        match self {
+            Expected::Zero => is_zero(bytes),
+            _ => self.admits(bytes),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Making rows right: what is wrong is recovered from the redundancy, verified, and written in its place.
+//!
+//! Everything here runs under the row's lock, so what the columns hold and what is expected of it belong together.
+
+use futures_util::future::join_all;
+use tier0_world::Buf;
+
+use crate::io::RaidIo;
+use crate::io::expect::{Expect, Expected};
+use crate::io::grid::{Cell, Grid};
+use crate::io::report::{PageFault, RepairEvent, RepairSource};
+use crate::io::solve::{DataPage, Slice, Solution};
+use crate::layout::{Column, ColumnMask, PagePlace, Row};
+use crate::set::SetIndex;
+
+/// A page that nothing can make right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LostPage {
+    pub(crate) offset: usize,
+    pub(crate) data: DataPage,
+}
+
+impl RaidIo {
+    /// Makes all data pages of a group at these offsets known and right: reads what is not read yet and, where that is
+    /// not there or fails its checksum, recovers it and repairs the columns. Gives the pages for which that fails; what
+    /// the drive holds of them, if it can be read, stays in the grid.
+    pub(crate) async fn complete(
+        &self,
+        grid: &mut Grid,
+        offsets: &[usize],
+        expect: &dyn Expect,
+    ) -> Vec<LostPage> {
+        let at = grid.at();
+        let parity = self.sets().layout().parity_columns(at.row, at.group);
+        let data = self.sets().layout().group_column_mask(at.group) - parity.mask();
+        let first = self.parities_surely_needed(grid, offsets, expect);
+        self.read_live(grid, data | first, offsets).await;
+        let mut open = self.solve_all(grid, offsets.to_vec(), expect).await;
+        // P alone makes up for one page; Q is read only where that does not do.
+        for more in [parity.p.map_or(ColumnMask::EMPTY, ColumnMask::only), parity.mask()] {
+            if !open.is_empty() {
+                self.read_live(grid, more, &open).await;
+                open = self.solve_all(grid, open, expect).await;
+            }
+        }
+        let mut lost = Vec::new();
+        for offset in open {
+            let slice = Slice::new(self.sets().layout(), grid, offset, expect);
+            for data in slice.wrong() {
+                let fault = slice.fault(&data).expect("it is wrong");
+                self.report_data(grid, offset, &data, fault, None);
+                lost.push(LostPage { offset, data });
+            }
+        }
+        lost
+    }
+
+    /// The parities without which some offset cannot be solved, as far as that is known before anything is read:
+    /// reading them together with the data saves waiting twice.
+    fn parities_surely_needed(&self, grid: &Grid, offsets: &[usize], expect: &dyn Expect) -> ColumnMask {
+        let at = grid.at();
+        let layout = self.sets().layout();
+        let lost = self.lost_columns(at.set, at.row);
+        let parity = layout.parity_columns(at.row, at.group);
+        let surely_wrong = |offset: &usize| {
+            let slice = Slice::new(layout, grid, *offset, expect);
+            let unread = |data: &DataPage| matches!(grid.cell(data.column, *offset), Cell::Unread);
+            slice.wrong().iter().filter(|data| lost.contains(data.column) || !unread(data)).count()
+        };
+        let only = |column: Option<Column>| column.map_or(ColumnMask::EMPTY, ColumnMask::only);
+        match offsets.iter().map(surely_wrong).max() {
+            None | Some(0) => ColumnMask::EMPTY,
+            Some(1) if parity.p.is_some_and(|p| !lost.contains(p)) => only(parity.p),
+            Some(_) => parity.mask(),
+        }
+    }
+
+    /// Reads what is unread of these columns, as far as they are not lost.
+    pub(crate) async fn read_live(&self, grid: &mut Grid, columns: ColumnMask, offsets: &[usize]) {
+        let at = grid.at();
+        let live = columns - self.lost_columns(at.set, at.row);
+        let runs = grid.unread(live, offsets);
+        grid.read(self, runs).await;
+    }
+
+    /// Solves what can be solved of these offsets; gives the others.
+    async fn solve_all(&self, grid: &mut Grid, offsets: Vec<usize>, expect: &dyn Expect) -> Vec<usize> {
+        let mut open = Vec::new();
+        for offset in offsets {
+            let slice = Slice::new(self.sets().layout(), grid, offset, expect);
+            if slice.wrong().is_empty() {
+                continue;
+            }
+            match slice.solve() {
+                Some(solution) => self.apply(grid, offset, solution, expect).await,
+                None => open.push(offset),
+            }
+        }
+        open
+    }
+
+    /// Takes a solution into the grid and to the columns that are not lost.
+    async fn apply(&self, grid: &mut Grid, offset: usize, solution: Solution, expect: &dyn Expect) {
+        let at = grid.at();
+        let live = self.sets().layout().all_columns() - self.lost_columns(at.set, at.row);
+        let parity = self.sets().layout().parity_columns(at.row, at.group);
+        let mut repairs = Vec::new();
+        for (data, page) in solution.pages {
+            let fault = match grid.cell(data.column, offset) {
+                Cell::Page(_) => PageFault::Rot,
+                _ => PageFault::Unreadable,
+            };
+            if live.contains(data.column) {
+                self.report_data(grid, offset, &data, fault, Some(solution.source));
+                repairs.push((data.column, page.clone()));
+            }
+            grid.set(data.column, offset, Cell::Page(page));
+        }
+        // Q was asked only because what P said fails.
+        let p_is_wrong =
+            parity.p.filter(|p| solution.source == RepairSource::Q && grid.page(*p, offset).is_some());
+        if let Some(p) = p_is_wrong {
+            let made = Slice::new(self.sets().layout(), grid, offset, expect).parities();
+            let right = made.into_iter().find(|(column, _)| *column == p).expect("there is a P").1;
+            self.report_parity(grid, offset, p, PageFault::ParityDiffers, Some(RepairSource::Data));
+            grid.set(p, offset, Cell::Page(right.clone()));
+            repairs.push((p, right));
+        }
+        let writes =
+            repairs.into_iter().map(|(column, page)| self.repair_page(at.set, at.row, offset, column, page));
+        join_all(writes).await;
+    }
+
+    /// Writes a right page in the place of a wrong one. A drive that cannot is lost, and then nothing wrong is left
+    /// either.
+    pub(crate) async fn repair_page(
+        &self,
+        set: SetIndex,
+        row: Row,
+        offset: usize,
+        column: Column,
+        page: Buf,
+    ) {
+        let lba = self.sets().layout().page_column_lba(row, offset);
+        if let Err(error) = self.write_column(set, column, lba, page, false).await {
+            tracing::warn!("a repair of set {} cannot be written: {error}", set.0);
+        }
+    }
+
+    /// Reports a data page that was wrong on its column.
+    pub(crate) fn report_data(
+        &self,
+        grid: &Grid,
+        offset: usize,
+        data: &DataPage,
+        fault: PageFault,
+        source: Option<RepairSource>,
+    ) {
+        self.report(grid, offset, data.column, Some(data.page), fault, source);
+    }
+
+    /// Reports a parity page that was wrong.
+    pub(crate) fn report_parity(
+        &self,
+        grid: &Grid,
+        offset: usize,
+        column: Column,
+        fault: PageFault,
+        source: Option<RepairSource>,
+    ) {
+        self.report(grid, offset, column, None, fault, source);
+    }
+
+    pub(crate) fn report(
+        &self,
+        grid: &Grid,
+        offset: usize,
+        column: Column,
+        page: Option<u64>,
+        fault: PageFault,
+        source: Option<RepairSource>,
+    ) {
+        let at = grid.at();
+        let column_page = at.row.0 * self.sets().layout().unit_pages() as u64 + offset as u64;
+        let event = RepairEvent { set: at.set, column, column_page, page, fault, source };
+        self.0.report.report(&event);
+    }
+
+    /// A page of a mirror, from the first copy that is what it must be; copies that were found wrong are repaired.
+    /// Without one, what one of them holds, if any can be read.
+    pub(crate) async fn best_copy(
+        &self,
+        grid: &mut Grid,
+        place: PagePlace,
+        expected: Expected,
+    ) -> Result<Buf, Option<Buf>> {
+        let at = grid.at();
+        let page = self.sets().layout().page_of_set(at.row, place);
+        let copies = self.sets().layout().copies(at.row, place.unit) - self.lost_columns(at.set, at.row);
+        let mut wrong: Vec<(Column, PageFault)> = Vec::new();
+        let mut found = None;
+        // Copies that are in the grid first: they cost nothing.
+        let known =
+            copies.iter().filter(|copy| grid.page(*copy, place.offset).is_some()).collect::<ColumnMask>();
+        for copy in known.iter().chain((copies - known).iter()) {
+            self.read_live(grid, ColumnMask::only(copy), &[place.offset]).await;
+            match grid.page(copy, place.offset) {
+                None => wrong.push((copy, PageFault::Unreadable)),
+                Some(content) if !expected.admits(content.as_slice()) => wrong.push((copy, PageFault::Rot)),
+                Some(content) => {
+                    found = Some((copy, content.clone()));
+                    break;
+                }
+            }
+        }
+        let source = found.as_ref().map(|(copy, _)| RepairSource::Copy(*copy));
+        for (copy, fault) in &wrong {
+            self.report(grid, place.offset, *copy, Some(page), *fault, source);
+        }
+        let Some((_, right)) = found else {
+            return Err(wrong.iter().find_map(|(copy, _)| grid.page(*copy, place.offset).cloned()));
+        };
+        for (copy, _) in wrong {
+            grid.set(copy, place.offset, Cell::Page(right.clone()));
+            self.repair_page(at.set, at.row, place.offset, copy, right.clone()).await;
+        }
+        Ok(right)
+    }
+}

@@ -1,0 +1,194 @@
+//! Rebuilding a lost column on its spare chunklet, some rows at a time.
+//!
+//! Who rebuilds: moves the column ([`RaidSets::start_rebuild`](crate::set::RaidSets::start_rebuild)); then for one slot
+//! after the other has its rows rebuilt, flushes, makes it known to the metadata, declares the rows present, and only
+//! then drops [`Rebuilt`] and with it the rows' locks. Until then the column counts as lost in these rows.
+
+use std::ops::Range;
+
+use futures_util::future::join_all;
+use tier0_units::PAGE_SECTORS;
+use tier0_world::{Buf, BufMut, IoError};
+
+use crate::io::RaidIo;
+use crate::io::expect::{Expect, Expected};
+use crate::io::grid::{Cell, Grid, GroupRow};
+use crate::io::locks::RowGuard;
+use crate::io::solve::Slice;
+use crate::layout::{Column, ColumnMask, Group, PagePlace, Role, Row};
+use crate::set::SetIndex;
+
+/// Rows under work at once: a few, to keep the drives busy, and not so many that memory matters.
+const ROWS_AT_ONCE: usize = 8;
+
+/// Rows of a column that were rebuilt and are still locked.
+#[must_use = "the rows stay locked until this is dropped: flush and declare them present first"]
+pub struct Rebuilt {
+    _guard: RowGuard,
+    /// Rows written; the others are unwritten and have nothing to rebuild.
+    pub rows_written: u64,
+    /// Pages of the set's data that were met and are lost for good.
+    pub lost_pages: Vec<u64>,
+}
+
+/// What was met in one row.
+#[derive(Default)]
+struct RowOutcome {
+    written: bool,
+    lost_pages: Vec<u64>,
+}
+
+impl RaidIo {
+    /// Recovers rows of a column that is being rebuilt and writes them to the chunklet it was moved to; not stable before
+    /// a flush. A page that is lost for good does not stop it: what is written in its place goes on failing the
+    /// checksum.
+    ///
+    /// # Errors
+    /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::Medium`] when a page without a checksum
+    /// cannot be had; what the target's drive fails with.
+    ///
+    /// # Panics
+    /// Unless the column is being rebuilt.
+    pub async fn rebuild_rows(
+        &self,
+        set: SetIndex,
+        column: Column,
+        rows: Range<Row>,
+        expect: &dyn Expect,
+    ) -> Result<Rebuilt, IoError> {
+        assert!(
+            self.sets().rebuilding_columns(set).contains(column),
+            "{column:?} of set {} has no chunklet to be rebuilt to",
+            set.0
+        );
+        let sectors = self.sets().layout().row_sectors().0;
+        let guard = self.0.locks.lock(set, rows.start.0 * sectors, rows.end.0 * sectors).await;
+        let mut rebuilt = Rebuilt { _guard: guard, rows_written: 0, lost_pages: Vec::new() };
+        let all: Vec<Row> = (rows.start.0..rows.end.0).map(Row).collect();
+        for some in all.chunks(ROWS_AT_ONCE) {
+            let outcomes = some.iter().map(|row| self.rebuild_row(set, column, *row, expect));
+            for outcome in join_all(outcomes).await {
+                let outcome = outcome?;
+                rebuilt.rows_written += u64::from(outcome.written);
+                rebuilt.lost_pages.extend(outcome.lost_pages);
+            }
+        }
+        Ok(rebuilt)
+    }
+
+    async fn rebuild_row(
+        &self,
+        set: SetIndex,
+        column: Column,
+        row: Row,
+        expect: &dyn Expect,
+    ) -> Result<RowOutcome, IoError> {
+        let layout = self.sets().layout();
+        if self.is_unwritten(set, row, expect) {
+            return Ok(RowOutcome::default());
+        }
+        let mut outcome = RowOutcome { written: true, lost_pages: Vec::new() };
+        let group = match layout.role(row, column) {
+            Role::Mirror(unit, _) | Role::Data(unit) if layout.parities() > 0 => layout.group_of(unit),
+            Role::P(group) | Role::Q(group) => group,
+            Role::Mirror(..) | Role::Data(_) => Group(0),
+        };
+        let at = GroupRow { set, row, group };
+        let pages = match layout.role(row, column) {
+            Role::Mirror(..) | Role::Data(_) if layout.parities() == 0 => {
+                self.copy_unit(at, column, expect, &mut outcome).await?
+            }
+            _ => self.recover_unit(at, column, expect, &mut outcome).await?,
+        };
+        let mut unit = BufMut::new(layout.stripe_unit().0 as u32, self.members().width());
+        let bytes = PAGE_SECTORS as usize * self.members().width().bytes();
+        for (n, page) in pages.iter().enumerate() {
+            unit.as_mut_slice()[n * bytes..(n + 1) * bytes].copy_from_slice(page.as_slice());
+        }
+        self.write_column(set, column, layout.page_column_lba(row, 0), unit.freeze(), false).await?;
+        Ok(outcome)
+    }
+
+    /// Whether no page of a row has any content.
+    pub(crate) fn is_unwritten(&self, set: SetIndex, row: Row, expect: &dyn Expect) -> bool {
+        let pages = self.sets().layout().row_pages() as u64;
+        (row.0 * pages..(row.0 + 1) * pages).all(|page| expect.expect(set, page) == Expected::Zero)
+    }
+
+    /// The pages of a mirrored column in a row, from the copies that are left.
+    async fn copy_unit(
+        &self,
+        at: GroupRow,
+        column: Column,
+        expect: &dyn Expect,
+        outcome: &mut RowOutcome,
+    ) -> Result<Vec<Buf>, IoError> {
+        let layout = self.sets().layout();
+        let (Role::Mirror(unit, _) | Role::Data(unit)) = layout.role(at.row, column) else {
+            unreachable!("a level without parity holds data alone")
+        };
+        let copies = layout.copies(at.row, unit) - self.lost_columns(at.set, at.row);
+        if copies.is_empty() {
+            return Err(IoError::RedundancyLost);
+        }
+        let mut grid = Grid::new(self, at);
+        let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
+        self.read_live(&mut grid, ColumnMask::only(self.choose(at.set, copies)), &offsets).await;
+        let mut pages = Vec::new();
+        for offset in offsets {
+            let place = PagePlace { unit, offset };
+            let page = layout.page_of_set(at.row, place);
+            let expected = expect.expect(at.set, page);
+            pages.push(match self.best_copy(&mut grid, place, expected).await {
+                Ok(copy) => copy,
+                Err(_) if expected == Expected::Unknown => return Err(IoError::Medium),
+                Err(wrong) => {
+                    if matches!(expected, Expected::Crc(_)) {
+                        outcome.lost_pages.push(page);
+                    }
+                    wrong.unwrap_or_else(|| self.blank_page())
+                }
+            });
+        }
+        Ok(pages)
+    }
+
+    /// The pages of a column of a parity group in a row, from the others.
+    async fn recover_unit(
+        &self,
+        at: GroupRow,
+        column: Column,
+        expect: &dyn Expect,
+        outcome: &mut RowOutcome,
+    ) -> Result<Vec<Buf>, IoError> {
+        let layout = self.sets().layout();
+        if !layout.survives(self.lost_columns(at.set, at.row)) {
+            return Err(IoError::RedundancyLost);
+        }
+        let mut grid = Grid::new(self, at);
+        let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
+        for lost in self.complete(&mut grid, &offsets, expect).await {
+            match lost.data.expected {
+                Expected::Unknown => return Err(IoError::Medium),
+                Expected::Crc(_) => outcome.lost_pages.push(lost.data.page),
+                Expected::Zero => {}
+            }
+            if grid.page(lost.data.column, lost.offset).is_none() {
+                grid.set(lost.data.column, lost.offset, Cell::Page(self.blank_page()));
+            }
+        }
+        let page = |offset| match layout.role(at.row, column) {
+            Role::P(_) | Role::Q(_) => {
+                let made = Slice::new(layout, &grid, offset, expect).parities();
+                made.into_iter().find(|(parity, _)| *parity == column).expect("its own parity").1
+            }
+            _ => grid.page(column, offset).expect("all data is known").clone(),
+        };
+        Ok(offsets.into_iter().map(page).collect())
+    }
+
+    /// Zeros in the place of a page that cannot be had.
+    pub(crate) fn blank_page(&self) -> Buf {
+        BufMut::zeroed(PAGE_SECTORS as u32, self.members().width()).freeze()
+    }
+}
