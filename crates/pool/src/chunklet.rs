@@ -1,5 +1,8 @@
 //! Chunklets: the pieces of one size into which every drive is cut, and which of them are free.
 
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
 use tier0_units::{Lba, SECTOR_BYTES};
 
 use crate::{PoolError, superblock};
@@ -10,7 +13,7 @@ pub const DATA_START_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
 const _: () = assert!(superblock::END_SECTORS <= DATA_START_SECTORS);
 
 /// A chunklet: its drive's place in the pool and its number on that drive, counted from the drive's start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ChunkletAddress {
     /// The drive's place in the pool.
     pub drive: u32,
@@ -44,6 +47,12 @@ impl Chunklets {
         };
         let drives = drives.into_iter().map(cut).collect::<Result<_, _>>()?;
         Ok(Chunklets { chunklet_sectors, drives })
+    }
+
+    /// Drives of which these chunklets may be handed out.
+    pub fn of_ranges(chunklet_sectors: u64, ranges: impl IntoIterator<Item = Range<u32>>) -> Chunklets {
+        let drives = ranges.into_iter().map(|range| (range.start, range.end)).collect();
+        Chunklets { chunklet_sectors, drives }
     }
 
     /// Sectors of a chunklet.

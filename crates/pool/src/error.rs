@@ -32,6 +32,14 @@ pub enum PoolError {
         /// The newest that is known.
         known: u32,
     },
+    /// The superblock was written by a pre-release.
+    #[error(
+        "drive {drive:?} was used by a pre-release of tier0, which this one does not read; create the array anew"
+    )]
+    PreRelease {
+        /// Its name.
+        drive: String,
+    },
     /// The record is larger than its place.
     #[error(
         "the pool's record of {bytes} bytes does not fit the superblock's {room}; use fewer or larger volumes"

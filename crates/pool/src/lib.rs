@@ -1,18 +1,35 @@
 //! The pool: which drives belong together, how they are cut into chunklets, and what the drives themselves
 //! remember of it.
 //!
-//! Every member carries a superblock ([`superblock`]) with the whole [`PoolRecord`], so that the pool is found again by
-//! identity, whatever the paths are. [`Chunklets`] cuts members into pieces of one size and hands them out.
+//! - [`PoolState`] is everything a pool's metadata says, in memory; it changes only by [`MetaRecord`]s.
+//! - [`record`] and [`checkpoint`] are its bytes: what changed, and the whole.
+//! - [`Metadata`] keeps it on the pool's drives: superblocks on all of them, a mirrored journal and checkpoints on up to
+//!   three; [`survey`] finds pools again by identity, whatever the paths are.
+//! - [`Space`] says what an administrator should know about free space.
 //!
-//! What it does not do: it forms no RAID sets and moves no data.
+//! What it does not do: it forms no RAID sets, moves no data, and does not decide when to rebuild.
 
+mod area;
+pub mod checkpoint;
 mod chunklet;
+mod codec;
 mod error;
 mod member;
-mod record;
+pub mod metadata;
+mod pool_record;
+pub mod record;
+mod space;
+mod state;
 pub mod superblock;
 
+pub use area::MetadataArea;
 pub use chunklet::{ChunkletAddress, Chunklets, DATA_START_SECTORS};
 pub use error::PoolError;
 pub use member::{Found, identify, is_blank};
-pub use record::{MemberRecord, PoolRecord, RaidRecord, SlotRun, VolumeRecord};
+pub use pool_record::{MemberRecord, PoolRecord, RaidRecord, SlotRun, VolumeRecord};
+pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
+pub use space::{Space, SpaceWarning};
+pub use state::{
+    BitSet, DriveClass, ExtentMap, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError,
+    PoolState, Rebuild, Run, SetGroup, SlotHome, TEXT_BYTES_MAX, Volume,
+};

@@ -1,0 +1,257 @@
+//! The body of a checkpoint: the state as bytes, little-endian; `docs/format.md` has every byte.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use crate::codec::{Reader, Writer};
+use crate::record::{ScrubCursor, decode_run, encode_run};
+use crate::state::{
+    BitSet, Derived, DriveClass, ExtentMap, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member,
+    MemberState, MetaError, PoolState, Rebuild, SetGroup, Volume, WRITE_CACHES, write_cache_code,
+};
+use crate::{ChunkletAddress, MetadataArea, RaidRecord};
+
+/// The least bytes of a member, a ring, a copy, a volume: what a damaged count is checked against.
+const MEMBER_BYTES_MIN: usize = 28;
+const RING_BYTES_MIN: usize = 17;
+const VOLUME_BYTES_MIN: usize = 36;
+const REBUILD_BYTES_MIN: usize = 16;
+const PAIR_BYTES: usize = 8;
+const RUN_BYTES: usize = 28;
+
+/// The bytes of a state.
+pub(crate) fn encode_body(state: &PoolState) -> Vec<u8> {
+    let mut writer = Writer::default();
+    let inventory = &state.inventory;
+    writer.text(&state.array);
+    writer.text(&state.name);
+    encode_geometry(&mut writer, &state.geometry);
+    writer.u64(state.allocation_end);
+    writer.u32(inventory.next_volume);
+    writer.u64(state.scrub.next_slot);
+    writer.u64(state.scrub.passes);
+    writer.count(inventory.members.len());
+    inventory.members.iter().for_each(|member| encode_member(&mut writer, member));
+    writer.count(inventory.groups.len());
+    for group in &inventory.groups {
+        writer.u32(group.sets);
+        writer.u32(group.sets_per_band);
+    }
+    writer.count(inventory.columns.len());
+    inventory.columns.iter().for_each(|chunklet| encode_chunklet(&mut writer, *chunklet));
+    writer.count(inventory.rebuilds.len());
+    for ((set, column), rebuild) in &inventory.rebuilds {
+        writer.u32(*set);
+        writer.u32(*column);
+        encode_chunklet(&mut writer, rebuild.target);
+        rebuild.rebuilt.words().iter().for_each(|word| writer.u64(*word));
+    }
+    encode_log(&mut writer, &inventory.log);
+    writer.count(inventory.volumes.len());
+    for (number, volume) in &inventory.volumes {
+        encode_volume(&mut writer, volume, &state.maps[number]);
+    }
+    writer.0
+}
+
+/// Reads a state from arbitrary bytes, and proves its invariants. `area` is where the pool's superblocks say that its
+/// metadata lies: a state that disagrees is no state of that pool.
+pub(crate) fn decode_body(bytes: &[u8], id: Uuid, area: &MetadataArea) -> Result<PoolState, MetaError> {
+    let damaged = || MetaError::Contradiction { fact: "its checkpoint cannot be read".to_owned() };
+    let mut reader = Reader(bytes);
+    let mut state = decode_state(&mut reader, id, area).ok_or_else(damaged)?;
+    if !reader.is_empty() {
+        return Err(damaged());
+    }
+    let Derived { owners, slots } = state.derive()?;
+    state.inventory.owners = owners;
+    state.slots = slots;
+    Ok(state)
+}
+
+fn decode_state(reader: &mut Reader<'_>, id: Uuid, area: &MetadataArea) -> Option<PoolState> {
+    let (array, name) = (reader.text()?, reader.text()?);
+    let geometry = decode_geometry(reader)?;
+    if geometry.area != *area || geometry.check().is_err() {
+        return None;
+    }
+    let allocation_end = reader.u64()?;
+    let next_volume = reader.u32()?;
+    let scrub = ScrubCursor { next_slot: reader.u64()?, passes: reader.u64()? };
+    let members = reader.many(MEMBER_BYTES_MIN, decode_member)?;
+    let groups = reader.many(PAIR_BYTES, |r| Some(SetGroup { sets: r.u32()?, sets_per_band: r.u32()? }))?;
+    let columns = reader.many(PAIR_BYTES, decode_chunklet)?;
+    let slots_per_set = u64::from(geometry.slots_per_set);
+    let rebuilds = reader.many(REBUILD_BYTES_MIN, |reader| decode_rebuild(reader, slots_per_set))?;
+    let rebuild_count = rebuilds.len();
+    let rebuilds: BTreeMap<(u32, u32), Rebuild> = rebuilds.into_iter().collect();
+    if rebuilds.len() != rebuild_count {
+        return None;
+    }
+    let rings = reader.many(RING_BYTES_MIN, decode_ring)?;
+    let (mut volumes, mut maps) = (BTreeMap::new(), BTreeMap::new());
+    for _ in 0..reader.count(VOLUME_BYTES_MIN)? {
+        let (volume, map) = decode_volume(reader)?;
+        maps.insert(volume.number, map);
+        if volumes.insert(volume.number, volume).is_some() {
+            return None;
+        }
+    }
+    let log = LogPlacement { rings };
+    let inventory =
+        Inventory { members, groups, columns, rebuilds, log, volumes, next_volume, owners: BTreeMap::new() };
+    let slots = BitSet::new(0);
+    Some(PoolState { array, name, id, geometry, inventory, allocation_end, scrub, maps, slots })
+}
+
+fn encode_geometry(writer: &mut Writer, geometry: &Geometry) {
+    let Geometry { chunklet_sectors, extent_sectors, slots_per_set, spare_chunklets, raid, checksums, area } =
+        geometry;
+    writer.u64(*chunklet_sectors);
+    writer.u64(*extent_sectors);
+    writer.u32(*slots_per_set);
+    writer.u64(*spare_chunklets);
+    writer.u8(u8::from(*checksums));
+    encode_area(writer, area);
+    writer.text(&raid.level);
+    writer.u32(raid.set_size);
+    writer.u32(raid.groups);
+    writer.u32(raid.stripe_unit_sectors);
+}
+
+fn decode_geometry(reader: &mut Reader<'_>) -> Option<Geometry> {
+    Some(Geometry {
+        chunklet_sectors: reader.u64()?,
+        extent_sectors: reader.u64()?,
+        slots_per_set: reader.u32()?,
+        spare_chunklets: reader.u64()?,
+        checksums: reader.flag()?,
+        area: decode_area(reader)?,
+        raid: RaidRecord {
+            level: reader.text()?,
+            set_size: reader.u32()?,
+            groups: reader.u32()?,
+            stripe_unit_sectors: reader.u32()?,
+        },
+    })
+}
+
+pub(crate) fn encode_area(writer: &mut Writer, area: &MetadataArea) {
+    writer.u64(area.journal_sectors);
+    writer.u64(area.checkpoint_sectors);
+    writer.u64(area.data_start_sectors);
+}
+
+pub(crate) fn decode_area(reader: &mut Reader<'_>) -> Option<MetadataArea> {
+    Some(MetadataArea {
+        journal_sectors: reader.u64()?,
+        checkpoint_sectors: reader.u64()?,
+        data_start_sectors: reader.u64()?,
+    })
+}
+
+pub(crate) fn encode_member(writer: &mut Writer, member: &Member) {
+    writer.uuid(member.id);
+    writer.u64(member.sectors);
+    writer.u8(member.state.code());
+    writer.u8(member.class.code());
+    writer.text(&member.name);
+}
+
+pub(crate) fn decode_member(reader: &mut Reader<'_>) -> Option<Member> {
+    let (id, sectors) = (reader.uuid()?, reader.u64()?);
+    let (state, class) = (MemberState::from_code(reader.u8()?)?, DriveClass::from_code(reader.u8()?)?);
+    Some(Member { id, sectors, state, class, name: reader.text()? })
+}
+
+fn encode_chunklet(writer: &mut Writer, chunklet: ChunkletAddress) {
+    writer.u32(chunklet.drive);
+    writer.u32(chunklet.index);
+}
+
+fn decode_chunklet(reader: &mut Reader<'_>) -> Option<ChunkletAddress> {
+    Some(ChunkletAddress { drive: reader.u32()?, index: reader.u32()? })
+}
+
+fn decode_rebuild(reader: &mut Reader<'_>, slots_per_set: u64) -> Option<((u32, u32), Rebuild)> {
+    let place = (reader.u32()?, reader.u32()?);
+    let target = decode_chunklet(reader)?;
+    let bytes = reader.bytes(slots_per_set.div_ceil(64) as usize * 8)?;
+    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let rebuilt = BitSet::from_words(slots_per_set, words)?;
+    Some((place, Rebuild { target, rebuilt }))
+}
+
+fn encode_log(writer: &mut Writer, log: &LogPlacement) {
+    writer.count(log.rings.len());
+    for ring in &log.rings {
+        writer.uuid(ring.id);
+        writer.u8(ring.copies.len() as u8);
+        for copy in &ring.copies {
+            writer.u32(copy.member);
+            writer.u64(copy.first_sector);
+            writer.u64(copy.sectors);
+        }
+    }
+}
+
+fn decode_ring(reader: &mut Reader<'_>) -> Option<LogRing> {
+    let id = reader.uuid()?;
+    let copies = (0..reader.u8()?).map(|_| {
+        Some(LogCopy { member: reader.u32()?, first_sector: reader.u64()?, sectors: reader.u64()? })
+    });
+    Some(LogRing { id, copies: copies.collect::<Option<_>>()? })
+}
+
+fn encode_volume(writer: &mut Writer, volume: &Volume, map: &ExtentMap) {
+    writer.u32(volume.number);
+    writer.uuid(volume.id);
+    writer.u64(volume.sectors);
+    writer.u8(u8::from(volume.thin));
+    writer.u8(write_cache_code(volume.write_cache));
+    writer.text(&volume.name);
+    let count_at = writer.0.len();
+    writer.u32(0);
+    let mut count = 0u32;
+    for run in map.runs() {
+        encode_run(writer, &run);
+        count += 1;
+    }
+    writer.0[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
+}
+
+fn decode_volume(reader: &mut Reader<'_>) -> Option<(Volume, ExtentMap)> {
+    let volume = Volume {
+        number: reader.u32()?,
+        id: reader.uuid()?,
+        sectors: reader.u64()?,
+        thin: reader.flag()?,
+        write_cache: *WRITE_CACHES.get(usize::from(reader.u8()?))?,
+        name: reader.text()?,
+    };
+    Some((volume, decode_map(reader)?))
+}
+
+fn decode_map(reader: &mut Reader<'_>) -> Option<ExtentMap> {
+    let mut map = ExtentMap::default();
+    let mut end = 0;
+    for _ in 0..reader.count(RUN_BYTES)? {
+        let run = decode_run(reader)?;
+        let count = u64::from(run.count);
+        let sound = run.count > 0
+            && u64::from(run.index) >= end
+            && run.end() <= u64::from(u32::MAX)
+            && run.slot.allocation > 0
+            && run.slot.allocation.checked_add(count).is_some()
+            && run.slot.slot.checked_add(count).is_some_and(|end| end <= u64::from(u32::MAX));
+        if !sound {
+            return None;
+        }
+        end = run.end();
+        for (index, slot) in run.iter() {
+            map.insert(index, slot);
+        }
+    }
+    Some(map)
+}

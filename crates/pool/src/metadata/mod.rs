@@ -1,0 +1,3 @@
+//! A pool's metadata on its drives.
+
+pub mod superblock;

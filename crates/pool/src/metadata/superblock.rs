@@ -1,0 +1,223 @@
+//! The superblock: who a drive is, whom it belongs to, and who else does; two copies, written in turn.
+//!
+//! A copy starts at byte 65,536 (copy 0) or 131,072 (copy 1) and has room for 65,536 bytes, little-endian:
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 0–7 | `tier0sb` and a zero byte |
+//! | 8–11 | format version, 2; 1 is that of pre-releases |
+//! | 12–15 | length of the body, bytes |
+//! | 16–23 | generation; the valid copy with the highest counts, on a drive and among drives |
+//! | 24–39 | this member's identity (UUID) |
+//! | 40–47 | CRC-64/NVME of bytes 0–39 and the body |
+//! | 48– | body |
+//!
+//! The body: identity of the pool (UUID, 16 bytes); name of the array and name of the pool (length in 2 bytes, UTF-8);
+//! the metadata area (sectors of the journal, sectors of a checkpoint slot, first sector of the data; 8 bytes each);
+//! how many members carry the metadata (4 bytes) and their places (4 bytes each); how many members there are (4 bytes),
+//! and of each its identity (16), size in sectors (8), state (1: 0 active, 1 lost, 2 removed), class (1: 0 flash,
+//! 1 disk, 2 memory) and name (length in 2 bytes, UTF-8).
+//!
+//! The next copy is written where the newest one of this drive is not, so a torn write leaves the newest. The format is
+//! read from untrusted bytes: every length is checked before it is used.
+
+use tier0_drive::DriveHandle;
+use tier0_units::{Lba, SECTOR_BYTES};
+use tier0_world::{BufMut, IoError};
+use uuid::Uuid;
+
+use crate::checkpoint::{decode_area, decode_member, encode_area, encode_member};
+use crate::codec::{Reader, Writer, crc64};
+use crate::state::Member;
+use crate::{MetadataArea, PoolError};
+
+/// The newest format this code knows, and the one it writes.
+pub const VERSION: u32 = 2;
+/// The format of pre-releases, which is not read.
+const PRE_RELEASE: u32 = 1;
+
+const MAGIC: [u8; 8] = *b"tier0sb\0";
+const HEADER_BYTES: usize = 48;
+const CHECKSUM_AT: usize = 40;
+const MEMBER_BYTES_MIN: usize = 28;
+const COPY_BYTES: usize = 64 << 10;
+const COPIES: u64 = 2;
+const FIRST_COPY_BYTE: u64 = 64 << 10;
+
+/// The first sector behind both copies.
+pub const END_SECTORS: u64 = (FIRST_COPY_BYTE + COPIES * COPY_BYTES as u64) / SECTOR_BYTES;
+
+/// A pool as the superblocks of its drives know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolLabel {
+    /// The pool's identity.
+    pub pool: Uuid,
+    /// The array's name.
+    pub array: String,
+    /// The pool's name.
+    pub name: String,
+    /// Where the metadata lies on every drive.
+    pub area: MetadataArea,
+    /// The places of the members that carry journal and checkpoints.
+    pub carriers: Vec<u32>,
+    /// All members there ever were, by place.
+    pub members: Vec<Member>,
+}
+
+/// A superblock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// The newest counts. Every change of the label raises it.
+    pub generation: u64,
+    /// Which member this drive is.
+    pub member: Uuid,
+    /// The pool.
+    pub label: PoolLabel,
+}
+
+/// What one copy's place holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Copy {
+    /// A valid superblock.
+    Valid(Box<Superblock>),
+    /// A format this code does not know, or does not know any more.
+    Other(u32),
+    /// The magic is there, the rest is damaged.
+    Damaged,
+    /// Something else.
+    None,
+}
+
+/// A drive's superblock, and which of its copies is the newest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// The superblock.
+    pub superblock: Superblock,
+    /// Its copy, 0 or 1.
+    pub copy: u64,
+}
+
+/// Whether a label fits a copy.
+pub fn fits(label: &PoolLabel) -> bool {
+    HEADER_BYTES + encode_label(label).len() <= COPY_BYTES
+}
+
+fn encode_label(label: &PoolLabel) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.uuid(label.pool);
+    writer.text(&label.array);
+    writer.text(&label.name);
+    encode_area(&mut writer, &label.area);
+    writer.count(label.carriers.len());
+    label.carriers.iter().for_each(|place| writer.u32(*place));
+    writer.count(label.members.len());
+    label.members.iter().for_each(|member| encode_member(&mut writer, member));
+    writer.0
+}
+
+fn decode_label(bytes: &[u8]) -> Option<PoolLabel> {
+    let mut reader = Reader(bytes);
+    let label = PoolLabel {
+        pool: reader.uuid()?,
+        array: reader.text()?,
+        name: reader.text()?,
+        area: decode_area(&mut reader)?,
+        carriers: reader.many(4, Reader::u32)?,
+        members: reader.many(MEMBER_BYTES_MIN, decode_member)?,
+    };
+    let known = |place: &u32| (*place as usize) < label.members.len();
+    (reader.is_empty() && label.area.is_sound() && label.carriers.iter().all(known)).then_some(label)
+}
+
+/// The bytes of a copy, a multiple of 4096. The label must fit.
+pub fn encode(superblock: &Superblock) -> Vec<u8> {
+    let body = encode_label(&superblock.label);
+    let mut writer = Writer::default();
+    writer.0.extend_from_slice(&MAGIC);
+    writer.u32(VERSION);
+    writer.count(body.len());
+    writer.u64(superblock.generation);
+    writer.uuid(superblock.member);
+    let checksum = crc64(&[&writer.0, &body]);
+    writer.u64(checksum);
+    writer.0.extend_from_slice(&body);
+    writer.0.resize(writer.0.len().next_multiple_of(4096), 0);
+    assert!(writer.0.len() <= COPY_BYTES, "labels are checked to fit a superblock");
+    writer.0
+}
+
+/// Reads a copy from arbitrary bytes.
+pub fn decode(bytes: &[u8]) -> Copy {
+    let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Copy::None };
+    if header[..8] != MAGIC {
+        return Copy::None;
+    }
+    let mut reader = Reader(&header[8..]);
+    let version = reader.u32().unwrap_or(0);
+    if version > VERSION || version == PRE_RELEASE {
+        return Copy::Other(version);
+    }
+    match decode_known(reader, &header[..CHECKSUM_AT], rest) {
+        Some(superblock) if version == VERSION => Copy::Valid(Box::new(superblock)),
+        _ => Copy::Damaged,
+    }
+}
+
+fn decode_known(mut reader: Reader<'_>, covered: &[u8], rest: &[u8]) -> Option<Superblock> {
+    let body = rest.get(..reader.u32()? as usize)?;
+    let (generation, member) = (reader.u64()?, reader.uuid()?);
+    if crc64(&[covered, body]) != reader.u64()? {
+        return None;
+    }
+    Some(Superblock { generation, member, label: decode_label(body)? })
+}
+
+/// Reads a drive's superblock: none if it never had one.
+pub async fn read(drive: &DriveHandle) -> Result<Option<Newest>, PoolError> {
+    let name = || drive.info().name.clone();
+    if drive.info().sectors.0 < END_SECTORS {
+        return Ok(None);
+    }
+    let mut newest: Option<Newest> = None;
+    let (mut damaged, mut failure) = (false, None);
+    for copy in 0..COPIES {
+        let buf = BufMut::new((COPY_BYTES as u64 / SECTOR_BYTES) as u32, drive.world().width());
+        let (result, buf) = drive.read(copy_lba(copy), buf).await;
+        if let Err(source) = result {
+            failure = Some(PoolError::Drive { drive: name(), source });
+            continue;
+        }
+        match decode(buf.as_slice()) {
+            Copy::Valid(found) => {
+                let newer = |n: &Newest| n.superblock.generation < found.generation;
+                if newest.as_ref().is_none_or(newer) {
+                    newest = Some(Newest { superblock: *found, copy });
+                }
+            }
+            Copy::Other(PRE_RELEASE) => return Err(PoolError::PreRelease { drive: name() }),
+            Copy::Other(found) => {
+                return Err(PoolError::TooNew { drive: name(), found, known: VERSION });
+            }
+            Copy::Damaged => damaged = true,
+            Copy::None => {}
+        }
+    }
+    match (newest, failure) {
+        // A copy that cannot be read may have been the newer one: the drive is not to be believed.
+        (_, Some(error)) => Err(error),
+        (Some(newest), None) => Ok(Some(newest)),
+        (None, None) if damaged => Err(PoolError::Damaged { drive: name() }),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Writes copy 0 or 1, and makes it stable.
+pub async fn write(drive: &DriveHandle, superblock: &Superblock, copy: u64) -> Result<(), IoError> {
+    let buf = BufMut::copy_from(&encode(superblock), drive.world().width()).freeze();
+    drive.write(copy_lba(copy), buf, true).await?;
+    drive.flush().await
+}
+
+fn copy_lba(copy: u64) -> Lba {
+    Lba((FIRST_COPY_BYTE + copy * COPY_BYTES as u64) / SECTOR_BYTES)
+}

@@ -1,0 +1,179 @@
+//! The records by which a pool's state changes, and their bytes in the metadata journal.
+//!
+//! A record says what is true from now on; it is checked against the state before it is accepted, so a journal that
+//! is read back is accepted record by record or is damaged. What changes often is binary; what an administrator does
+//! is JSON in a binary frame.
+
+mod encode;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use tier0_units::{ExtentId, SlotRef, WriteCache};
+
+use crate::ChunkletAddress;
+use crate::state::{LogPlacement, Member, Run, Volume};
+
+pub use encode::{VERSION, decode, encode};
+pub(crate) use encode::{decode_run, encode_run};
+
+/// One change of a pool's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MetaRecord {
+    /// These extents, unmapped until now, have these slots, free until now.
+    #[serde(skip)]
+    MapExtents(Vec<MappedRun>),
+    /// These extents, mapped until now, have no slots any more.
+    #[serde(skip)]
+    UnmapExtents(Vec<ExtentRun>),
+    /// The target of a column that is being rebuilt holds these slots, stable. Slots are numbered in their set
+    /// ([`crate::SlotHome::index`]).
+    #[serde(skip)]
+    SlotsRebuilt {
+        /// The set.
+        set: u32,
+        /// The column.
+        column: u32,
+        /// The slots.
+        ranges: Vec<Range<u32>>,
+    },
+    /// Allocation numbers below `end` may be in use on drives: the next ones are taken from there.
+    #[serde(skip)]
+    AllocationsReserved {
+        /// The first number that is not reserved.
+        end: u64,
+    },
+    /// How far the scrub is.
+    #[serde(skip)]
+    ScrubCursor(ScrubCursor),
+    /// A member failed or was missing and is never believed again.
+    MemberLost {
+        /// Its place.
+        member: u32,
+    },
+    /// A member joined; its place is the next one.
+    MemberAdded(Member),
+    /// A member that holds nothing left the pool.
+    MemberRemoved {
+        /// Its place.
+        member: u32,
+    },
+    /// Sets joined behind the present ones, their columns in order.
+    SetsAdded {
+        /// Chunklets of all sets, set after set.
+        columns: Vec<ChunkletAddress>,
+        /// How many of the sets make a band, see [`crate::SetGroup`].
+        sets_per_band: u32,
+    },
+    /// A column is being rebuilt on a free chunklet, nothing of it yet; a rebuild under way starts again there.
+    ColumnRebuilding {
+        /// The set.
+        set: u32,
+        /// The column.
+        column: u32,
+        /// The chunklet that takes its place.
+        target: ChunkletAddress,
+    },
+    /// A column is rebuilt: the target is its place, the old chunklet is free (or gone with its drive).
+    ColumnRebuilt {
+        /// The set.
+        set: u32,
+        /// The column.
+        column: u32,
+    },
+    /// A volume exists, all zeros.
+    VolumeCreated(Volume),
+    /// A volume is gone, and its slots are free.
+    VolumeDeleted {
+        /// Its number.
+        volume: u32,
+    },
+    /// A volume has another size; what lies behind a smaller one is unmapped before.
+    VolumeResized {
+        /// Its number.
+        volume: u32,
+        /// Its size in sectors.
+        sectors: u64,
+    },
+    /// A volume has another name.
+    VolumeRenamed {
+        /// Its number.
+        volume: u32,
+        /// Its name.
+        name: String,
+    },
+    /// A volume acknowledges writes in another way.
+    ModeChanged {
+        /// Its number.
+        volume: u32,
+        /// The way.
+        write_cache: WriteCache,
+    },
+    /// The write log lies here now.
+    LogPlaced(LogPlacement),
+}
+
+/// Neighbouring extents that are mapped to neighbouring slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedRun {
+    /// The volume.
+    pub volume: u32,
+    /// Extents, slots and allocations.
+    pub run: Run,
+}
+
+/// Neighbouring extents of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtentRun {
+    /// The first extent.
+    pub first: ExtentId,
+    /// How many.
+    pub count: u32,
+}
+
+/// How far the scrub is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubCursor {
+    /// The next slot it will look at.
+    pub next_slot: u64,
+    /// How often it went through all of them.
+    pub passes: u64,
+}
+
+impl MetaRecord {
+    /// The record that maps these extents.
+    pub fn map(pairs: impl IntoIterator<Item = (ExtentId, SlotRef)>) -> MetaRecord {
+        let mut runs: Vec<MappedRun> = Vec::new();
+        for (extent, slot) in pairs {
+            match runs.last_mut() {
+                Some(last) if last.volume == extent.volume && last.run.continues_with(extent.index, slot) => {
+                    last.run.count += 1;
+                }
+                _ => {
+                    let run = Run { index: extent.index, count: 1, slot };
+                    runs.push(MappedRun { volume: extent.volume, run });
+                }
+            }
+        }
+        MetaRecord::MapExtents(runs)
+    }
+
+    /// The record that unmaps these extents.
+    pub fn unmap(extents: impl IntoIterator<Item = ExtentId>) -> MetaRecord {
+        let mut runs: Vec<ExtentRun> = Vec::new();
+        for extent in extents {
+            match runs.last_mut() {
+                Some(last)
+                    if last.first.volume == extent.volume
+                        && u64::from(last.first.index) + u64::from(last.count) == u64::from(extent.index) =>
+                {
+                    last.count += 1;
+                }
+                _ => runs.push(ExtentRun { first: extent, count: 1 }),
+            }
+        }
+        MetaRecord::UnmapExtents(runs)
+    }
+}

@@ -1,0 +1,133 @@
+//! What a record changes. A record that was not checked before may panic or break the invariants.
+
+use crate::record::{ExtentRun, MappedRun, MetaRecord};
+use crate::state::{
+    BitSet, ExtentMap, LogPlacement, Member, MemberState, Owner, PoolState, Rebuild, SetGroup, Volume,
+};
+use crate::{ChunkletAddress, SlotHome};
+
+impl PoolState {
+    /// Makes `record` true. It must have passed [`PoolState::check`] just before.
+    pub fn apply(&mut self, record: MetaRecord) {
+        match record {
+            MetaRecord::MapExtents(runs) => runs.into_iter().for_each(|run| self.map_run(run)),
+            MetaRecord::UnmapExtents(runs) => runs.into_iter().for_each(|run| self.unmap_run(run)),
+            MetaRecord::SlotsRebuilt { set, column, ranges } => {
+                let rebuild = self.inventory.rebuilds.get_mut(&(set, column)).expect("checked");
+                for index in ranges.into_iter().flatten() {
+                    rebuild.rebuilt.insert(u64::from(index));
+                }
+            }
+            MetaRecord::AllocationsReserved { end } => self.allocation_end = end,
+            MetaRecord::ScrubCursor(cursor) => self.scrub = cursor,
+            MetaRecord::MemberLost { member } => self.set_member(member, MemberState::Lost),
+            MetaRecord::MemberAdded(member) => self.inventory.members.push(member),
+            MetaRecord::MemberRemoved { member } => self.set_member(member, MemberState::Removed),
+            MetaRecord::SetsAdded { columns, sets_per_band } => self.add_sets(columns, sets_per_band),
+            MetaRecord::ColumnRebuilding { set, column, target } => self.start_rebuild(set, column, target),
+            MetaRecord::ColumnRebuilt { set, column } => self.finish_rebuild(set, column),
+            MetaRecord::VolumeCreated(volume) => self.create_volume(volume),
+            MetaRecord::VolumeDeleted { volume } => self.delete_volume(volume),
+            MetaRecord::VolumeResized { volume, sectors } => self.volume_mut(volume).sectors = sectors,
+            MetaRecord::VolumeRenamed { volume, name } => self.volume_mut(volume).name = name,
+            MetaRecord::ModeChanged { volume, write_cache } => {
+                self.volume_mut(volume).write_cache = write_cache;
+            }
+            MetaRecord::LogPlaced(log) => self.place_log(log),
+        }
+    }
+
+    fn map_run(&mut self, MappedRun { volume, run }: MappedRun) {
+        let map = self.maps.get_mut(&volume).expect("checked");
+        for (index, slot) in run.iter() {
+            let before = map.insert(index, slot);
+            let fresh = self.slots.insert(slot.slot);
+            assert!(before.is_none() && fresh, "extent {index} of volume {volume} or {slot:?} was mapped");
+        }
+    }
+
+    fn unmap_run(&mut self, ExtentRun { first, count }: ExtentRun) {
+        let map = self.maps.get_mut(&first.volume).expect("checked");
+        for index in first.index..first.index + count {
+            let slot = map.remove(index).expect("checked");
+            assert!(self.slots.remove(slot.slot), "slot {} had an extent and was free", slot.slot);
+        }
+    }
+
+    fn set_member(&mut self, member: u32, state: MemberState) {
+        self.inventory.members[member as usize].state = state;
+    }
+
+    fn add_sets(&mut self, columns: Vec<ChunkletAddress>, sets_per_band: u32) {
+        let width = self.geometry.columns();
+        let first = self.set_count();
+        for (number, chunklet) in (0u32..).zip(&columns) {
+            let owner = Owner::Set { set: first + number / width, column: number % width };
+            self.inventory.owners.insert(*chunklet, owner);
+        }
+        let sets = columns.len() as u32 / width;
+        self.inventory.columns.extend(columns);
+        self.inventory.groups.push(SetGroup { sets, sets_per_band });
+        self.slots.grow(self.slot_count_of_groups());
+    }
+
+    fn start_rebuild(&mut self, set: u32, column: u32, target: ChunkletAddress) {
+        let rebuilt = BitSet::new(u64::from(self.geometry.slots_per_set));
+        let before = self.inventory.rebuilds.insert((set, column), Rebuild { target, rebuilt });
+        if let Some(before) = before {
+            self.inventory.owners.remove(&before.target);
+        }
+        self.inventory.owners.insert(target, Owner::Target { set, column });
+    }
+
+    fn finish_rebuild(&mut self, set: u32, column: u32) {
+        let rebuild = self.inventory.rebuilds.remove(&(set, column)).expect("checked");
+        let index = self.column_index(set, column);
+        let before = std::mem::replace(&mut self.inventory.columns[index], rebuild.target);
+        self.inventory.owners.remove(&before);
+        self.inventory.owners.insert(rebuild.target, Owner::Set { set, column });
+    }
+
+    fn create_volume(&mut self, volume: Volume) {
+        self.inventory.next_volume = volume.number + 1;
+        self.maps.insert(volume.number, ExtentMap::default());
+        self.inventory.volumes.insert(volume.number, volume);
+    }
+
+    fn delete_volume(&mut self, volume: u32) {
+        self.inventory.volumes.remove(&volume);
+        let map = self.maps.remove(&volume).expect("checked");
+        for (_, slot) in map.iter() {
+            self.slots.remove(slot.slot);
+        }
+    }
+
+    fn volume_mut(&mut self, volume: u32) -> &mut Volume {
+        self.inventory.volumes.get_mut(&volume).expect("checked")
+    }
+
+    fn place_log(&mut self, log: LogPlacement) {
+        let chunklets = |state: &PoolState, log: &LogPlacement| -> Vec<ChunkletAddress> {
+            log.copies().flat_map(|copy| state.chunklets_of(copy)).collect()
+        };
+        for chunklet in chunklets(self, &self.inventory.log) {
+            self.inventory.owners.remove(&chunklet);
+        }
+        for chunklet in chunklets(self, &log) {
+            self.inventory.owners.insert(chunklet, Owner::Log);
+        }
+        self.inventory.log = log;
+    }
+
+    /// The slots of a set that have extents, by their numbers in the set.
+    pub fn used_slots_of(&self, set: u32) -> impl Iterator<Item = u32> {
+        (0..self.geometry.slots_per_set).filter(move |index| {
+            self.slot_at(SlotHome { set, index: *index }).is_some_and(|slot| self.slots.contains(slot))
+        })
+    }
+
+    /// Members with their places.
+    pub fn members_by_place(&self) -> impl Iterator<Item = (u32, &Member)> {
+        (0..).zip(&self.inventory.members)
+    }
+}

@@ -1,0 +1,279 @@
+//! Whether a record can be true.
+
+use tier0_units::ExtentId;
+
+use crate::checkpoint;
+use crate::record::{ExtentRun, MappedRun, MetaRecord};
+use crate::state::{Member, MemberState, MetaError, PoolState, TEXT_BYTES_MAX, Volume};
+
+impl PoolState {
+    /// Whether `record` can be true after all that is: what it contradicts otherwise.
+    pub fn check(&self, record: &MetaRecord) -> Result<(), MetaError> {
+        match record {
+            MetaRecord::MapExtents(runs) => self.check_map(runs),
+            MetaRecord::UnmapExtents(runs) => self.check_unmap(runs),
+            MetaRecord::SlotsRebuilt { set, column, ranges } => {
+                self.check_column(*set, *column)?;
+                if self.rebuild(*set, *column).is_none() {
+                    return Err(MetaError::NotRebuilding { set: *set, column: *column });
+                }
+                let count = self.geometry.slots_per_set;
+                match ranges.iter().find(|range| range.start >= range.end || range.end > count) {
+                    Some(range) => Err(MetaError::BadSlots { start: range.start, end: range.end, count }),
+                    None => Ok(()),
+                }
+            }
+            MetaRecord::AllocationsReserved { end } => {
+                forward("the end of allocation numbers", self.allocation_end, *end)
+            }
+            MetaRecord::ScrubCursor(cursor) => {
+                forward("the number of scrubs", self.scrub.passes, cursor.passes)
+            }
+            MetaRecord::MemberLost { member } => self.check_active(*member),
+            MetaRecord::MemberAdded(member) => self.check_member_added(member),
+            MetaRecord::MemberRemoved { member } => self.check_member_removed(*member),
+            MetaRecord::SetsAdded { columns, sets_per_band } => {
+                self.check_sets_added(columns, *sets_per_band)?;
+                let slots = columns.len() as u64 / u64::from(self.geometry.columns())
+                    * u64::from(self.geometry.slots_per_set);
+                self.check_room(
+                    columns.len() as u64 * checkpoint::CHUNKLET_BYTES
+                        + slots * checkpoint::RUN_BYTES
+                        + checkpoint::GROUP_BYTES,
+                )
+            }
+            MetaRecord::ColumnRebuilding { set, column, target } => {
+                self.check_rebuilding(*set, *column, *target)?;
+                self.check_room(checkpoint::rebuild_bytes(&self.geometry))
+            }
+            MetaRecord::ColumnRebuilt { set, column } => self.check_rebuilt(*set, *column),
+            MetaRecord::VolumeCreated(volume) => self.check_volume_created(volume),
+            MetaRecord::VolumeDeleted { volume } => self.check_volume(*volume).map(|_| ()),
+            MetaRecord::VolumeResized { volume, sectors } => self.check_resized(*volume, *sectors),
+            MetaRecord::VolumeRenamed { volume, name } => {
+                self.check_volume(*volume)?;
+                self.check_volume_name(name)?;
+                self.check_room(name.len() as u64)
+            }
+            MetaRecord::ModeChanged { volume, .. } => self.check_volume(*volume).map(|_| ()),
+            MetaRecord::LogPlaced(log) => {
+                self.check_log(log)?;
+                self.check_room(checkpoint::log_bytes(log))
+            }
+        }
+    }
+
+    fn check_map(&self, runs: &[MappedRun]) -> Result<(), MetaError> {
+        let mut extents: Vec<(u32, u64, u64)> = Vec::with_capacity(runs.len());
+        let mut slots: Vec<(u64, u64)> = Vec::with_capacity(runs.len());
+        let mut allocations: Vec<(u64, u64)> = Vec::with_capacity(runs.len());
+        let mut thin = 0;
+        for MappedRun { volume, run } in runs {
+            self.check_extents(*volume, run.index, run.count)?;
+            let (count, slot) = (u64::from(run.count), run.slot);
+            let bound = self.slots.bound();
+            if slot.slot >= bound || count > bound - slot.slot {
+                return Err(MetaError::SlotOutside {
+                    slot: slot.slot.saturating_add(count - 1),
+                    count: bound,
+                });
+            }
+            let end = self.allocation_end;
+            if slot.allocation == 0 || slot.allocation >= end || count > end - slot.allocation {
+                return Err(MetaError::Allocation { allocation: slot.allocation, end });
+            }
+            self.check_run_is_free(*volume, run)?;
+            thin += if self.inventory.volumes[volume].thin { count } else { 0 };
+            extents.push((*volume, u64::from(run.index), run.end()));
+            slots.push((slot.slot, slot.slot + count));
+            allocations.push((slot.allocation, slot.allocation + count));
+        }
+        extents.sort_unstable();
+        if let Some(pair) = extents.windows(2).find(|pair| pair[0].0 == pair[1].0 && pair[0].2 > pair[1].1) {
+            return Err(MetaError::ExtentMapped {
+                extent: ExtentId { volume: pair[1].0, index: pair[1].1 as u32 },
+            });
+        }
+        if let Some(slot) = overlap(&mut slots) {
+            return Err(MetaError::SlotTaken { slot });
+        }
+        if let Some(allocation) = overlap(&mut allocations) {
+            return Err(MetaError::Allocation { allocation, end: self.allocation_end });
+        }
+        self.check_space(thin)
+    }
+
+    fn check_run_is_free(&self, volume: u32, run: &crate::state::Run) -> Result<(), MetaError> {
+        for (index, slot) in run.iter() {
+            if self.maps[&volume].get(index).is_some() {
+                return Err(MetaError::ExtentMapped { extent: ExtentId { volume, index } });
+            }
+            if self.slots.contains(slot.slot) {
+                return Err(MetaError::SlotTaken { slot: slot.slot });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether so many slots are free and not reserved for thick volumes.
+    fn check_space(&self, wanted: u64) -> Result<(), MetaError> {
+        let free = self.free_slot_count() - self.reserved_slot_count();
+        if wanted > free {
+            return Err(MetaError::NoSpace { wanted, free });
+        }
+        Ok(())
+    }
+
+    fn check_unmap(&self, runs: &[ExtentRun]) -> Result<(), MetaError> {
+        let mut seen: Vec<(u64, u64)> = Vec::with_capacity(runs.len());
+        for ExtentRun { first, count } in runs {
+            self.check_extents(first.volume, first.index, *count)?;
+            for index in first.index..first.index + count {
+                let extent = ExtentId { volume: first.volume, index };
+                if self.slot(extent).is_none() {
+                    return Err(MetaError::ExtentUnmapped { extent });
+                }
+            }
+            let key = u64::from(first.volume) << 32 | u64::from(first.index);
+            seen.push((key, key + u64::from(*count)));
+        }
+        match overlap(&mut seen) {
+            Some(key) => Err(MetaError::ExtentUnmapped {
+                extent: ExtentId { volume: (key >> 32) as u32, index: key as u32 },
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a volume has these extents; there must be at least one.
+    fn check_extents(&self, volume: u32, index: u32, count: u32) -> Result<(), MetaError> {
+        let extents = self.extents_of(self.check_volume(volume)?.sectors);
+        let end = u64::from(index) + u64::from(count);
+        if count == 0 || end > extents {
+            let index = u32::try_from(end.max(1) - 1).unwrap_or(u32::MAX);
+            return Err(MetaError::ExtentOutside { extent: ExtentId { volume, index } });
+        }
+        Ok(())
+    }
+
+    fn check_volume(&self, number: u32) -> Result<&Volume, MetaError> {
+        self.volume(number).ok_or(MetaError::NoVolume { volume: number })
+    }
+
+    pub(crate) fn check_volume_size(&self, sectors: u64) -> Result<(), MetaError> {
+        let max = self.geometry.extent_sectors.saturating_mul(u64::from(u32::MAX));
+        if sectors == 0 || sectors > max {
+            return Err(MetaError::BadSize { what: "a volume", sectors, max });
+        }
+        Ok(())
+    }
+
+    fn check_volume_name(&self, wanted: &str) -> Result<(), MetaError> {
+        name("volume", wanted)?;
+        match self.volume_named(wanted) {
+            Some(_) => Err(MetaError::Exists { what: "volume", name: wanted.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_volume_created(&self, volume: &Volume) -> Result<(), MetaError> {
+        let next = self.inventory.next_volume;
+        if volume.number < next || volume.number == u32::MAX {
+            return Err(MetaError::VolumeNumber { volume: volume.number, next });
+        }
+        self.check_volume_name(&volume.name)?;
+        if self.volumes().any(|other| other.id == volume.id) {
+            return Err(MetaError::Exists { what: "volume", name: volume.id.to_string() });
+        }
+        self.check_volume_size(volume.sectors)?;
+        if !volume.thin {
+            self.check_space(self.extents_of(volume.sectors))?;
+        }
+        self.check_room(checkpoint::volume_bytes(volume))
+    }
+
+    fn check_resized(&self, number: u32, sectors: u64) -> Result<(), MetaError> {
+        let volume = self.check_volume(number)?;
+        self.check_volume_size(sectors)?;
+        let (before, after) = (self.extents_of(volume.sectors), self.extents_of(sectors));
+        if after < before {
+            let first = u32::try_from(after).expect("a volume has fewer than 2^32 extents");
+            if let Some((index, _)) = self.maps[&number].iter_from(first).next() {
+                return Err(MetaError::ExtentMapped { extent: ExtentId { volume: number, index } });
+            }
+        } else if !volume.thin {
+            self.check_space(after - before)?;
+        }
+        Ok(())
+    }
+
+    fn check_member_added(&self, member: &Member) -> Result<(), MetaError> {
+        name("drive", &member.name)?;
+        let serving = |other: &&Member| other.state != MemberState::Removed;
+        let same_name = self.inventory.members.iter().filter(serving).any(|other| other.name == member.name);
+        if same_name || self.inventory.members.iter().any(|other| other.id == member.id) {
+            return Err(MetaError::Exists { what: "drive", name: member.name.clone() });
+        }
+        if !member.is_active() {
+            return Err(MetaError::MemberState {
+                name: member.name.clone(),
+                state: "new and out of service",
+            });
+        }
+        let geometry = &self.geometry;
+        let chunklets = geometry.chunklet_sectors.saturating_mul(geometry.spare_chunklets.saturating_add(1));
+        let needed = geometry.area.data_start_sectors.saturating_add(chunklets);
+        if member.sectors < needed {
+            return Err(MetaError::MemberTooSmall {
+                name: member.name.clone(),
+                sectors: member.sectors,
+                needed,
+            });
+        }
+        self.check_room(checkpoint::member_bytes(member))
+    }
+
+    fn check_member_removed(&self, place: u32) -> Result<(), MetaError> {
+        let member = self.check_member(place)?;
+        if member.state == MemberState::Removed {
+            return Err(MetaError::MemberState { name: member.name.clone(), state: "removed" });
+        }
+        let first = crate::ChunkletAddress { drive: place, index: 0 };
+        let last = crate::ChunkletAddress { drive: place, index: u32::MAX };
+        match self.inventory.owners.range(first..=last).next() {
+            Some((_, owner)) => {
+                Err(MetaError::MemberInUse { name: member.name.clone(), what: owner.to_string() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the largest checkpoint still fits with so many bytes more.
+    fn check_room(&self, more: u64) -> Result<(), MetaError> {
+        let room = self.geometry.area.body_bytes_max();
+        let bytes = checkpoint::body_bytes_limit(self).saturating_add(more);
+        if bytes > room {
+            return Err(MetaError::TooLarge { bytes, room });
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name can be one.
+pub(crate) fn name(what: &'static str, name: &str) -> Result<(), MetaError> {
+    if name.is_empty() || name.len() > TEXT_BYTES_MAX {
+        let name = name.chars().take(TEXT_BYTES_MAX).collect();
+        return Err(MetaError::BadName { what, name });
+    }
+    Ok(())
+}
+
+fn forward(what: &'static str, from: u64, to: u64) -> Result<(), MetaError> {
+    if to < from { Err(MetaError::Backwards { what, from, to }) } else { Ok(()) }
+}
+
+/// Where two of these ranges overlap.
+fn overlap(ranges: &mut [(u64, u64)]) -> Option<u64> {
+    ranges.sort_unstable();
+    ranges.windows(2).find(|pair| pair[0].1 > pair[1].0).map(|pair| pair[1].0)
+}

@@ -1,0 +1,212 @@
+//! Whether chunklets, columns and rings can be as a record says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ChunkletAddress;
+use crate::state::derive::taken;
+use crate::state::{LogPlacement, MemberState, MetaError, PoolState};
+
+/// The most copies of a ring.
+const RING_COPIES_MAX: usize = 3;
+/// Rings start and end at whole pages.
+const RING_ALIGNMENT_SECTORS: u64 = tier0_units::PAGE_SECTORS;
+
+impl PoolState {
+    pub(crate) fn check_member(&self, place: u32) -> Result<&crate::state::Member, MetaError> {
+        let count = self.inventory.members.len();
+        self.member(place).ok_or(MetaError::NoMember { member: place, count })
+    }
+
+    pub(crate) fn check_active(&self, place: u32) -> Result<(), MetaError> {
+        let member = self.check_member(place)?;
+        let state = match member.state {
+            MemberState::Active => return Ok(()),
+            MemberState::Lost => "lost",
+            MemberState::Removed => "removed",
+        };
+        Err(MetaError::MemberState { name: member.name.clone(), state })
+    }
+
+    pub(crate) fn check_column(&self, set: u32, column: u32) -> Result<(), MetaError> {
+        let (sets, columns) = (self.set_count(), self.geometry.columns());
+        if set >= sets || column >= columns {
+            return Err(MetaError::NoColumn { set, column, sets, columns });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_chunklet_exists(&self, chunklet: ChunkletAddress) -> Result<(), MetaError> {
+        let count = self.geometry.chunklets(self.check_member(chunklet.drive)?.sectors);
+        if u64::from(chunklet.index) >= count {
+            return Err(MetaError::ChunkletOutside { chunklet, count });
+        }
+        Ok(())
+    }
+
+    /// A chunklet that may be given to somebody.
+    pub(crate) fn check_chunklet_free(&self, chunklet: ChunkletAddress) -> Result<(), MetaError> {
+        self.check_active(chunklet.drive)?;
+        self.check_chunklet_exists(chunklet)?;
+        match self.inventory.owners.get(&chunklet) {
+            Some(owner) => Err(taken(chunklet, *owner)),
+            None => Ok(()),
+        }
+    }
+
+    /// The drives that a set's columns are on, the targets of rebuilds in the place of what they replace.
+    pub(crate) fn drives_of(&self, set: u32) -> impl Iterator<Item = u32> {
+        (0..self.geometry.columns()).map(move |column| {
+            let target = self.rebuild(set, column).map(|rebuild| rebuild.target);
+            target.unwrap_or_else(|| self.column(set, column)).drive
+        })
+    }
+
+    pub(crate) fn check_drives_differ(&self, set: u32) -> Result<(), MetaError> {
+        let mut drives = BTreeSet::new();
+        match self.drives_of(set).find(|drive| !drives.insert(*drive)) {
+            Some(drive) => Err(same_drive(set, drive)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_sets_added(
+        &self,
+        columns: &[ChunkletAddress],
+        sets_per_band: u32,
+    ) -> Result<(), MetaError> {
+        let (first, width) = (self.set_count(), self.geometry.columns() as usize);
+        let sets = columns.len() / width;
+        let whole = columns.len().is_multiple_of(width) && sets > 0 && sets_per_band > 0;
+        let count = self.slot_count_of_groups() + sets as u64 * u64::from(self.geometry.slots_per_set);
+        if !whole || sets_per_band as usize > sets || count > u64::from(u32::MAX) {
+            let fact = format!(
+                "cannot be added: {} chunklets in sets of {width}, bands of {sets_per_band}, {count} slots; a pool has whole sets, bands of 1 to all sets and fewer than 2^32 slots",
+                columns.len()
+            );
+            return Err(MetaError::BadSet { set: first, fact });
+        }
+        let mut seen = BTreeSet::new();
+        let mut per_drive: BTreeMap<u32, u64> = BTreeMap::new();
+        for (number, set) in (first..).zip(columns.chunks(width)) {
+            let mut drives = BTreeSet::new();
+            for chunklet in set {
+                self.check_chunklet_free(*chunklet)?;
+                if !seen.insert(*chunklet) {
+                    return Err(MetaError::ChunkletTaken {
+                        chunklet: *chunklet,
+                        owner: "another column of the same record".to_owned(),
+                    });
+                }
+                if !drives.insert(chunklet.drive) {
+                    return Err(same_drive(number, chunklet.drive));
+                }
+                *per_drive.entry(chunklet.drive).or_default() += 1;
+            }
+        }
+        per_drive.into_iter().try_for_each(|(drive, taken)| self.check_spares(drive, taken))
+    }
+
+    fn check_spares(&self, drive: u32, taken: u64) -> Result<(), MetaError> {
+        let (left, spare) = (self.free_chunklets(drive).saturating_sub(taken), self.geometry.spare_chunklets);
+        if left < spare {
+            let name = self.inventory.members[drive as usize].name.clone();
+            return Err(MetaError::SparesTaken { name, left, spare });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_rebuilding(
+        &self,
+        set: u32,
+        column: u32,
+        target: ChunkletAddress,
+    ) -> Result<(), MetaError> {
+        self.check_column(set, column)?;
+        self.check_chunklet_free(target)?;
+        let columns = 0..self.geometry.columns();
+        let mut others = columns.zip(self.drives_of(set)).filter(|(other, _)| *other != column);
+        match others.find(|(_, drive)| *drive == target.drive) {
+            Some((_, drive)) => Err(same_drive(set, drive)),
+            None => Ok(()),
+        }
+    }
+
+    /// Every slot that has an extent must be on the target, and the target's drive must serve.
+    pub(crate) fn check_rebuilt(&self, set: u32, column: u32) -> Result<(), MetaError> {
+        self.check_column(set, column)?;
+        let Some(rebuild) = self.rebuild(set, column) else {
+            return Err(MetaError::NotRebuilding { set, column });
+        };
+        self.check_active(rebuild.target.drive)?;
+        let homes = (0..self.geometry.slots_per_set).map(|index| crate::SlotHome { set, index });
+        for home in homes.filter(|home| !rebuild.rebuilt.contains(u64::from(home.index))) {
+            let slot = self.slot_at(home).expect("it is a slot of a set that exists");
+            if self.slots.contains(slot) {
+                return Err(MetaError::NotRebuilt { set, column, slot });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a log can be there at all, whoever has the chunklets.
+    pub(crate) fn check_log_shape(&self, log: &LogPlacement) -> Result<(), MetaError> {
+        let refuse = |fact: String| Err(MetaError::BadLog { fact });
+        let mut ids = BTreeSet::new();
+        let mut places: Vec<(u32, u64, u64)> = Vec::new();
+        for (shard, ring) in log.rings.iter().enumerate() {
+            let mut members = BTreeSet::new();
+            if !ids.insert(ring.id) || !(1..=RING_COPIES_MAX).contains(&ring.copies.len()) {
+                return refuse(format!("ring {shard} needs an identity of its own and 1 to 3 copies"));
+            }
+            for copy in &ring.copies {
+                let end = copy.first_sector.checked_add(copy.sectors);
+                let geometry = &self.geometry;
+                let data_end = geometry.area.data_start_sectors
+                    + geometry.chunklets(self.check_member(copy.member)?.sectors) * geometry.chunklet_sectors;
+                let aligned = copy.first_sector.is_multiple_of(RING_ALIGNMENT_SECTORS)
+                    && copy.sectors.is_multiple_of(RING_ALIGNMENT_SECTORS);
+                let inside = copy.first_sector >= geometry.area.data_start_sectors
+                    && end.is_some_and(|end| end <= data_end);
+                if !aligned || !inside || copy.sectors == 0 {
+                    return refuse(format!(
+                        "a copy of ring {shard} does not lie on whole pages of the chunklets of drive {}",
+                        copy.member
+                    ));
+                }
+                if !members.insert(copy.member) {
+                    return refuse(format!("two copies of ring {shard} lie on drive {}", copy.member));
+                }
+                places.push((copy.member, copy.first_sector, copy.first_sector + copy.sectors));
+            }
+        }
+        places.sort_unstable();
+        let overlap = places.windows(2).find(|pair| pair[0].0 == pair[1].0 && pair[0].2 > pair[1].1);
+        match overlap {
+            Some(pair) => refuse(format!("two rings overlap on drive {}", pair[0].0)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_log(&self, log: &LogPlacement) -> Result<(), MetaError> {
+        self.check_log_shape(log)?;
+        for copy in log.copies() {
+            // A copy that stays where it was may be on a drive that is lost by now.
+            let stays = self.inventory.log.copies().any(|known| known == copy);
+            if !stays {
+                self.check_active(copy.member)?;
+            }
+            for chunklet in self.chunklets_of(copy) {
+                match self.inventory.owners.get(&chunklet) {
+                    None | Some(crate::state::Owner::Log) => {}
+                    Some(owner) => return Err(taken(chunklet, *owner)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn same_drive(set: u32, drive: u32) -> MetaError {
+    let fact = format!("would have two columns on drive {drive}; take a chunklet of another drive");
+    MetaError::BadSet { set, fact }
+}

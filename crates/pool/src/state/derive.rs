@@ -1,0 +1,201 @@
+//! What follows from the rest of a state: whose every chunklet is, and which slots are taken. Deriving it anew proves
+//! the invariants.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use tier0_units::ExtentId;
+
+use crate::ChunkletAddress;
+use crate::checkpoint;
+use crate::state::{BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, check};
+
+/// Whose a chunklet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A column's.
+    Set { set: u32, column: u32 },
+    /// A column's that is being rebuilt there.
+    Target { set: u32, column: u32 },
+    /// The write log's.
+    Log,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Owner::Set { set, column } => write!(f, "column {column} of set {set}"),
+            Owner::Target { set, column } => write!(f, "the rebuild of column {column} of set {set}"),
+            Owner::Log => write!(f, "the write log"),
+        }
+    }
+}
+
+/// What follows from the rest of a state.
+pub(crate) struct Derived {
+    pub(crate) owners: BTreeMap<ChunkletAddress, Owner>,
+    pub(crate) slots: BitSet,
+}
+
+impl PoolState {
+    /// Proves all invariants anew from the records, and that what was derived along the way is right.
+    pub fn verify(&self) -> Result<(), MetaError> {
+        let derived = self.derive()?;
+        let contradiction = |fact: &str| Err(MetaError::Contradiction { fact: fact.to_owned() });
+        if derived.owners != self.inventory.owners {
+            return contradiction("the list of chunklets does not match their owners");
+        }
+        if derived.slots != self.slots {
+            return contradiction("the list of slots in use does not match the map");
+        }
+        Ok(())
+    }
+
+    /// Derives chunklets' owners and slots in use, and checks everything else on the way.
+    pub(crate) fn derive(&self) -> Result<Derived, MetaError> {
+        self.geometry.check()?;
+        check::name("array", &self.array)?;
+        check::name("pool", &self.name)?;
+        self.verify_members()?;
+        let owners = self.derive_owners()?;
+        self.verify_volumes()?;
+        let room = self.geometry.area.body_bytes_max();
+        let bytes = checkpoint::body_bytes_limit(self);
+        if bytes > room {
+            return Err(MetaError::TooLarge { bytes, room });
+        }
+        let slots = self.derive_slots()?;
+        Ok(Derived { owners, slots })
+    }
+
+    fn verify_members(&self) -> Result<(), MetaError> {
+        let (mut ids, mut names) = (BTreeSet::new(), BTreeSet::new());
+        for member in &self.inventory.members {
+            check::name("drive", &member.name)?;
+            let fresh = member.state == MemberState::Removed || names.insert(&member.name);
+            if !ids.insert(member.id) || !fresh {
+                return Err(MetaError::Exists { what: "drive", name: member.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn derive_owners(&self) -> Result<BTreeMap<ChunkletAddress, Owner>, MetaError> {
+        let Inventory { groups, columns, rebuilds, log, .. } = &self.inventory;
+        let width = self.geometry.columns();
+        let sets: u64 = groups.iter().map(|group| u64::from(group.sets)).sum();
+        let bands_are_sound = groups.iter().all(|group| (1..=group.sets).contains(&group.sets_per_band));
+        if columns.len() as u64 != sets * u64::from(width) || !bands_are_sound {
+            let fact = "its groups do not match the table of chunklets".to_owned();
+            return Err(MetaError::BadSet { set: 0, fact });
+        }
+        let mut owners = BTreeMap::new();
+        for (number, chunklet) in (0u64..).zip(columns) {
+            let (set, column) = ((number / u64::from(width)) as u32, (number % u64::from(width)) as u32);
+            self.own(&mut owners, *chunklet, Owner::Set { set, column })?;
+        }
+        for (&(set, column), rebuild) in rebuilds {
+            self.check_column(set, column)?;
+            if rebuild.rebuilt.bound() != u64::from(self.geometry.slots_per_set) {
+                return Err(MetaError::NotRebuilding { set, column });
+            }
+            self.own(&mut owners, rebuild.target, Owner::Target { set, column })?;
+        }
+        for set in 0..self.set_count() {
+            self.check_drives_differ(set)?;
+        }
+        self.check_log_shape(log)?;
+        for chunklet in log.copies().flat_map(|copy| self.chunklets_of(copy)) {
+            // Rings share chunklets.
+            match owners.insert(chunklet, Owner::Log) {
+                None | Some(Owner::Log) => {}
+                Some(owner) => return Err(taken(chunklet, owner)),
+            }
+        }
+        Ok(owners)
+    }
+
+    fn own(
+        &self,
+        owners: &mut BTreeMap<ChunkletAddress, Owner>,
+        chunklet: ChunkletAddress,
+        owner: Owner,
+    ) -> Result<(), MetaError> {
+        self.check_chunklet_exists(chunklet)?;
+        match owners.insert(chunklet, owner) {
+            None => Ok(()),
+            Some(owner) => Err(taken(chunklet, owner)),
+        }
+    }
+
+    /// The chunklets in which a copy of a ring lies. The copy must have been checked.
+    pub(crate) fn chunklets_of(&self, copy: &LogCopy) -> impl Iterator<Item = ChunkletAddress> + use<> {
+        let first = copy.first_sector - self.geometry.area.data_start_sectors;
+        let last = first + copy.sectors - 1;
+        let (size, drive) = (self.geometry.chunklet_sectors, copy.member);
+        (first / size..=last / size).map(move |index| ChunkletAddress { drive, index: index as u32 })
+    }
+
+    fn verify_volumes(&self) -> Result<(), MetaError> {
+        let Inventory { volumes, next_volume, .. } = &self.inventory;
+        let mut names = BTreeSet::new();
+        let mut ids = BTreeSet::new();
+        for (number, volume) in volumes {
+            check::name("volume", &volume.name)?;
+            self.check_volume_size(volume.sectors)?;
+            if !names.insert(&volume.name) || !ids.insert(volume.id) || *number != volume.number {
+                return Err(MetaError::Exists { what: "volume", name: volume.name.clone() });
+            }
+            if *number >= *next_volume {
+                return Err(MetaError::VolumeNumber { volume: *number, next: *next_volume });
+            }
+        }
+        if self.maps.keys().ne(volumes.keys()) {
+            let fact = "a volume has no map, or a map no volume".to_owned();
+            return Err(MetaError::Contradiction { fact });
+        }
+        Ok(())
+    }
+
+    /// The slots in use; only called when their number is known to be within the metadata area's room.
+    fn derive_slots(&self) -> Result<BitSet, MetaError> {
+        let count = self.slot_count_of_groups();
+        let mut slots = BitSet::new(count);
+        let mut allocations = Vec::new();
+        for (&volume, map) in &self.maps {
+            let extents = self.extents_of(self.inventory.volumes[&volume].sectors);
+            for (index, slot) in map.iter() {
+                if u64::from(index) >= extents {
+                    return Err(MetaError::ExtentOutside { extent: ExtentId { volume, index } });
+                }
+                if slot.slot >= count {
+                    return Err(MetaError::SlotOutside { slot: slot.slot, count });
+                }
+                if !slots.insert(slot.slot) {
+                    return Err(MetaError::SlotTaken { slot: slot.slot });
+                }
+                allocations.push(slot.allocation);
+            }
+        }
+        allocations.sort_unstable();
+        let end = self.allocation_end;
+        let twice = allocations.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        let outside = allocations.last().copied().filter(|last| *last >= end);
+        if let Some(allocation) = twice.or(outside) {
+            return Err(MetaError::Allocation { allocation, end });
+        }
+        if self.reserved_slot_count() > count - slots.count() {
+            let free = count - slots.count();
+            return Err(MetaError::NoSpace { wanted: self.reserved_slot_count(), free });
+        }
+        Ok(slots)
+    }
+
+    pub(crate) fn slot_count_of_groups(&self) -> u64 {
+        self.inventory.groups.iter().map(|group| group.slots(self.geometry.slots_per_set)).sum()
+    }
+}
+
+pub(crate) fn taken(chunklet: ChunkletAddress, owner: Owner) -> MetaError {
+    MetaError::ChunkletTaken { chunklet, owner: owner.to_string() }
+}

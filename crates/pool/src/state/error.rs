@@ -1,0 +1,253 @@
+//! Why a state refuses a record.
+
+use thiserror::Error;
+use tier0_units::ExtentId;
+
+use crate::ChunkletAddress;
+
+/// A record that contradicts the state of the pool.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MetaError {
+    /// No such volume.
+    #[error("the pool has no volume {volume}; list its volumes with \"tier0 status\"")]
+    NoVolume {
+        /// Its number.
+        volume: u32,
+    },
+    /// A number that was used before.
+    #[error("volume number {volume} was used before; the next is {next}")]
+    VolumeNumber {
+        /// The number.
+        volume: u32,
+        /// The next one.
+        next: u32,
+    },
+    /// A name or identity that exists.
+    #[error("the pool has a {what} {name:?} already; choose another name")]
+    Exists {
+        /// Volume or drive.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A name that is empty or too long.
+    #[error("{name:?} is no name for a {what}: it has 1 to 255 bytes")]
+    BadName {
+        /// Volume, drive, pool or array.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A size that cannot be.
+    #[error("{what} cannot have {sectors} sectors; choose a size from 1 sector to {max}")]
+    BadSize {
+        /// Volume or extent.
+        what: &'static str,
+        /// The size.
+        sectors: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// An extent behind the volume's end.
+    #[error("{extent} lies behind the volume's end; resize the volume first")]
+    ExtentOutside {
+        /// The extent.
+        extent: ExtentId,
+    },
+    /// An extent that has a slot, or has it twice in one record.
+    #[error("{extent} is mapped already; unmap it first")]
+    ExtentMapped {
+        /// The extent.
+        extent: ExtentId,
+    },
+    /// An extent without a slot.
+    #[error("{extent} is not mapped, so it cannot be unmapped")]
+    ExtentUnmapped {
+        /// The extent.
+        extent: ExtentId,
+    },
+    /// A slot behind the last one.
+    #[error("the pool has {count} slots and none numbered {slot}; add drives for more")]
+    SlotOutside {
+        /// The slot.
+        slot: u64,
+        /// How many there are.
+        count: u64,
+    },
+    /// A slot that another extent has.
+    #[error("slot {slot} has an extent already; free it first")]
+    SlotTaken {
+        /// The slot.
+        slot: u64,
+    },
+    /// An allocation number that was not reserved, or is given twice.
+    #[error(
+        "allocation number {allocation} is not among the reserved ones, which end at {end}, or is used twice"
+    )]
+    Allocation {
+        /// The number.
+        allocation: u64,
+        /// The first that is not reserved.
+        end: u64,
+    },
+    /// Space is promised to thick volumes.
+    #[error(
+        "{wanted} extents are wanted and {free} are free and not reserved for thick volumes; add drives or delete what is not needed"
+    )]
+    NoSpace {
+        /// Extents wanted.
+        wanted: u64,
+        /// Slots that are free and not reserved.
+        free: u64,
+    },
+    /// No such member.
+    #[error("the pool has no drive {member}; it has had {count}")]
+    NoMember {
+        /// Its place.
+        member: u32,
+        /// Members there are.
+        count: usize,
+    },
+    /// A member in the wrong state for this.
+    #[error("drive {name:?} is {state}, which makes this impossible; use a drive that serves")]
+    MemberState {
+        /// Its name.
+        name: String,
+        /// Its state in a word.
+        state: &'static str,
+    },
+    /// A drive too small for metadata and data.
+    #[error(
+        "drive {name:?} has {sectors} sectors, too few for metadata and a chunklet beside the spare ones ({needed}); use a larger drive"
+    )]
+    MemberTooSmall {
+        /// Its name.
+        name: String,
+        /// Its size.
+        sectors: u64,
+        /// What is needed.
+        needed: u64,
+    },
+    /// A member that is still needed.
+    #[error("drive {name:?} still holds {what}; move that elsewhere before the drive is removed")]
+    MemberInUse {
+        /// Its name.
+        name: String,
+        /// What it holds.
+        what: String,
+    },
+    /// A chunklet that is not on its drive.
+    #[error("drive {} has no chunklet {}; it has {count}", chunklet.drive, chunklet.index)]
+    ChunkletOutside {
+        /// The chunklet.
+        chunklet: ChunkletAddress,
+        /// Chunklets of that drive.
+        count: u64,
+    },
+    /// A chunklet with two owners.
+    #[error("chunklet {} of drive {} belongs to {owner} already; take a free one", chunklet.index, chunklet.drive)]
+    ChunkletTaken {
+        /// The chunklet.
+        chunklet: ChunkletAddress,
+        /// Whose it is.
+        owner: String,
+    },
+    /// The chunklets kept for rebuilding would be used up.
+    #[error(
+        "drive {name:?} would have {left} free chunklets, and {spare} are kept for rebuilding; use fewer sets or fewer spares"
+    )]
+    SparesTaken {
+        /// The drive's name.
+        name: String,
+        /// What would be left.
+        left: u64,
+        /// What must be left.
+        spare: u64,
+    },
+    /// A set that cannot be.
+    #[error("set {set} {fact}")]
+    BadSet {
+        /// Its number.
+        set: u32,
+        /// What is wrong with it, and what to do.
+        fact: String,
+    },
+    /// No such column.
+    #[error("there is no column {column} of set {set}; the pool has {sets} sets of {columns} columns")]
+    NoColumn {
+        /// The set.
+        set: u32,
+        /// The column.
+        column: u32,
+        /// Sets there are.
+        sets: u32,
+        /// Columns of each.
+        columns: u32,
+    },
+    /// A column that is not being rebuilt.
+    #[error("column {column} of set {set} is not being rebuilt; start its rebuild first")]
+    NotRebuilding {
+        /// The set.
+        set: u32,
+        /// The column.
+        column: u32,
+    },
+    /// A rebuild that is not complete.
+    #[error("column {column} of set {set} lacks the slot {slot}, which has an extent; rebuild it first")]
+    NotRebuilt {
+        /// The set.
+        set: u32,
+        /// The column.
+        column: u32,
+        /// The slot.
+        slot: u64,
+    },
+    /// Slots that a set does not have.
+    #[error("slots {start} to {end} are not among the {count} of a set")]
+    BadSlots {
+        /// The first.
+        start: u32,
+        /// Behind the last.
+        end: u32,
+        /// Slots per set.
+        count: u32,
+    },
+    /// A log that cannot be.
+    #[error("the log cannot be placed so: {fact}")]
+    BadLog {
+        /// What is wrong with it, and what to do.
+        fact: String,
+    },
+    /// Something that never goes back went back.
+    #[error("{what} cannot go from {from} back to {to}")]
+    Backwards {
+        /// What.
+        what: &'static str,
+        /// Its value.
+        from: u64,
+        /// The lower value.
+        to: u64,
+    },
+    /// Geometry that cannot be.
+    #[error("the pool's geometry is impossible: {fact}")]
+    Geometry {
+        /// What is wrong with it, and what to do.
+        fact: String,
+    },
+    /// The metadata area is too small for this state.
+    #[error(
+        "the pool's metadata could grow to {bytes} bytes and its drives have room for {room}; create a new pool for more"
+    )]
+    TooLarge {
+        /// Bytes of the largest checkpoint this state could need.
+        bytes: u64,
+        /// Bytes there are.
+        room: u64,
+    },
+    /// Derived data that does not match: a bug, or damage that no checksum noticed.
+    #[error("the pool's metadata contradicts itself: {fact}; restore the pool from a backup")]
+    Contradiction {
+        /// What does not match.
+        fact: String,
+    },
+}

@@ -1,0 +1,76 @@
+//! The drives of a pool.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A drive of a pool. Its place among the members is its name in all other records; places are never used again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its identity.
+    pub id: Uuid,
+    /// Its name in the array's description.
+    pub name: String,
+    /// Its size.
+    pub sectors: u64,
+    /// What kind of drive it is, for placement.
+    pub class: DriveClass,
+    /// Whether it serves.
+    pub state: MemberState,
+}
+
+/// Whether a member serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberState {
+    /// It serves.
+    Active,
+    /// It failed or was missing: what it holds is stale and is never believed again.
+    Lost,
+    /// It was taken out of the pool and holds nothing that the pool needs.
+    Removed,
+}
+
+/// A kind of drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DriveClass {
+    /// Flash.
+    Flash,
+    /// A disk, or something of which nothing is known.
+    Disk,
+    /// Memory.
+    Ram,
+}
+
+impl Member {
+    /// Whether it serves.
+    pub fn is_active(&self) -> bool {
+        self.state == MemberState::Active
+    }
+}
+
+impl MemberState {
+    pub(crate) const ALL: [MemberState; 3] = [MemberState::Active, MemberState::Lost, MemberState::Removed];
+
+    /// Its number on drives.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn from_code(code: u8) -> Option<MemberState> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl DriveClass {
+    pub(crate) const ALL: [DriveClass; 3] = [DriveClass::Flash, DriveClass::Disk, DriveClass::Ram];
+
+    /// Its number on drives.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn from_code(code: u8) -> Option<DriveClass> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}

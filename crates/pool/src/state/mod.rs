@@ -1,0 +1,277 @@
+//! The state of a pool: everything its metadata says, in memory, without I/O.
+//!
+//! A [`PoolState`] changes only by [`MetaRecord`]s: [`PoolState::check`] says whether a record can be true,
+//! [`PoolState::apply`] makes it so, and [`PoolState::apply_all`] does both for a transaction, wholly or not at all.
+//!
+//! Invariants, which `check` keeps and [`PoolState::verify`] proves anew:
+//! - no slot has two extents, no chunklet two owners, no set two columns on one drive;
+//! - allocation numbers in use are below the reserved end, and none is used twice;
+//! - places of members and numbers of volumes are never used again;
+//! - the largest checkpoint the state can need fits the metadata area.
+//!
+//! What it does not do: it chooses nothing but spare chunklets, and knows no layouts.
+
+mod apply;
+mod bits;
+mod check;
+mod check_sets;
+mod derive;
+mod error;
+mod extent_map;
+mod geometry;
+mod log;
+mod member;
+mod spare;
+#[cfg(test)]
+mod tests;
+mod transaction;
+mod volume;
+
+use std::collections::BTreeMap;
+
+use tier0_units::{ExtentId, SlotRef};
+use uuid::Uuid;
+
+use crate::ChunkletAddress;
+use crate::record::{MetaRecord, ScrubCursor};
+
+pub use bits::BitSet;
+pub(crate) use derive::{Derived, Owner};
+pub use error::MetaError;
+pub use extent_map::{ExtentMap, Run};
+pub use geometry::{Geometry, SetGroup, SlotHome};
+pub use log::{LogCopy, LogPlacement, LogRing};
+pub use member::{DriveClass, Member, MemberState};
+pub use volume::Volume;
+pub(crate) use volume::{WRITE_CACHES, write_cache_code};
+
+/// The most bytes of a name.
+pub const TEXT_BYTES_MAX: usize = 255;
+
+/// A column that is being rebuilt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rebuild {
+    /// The chunklet that takes the column's place.
+    pub target: ChunkletAddress,
+    /// The slots of the set that the target holds.
+    pub rebuilt: BitSet,
+}
+
+/// What a pool consists of: all of its state but the map and the counters. Small enough to be copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Inventory {
+    pub(crate) members: Vec<Member>,
+    pub(crate) groups: Vec<SetGroup>,
+    /// Chunklets of all sets, set after set, column after column.
+    pub(crate) columns: Vec<ChunkletAddress>,
+    /// By set and column.
+    pub(crate) rebuilds: BTreeMap<(u32, u32), Rebuild>,
+    pub(crate) log: LogPlacement,
+    pub(crate) volumes: BTreeMap<u32, Volume>,
+    pub(crate) next_volume: u32,
+    /// Derived: whose the chunklets are; free ones are not listed.
+    pub(crate) owners: BTreeMap<ChunkletAddress, Owner>,
+}
+
+/// The state of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolState {
+    pub(crate) array: String,
+    pub(crate) name: String,
+    pub(crate) id: Uuid,
+    pub(crate) geometry: Geometry,
+    pub(crate) inventory: Inventory,
+    /// The first allocation number that is not reserved.
+    pub(crate) allocation_end: u64,
+    pub(crate) scrub: ScrubCursor,
+    /// By volume; every volume has one.
+    pub(crate) maps: BTreeMap<u32, ExtentMap>,
+    /// Derived: the slots that extents have.
+    pub(crate) slots: BitSet,
+}
+
+impl PoolState {
+    /// A pool without sets, volumes and log on these members. The rest comes with records.
+    pub fn new(
+        array: &str,
+        name: &str,
+        id: Uuid,
+        geometry: Geometry,
+        members: Vec<Member>,
+    ) -> Result<PoolState, MetaError> {
+        let mut state = PoolState {
+            array: array.to_owned(),
+            name: name.to_owned(),
+            id,
+            geometry,
+            inventory: Inventory::default(),
+            allocation_end: 1,
+            scrub: ScrubCursor::default(),
+            maps: BTreeMap::new(),
+            slots: BitSet::new(0),
+        };
+        check::name("array", array)?;
+        check::name("pool", name)?;
+        state.geometry.check()?;
+        for member in members {
+            let record = MetaRecord::MemberAdded(member);
+            state.check(&record)?;
+            state.apply(record);
+        }
+        Ok(state)
+    }
+
+    /// The array's name.
+    pub fn array(&self) -> &str {
+        &self.array
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The pool's identity.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// What was fixed when the pool was created.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// All members there ever were, by their places.
+    pub fn members(&self) -> &[Member] {
+        &self.inventory.members
+    }
+
+    /// The member at a place.
+    pub fn member(&self, place: u32) -> Option<&Member> {
+        self.inventory.members.get(place as usize)
+    }
+
+    /// Whether the member at this place serves.
+    pub fn is_active(&self, place: u32) -> bool {
+        self.member(place).is_some_and(Member::is_active)
+    }
+
+    /// How many sets there are.
+    pub fn set_count(&self) -> u32 {
+        (self.inventory.columns.len() / self.geometry.columns() as usize) as u32
+    }
+
+    /// The groups in which sets were added.
+    pub fn groups(&self) -> &[SetGroup] {
+        &self.inventory.groups
+    }
+
+    /// The chunklets of all sets, set after set, column after column. A column that is being rebuilt still has its
+    /// old chunklet here.
+    pub fn set_table(&self) -> &[ChunkletAddress] {
+        &self.inventory.columns
+    }
+
+    /// The chunklet of a column; while it is being rebuilt, the old one. Panics if there is no such column.
+    pub fn column(&self, set: u32, column: u32) -> ChunkletAddress {
+        self.inventory.columns[self.column_index(set, column)]
+    }
+
+    pub(crate) fn column_index(&self, set: u32, column: u32) -> usize {
+        set as usize * self.geometry.columns() as usize + column as usize
+    }
+
+    /// The columns that are being rebuilt: set, column, and how far.
+    pub fn rebuilds(&self) -> impl Iterator<Item = (u32, u32, &Rebuild)> {
+        self.inventory.rebuilds.iter().map(|((set, column), rebuild)| (*set, *column, rebuild))
+    }
+
+    /// How far a column is rebuilt; none if it is not being rebuilt.
+    pub fn rebuild(&self, set: u32, column: u32) -> Option<&Rebuild> {
+        self.inventory.rebuilds.get(&(set, column))
+    }
+
+    /// Where the write log lies.
+    pub fn log(&self) -> &LogPlacement {
+        &self.inventory.log
+    }
+
+    /// The volumes, by number.
+    pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
+        self.inventory.volumes.values()
+    }
+
+    /// A volume by its number.
+    pub fn volume(&self, number: u32) -> Option<&Volume> {
+        self.inventory.volumes.get(&number)
+    }
+
+    /// A volume by its name.
+    pub fn volume_named(&self, name: &str) -> Option<&Volume> {
+        self.volumes().find(|volume| volume.name == name)
+    }
+
+    /// The number of the next volume.
+    pub fn next_volume(&self) -> u32 {
+        self.inventory.next_volume
+    }
+
+    /// Extents of a volume of this size.
+    pub fn extents_of(&self, sectors: u64) -> u64 {
+        sectors.div_ceil(self.geometry.extent_sectors)
+    }
+
+    /// The map of a volume.
+    pub fn map(&self, volume: u32) -> Option<&ExtentMap> {
+        self.maps.get(&volume)
+    }
+
+    /// The slot of an extent.
+    #[inline]
+    pub fn slot(&self, extent: ExtentId) -> Option<SlotRef> {
+        self.maps.get(&extent.volume)?.get(extent.index)
+    }
+
+    /// The first allocation number that is not reserved: nothing on any drive has this or a higher one.
+    pub fn allocation_end(&self) -> u64 {
+        self.allocation_end
+    }
+
+    /// How far the scrub is.
+    pub fn scrub(&self) -> ScrubCursor {
+        self.scrub
+    }
+
+    /// All slots of the pool.
+    pub fn slot_count(&self) -> u64 {
+        self.slots.bound()
+    }
+
+    /// The slots that have extents.
+    pub fn used_slots(&self) -> &BitSet {
+        &self.slots
+    }
+
+    /// Slots without an extent.
+    pub fn free_slot_count(&self) -> u64 {
+        self.slots.bound() - self.slots.count()
+    }
+
+    /// Extents of thick volumes that have no slot yet: so many free slots are theirs.
+    pub fn reserved_slot_count(&self) -> u64 {
+        let missing = |volume: &Volume| {
+            self.extents_of(volume.sectors) - self.maps.get(&volume.number).map_or(0, ExtentMap::count)
+        };
+        self.volumes().filter(|volume| !volume.thin).map(missing).sum()
+    }
+
+    /// Where a slot lies; none behind the last one.
+    pub fn slot_home(&self, slot: u64) -> Option<SlotHome> {
+        geometry::home_of(&self.inventory.groups, self.geometry.slots_per_set, slot)
+    }
+
+    /// The slot at a place; none if there is no such place.
+    pub fn slot_at(&self, home: SlotHome) -> Option<u64> {
+        geometry::slot_at(&self.inventory.groups, self.geometry.slots_per_set, home)
+    }
+}

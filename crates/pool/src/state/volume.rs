@@ -1,0 +1,29 @@
+//! The volumes of a pool.
+
+use serde::{Deserialize, Serialize};
+use tier0_units::WriteCache;
+use uuid::Uuid;
+
+/// A volume of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// Its number in the pool; never used again for another volume.
+    pub number: u32,
+    /// Its identity.
+    pub id: Uuid,
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub sectors: u64,
+    /// Whether space is taken when it is written to; a thick volume has its space reserved from the beginning.
+    pub thin: bool,
+    /// When its writes are acknowledged.
+    pub write_cache: WriteCache,
+}
+
+pub(crate) const WRITE_CACHES: [WriteCache; 3] = [WriteCache::Durable, WriteCache::Volatile, WriteCache::Off];
+
+/// The mode's number on drives.
+pub(crate) fn write_cache_code(mode: WriteCache) -> u8 {
+    WRITE_CACHES.iter().position(|known| *known == mode).expect("every mode is listed") as u8
+}
