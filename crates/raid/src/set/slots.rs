@@ -22,25 +22,49 @@ pub struct SlotPlace {
 /// The arithmetic from slots to sets.
 #[derive(Clone, Debug)]
 pub struct SlotMap {
-    sets: u64,
-    sets_per_band: u64,
+    /// Never empty; a pool that grew has several.
+    groups: Vec<Group>,
     slots_per_set: u64,
     slot_sectors: u64,
     rows_per_slot: u64,
 }
 
+/// Sets that were added together: their slots follow those of the group before.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    first_set: u64,
+    sets: u64,
+    sets_per_band: u64,
+}
+
 impl SlotMap {
     /// Slots for extents of `extent_sectors` over `sets`, whose chunklets come from `drives` drives.
     pub fn new(sets: &RaidSets, extent_sectors: u64, drives: usize) -> SlotMap {
+        let count = u64::from(sets.count());
+        let band = ((drives / sets.layout().columns()) as u64).clamp(1, count.max(1));
+        SlotMap::of_groups(sets, extent_sectors, [(count, band)])
+    }
+
+    /// Slots over sets that were added in groups of so many sets, in bands of so many.
+    pub fn of_groups(
+        sets: &RaidSets,
+        extent_sectors: u64,
+        groups: impl IntoIterator<Item = (u64, u64)>,
+    ) -> SlotMap {
         let layout = sets.layout();
         let row_sectors = layout.data_units_per_row() as u64 * layout.stripe_unit().0;
-        let rows = sets.rows();
         let rows_per_slot = extent_sectors.div_ceil(row_sectors);
-        let count = u64::from(sets.count());
+        let mut first_set = 0;
+        let place = |(sets, sets_per_band): (u64, u64)| {
+            let group = Group { first_set, sets, sets_per_band };
+            first_set += sets;
+            group
+        };
+        let groups: Vec<Group> = groups.into_iter().map(place).collect();
+        assert!(first_set == u64::from(sets.count()), "the groups hold {first_set} of {} sets", sets.count());
         SlotMap {
-            sets: count,
-            sets_per_band: ((drives / layout.columns()) as u64).clamp(1, count.max(1)),
-            slots_per_set: rows / rows_per_slot,
+            groups,
+            slots_per_set: sets.rows() / rows_per_slot,
             slot_sectors: rows_per_slot * row_sectors,
             rows_per_slot,
         }
@@ -48,7 +72,7 @@ impl SlotMap {
 
     /// All slots of the pool.
     pub fn count(&self) -> u64 {
-        self.sets * self.slots_per_set
+        self.groups.iter().map(|group| group.sets * self.slots_per_set).sum()
     }
 
     /// Data sectors a slot has: at least an extent's; what is more lies idle.
@@ -60,11 +84,21 @@ impl SlotMap {
     #[inline]
     pub fn place(&self, slot: u64) -> SlotPlace {
         debug_assert!(slot < self.count());
-        let band_slots = self.sets_per_band * self.slots_per_set;
+        let mut slot = slot;
+        let mut group = &self.groups[0];
+        for next in &self.groups[1..] {
+            let slots = group.sets * self.slots_per_set;
+            if slot < slots {
+                break;
+            }
+            slot -= slots;
+            group = next;
+        }
+        let band_slots = group.sets_per_band * self.slots_per_set;
         let (band, inside) = (slot / band_slots, slot % band_slots);
-        let first_set = band * self.sets_per_band;
-        let width = self.sets_per_band.min(self.sets - first_set);
-        let set = SetIndex((first_set + inside % width) as u32);
+        let first_set = band * group.sets_per_band;
+        let width = group.sets_per_band.min(group.sets - first_set);
+        let set = SetIndex((group.first_set + first_set + inside % width) as u32);
         SlotPlace { set, first_sector: inside / width * self.slot_sectors }
     }
 
@@ -76,9 +110,13 @@ impl SlotMap {
 
     /// The slots of a set, by ascending rows: the inverse of [`SlotMap::place`].
     pub fn slots_of(&self, set: SetIndex) -> impl Iterator<Item = u64> + use<> {
-        let first_set = u64::from(set.0) / self.sets_per_band * self.sets_per_band;
-        let width = self.sets_per_band.min(self.sets - first_set);
-        let first = first_set * self.slots_per_set + u64::from(set.0) - first_set;
+        let set = u64::from(set.0);
+        let holds = |group: &&Group| (group.first_set..group.first_set + group.sets).contains(&set);
+        let group = self.groups.iter().find(holds).expect("the set is in a group");
+        let inside = set - group.first_set;
+        let first_of_band = inside / group.sets_per_band * group.sets_per_band;
+        let width = group.sets_per_band.min(group.sets - first_of_band);
+        let first = (group.first_set + first_of_band) * self.slots_per_set + inside - first_of_band;
         (0..self.slots_per_set).map(move |place| first + place * width)
     }
 }
@@ -117,10 +155,30 @@ mod tests {
                 assert!(seen.insert((place.set, place.first_sector)), "slot {slot} overlaps another");
                 assert_eq!(slots.rows(slot).start.0 * row, place.first_sector);
                 assert_eq!((slots.rows(slot).end.0 - slots.rows(slot).start.0) * row, slots.slot_sectors());
-                if slot > 0 && slots.sets_per_band > 1 && slot < slots.count() / 2 {
+                if slot > 0 && slots.groups[0].sets_per_band > 1 && slot < slots.count() / 2 {
                     assert_ne!(slots.place(slot - 1).set, place.set);
                 }
             }
+        }
+    }
+    #[test]
+    fn a_pool_that_grew_keeps_its_slots() {
+        let layout = Layout::new(&RaidConfig::new(RaidLevel::Raid5, 3, SectorCount(8))).expect("valid");
+        let sizes = (0..7).map(|_| ("drive", DATA_START_SECTORS + 9 * 1024));
+        let sets = RaidSets::form(layout, &mut Chunklets::new(sizes, 1024, 0).expect("large enough"));
+        let count = u64::from(sets.count());
+        let (old, new) = (13, count - 13);
+        let grown = SlotMap::of_groups(&sets, 64, [(old, 2), (new, 1)]);
+        let slots_per_set = grown.count() / count;
+        let mut seen = BTreeSet::new();
+        for slot in 0..grown.count() {
+            let place = grown.place(slot);
+            assert_eq!(u64::from(place.set.0) < old, slot < old * slots_per_set, "slot {slot}");
+            assert!(seen.insert((place.set, place.first_sector)));
+        }
+        for set in (0..sets.count()).map(SetIndex) {
+            let own: Vec<u64> = (0..grown.count()).filter(|slot| grown.place(*slot).set == set).collect();
+            assert_eq!(grown.slots_of(set).collect::<Vec<_>>(), own);
         }
     }
 }
