@@ -111,13 +111,18 @@ impl Members {
     /// Makes every completed write stable on all drives that are left. A drive that cannot is lost; then the result
     /// is false.
     pub async fn flush(&self) -> bool {
+        self.flush_these(0..self.count()).await
+    }
+
+    /// [`Members::flush`] for some drives, by their places in the pool.
+    pub async fn flush_these(&self, members: impl IntoIterator<Item = usize>) -> bool {
         let flush_one = |member: usize| async move {
             let Ok(drive) = self.live(member) else { return true };
             let Err(error) = drive.flush().await else { return true };
             self.lose(member, error).await;
             false
         };
-        futures_util::future::join_all((0..self.count()).map(flush_one))
+        futures_util::future::join_all(members.into_iter().map(flush_one))
             .await
             .into_iter()
             .all(|stable| stable)

@@ -28,6 +28,7 @@ mod stripe;
 mod verified;
 mod write;
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ pub use report::{PageFault, RepairCounts, RepairEvent, RepairReport, RepairSourc
 pub use scrub::ScrubOutcome;
 
 use crate::io::locks::{RowGuard, RowLocks};
-use crate::layout::{ColumnMask, Piece, Row};
+use crate::layout::{Column, ColumnMask, Piece, Row};
 use crate::set::{RaidSets, SetIndex};
 
 /// The I/O of one shard on the sets of one pool; clones share it.
@@ -104,11 +105,24 @@ impl RaidIo {
     /// # Errors
     /// [`IoError::RedundancyLost`] when a drive could not, and the others do not make up for it.
     pub async fn flush(&self) -> Result<(), IoError> {
-        if self.members().flush().await {
+        self.flush_sets((0..self.sets().count()).map(SetIndex)).await
+    }
+
+    /// Makes every completed write to these sets stable, on the drives that have their columns.
+    ///
+    /// # Errors
+    /// As [`RaidIo::flush`].
+    pub async fn flush_sets(&self, sets: impl IntoIterator<Item = SetIndex>) -> Result<(), IoError> {
+        let sets: BTreeSet<SetIndex> = sets.into_iter().collect();
+        let columns = || (0..self.sets().layout().columns() as u8).map(Column);
+        let members: BTreeSet<usize> =
+            sets.iter().flat_map(|set| columns().map(|column| self.sets().place(*set, column).0)).collect();
+        if self.members().flush_these(members).await {
             return Ok(());
         }
-        let survives =
-            |set| self.sets().layout().survives(self.members().impaired_columns(self.sets(), SetIndex(set)));
-        if (0..self.sets().count()).all(survives) { Ok(()) } else { Err(IoError::RedundancyLost) }
+        let survives = |set: &SetIndex| {
+            self.sets().layout().survives(self.members().impaired_columns(self.sets(), *set))
+        };
+        if sets.iter().all(survives) { Ok(()) } else { Err(IoError::RedundancyLost) }
     }
 }
