@@ -6,11 +6,13 @@
 //!
 //! What it does not do: it knows no volumes, keeps no dirty pages, allocates no slots and has no log of its own.
 
+mod counts;
 mod intent;
 mod slot;
 pub mod table;
 mod zero;
 
+pub use counts::{IntegrityCounts, SlotPage};
 pub use intent::{Intent, IntentError, IntentLog, IntentPage, LogPlace, ParityPiece};
-pub use slot::{PageContent, SlotOutcome, SlotWrite};
+pub use slot::{PageContent, SlotIo, SlotIoOptions, SlotOutcome, SlotRebuilt, SlotScrub, SlotWrite};
 pub use zero::split_zero_pages;

@@ -1,5 +1,124 @@
-//! Verified I/O on slots.
+//! Verified I/O on slots: reads, and the steps of destaging that lie between the log and the drives.
 
+mod heal;
+mod locks;
+mod plan;
+mod read;
+mod replay;
 mod request;
+mod write;
 
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tier0_raid::io::RaidIo;
+use tier0_raid::set::SlotMap;
+use tier0_units::SlotRef;
+use tier0_world::IoError;
+use tier0_world::sync::Semaphore;
+
+pub use heal::{SlotRebuilt, SlotScrub};
 pub use request::{PageContent, SlotOutcome, SlotWrite};
+
+use crate::counts::IntegrityCounts;
+use crate::slot::locks::SlotLocks;
+use crate::table::{SlotTable, SlotTables};
+
+/// How much a [`SlotIo`] may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotIoOptions {
+    /// Slot tables in memory, bytes: 4 per page of a slot that holds data. Tables in use may exceed it.
+    pub table_memory_bytes: usize,
+    /// Rows of a batch that are read or written at once.
+    pub rows_in_flight: usize,
+}
+
+impl Default for SlotIoOptions {
+    /// 64 MiB of tables, enough for 64 GiB of data in use; 64 rows.
+    fn default() -> SlotIoOptions {
+        SlotIoOptions { table_memory_bytes: 64 << 20, rows_in_flight: 64 }
+    }
+}
+
+/// Verified I/O on the slots of one shard and pool; clones share it.
+///
+/// The caller keeps reads away from pages that it is about to write (it has them in memory), and all I/O away from slots
+/// that it frees.
+#[derive(Clone)]
+pub struct SlotIo(Rc<Inner>);
+
+struct Inner {
+    raid: RaidIo,
+    slots: Arc<SlotMap>,
+    tables: SlotTables,
+    locks: Rc<SlotLocks>,
+    counts: Rc<IntegrityCounts>,
+    /// Rows that may still be read or written at once.
+    rows: Semaphore,
+}
+
+impl SlotIo {
+    /// I/O on the slots of a pool whose short identity (the first 8 bytes of its UUID, little-endian) is `pool`.
+    /// `counts` should be what `raid` reports repairs to.
+    pub fn new(
+        raid: RaidIo,
+        slots: Arc<SlotMap>,
+        pool: u64,
+        options: SlotIoOptions,
+        counts: Rc<IntegrityCounts>,
+    ) -> SlotIo {
+        let tables =
+            SlotTables::new(raid.clone(), slots.clone(), pool, options.table_memory_bytes, counts.clone());
+        let rows = Semaphore::new(options.rows_in_flight as u64);
+        SlotIo(Rc::new(Inner { raid, slots, tables, locks: Rc::default(), counts, rows }))
+    }
+
+    /// The sets below.
+    pub fn raid(&self) -> &RaidIo {
+        &self.0.raid
+    }
+
+    /// Where slots lie.
+    pub fn slots(&self) -> &SlotMap {
+        &self.0.slots
+    }
+
+    /// What was verified and repaired.
+    pub fn counts(&self) -> &IntegrityCounts {
+        &self.0.counts
+    }
+
+    /// Pages of a slot.
+    pub fn pages_per_slot(&self) -> u32 {
+        self.0.tables.pages_per_slot()
+    }
+
+    /// Whether reads are verified: where the world keeps whole sectors.
+    pub fn verifies(&self) -> bool {
+        self.0.tables.verifies()
+    }
+
+    /// A slot was just allocated: all its pages read as zeros from now on. To be said before it is used; a slot whose
+    /// mapping was found on the drives is not newly allocated, and its table must be there.
+    pub fn allocate(&self, slot: SlotRef) {
+        self.0.tables.allocate(slot);
+        self.0.counts.forget_unrecoverable_slot(slot.slot);
+    }
+
+    /// A slot was freed: nothing of it is remembered.
+    pub fn free(&self, slot: SlotRef) {
+        self.0.tables.forget(slot.slot);
+        self.0.counts.forget_unrecoverable_slot(slot.slot);
+    }
+
+    /// The table of a slot.
+    async fn table(&self, slot: SlotRef) -> Result<Rc<SlotTable>, IoError> {
+        if let Some(table) = self.0.tables.cached(slot) {
+            return Ok(table);
+        }
+        self.0.tables.get(slot).await.map_err(|error| {
+            tracing::error!("{error}");
+            error.io_error()
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! What was verified, what was found wrong, and what became of it, in one shard.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tier0_raid::io::{RepairEvent, RepairReport, RepairSource};
+use tier0_raid::set::SlotMap;
+
+/// Pages lost for good that are remembered one by one; there are more in the count.
+const UNRECOVERABLE_PAGES_MAX: usize = 4096;
+
+/// A page by its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SlotPage {
+    /// The slot.
+    pub slot: u64,
+    /// The page's number in the slot.
+    pub page: u32,
+}
+
+/// The counts of one shard and pool.
+pub struct IntegrityCounts {
+    slots: Arc<SlotMap>,
+    pages_verified: Cell<u64>,
+    repaired_by_copy: Cell<u64>,
+    repaired_by_parity: Cell<u64>,
+    repaired_parity: Cell<u64>,
+    overwritten: Cell<u64>,
+    repaired_tables: Cell<u64>,
+    unrecoverable: Cell<u64>,
+    unrecoverable_pages: RefCell<BTreeSet<SlotPage>>,
+}
+
+fn add(counter: &Cell<u64>, count: u64) {
+    counter.set(counter.get() + count);
+}
+
+impl IntegrityCounts {
+    /// Nothing counted yet, in the slots of `slots`.
+    pub fn new(slots: Arc<SlotMap>) -> IntegrityCounts {
+        IntegrityCounts {
+            slots,
+            pages_verified: Cell::default(),
+            repaired_by_copy: Cell::default(),
+            repaired_by_parity: Cell::default(),
+            repaired_parity: Cell::default(),
+            overwritten: Cell::default(),
+            repaired_tables: Cell::default(),
+            unrecoverable: Cell::default(),
+            unrecoverable_pages: RefCell::default(),
+        }
+    }
+
+    /// Pages that were read and pass.
+    pub fn pages_verified(&self) -> u64 {
+        self.pages_verified.get()
+    }
+
+    /// Data pages that were replaced by what a mirror has.
+    pub fn repaired_by_copy(&self) -> u64 {
+        self.repaired_by_copy.get()
+    }
+
+    /// Data pages that were replaced by what P or Q or both say.
+    pub fn repaired_by_parity(&self) -> u64 {
+        self.repaired_by_parity.get()
+    }
+
+    /// Parity pages that contradicted data which passes, and were made anew.
+    pub fn repaired_parity(&self) -> u64 {
+        self.repaired_parity.get()
+    }
+
+    /// Data pages that were wrong when new content was about to be written over them.
+    pub fn overwritten(&self) -> u64 {
+        self.overwritten.get()
+    }
+
+    /// Copies of slot tables that were stale or damaged, and were written again.
+    pub fn repaired_tables(&self) -> u64 {
+        self.repaired_tables.get()
+    }
+
+    /// How often a page was met that nothing could make right.
+    pub fn unrecoverable(&self) -> u64 {
+        self.unrecoverable.get()
+    }
+
+    /// The pages that nothing could make right, each once, 4096 at most.
+    pub fn unrecoverable_pages(&self) -> Vec<SlotPage> {
+        self.unrecoverable_pages.borrow().iter().copied().collect()
+    }
+
+    pub(crate) fn count_verified(&self, pages: u64) {
+        add(&self.pages_verified, pages);
+    }
+
+    pub(crate) fn count_table_copies(&self, copies: u64) {
+        add(&self.repaired_tables, copies);
+    }
+
+    /// These pages were written anew: they are no longer lost.
+    pub(crate) fn forget_unrecoverable(&self, slot: u64, pages: impl Iterator<Item = u32>) {
+        let mut lost = self.unrecoverable_pages.borrow_mut();
+        if lost.is_empty() {
+            return;
+        }
+        for page in pages {
+            lost.remove(&SlotPage { slot, page });
+        }
+    }
+
+    /// The slot has no extent any more.
+    pub(crate) fn forget_unrecoverable_slot(&self, slot: u64) {
+        self.unrecoverable_pages.borrow_mut().retain(|page| page.slot != slot);
+    }
+}
+
+impl RepairReport for IntegrityCounts {
+    fn report(&self, event: &RepairEvent) {
+        match (event.source, event.page) {
+            (Some(RepairSource::Copy(_)), _) => add(&self.repaired_by_copy, 1),
+            (Some(RepairSource::Data), _) => add(&self.repaired_parity, 1),
+            (Some(RepairSource::P | RepairSource::Q | RepairSource::PAndQ), _) => {
+                add(&self.repaired_by_parity, 1)
+            }
+            (Some(RepairSource::Overwritten), _) => add(&self.overwritten, 1),
+            (None, page) => {
+                add(&self.unrecoverable, 1);
+                let pages_per_slot = self.slots.slot_sectors() / tier0_units::PAGE_SECTORS;
+                let of_slot = |page: u64| {
+                    let slot = self.slots.slots_of(event.set).nth((page / pages_per_slot) as usize)?;
+                    Some(SlotPage { slot, page: (page % pages_per_slot) as u32 })
+                };
+                let mut pages = self.unrecoverable_pages.borrow_mut();
+                if let Some(page) = page.and_then(of_slot)
+                    && pages.len() < UNRECOVERABLE_PAGES_MAX
+                {
+                    pages.insert(page);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Scrub and rebuild of one slot: its rows, and the copies of its table.
+
+use tier0_pool::ChunkletAddress;
+use tier0_raid::io::{Rebuilt, ScrubOutcome};
+use tier0_raid::layout::{Column, ColumnMask};
+use tier0_raid::set::SetIndex;
+use tier0_units::SlotRef;
+use tier0_world::IoError;
+
+use super::SlotIo;
+use super::locks::SlotGuard;
+
+/// What a scrub of a slot found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlotScrub {
+    /// In its rows.
+    pub rows: ScrubOutcome,
+    /// Copies of its table that were stale, damaged or unreadable, and were written again.
+    pub tables_repaired: u64,
+    /// The pages of the slot that nothing could make right.
+    pub lost_pages: Vec<u32>,
+}
+
+/// A slot's share of a column that was rebuilt and is stable. The slot and its rows stay locked until this is dropped.
+#[must_use = "the column counts as lost in these rows until they are declared present"]
+pub struct SlotRebuilt {
+    io: SlotIo,
+    slot: SlotRef,
+    set: SetIndex,
+    column: Column,
+    target: ChunkletAddress,
+    rebuilt: Rebuilt,
+    _guard: SlotGuard,
+}
+
+impl SlotRebuilt {
+    /// Rows that were written; the others are unwritten and had nothing to rebuild.
+    pub fn rows_written(&self) -> u64 {
+        self.rebuilt.rows_written
+    }
+
+    /// Whether the column is still where it was rebuilt to, on a drive that is not lost: ask before the metadata are to
+    /// remember it.
+    pub fn is_current(&self) -> bool {
+        self.io.is_target(self.set, self.column, self.target)
+    }
+
+    /// Declares the slot's rows present on the column, and unlocks them: the metadata remember it. False, and nothing is
+    /// present, if the column has moved on meanwhile.
+    pub fn declare_present(self) -> bool {
+        let current = self.is_current();
+        if current {
+            self.io.raid().sets().set_rebuilt(self.set, self.column, self.io.slots().rows(self.slot.slot));
+        }
+        current
+    }
+}
+
+impl SlotIo {
+    /// Reads everything that a slot has on every drive, and makes right what is wrong.
+    ///
+    /// Pages that a power cut caught and that the log still has must have been destaged before: at levels without parity
+    /// they may fail until then.
+    ///
+    /// # Errors
+    /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost.
+    pub async fn scrub_slot(&self, slot: SlotRef) -> Result<SlotScrub, IoError> {
+        let _guard = self.0.locks.lock([slot.slot].into()).await;
+        let table = self.table(slot).await?;
+        let tables_repaired = self.0.tables.scrub(&table).await?;
+        let set = table.home().set;
+        let rows = self.raid().scrub_rows(set, self.slots().rows(slot.slot), table.as_ref()).await?;
+        let in_slot = |page: &u64| (page - table.home().first_page) as u32;
+        let lost_pages = rows.lost_pages.iter().map(in_slot).collect();
+        Ok(SlotScrub { rows, tables_repaired, lost_pages })
+    }
+
+    /// Rebuilds a slot's share of a column that was moved to a spare chunklet
+    /// ([`RaidSets::start_rebuild`](tier0_raid::set::RaidSets::start_rebuild)), with the copy of its table, and flushes.
+    /// Whoever rebuilds makes that known to the metadata and then calls [`SlotRebuilt::declare_present`].
+    ///
+    /// # Errors
+    /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost; [`IoError::Gone`] or what else the
+    /// spare's drive fails with.
+    pub async fn rebuild_slot(&self, slot: SlotRef, column: Column) -> Result<SlotRebuilt, IoError> {
+        let guard = self.0.locks.lock([slot.slot].into()).await;
+        let table = self.table(slot).await?;
+        let set = table.home().set;
+        let target = self.raid().sets().chunklet(set, column);
+        let rebuilt =
+            self.raid().rebuild_rows(set, column, self.slots().rows(slot.slot), table.as_ref()).await?;
+        self.0.tables.write_columns(&table, ColumnMask::only(column)).await?;
+        self.raid().flush_sets([set]).await?;
+        self.0.tables.flushed(&table);
+        if !self.is_target(set, column, target) {
+            return Err(IoError::Gone);
+        }
+        Ok(SlotRebuilt { io: self.clone(), slot, set, column, target, rebuilt, _guard: guard })
+    }
+
+    /// Whether a column lies on this chunklet, and its drive is not lost.
+    fn is_target(&self, set: SetIndex, column: Column, target: ChunkletAddress) -> bool {
+        let lost = self.raid().members().lost().is_lost(target.drive as usize);
+        self.raid().sets().chunklet(set, column) == target && !lost
+    }
+}

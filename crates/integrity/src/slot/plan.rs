@@ -1,0 +1,117 @@
+//! What a batch means row by row: which pages are stored, and which rows are written whole.
+
+use tier0_raid::io::Rest;
+use tier0_raid::layout::Row;
+use tier0_units::PAGE_SECTORS;
+use tier0_world::Buf;
+
+use super::request::{PageContent, SlotWrite};
+use crate::intent::{IntentPage, LogPlace};
+use crate::table::SlotTable;
+
+/// A page that is stored.
+pub(super) struct StoredPage {
+    /// Its number in the slot.
+    pub(super) page: u32,
+    pub(super) buf: Buf,
+    pub(super) log: LogPlace,
+}
+
+/// What is stored in one row.
+pub(super) struct RowPlan {
+    pub(super) row: Row,
+    /// The row's first page in the slot.
+    first_page: u32,
+    /// At least one, ascending.
+    pub(super) pages: Vec<StoredPage>,
+    /// Whether the row is written whole: the pages to be filled with zeros, ascending.
+    fill: Option<Vec<u32>>,
+}
+
+impl RowPlan {
+    /// The pages by their place in the row.
+    pub(super) fn row_pages(&self) -> Vec<(u64, Buf)> {
+        let place = |page: &StoredPage| (u64::from(page.page - self.first_page), page.buf.clone());
+        self.pages.iter().map(place).collect()
+    }
+
+    pub(super) fn rest(&self) -> Rest {
+        if self.is_whole() { Rest::Zeros } else { Rest::Kept }
+    }
+
+    /// Whether the row is written whole, so that its parity follows from what is written.
+    pub(super) fn is_whole(&self) -> bool {
+        self.fill.is_some()
+    }
+
+    /// The pages as the row's intent has them.
+    pub(super) fn intent_pages(&self) -> Vec<(u32, IntentPage)> {
+        let stored = self.pages.iter().map(|page| (page.page, IntentPage::Log(page.log)));
+        let filled = self.fill.iter().flatten().map(|page| (*page, IntentPage::ZeroFill));
+        let mut pages: Vec<_> = stored.chain(filled).collect();
+        pages.sort_by_key(|(page, _)| *page);
+        pages
+    }
+
+    /// Brings the table up to date, now that the row is written.
+    pub(super) fn settle(&self, table: &SlotTable) {
+        self.pages.iter().for_each(|page| table.set_stored(page.page, page.buf.as_slice()));
+        self.fill.iter().flatten().for_each(|page| table.set_zero(*page));
+    }
+}
+
+/// The shape of rows, for a plan.
+#[derive(Clone, Copy)]
+pub(super) struct RowShape {
+    pub(super) pages: u32,
+    /// Whether rows have parity, which depends on all their pages.
+    pub(super) has_parity: bool,
+}
+
+/// The rows in which a write stores pages, ascending. A page that becomes zero changes no row.
+///
+/// With parity a row of which nothing is stored is written whole, so that its parity never depends on what lay there
+/// before. So is a row that the write completes together with zeros, if these are not more than the data: then nothing
+/// need be read.
+pub(super) fn plan_rows(write: &SlotWrite, table: &SlotTable, shape: RowShape) -> Vec<RowPlan> {
+    let row_of = |page: u32| page / shape.pages;
+    let chunks = write.pages.chunk_by(|a, b| row_of(a.0) == row_of(b.0));
+    chunks.filter_map(|chunk| plan_row(chunk, row_of(chunk[0].0), table, shape)).collect()
+}
+
+fn plan_row(chunk: &[(u32, PageContent)], row: u32, table: &SlotTable, shape: RowShape) -> Option<RowPlan> {
+    let pages: Vec<StoredPage> = chunk.iter().filter_map(stored_page).collect();
+    if pages.is_empty() {
+        return None;
+    }
+    let first_page = row * shape.pages;
+    let fill = if shape.has_parity {
+        fill(chunk, first_page..first_page + shape.pages, &pages, table)
+    } else {
+        None
+    };
+    Some(RowPlan { row: Row(table.home().first_row.0 + u64::from(row)), first_page, pages, fill })
+}
+
+fn stored_page((page, content): &(u32, PageContent)) -> Option<StoredPage> {
+    let PageContent::Data { buf, log } = content else { return None };
+    assert_eq!(u64::from(buf.sectors()), PAGE_SECTORS, "page {page} is no whole page");
+    Some(StoredPage { page: *page, buf: buf.clone(), log: *log })
+}
+
+/// The pages to be filled with zeros, if the row is to be written whole.
+fn fill(
+    chunk: &[(u32, PageContent)],
+    row: std::ops::Range<u32>,
+    pages: &[StoredPage],
+    table: &SlotTable,
+) -> Option<Vec<u32>> {
+    let unwritten = row.clone().all(|page| !table.is_stored(page));
+    let becomes_zero = |page: &u32| match chunk.binary_search_by_key(page, |(page, _)| *page) {
+        Ok(at) => matches!(chunk[at].1, PageContent::Zero),
+        Err(_) => !table.is_stored(*page),
+    };
+    let zeros: Vec<u32> = row.clone().filter(becomes_zero).collect();
+    let completes = pages.len() + zeros.len() == row.len() && zeros.len() <= pages.len();
+    (unwritten || completes).then_some(zeros)
+}

@@ -1,0 +1,86 @@
+//! Recovery: rows whose write a power cut may have broken off are written again as their intents say.
+
+use tier0_raid::io::Rest;
+use tier0_raid::layout::Column;
+use tier0_units::Lba;
+use tier0_world::{Buf, BufMut, IoError};
+
+use super::SlotIo;
+use super::write::PAGE_BUF_SECTORS;
+use crate::intent::{Intent, IntentPage};
+
+impl SlotIo {
+    /// Writes a row as its intent says: `pages` are the contents of the intent's [`IntentPage::Log`] pages, in order.
+    /// Intents are replayed one after the other in the order of the log, before anything else is written; whoever replays
+    /// leaves out those whose allocation is no longer the extent's. Nothing of it is stable before [`SlotIo::sync`].
+    ///
+    /// # Errors
+    /// [`IoError::OutOfRange`] when the intent does not fit the pool or its pages; [`IoError::RedundancyLost`] when too
+    /// many drives are lost; [`IoError::DataLost`] when the slot's table is lost.
+    pub async fn replay_intent(&self, intent: &Intent, pages: &[Buf]) -> Result<(), IoError> {
+        let contents = self.fit(intent, pages).ok_or(IoError::OutOfRange)?;
+        let _guard = self.0.locks.lock([intent.slot.slot].into()).await;
+        let table = self.table(intent.slot).await?;
+        let layout = self.raid().sets().layout();
+        let written = if contents.len() == layout.row_pages() && layout.parities() > 0 {
+            let prepared =
+                self.raid().prepare(intent.set, intent.row, &contents, Rest::Kept, table.as_ref()).await?;
+            prepared.write().await?
+        } else {
+            let parity: Vec<(Column, Lba, Buf)> =
+                intent.parity.iter().map(|piece| (piece.column, piece.lba, piece.buf.clone())).collect();
+            self.raid().replay_row(intent.set, intent.row, &contents, &parity, Rest::Kept).await?
+        };
+        for ((page, source), (_, buf)) in intent.pages.iter().zip(&contents) {
+            match source {
+                IntentPage::Log(_) => table.set_stored(*page, buf.as_slice()),
+                IntentPage::ZeroFill => table.set_zero(*page),
+            }
+        }
+        drop(written);
+        Ok(())
+    }
+
+    /// Writes all tables that were changed and makes everything written so far stable: the end of recovery.
+    pub async fn sync(&self) -> Result<(), IoError> {
+        let tables = self.0.tables.dirty();
+        let _guard = self.0.locks.lock(tables.iter().map(|table| table.home().slot.slot).collect()).await;
+        self.write_tables(&tables, true).await
+    }
+
+    /// The content of all pages of an intent by their place in the row; none if it does not fit the pool.
+    fn fit(&self, intent: &Intent, pages: &[Buf]) -> Option<Vec<(u64, Buf)>> {
+        let slots = self.slots();
+        if intent.slot.slot >= slots.count() || slots.place(intent.slot.slot).set != intent.set {
+            return None;
+        }
+        let rows = slots.rows(intent.slot.slot);
+        let layout = self.raid().sets().layout();
+        let row_in_slot = intent.row.0.checked_sub(rows.start.0).filter(|_| intent.row < rows.end)?;
+        let first_page = row_in_slot * layout.row_pages() as u64;
+        let unit = layout.stripe_unit().0;
+        let row_lbas = intent.row.0 * unit..(intent.row.0 + 1) * unit;
+        let parity_fits = intent.parity.iter().all(|piece| {
+            let end = piece.lba.0.checked_add(u64::from(piece.buf.sectors()));
+            piece.column.index() < layout.columns()
+                && row_lbas.contains(&piece.lba.0)
+                && end.is_some_and(|end| end <= row_lbas.end)
+        });
+        if !parity_fits {
+            return None;
+        }
+        let zeros = BufMut::zeroed(PAGE_BUF_SECTORS, self.raid().members().width()).freeze();
+        let mut given = pages.iter();
+        let content = |(page, source): &(u32, IntentPage)| {
+            let buf = match source {
+                IntentPage::Log(_) => given.next()?.clone(),
+                IntentPage::ZeroFill => zeros.clone(),
+            };
+            let place = u64::from(*page).checked_sub(first_page)?;
+            let fits = buf.sectors() == PAGE_BUF_SECTORS && place < layout.row_pages() as u64;
+            fits.then_some((place, buf))
+        };
+        let contents: Option<Vec<(u64, Buf)>> = intent.pages.iter().map(content).collect();
+        contents.filter(|_| given.next().is_none())
+    }
+}

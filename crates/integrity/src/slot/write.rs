@@ -1,0 +1,167 @@
+//! Destaging: from the log's pages to their places, in an order that a power cut may break off anywhere.
+//!
+//! 1. What parity needs is read and verified, the new parity computed; the rows stay locked.
+//! 2. With parity: intents are appended to the log, all together, and are stable before anything is written.
+//! 3. Data and parity are written in place; with each row its entries in the tables change, under the row's lock.
+//! 4. The tables are written: their next generation.
+//! 5. The drives are flushed.
+//!
+//! Until the end of step 5 the log keeps the pages and the intents, so whatever part of this a power cut leaves behind
+//! is written once more. A row that is written whole has no parity in its intent: it follows from the pages.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use futures_util::future::{join_all, try_join_all};
+use tier0_raid::io::Prepared;
+use tier0_units::PAGE_SECTORS;
+use tier0_world::IoError;
+
+use super::SlotIo;
+use super::plan::{RowPlan, RowShape, plan_rows};
+use super::request::{PageContent, SlotOutcome, SlotWrite};
+use crate::intent::{Intent, IntentLog, ParityPiece};
+use crate::table::SlotTable;
+
+/// A row of a batch on its way.
+struct RowWrite<'a> {
+    write: &'a SlotWrite,
+    table: &'a SlotTable,
+    plan: RowPlan,
+}
+
+impl SlotIo {
+    /// Writes pages to their slots, each slot at most once in a batch. When it ends, all of it is stable: in place, and
+    /// in the slots' tables. Batches with a slot in common go one after the other.
+    ///
+    /// # Errors
+    /// The first failure: of the intent log, of a slot's table, or [`IoError::RedundancyLost`] when too many drives are
+    /// lost. Then any part of the batch may have been written, and the log must keep the pages; writing the batch again
+    /// is right.
+    ///
+    /// # Panics
+    /// When the pages of a slot are not ascending or not its own, or a slot occurs twice.
+    pub async fn write_batch(
+        &self,
+        batch: Vec<SlotWrite>,
+        intents: &dyn IntentLog,
+    ) -> Result<Vec<SlotOutcome>, IoError> {
+        self.check(&batch);
+        let slots: BTreeSet<u64> = batch.iter().map(|write| write.slot.slot).collect();
+        assert_eq!(slots.len(), batch.len(), "a slot occurs twice in a batch");
+        let _guard = self.0.locks.lock(slots).await;
+        let tables = try_join_all(batch.iter().map(|write| self.table(write.slot))).await?;
+        let wrote_rows = self.write_rows(&batch, &tables, intents).await?;
+        for (write, table) in batch.iter().zip(&tables) {
+            zeroed_pages(write).for_each(|page| table.set_zero(page));
+        }
+        self.write_tables(&tables, wrote_rows).await?;
+        let outcome = |(write, table): (&SlotWrite, &Rc<SlotTable>)| SlotOutcome {
+            extent: write.extent,
+            slot: write.slot,
+            all_zero: table.is_all_zero(),
+        };
+        self.forget_lost_pages(&batch);
+        Ok(batch.iter().zip(&tables).map(outcome).collect())
+    }
+
+    fn check(&self, batch: &[SlotWrite]) {
+        for write in batch {
+            let ascending = write.pages.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            let inside = write.pages.last().is_none_or(|(page, _)| *page < self.pages_per_slot());
+            assert!(ascending && inside, "pages of {} are not ascending pages of a slot", write.extent);
+        }
+    }
+
+    /// Steps 1 to 3; whether anything was written.
+    async fn write_rows(
+        &self,
+        batch: &[SlotWrite],
+        tables: &[Rc<SlotTable>],
+        intents: &dyn IntentLog,
+    ) -> Result<bool, IoError> {
+        let layout = self.raid().sets().layout();
+        let shape = RowShape { pages: layout.row_pages() as u32, has_parity: layout.parities() > 0 };
+        let rows: Vec<RowWrite<'_>> = batch
+            .iter()
+            .zip(tables)
+            .flat_map(|(write, table)| {
+                let plans = plan_rows(write, table, shape);
+                plans.into_iter().map(move |plan| RowWrite { write, table, plan })
+            })
+            .collect();
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        let prepared = try_join_all(rows.iter().map(|row| self.prepare(row))).await?;
+        if shape.has_parity {
+            intents
+                .append(rows.iter().zip(&prepared).map(|(row, prepared)| row.intent(prepared)).collect())
+                .await?;
+        }
+        // All rows are brought to their end even if one fails: what was written and its checksum belong together.
+        let writes = rows.iter().zip(prepared).map(|(row, prepared)| self.write_row(row, prepared));
+        join_all(writes).await.into_iter().collect::<Result<(), IoError>>()?;
+        Ok(true)
+    }
+
+    async fn prepare(&self, row: &RowWrite<'_>) -> Result<Prepared, IoError> {
+        let _permit = self.0.rows.acquire(1).await;
+        let set = row.table.home().set;
+        self.raid().prepare(set, row.plan.row, &row.plan.row_pages(), row.plan.rest(), row.table).await
+    }
+
+    async fn write_row(&self, row: &RowWrite<'_>, prepared: Prepared) -> Result<(), IoError> {
+        let _permit = self.0.rows.acquire(1).await;
+        let written = prepared.write().await?;
+        row.plan.settle(row.table);
+        drop(written);
+        Ok(())
+    }
+
+    /// Steps 4 and 5: writes the tables that have changed, and makes everything stable.
+    pub(super) async fn write_tables(
+        &self,
+        tables: &[Rc<SlotTable>],
+        wrote_rows: bool,
+    ) -> Result<(), IoError> {
+        let changed: Vec<&Rc<SlotTable>> = tables.iter().filter(|table| table.is_dirty()).collect();
+        if changed.is_empty() && !wrote_rows {
+            return Ok(());
+        }
+        try_join_all(changed.iter().map(|table| self.0.tables.write(table))).await?;
+        self.raid().flush_sets(tables.iter().map(|table| table.home().set)).await?;
+        changed.iter().for_each(|table| self.0.tables.flushed(table));
+        Ok(())
+    }
+
+    /// What is written anew is lost no more.
+    fn forget_lost_pages(&self, batch: &[SlotWrite]) {
+        for write in batch {
+            self.counts().forget_unrecoverable(write.slot.slot, write.pages.iter().map(|(page, _)| *page));
+        }
+    }
+}
+
+impl RowWrite<'_> {
+    fn intent(&self, prepared: &Prepared) -> Intent {
+        let pieces =
+            prepared.parity().map(|(column, lba, buf)| ParityPiece { column, lba, buf: buf.clone() });
+        Intent {
+            extent: self.write.extent,
+            slot: self.write.slot,
+            set: prepared.set(),
+            row: prepared.row(),
+            pages: self.plan.intent_pages(),
+            parity: if self.plan.is_whole() { Vec::new() } else { pieces.collect() },
+        }
+    }
+}
+
+/// The pages that are to read as zeros.
+fn zeroed_pages(write: &SlotWrite) -> impl Iterator<Item = u32> {
+    write.pages.iter().filter(|(_, content)| matches!(content, PageContent::Zero)).map(|(page, _)| *page)
+}
+
+/// Sectors of a page, as a buffer counts them.
+pub(super) const PAGE_BUF_SECTORS: u32 = PAGE_SECTORS as u32;

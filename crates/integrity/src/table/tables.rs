@@ -1,0 +1,386 @@
+//! The tables of one shard: in memory while they are used, read when they are first asked for, written in turn to the
+//! two places of every copy.
+//!
+//! Invariants: a generation is written only when the one before it is stable on every live copy, so at any instant
+//! each live copy has one whole generation, and the newest whole one of all is not older than what the log has
+//! forgotten; a table that was changed and not written stays in memory.
+//!
+//! What it does not do: it keeps no two writers of a slot apart, [`SlotIo`](crate::SlotIo) does.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tier0_raid::io::RaidIo;
+use tier0_raid::layout::ColumnMask;
+use tier0_raid::set::SlotMap;
+use tier0_units::{Lba, PAGE_SECTORS, SectorCount, SlotRef};
+use tier0_world::sync::Notify;
+use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
+
+use super::codec::{FoundTable, TableBlock, decode, encode};
+use super::error::TableError;
+use super::placement::{GENERATIONS, TableCopy, TablePlacement};
+use super::slot_table::{SlotTable, TableHome, Usage};
+use crate::counts::IntegrityCounts;
+
+/// The tables of one shard and pool; clones share them.
+#[derive(Clone)]
+pub(crate) struct SlotTables(Rc<Inner>);
+
+struct Inner {
+    raid: RaidIo,
+    slots: Arc<SlotMap>,
+    /// The pool's short identity.
+    pool: u64,
+    placement: TablePlacement,
+    pages_per_slot: u32,
+    /// Entries in memory beyond which unused tables are forgotten, bytes.
+    memory_limit: usize,
+    usage: Usage,
+    tables: RefCell<BTreeMap<u64, Rc<SlotTable>>>,
+    /// The slot at which eviction goes on.
+    hand: Cell<u64>,
+    loading: RefCell<BTreeMap<u64, Rc<Loading>>>,
+    counts: Rc<IntegrityCounts>,
+}
+
+/// A load under way, for all who wait for it.
+#[derive(Default)]
+struct Loading {
+    outcome: RefCell<Option<Result<Rc<SlotTable>, TableError>>>,
+    done: Notify,
+}
+
+/// What a copy of a table was found to hold.
+struct FoundCopy {
+    copy: TableCopy,
+    /// The generations of this very allocation that are valid.
+    valid: Vec<TableBlock>,
+    too_new: Option<u32>,
+}
+
+impl SlotTables {
+    pub(crate) fn new(
+        raid: RaidIo,
+        slots: Arc<SlotMap>,
+        pool: u64,
+        memory_limit: usize,
+        counts: Rc<IntegrityCounts>,
+    ) -> SlotTables {
+        let pages_per_slot =
+            u32::try_from(slots.slot_sectors() / PAGE_SECTORS).expect("a slot has fewer than 2^32 pages");
+        let placement = TablePlacement::new(raid.sets().layout(), pages_per_slot);
+        let room = raid.sets().table_sectors();
+        let slots_per_set = slots.count() / u64::from(raid.sets().count()).max(1);
+        let needed = placement.table_sectors(slots_per_set);
+        assert!(needed <= room, "the tables of {slots_per_set} slots need {needed} sectors, not {room}");
+        SlotTables(Rc::new(Inner {
+            raid,
+            slots,
+            pool,
+            placement,
+            pages_per_slot,
+            memory_limit,
+            usage: Usage::default(),
+            tables: RefCell::default(),
+            hand: Cell::new(0),
+            loading: RefCell::default(),
+            counts,
+        }))
+    }
+
+    pub(crate) fn pages_per_slot(&self) -> u32 {
+        self.0.pages_per_slot
+    }
+
+    /// Whether pages are checked: where the world keeps whole sectors.
+    pub(crate) fn verifies(&self) -> bool {
+        self.0.raid.members().width() == PayloadWidth::REAL
+    }
+
+    /// The slot was just allocated: every page reads as zeros, whatever its place on the drives holds.
+    pub(crate) fn allocate(&self, slot: SlotRef) {
+        self.forget(slot.slot);
+        self.insert(self.zero(slot));
+    }
+
+    /// Forgets what memory has of a slot.
+    pub(crate) fn forget(&self, slot: u64) {
+        self.0.tables.borrow_mut().remove(&slot);
+    }
+
+    /// The tables that memory has changed and no write has taken along.
+    pub(crate) fn dirty(&self) -> Vec<Rc<SlotTable>> {
+        self.0.tables.borrow().values().filter(|table| table.is_dirty()).cloned().collect()
+    }
+
+    /// The table of a slot, if memory has it.
+    #[inline]
+    pub(crate) fn cached(&self, slot: SlotRef) -> Option<Rc<SlotTable>> {
+        let tables = self.0.tables.borrow();
+        let table = tables.get(&slot.slot).filter(|table| table.home().slot == slot)?;
+        table.referenced.set(true);
+        Some(table.clone())
+    }
+
+    /// The table of a slot that is not newly allocated; read from its copies if memory has it not.
+    pub(crate) async fn get(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
+        loop {
+            if let Some(table) = self.cached(slot) {
+                return Ok(table);
+            }
+            let under_way = self.0.loading.borrow().get(&slot.slot).cloned();
+            let Some(loading) = under_way else { return self.load_for_all(slot).await };
+            while loading.outcome.borrow().is_none() {
+                loading.done.wait().await;
+            }
+            let outcome = loading.outcome.borrow().clone();
+            match outcome {
+                Some(Ok(table)) if table.home().slot == slot => return Ok(table),
+                Some(Err(error)) => return Err(error),
+                _ => {}
+            }
+        }
+    }
+
+    async fn load_for_all(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
+        let loading = Rc::new(Loading::default());
+        self.0.loading.borrow_mut().insert(slot.slot, loading.clone());
+        let end = EndOfLoad { tables: self, slot, loading: &loading };
+        let outcome = Box::pin(self.load(slot)).await;
+        if let Ok(table) = &outcome {
+            self.insert(table.clone());
+        }
+        *loading.outcome.borrow_mut() = Some(outcome.clone());
+        drop(end);
+        outcome
+    }
+
+    async fn load(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
+        let table = self.zero(slot);
+        let (live, lost) = self.live_copies(&table);
+        if live.is_empty() {
+            return Err(TableError::ColumnsLost { slot, set: table.home().set, columns: lost });
+        }
+        let found = join_all(live.iter().map(|copy| self.read_copy(&table, *copy))).await;
+        if !self.verifies() {
+            table.load_unchecked();
+            return Ok(table);
+        }
+        let newest = found.iter().flat_map(|found| &found.valid).max_by_key(|block| block.generation);
+        let Some(newest) = newest else {
+            if let Some(version) = found.iter().find_map(|found| found.too_new) {
+                return Err(TableError::TooNew { slot, version });
+            }
+            let columns = live.iter().map(|copy| copy.column).collect();
+            return Err(TableError::Lost { slot, columns });
+        };
+        table.load(newest.generation, &newest.entries);
+        let lacks =
+            |found: &&FoundCopy| found.valid.iter().all(|block| block.generation != newest.generation);
+        table.lacking.set(found.iter().filter(lacks).map(|found| found.copy.column).collect());
+        // The table can be used as it is; a drive that fails meanwhile has been reported as lost.
+        let _ = self.heal(&table).await;
+        Ok(table)
+    }
+
+    /// Reads both generations of a copy. A copy that cannot be read holds nothing.
+    async fn read_copy(&self, table: &SlotTable, copy: TableCopy) -> FoundCopy {
+        let (member, lba) = self.place(table, copy, 0);
+        let sectors = self.0.placement.place_sectors() as u32;
+        let members = self.0.raid.members();
+        let (result, buf) = members.read(member, lba, BufMut::new(sectors, members.width())).await;
+        let mut found = FoundCopy { copy, valid: Vec::new(), too_new: None };
+        if result.is_err() || !self.verifies() {
+            return found;
+        }
+        for block in buf.as_slice().chunks(buf.as_slice().len() / GENERATIONS as usize) {
+            match decode(block) {
+                FoundTable::Valid(block) if self.is_of(&block, table.home()) => found.valid.push(block),
+                FoundTable::TooNew(version) => found.too_new = Some(version),
+                FoundTable::Valid(_) | FoundTable::Damaged | FoundTable::None => {}
+            }
+        }
+        found
+    }
+
+    fn is_of(&self, block: &TableBlock, home: &TableHome) -> bool {
+        block.pool == self.0.pool
+            && (block.set, block.slot) == (home.set, home.slot)
+            && block.generation > 0
+            && block.entries.len() == self.0.pages_per_slot as usize
+    }
+
+    /// Writes the table's next generation to every live copy. It is stable when their drives have been flushed.
+    ///
+    /// # Errors
+    /// [`IoError::RedundancyLost`] when no copy took it.
+    pub(crate) async fn write(&self, table: &SlotTable) -> Result<(), IoError> {
+        if !(self.live_columns(table) & table.lacking.get()).is_empty() {
+            self.heal(table).await?;
+        }
+        if table.unflushed.get() {
+            self.0.raid.flush_sets([table.home().set]).await?;
+            table.unflushed.set(false);
+        }
+        table.generation.set(table.generation.get() + 1);
+        table.dirty.set(false);
+        let (live, _) = self.live_copies(table);
+        let result = self.write_copies(table, &live).await;
+        if result.is_err() {
+            table.dirty.set(true);
+        }
+        result
+    }
+
+    /// The drives were flushed after the table's newest write.
+    pub(crate) fn flushed(&self, table: &SlotTable) {
+        table.unflushed.set(false);
+    }
+
+    /// Writes the table as it is to the copies that lack its newest generation. What memory has beyond that generation
+    /// is in the log too, so a copy that has it early does no harm.
+    pub(crate) async fn heal(&self, table: &SlotTable) -> Result<(), IoError> {
+        let (live, _) = self.live_copies(table);
+        let lacking: Vec<TableCopy> =
+            live.into_iter().filter(|copy| table.lacking.get().contains(copy.column)).collect();
+        table.lacking.set(ColumnMask::EMPTY);
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        self.0.counts.count_table_copies(lacking.len() as u64);
+        self.write_copies(table, &lacking).await
+    }
+
+    /// Writes the newest generation, as memory has it, to the copies on these columns, lost or not.
+    pub(crate) async fn write_columns(&self, table: &SlotTable, columns: ColumnMask) -> Result<(), IoError> {
+        let copies = self.0.placement.copies(table.home().slot_in_set);
+        let own: Vec<TableCopy> = copies.filter(|copy| columns.contains(copy.column)).collect();
+        table.lacking.set(table.lacking.get() - columns);
+        if own.is_empty() || table.is_fresh() {
+            return Ok(());
+        }
+        self.write_copies(table, &own).await
+    }
+
+    /// Reads all live copies again and has those rewritten that lack the newest generation; returns how many.
+    pub(crate) async fn scrub(&self, table: &SlotTable) -> Result<u64, IoError> {
+        if table.is_fresh() || !self.verifies() {
+            return Ok(0);
+        }
+        let (live, _) = self.live_copies(table);
+        let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy))).await;
+        let generation = table.generation.get();
+        let lacks = |found: &&FoundCopy| found.valid.iter().all(|block| block.generation != generation);
+        let lacking: ColumnMask = found.iter().filter(lacks).map(|found| found.copy.column).collect();
+        table.lacking.set(table.lacking.get() | lacking);
+        self.heal(table).await?;
+        Ok(lacking.len() as u64)
+    }
+
+    async fn write_copies(&self, table: &SlotTable, copies: &[TableCopy]) -> Result<(), IoError> {
+        let block = self.encode(table);
+        table.unflushed.set(true);
+        let offset = self.0.placement.generation_offset(table.generation.get());
+        let write_one = |copy: &TableCopy| {
+            let (member, lba) = self.place(table, *copy, offset);
+            self.0.raid.members().write(member, lba, block.clone(), false)
+        };
+        let results = join_all(copies.iter().map(write_one)).await;
+        results.into_iter().reduce(Result::or).unwrap_or(Err(IoError::RedundancyLost))
+    }
+
+    fn encode(&self, table: &SlotTable) -> Buf {
+        let home = table.home();
+        let mut buf = BufMut::new(self.0.placement.block_sectors() as u32, self.0.raid.members().width());
+        if self.verifies() {
+            let block = TableBlock {
+                pool: self.0.pool,
+                set: home.set,
+                slot: home.slot,
+                generation: table.generation.get(),
+                entries: table.snapshot(),
+            };
+            encode(&block, buf.as_mut_slice());
+        }
+        buf.freeze()
+    }
+
+    /// The drive of a copy and where sector `offset` of its place lies there.
+    fn place(&self, table: &SlotTable, copy: TableCopy, offset: u64) -> (usize, Lba) {
+        let (member, start) = self.0.raid.sets().table_place(table.home().set, copy.column);
+        (member, start + SectorCount(copy.lba.0 + offset))
+    }
+
+    /// The copies whose columns are there, and the lost columns of the others.
+    fn live_copies(&self, table: &SlotTable) -> (Vec<TableCopy>, ColumnMask) {
+        let home = table.home();
+        let lost = self.0.raid.lost_columns(home.set, home.first_row);
+        let live = self.0.placement.copies(home.slot_in_set).filter(|copy| !lost.contains(copy.column));
+        (live.collect(), self.0.placement.columns(home.slot_in_set) & lost)
+    }
+
+    fn live_columns(&self, table: &SlotTable) -> ColumnMask {
+        self.live_copies(table).0.iter().map(|copy| copy.column).collect()
+    }
+
+    fn zero(&self, slot: SlotRef) -> Rc<SlotTable> {
+        let (place, rows) = (self.0.slots.place(slot.slot), self.0.slots.rows(slot.slot));
+        let home = TableHome {
+            slot,
+            set: place.set,
+            slot_in_set: place.first_sector / self.0.slots.slot_sectors(),
+            first_page: place.first_sector / PAGE_SECTORS,
+            first_row: rows.start,
+        };
+        Rc::new(SlotTable::zero(home, self.0.pages_per_slot, self.verifies(), &self.0.usage))
+    }
+
+    fn insert(&self, table: Rc<SlotTable>) {
+        self.0.tables.borrow_mut().insert(table.home().slot.slot, table);
+        self.evict();
+    }
+
+    /// Forgets tables that nobody uses and that the drives have, until the rest fits: those that were not asked for
+    /// since the last time around first (CLOCK; Corbató, "A Paging Experiment with the Multics System", 1968).
+    fn evict(&self) {
+        let mut tables = self.0.tables.borrow_mut();
+        for _ in 0..2 * tables.len() {
+            let bytes = self.0.usage.get() + tables.len() * size_of::<SlotTable>();
+            if bytes <= self.0.memory_limit {
+                return;
+            }
+            let next = tables.range(self.0.hand.get()..).chain(tables.iter()).next();
+            let Some((&slot, table)) = next else { return };
+            self.0.hand.set(slot + 1);
+            let kept = table.referenced.replace(false)
+                || Rc::strong_count(table) > 1
+                || table.is_fresh()
+                || table.is_dirty();
+            if !kept {
+                tables.remove(&slot);
+            }
+        }
+    }
+}
+
+/// Wakes who waits for a load, also if it was given up.
+struct EndOfLoad<'a> {
+    tables: &'a SlotTables,
+    slot: SlotRef,
+    loading: &'a Loading,
+}
+
+impl Drop for EndOfLoad<'_> {
+    fn drop(&mut self) {
+        self.tables.0.loading.borrow_mut().remove(&self.slot.slot);
+        self.loading
+            .outcome
+            .borrow_mut()
+            .get_or_insert(Err(TableError::Lost { slot: self.slot, columns: ColumnMask::EMPTY }));
+        self.loading.done.notify_all();
+    }
+}
