@@ -196,6 +196,11 @@ impl Buf {
         self.0.as_slice()
     }
 
+    /// Bytes of the allocation that it keeps from being freed, alone or with others.
+    pub fn allocation_bytes(&self) -> usize {
+        self.0.block.as_ref().map_or(0, |block| Block::layout(block.class).size())
+    }
+
     /// The `sectors` sectors from sector `first` on, sharing the memory.
     pub fn slice(&self, first: u32, sectors: u32) -> Buf {
         assert!(first + sectors <= self.0.sectors, "slice {first}+{sectors} of {} sectors", self.0.sectors);

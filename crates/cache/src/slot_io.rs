@@ -1,0 +1,37 @@
+//! The slots of `tier0-integrity` as the write cache uses them.
+
+use tier0_integrity::{IntentLog, SlotIo, SlotOutcome, SlotWrite};
+use tier0_units::SlotRef;
+use tier0_world::{BufMut, IoError};
+
+use crate::SlotStore;
+
+impl SlotStore for SlotIo {
+    async fn read(&self, slot: SlotRef, first_sector: u64, buf: BufMut) -> (Result<(), IoError>, BufMut) {
+        SlotIo::read(self, slot, first_sector, buf).await
+    }
+
+    async fn write_batch(
+        &self,
+        writes: Vec<SlotWrite>,
+        intents: &dyn IntentLog,
+    ) -> Result<Vec<SlotOutcome>, IoError> {
+        SlotIo::write_batch(self, writes, intents).await
+    }
+
+    fn allocate(&self, slot: SlotRef) {
+        SlotIo::allocate(self, slot);
+    }
+
+    fn free(&self, slot: SlotRef) {
+        SlotIo::free(self, slot);
+    }
+
+    fn row_pages(&self) -> u32 {
+        self.raid().sets().layout().row_pages() as u32
+    }
+
+    fn parity_columns(&self) -> u32 {
+        self.raid().sets().layout().parities() as u32
+    }
+}

@@ -1,0 +1,100 @@
+//! Admission: delays writers when memory or log get short, smoothly and in the order of arrival.
+
+use std::rc::Rc;
+
+use tier0_units::Nanos;
+use tier0_world::IoError;
+
+use super::Inner;
+use crate::SlotStore;
+use crate::level::admission_rate;
+
+/// How long a delayed writer waits before it looks again how full it is.
+const SLICE: Nanos = Nanos::from_millis(2);
+/// Pages that a record of zeros counts as when it is delayed.
+const RECORD_PAGES: f64 = 0.25;
+/// After so many failures in a row of the oldest record's extent, writers are refused instead of waiting for it.
+const PATIENCE: u32 = 3;
+
+/// Room for a record, given back when dropped.
+pub(crate) struct Admission<S: SlotStore> {
+    inner: Rc<Inner<S>>,
+    pages: u64,
+    blocks: u64,
+}
+
+impl<S: SlotStore> Drop for Admission<S> {
+    fn drop(&mut self) {
+        let mut state = self.inner.state.borrow_mut();
+        state.reserved_pages -= self.pages;
+        state.reserved_blocks -= self.blocks;
+        drop(state);
+        if self.inner.turnstile.free() == 0 {
+            self.inner.progress.notify_all();
+        }
+    }
+}
+
+impl<S: SlotStore> Inner<S> {
+    /// Waits until there is room for a record with so many data pages.
+    pub(crate) async fn admit(self: &Rc<Self>, pages: u64) -> Result<Admission<S>, IoError> {
+        self.check_log()?;
+        let blocks = pages + 1;
+        if self.turnstile.free() == 0 || self.level(pages, blocks) > self.high() {
+            Box::pin(self.queue(pages, blocks)).await?;
+        }
+        let mut state = self.state.borrow_mut();
+        state.reserved_pages += pages;
+        state.reserved_blocks += blocks;
+        Ok(Admission { inner: self.clone(), pages, blocks })
+    }
+
+    /// Waits as long as it takes to destage as much.
+    async fn queue(&self, pages: u64, blocks: u64) -> Result<(), IoError> {
+        let began = self.world.now();
+        let _turn = self.turnstile.acquire(1).await;
+        let mut owed = (pages as f64).max(RECORD_PAGES);
+        let result = loop {
+            if let Err(error) = self.check_log() {
+                break Err(error);
+            }
+            let level = self.level(pages, blocks);
+            let rate = self.state.borrow().rate.pages_per_s();
+            let Some(rate) = admission_rate(level, self.high(), rate) else { break Ok(()) };
+            if level > 1.0 {
+                if self.is_empty() {
+                    break Ok(());
+                }
+                if let Some(error) = self.blockage() {
+                    break Err(error);
+                }
+                self.work.notify_all();
+                self.progress.wait().await;
+                continue;
+            }
+            let slice = Nanos::from_secs_f64(owed / rate.max(f64::MIN_POSITIVE)).min(SLICE);
+            self.world.sleep(slice).await;
+            owed -= rate * slice.as_secs_f64();
+            if owed <= 1e-6 {
+                break Ok(());
+            }
+        };
+        self.state.borrow_mut().counts.delayed += self.world.now().saturating_sub(began);
+        result
+    }
+
+    /// Whether nothing is dirty or about to be, so that waiting would not help.
+    fn is_empty(&self) -> bool {
+        let state = self.state.borrow();
+        state.records.first() == state.records.end() && state.reserved_blocks == 0 && state.in_flight == 0
+    }
+
+    /// The failure that keeps the log from being released, if it is there to stay.
+    fn blockage(&self) -> Option<IoError> {
+        let state = self.state.borrow();
+        let (_, oldest) =
+            state.records.iter_from(state.records.first()).find(|(_, record)| record.is_needed())?;
+        let trouble = state.troubled.get(&oldest.extent)?;
+        (trouble.failures >= PATIENCE && state.in_flight == 0).then_some(trouble.error)
+    }
+}

@@ -1,0 +1,219 @@
+//! Records on their way into the log.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use tier0_integrity::split_zero_pages;
+use tier0_journal::{Append, Record};
+use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
+use tier0_world::{Buf, BufMut, IoError};
+
+use super::admit::Admission;
+use super::{Inner, io_error};
+use crate::SlotStore;
+use crate::head::{Head, Run};
+use crate::pages::{Page, RecordId};
+
+/// Whole pages of one extent, some of them zeros.
+pub(crate) struct Change {
+    pub(crate) runs: Vec<Run>,
+    /// The pages of all runs that are not zeros.
+    pub(crate) data: Buf,
+}
+
+impl Change {
+    /// Pages of zeros.
+    pub(crate) fn zeros(pages: Range<u32>, none: Buf) -> Change {
+        debug_assert_eq!(none.sectors(), 0, "zeros have no data");
+        Change {
+            runs: vec![Run { first: pages.start, count: pages.end - pages.start, zero: true }],
+            data: none,
+        }
+    }
+
+    /// Whole pages from `first` on, those marked whose bytes are all zero.
+    pub(crate) fn detect(first: u32, buf: Buf) -> Change {
+        let zero = split_zero_pages(&buf);
+        let mut runs = Vec::with_capacity(1);
+        let mut at = first;
+        for group in zero.chunk_by(|a, b| a == b) {
+            runs.push(Run { first: at, count: group.len() as u32, zero: group[0] });
+            at += group.len() as u32;
+        }
+        let data = match runs.as_slice() {
+            [run] if !run.zero => buf,
+            _ => gather(first, &buf, &runs),
+        };
+        Change { runs, data }
+    }
+
+    /// Whether there is anything but zeros.
+    pub(crate) fn has_data(&self) -> bool {
+        self.data.sectors() > 0
+    }
+
+    /// Leaves the zeros out.
+    pub(crate) fn drop_zeros(&mut self) {
+        self.runs.retain(|run| !run.zero);
+    }
+
+    fn pages(&self) -> u32 {
+        self.runs.iter().map(|run| run.count).sum()
+    }
+}
+
+/// The data runs of a buffer that begins at page `first`, one after the other.
+fn gather(first: u32, buf: &Buf, runs: &[Run]) -> Buf {
+    let pages: u32 = runs.iter().filter(|run| !run.zero).map(|run| run.count).sum();
+    let mut data = BufMut::new(pages * PAGE_SECTORS as u32, buf.width());
+    let page_bytes = PAGE_SECTORS as usize * buf.width().bytes();
+    let mut at = 0;
+    for run in runs.iter().filter(|run| !run.zero) {
+        let from = (run.first - first) as usize * page_bytes;
+        let bytes = run.count as usize * page_bytes;
+        data.as_mut_slice()[at..at + bytes].copy_from_slice(&buf.as_slice()[from..from + bytes]);
+        at += bytes;
+    }
+    data.freeze()
+}
+
+/// A record that is in memory and on its way into the log. Whoever drops it does not learn whether it got there; the
+/// bookkeeping does.
+#[must_use = "a write is acknowledged when its record is stable"]
+pub(crate) struct Logging<S: SlotStore> {
+    inner: Rc<Inner<S>>,
+    append: Option<Append>,
+    id: RecordId,
+    /// Its number without wrapping.
+    pub(crate) sequence: u64,
+    /// Records that it takes pages from, once per page.
+    superseded: Vec<RecordId>,
+    /// A task of its own waits for it. If that is dropped too, the world ends.
+    detached: bool,
+}
+
+impl<S: SlotStore> Inner<S> {
+    /// Makes a change the newest content of its pages, and sends it into the log.
+    pub(crate) fn log(
+        self: &Rc<Self>,
+        extent: ExtentId,
+        slot: SlotRef,
+        change: Change,
+        admission: Admission<S>,
+    ) -> Logging<S> {
+        let pages = change.pages();
+        let mut state = self.state.borrow_mut();
+        let sequence = state.records.end();
+        let head = Head { extent, version: state.first_version + sequence, runs: change.runs };
+        let bound = self.ring.stable();
+        let buffers = if change.data.sectors() > 0 { vec![change.data.clone()] } else { vec![] };
+        let append = self.ring.append(Record { head: head.encode(), pages: buffers });
+        let id = state.records.push(self.world.now(), extent, change.data, pages, bound);
+        let mut superseded = Vec::new();
+        let mut index = 0;
+        for run in head.runs {
+            for page in run.first..run.first + run.count {
+                let content = if run.zero { Page::zero(id) } else { Page::data(id, index) };
+                index += u32::from(!run.zero);
+                superseded.extend(state.pages.insert(slot.slot, page, content).map(|old| old.record));
+            }
+        }
+        state.counts.written_pages += u64::from(pages);
+        drop(state);
+        drop(admission);
+        Logging { inner: self.clone(), append: Some(append), id, sequence, superseded, detached: false }
+    }
+}
+
+impl<S: SlotStore> Logging<S> {
+    /// Waits until the record is stable.
+    pub(crate) async fn finish(mut self) -> Result<(), IoError> {
+        let append = self.append.as_mut().expect("it is awaited once");
+        let result = append.await;
+        self.append = None;
+        let supersedes = !self.superseded.is_empty();
+        let inner = &self.inner;
+        let mut state = inner.state.borrow_mut();
+        let mut trimmed = false;
+        let result = match result {
+            Ok(appended) => {
+                state.records.settle(self.id, appended.position);
+                state.unpin_all(self.superseded.drain(..));
+                trimmed = state.records.trim();
+                Ok(())
+            }
+            Err(error) => {
+                // What it superseded stays needed: a crash now must find the old content.
+                let error = *state.log_failure.get_or_insert(io_error(&error));
+                Err(error)
+            }
+        };
+        let (hungry, dozing) = (state.hungry, state.dozing);
+        drop(state);
+        inner.settled.notify_all();
+        if trimmed {
+            inner.release();
+        }
+        if result.is_err() || supersedes {
+            inner.progress.notify_all();
+        }
+        if hungry || (dozing && inner.level(0, 0) >= inner.low()) {
+            inner.work.notify_all();
+        }
+        result
+    }
+}
+
+impl<S: SlotStore> Drop for Logging<S> {
+    fn drop(&mut self) {
+        if self.detached {
+            return;
+        }
+        let Some(append) = self.append.take() else { return };
+        let rest = Logging {
+            inner: self.inner.clone(),
+            append: Some(append),
+            id: self.id,
+            sequence: self.sequence,
+            superseded: std::mem::take(&mut self.superseded),
+            detached: true,
+        };
+        self.inner.world.spawn(async move { rest.finish().await }).detach();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tier0_world::PayloadWidth;
+
+    use super::*;
+
+    #[test]
+    fn zeros_are_marked_and_the_rest_is_gathered() {
+        let mut buf = BufMut::zeroed(8 * 5, PayloadWidth::new(1));
+        buf.as_mut_slice()[8] = 1;
+        buf.as_mut_slice()[17] = 2;
+        buf.as_mut_slice()[39] = 3;
+        let mut change = Change::detect(10, buf.freeze());
+        let run = |first, count, zero| Run { first, count, zero };
+        let expected = [run(10, 1, true), run(11, 2, false), run(13, 1, true), run(14, 1, false)];
+        assert_eq!(change.runs, expected);
+        assert_eq!(change.data.sectors(), 24);
+        assert_eq!(
+            (change.data.as_slice()[0], change.data.as_slice()[9], change.data.as_slice()[23]),
+            (1, 2, 3)
+        );
+        change.drop_zeros();
+        assert_eq!(change.pages(), 3);
+    }
+
+    #[test]
+    fn what_has_no_zeros_is_not_copied() {
+        let mut buf = BufMut::zeroed(16, PayloadWidth::new(1));
+        buf.as_mut_slice().fill(7);
+        let buf = buf.freeze();
+        let change = Change::detect(0, buf.clone());
+        assert_eq!(change.data.as_slice().as_ptr(), buf.as_slice().as_ptr());
+        assert!(!Change::detect(0, BufMut::zeroed(16, PayloadWidth::new(1)).freeze()).has_data());
+    }
+}

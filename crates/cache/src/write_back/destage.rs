@@ -1,0 +1,237 @@
+//! A batch on its way from memory to its slots.
+//!
+//! 1. Wait for reads of these slots that are under way; later ones find the pages in memory.
+//! 2. Slots: intents into the log, writes in place, tables, flush.
+//! 3. Mapping: slots that hold data for the first time become durable.
+//! 4. The pages are forgotten, unless they were written again meanwhile.
+//! 5. Extents of which nothing is left are unmapped.
+//! 6. The log is released.
+//!
+//! After a failure everything stays as it was, and the extents of the batch are tried again one by one.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use futures_util::future::join_all;
+use tier0_integrity::{Intent, IntentLog, SlotOutcome};
+use tier0_journal::{Position, Record, Ring};
+use tier0_units::{ExtentId, Nanos, SlotRef};
+use tier0_world::IoError;
+
+use super::select::{Batch, SlotBatch};
+use super::state::{State, Trouble};
+use super::{Inner, io_error};
+use crate::SlotStore;
+use crate::locks::PageGuard;
+use crate::pages::SLOT_PAGES_MAX;
+
+/// The first wait before a failed extent is tried again; it doubles with each failure.
+const RETRY_MIN: Nanos = Nanos::from_millis(100);
+/// The longest wait.
+const RETRY_MAX: Nanos = Nanos::from_secs(30);
+
+/// The intents of one batch.
+struct BatchIntents<'a, S> {
+    inner: &'a Inner<S>,
+    batch: u64,
+    begun: Cell<bool>,
+}
+
+impl<S: SlotStore> IntentLog for BatchIntents<'_, S> {
+    fn append(&self, intents: Vec<Intent>) -> Pin<Box<dyn Future<Output = Result<(), IoError>> + '_>> {
+        if !self.begun.replace(true) {
+            // No intent can come before what is not acknowledged now.
+            let floor = self.inner.ring.stable();
+            self.inner.state.borrow_mut().floors.insert(self.batch, floor);
+        }
+        Box::pin(append_intents(&self.inner.ring, intents))
+    }
+}
+
+async fn append_intents(ring: &Ring, intents: Vec<Intent>) -> Result<(), IoError> {
+    let append =
+        |intent: Intent| ring.append_urgent(Record { head: intent.encode_head(), pages: intent.buffers() });
+    let appends: Vec<_> = intents.into_iter().map(append).collect();
+    for appended in join_all(appends).await {
+        appended.map_err(|error| io_error(&error))?;
+    }
+    Ok(())
+}
+
+impl<S: SlotStore> Inner<S> {
+    /// Carries a batch out and books its end.
+    pub(crate) async fn destage(self: &Rc<Self>, batch: Batch) {
+        match self.write_batch(&batch).await {
+            Ok(outcomes) => self.complete_batch(&batch, outcomes).await,
+            Err(error) => self.fail_batch(&batch, error),
+        }
+        let now = self.world.now();
+        let mut state = self.state.borrow_mut();
+        for taken in &batch.slots {
+            state.busy.remove(&taken.extent);
+        }
+        state.in_flight -= 1;
+        let busy = state.in_flight > 0;
+        state.rate.end(now, batch.page_count(), busy);
+        if batch.aged {
+            state.next_aged = now + now.saturating_sub(batch.began);
+        }
+        drop(state);
+        self.release();
+        self.progress.notify_all();
+        self.work.notify_all();
+    }
+
+    async fn write_batch(&self, batch: &Batch) -> Result<Vec<SlotOutcome>, IoError> {
+        join_all(batch.slots.iter().map(|taken| self.readers.wait(taken.slot.slot))).await;
+        let intents = BatchIntents { inner: self, batch: batch.id, begun: Cell::new(false) };
+        let outcomes = self.slots.write_batch(self.slot_writes(batch), &intents).await?;
+        let mapped: Vec<(ExtentId, SlotRef)> = {
+            let state = self.state.borrow();
+            let fresh = outcomes.iter().filter(|outcome| !outcome.all_zero);
+            fresh
+                .filter_map(|outcome| state.fresh.get_key_value(&outcome.extent))
+                .map(|(e, s)| (*e, *s))
+                .collect()
+        };
+        if !mapped.is_empty() {
+            self.mapping.commit(mapped.clone(), Vec::new()).await?;
+            let mut state = self.state.borrow_mut();
+            for (extent, _) in &mapped {
+                state.fresh.remove(extent);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    async fn complete_batch(self: &Rc<Self>, batch: &Batch, outcomes: Vec<SlotOutcome>) {
+        {
+            let mut state = self.state.borrow_mut();
+            for taken in &batch.slots {
+                state.forget(taken);
+            }
+            state.floors.remove(&batch.id);
+            state.counts.batches += 1;
+            state.counts.destaged_pages += batch.page_count();
+            state.last_failure = None;
+        }
+        let emptied: Vec<(ExtentId, SlotRef, PageGuard)> = outcomes
+            .iter()
+            .filter(|outcome| outcome.all_zero)
+            .filter_map(|outcome| self.begin_unmap(outcome))
+            .collect();
+        if !emptied.is_empty() {
+            self.unmap(emptied).await;
+        }
+    }
+
+    /// Closes an extent of which nothing is left, unless somebody is about to write to it.
+    fn begin_unmap(&self, outcome: &SlotOutcome) -> Option<(ExtentId, SlotRef, PageGuard)> {
+        let SlotOutcome { extent, slot, .. } = *outcome;
+        let dirty = self.state.borrow().pages.range(slot.slot, 0..SLOT_PAGES_MAX).next().is_some();
+        if dirty || self.mapping.slot(extent) != Some(slot) {
+            return None;
+        }
+        let guard = self.locks.try_lock_whole(extent)?;
+        self.state.borrow_mut().emptied.insert(extent);
+        Some((extent, slot, guard))
+    }
+
+    /// Gives slots back. Nobody reads or writes them, and their extents read as zeros meanwhile.
+    async fn unmap(&self, emptied: Vec<(ExtentId, SlotRef, PageGuard)>) {
+        join_all(emptied.iter().map(|(_, slot, _)| self.readers.wait(slot.slot))).await;
+        emptied.iter().for_each(|(_, slot, _)| self.slots.free(*slot));
+        let unmapped = emptied.iter().map(|(extent, slot, _)| (*extent, *slot)).collect();
+        let result = self.mapping.commit(Vec::new(), unmapped).await;
+        let mut state = self.state.borrow_mut();
+        for (extent, slot, _guard) in emptied {
+            state.emptied.remove(&extent);
+            match result {
+                Ok(()) => {
+                    state.fresh.remove(&extent);
+                }
+                // Its table is not on the drives if it was never committed.
+                Err(_) if state.fresh.contains_key(&extent) => self.slots.allocate(slot),
+                Err(_) => {}
+            }
+        }
+        if let Err(error) = result {
+            tracing::warn!("extents that are empty keep their slots: {error}");
+        }
+    }
+
+    fn fail_batch(&self, batch: &Batch, error: IoError) {
+        let mut state = self.state.borrow_mut();
+        let floor = state.floors.remove(&batch.id);
+        state.counts.failures += 1;
+        state.last_failure = Some(error);
+        let first = batch.slots.first().map(|taken| taken.extent).expect("a batch has slots");
+        tracing::error!(
+            "destaging {} pages of {} extents, {first} among them, failed: {error}; the pages stay in the log and \
+             are tried again",
+            batch.page_count(),
+            batch.slots.len(),
+        );
+        let now = self.world.now();
+        for taken in &batch.slots {
+            state.trouble(taken, error, floor, now);
+        }
+    }
+
+    /// Waits until record number `sequence` is destaged, or superseded.
+    pub(crate) async fn wait_destaged(&self, sequence: u64) -> Result<(), IoError> {
+        loop {
+            {
+                let mut state = self.state.borrow_mut();
+                let record = state.records.by_sequence(sequence).filter(|record| record.is_needed());
+                let Some(extent) = record.map(|record| record.extent) else { return Ok(()) };
+                if let Some(trouble) = state.troubled.get(&extent) {
+                    return Err(trouble.error);
+                }
+                state.urgent.extend(self.mapping.slot(extent).map(|slot| (slot.slot, extent)));
+            }
+            self.check_log()?;
+            self.work.notify_all();
+            self.progress.wait().await;
+        }
+    }
+}
+
+impl State {
+    /// The pages of a slot are destaged.
+    fn forget(&mut self, taken: &SlotBatch) {
+        if let Some(trouble) = self.troubled.remove(&taken.extent) {
+            self.unpin_all(trouble.pins);
+        }
+        for (number, page) in &taken.pages {
+            if self.pages.forget(taken.slot.slot, *number, page.record) {
+                self.records.unpin(page.record);
+            }
+            // The batch's own need.
+            self.records.unpin(page.record);
+        }
+    }
+
+    /// The pages of a slot may be half destaged. The batch's needs of its records become the extent's.
+    fn trouble(&mut self, taken: &SlotBatch, error: IoError, floor: Option<Position>, now: Nanos) {
+        let trouble = self.troubled.entry(taken.extent).or_insert_with(|| Trouble {
+            due: now,
+            failures: 0,
+            error,
+            floor: None,
+            pins: Vec::new(),
+        });
+        trouble.failures += 1;
+        trouble.error = error;
+        let wait = RETRY_MIN.0.saturating_mul(1 << trouble.failures.min(20)).min(RETRY_MAX.0);
+        trouble.due = now + Nanos(wait);
+        trouble.floor = [trouble.floor, floor].into_iter().flatten().min();
+        if trouble.pins.is_empty() || floor.is_some() {
+            trouble.pins.extend(taken.records());
+        } else {
+            self.unpin_all(taken.records());
+        }
+    }
+}

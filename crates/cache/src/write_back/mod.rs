@@ -1,0 +1,260 @@
+//! The write-back cache of one shard and pool.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `state` | the bookkeeping, without I/O |
+//! | `append` | records on their way into the log |
+//! | `admit` | delays writers when memory or log get short |
+//! | `write` | writes and zeros: merging, zero detection, allocation |
+//! | `read` | the newest content, from memory and slots |
+//! | `select` | which pages are destaged next |
+//! | `destage` | batches: intents, writes in place, mappings, release |
+//! | `conduct` | how many batches are under way, and when |
+
+mod admit;
+mod append;
+mod conduct;
+mod destage;
+mod read;
+mod select;
+mod state;
+mod write;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tier0_journal::{Ring, RingError};
+use tier0_units::{ByteCount, ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
+use tier0_world::sync::{Notify, Semaphore};
+use tier0_world::{IoError, World};
+
+use crate::level::{Capacity, Usage, intent_blocks_per_page};
+use crate::locks::PageLocks;
+use crate::readers::Readers;
+use crate::write_back::state::State;
+use crate::{Mapping, SlotStore, Stage, WriteBackOptions, WriteBackStatus};
+
+/// Bytes of a page and of a block of the log.
+const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
+/// Dirty pages whose bookkeeping is counted as a page of memory: 64 bytes each, more than it takes.
+const BOOKKEEPING_SHARE: u64 = PAGE_BYTES / 64;
+
+/// The write side of the cache of one shard and pool; clones share it.
+#[derive(Clone)]
+pub struct WriteBack<S>(pub(crate) Rc<Inner<S>>);
+
+pub(crate) struct Inner<S> {
+    pub(crate) world: World,
+    pub(crate) ring: Ring,
+    pub(crate) slots: S,
+    pub(crate) mapping: Rc<dyn Mapping>,
+    pub(crate) options: WriteBackOptions,
+    pub(crate) capacity: Capacity,
+    pub(crate) state: RefCell<State>,
+    locks: Rc<PageLocks>,
+    readers: Readers,
+    /// Lets one delayed writer decide at a time, in the order of arrival.
+    turnstile: Semaphore,
+    /// Rung when a record has become stable, or the log has failed.
+    settled: Notify,
+    /// Rung when a batch has ended, or room was given back.
+    progress: Notify,
+    /// Rung when the destager should look again.
+    work: Notify,
+}
+
+impl<S: SlotStore> WriteBack<S> {
+    /// A write cache without dirty pages, whose log is `ring`, empty or no longer needed. It does nothing before
+    /// [`WriteBack::start`] but keep what is written.
+    pub fn new(
+        world: &World,
+        ring: Ring,
+        slots: S,
+        mapping: Rc<dyn Mapping>,
+        options: WriteBackOptions,
+    ) -> WriteBack<S> {
+        WriteBack::with_versions(world, ring, slots, mapping, options, 1)
+    }
+
+    /// As [`WriteBack::new`], where records up to `first_version` may lie in some log.
+    pub(crate) fn with_versions(
+        world: &World,
+        ring: Ring,
+        slots: S,
+        mapping: Rc<dyn Mapping>,
+        options: WriteBackOptions,
+        first_version: u64,
+    ) -> WriteBack<S> {
+        assert!(options.batches_max > 0 && options.batch_pages_max > 0, "destaging needs a batch of a page");
+        assert!(options.low_percent < options.high_percent && options.high_percent < 100, "low < high < 100");
+        let capacity = Capacity {
+            pages: (options.memory_max.0 / PAGE_BYTES).max(1),
+            blocks: ring.space().capacity / PAGE_SECTORS,
+            intent_blocks_per_page: intent_blocks_per_page(slots.parity_columns(), slots.row_pages()),
+        };
+        WriteBack(Rc::new(Inner {
+            world: world.clone(),
+            ring,
+            slots,
+            mapping,
+            options,
+            capacity,
+            state: RefCell::new(State::new(options.age_max, first_version)),
+            locks: Rc::default(),
+            readers: Readers::default(),
+            turnstile: Semaphore::new(1),
+            settled: Notify::new(),
+            progress: Notify::new(),
+            work: Notify::new(),
+        }))
+    }
+
+    /// Starts destaging.
+    pub fn start(&self) {
+        if !self.0.state.borrow_mut().start() {
+            return;
+        }
+        let inner = self.0.clone();
+        self.0.world.spawn(async move { inner.conduct().await }).detach();
+    }
+
+    /// Ends destaging once the batches under way are done. What is dirty stays in memory and log.
+    pub fn stop(&self) {
+        self.0.state.borrow_mut().stop();
+        self.0.work.notify_all();
+    }
+
+    /// Waits until everything that has completed is stable in the log.
+    ///
+    /// # Errors
+    /// When the log has failed: whatever was not stable by then may be lost.
+    pub async fn flush(&self) -> Result<(), IoError> {
+        let end = self.0.state.borrow().records.end();
+        loop {
+            if self.0.state.borrow().records.settled() >= end {
+                return Ok(());
+            }
+            self.0.check_log()?;
+            self.0.settled.wait().await;
+        }
+    }
+
+    /// Destages everything that is dirty now, as fast as it goes.
+    ///
+    /// # Errors
+    /// When some pages cannot be destaged: they stay dirty, and in the log.
+    pub async fn drain(&self) -> Result<(), IoError> {
+        self.flush().await?;
+        let end = self.0.state.borrow().records.end();
+        let _draining = self.0.begin_drain();
+        loop {
+            self.0.check_log()?;
+            {
+                let state = self.0.state.borrow();
+                if state.records.first() >= end {
+                    return Ok(());
+                }
+                if let Some(error) = state.only_trouble() {
+                    return Err(error);
+                }
+            }
+            self.0.work.notify_all();
+            self.0.progress.wait().await;
+        }
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> WriteBackStatus {
+        let level = self.0.level(0, 0);
+        let space = self.0.ring.space();
+        let state = self.0.state.borrow();
+        WriteBackStatus {
+            stage: self.0.stage(level, &state),
+            dirty_pages: state.pages.len(),
+            dirty_bytes: state.records.pages() * PAGE_BYTES,
+            log_used_bytes: (space.live + space.waiting) * SECTOR_BYTES,
+            log_bytes: space.capacity * SECTOR_BYTES,
+            level,
+            destage_pages_per_s: state.rate.pages_per_s(),
+            written_pages: state.counts.written_pages,
+            destaged_pages: state.counts.destaged_pages,
+            batches: state.counts.batches,
+            delayed: state.counts.delayed,
+            failures: state.counts.failures,
+            last_failure: state.last_failure,
+            troubled_extents: state.troubled.len() as u64,
+            log_failure: state.log_failure,
+        }
+    }
+
+    /// Memory that dirty pages may take.
+    pub fn memory_max(&self) -> ByteCount {
+        self.0.options.memory_max
+    }
+}
+
+impl<S: SlotStore> Inner<S> {
+    /// The slot of an extent, none while it is being given back.
+    fn slot(&self, extent: ExtentId) -> Option<SlotRef> {
+        if self.state.borrow().emptied.contains(&extent) {
+            return None;
+        }
+        self.mapping.slot(extent)
+    }
+
+    /// How full memory and log are with so many pages and blocks more.
+    fn level(&self, more_pages: u64, more_blocks: u64) -> f64 {
+        let state = self.state.borrow();
+        let space = self.ring.space();
+        let used_blocks = (space.live + space.waiting) / PAGE_SECTORS + state.reserved_blocks + more_blocks;
+        let pages =
+            state.records.pages() + state.pages.len() / BOOKKEEPING_SHARE + state.reserved_pages + more_pages;
+        let live_blocks = state.records.blocks() + state.reserved_blocks + more_blocks;
+        self.capacity.level(&Usage { pages, used_blocks, live_blocks })
+    }
+
+    fn low(&self) -> f64 {
+        f64::from(self.options.low_percent) / 100.0
+    }
+
+    fn high(&self) -> f64 {
+        f64::from(self.options.high_percent) / 100.0
+    }
+
+    fn stage(&self, level: f64, state: &State) -> Stage {
+        if level >= self.high() {
+            Stage::Throttling
+        } else if level >= self.low() || state.draining > 0 {
+            Stage::Pressing
+        } else if state.pages.is_empty() {
+            Stage::Idle
+        } else {
+            Stage::Coalescing
+        }
+    }
+
+    fn check_log(&self) -> Result<(), IoError> {
+        self.state.borrow().log_failure.map_or(Ok(()), Err)
+    }
+
+    /// Gives the log back up to the oldest record that is needed.
+    fn release(&self) {
+        let mut state = self.state.borrow_mut();
+        state.records.trim();
+        if !state.holds_log {
+            // Without records, everything that is acknowledged is an intent, and its batch says whether it is needed.
+            let data = state.records.position().unwrap_or_else(|| self.ring.stable());
+            let up_to = state.intents_floor().map_or(data, |floor| floor.min(data));
+            drop(state);
+            self.ring.release(up_to);
+        }
+    }
+}
+
+/// What the failure of the log means to whoever wrote.
+pub(crate) fn io_error(error: &RingError) -> IoError {
+    match error {
+        RingError::AllCopiesLost { source } | RingError::Drive { source, .. } => *source,
+        _ => IoError::Gone,
+    }
+}

@@ -1,0 +1,159 @@
+//! The bookkeeping of a write cache. No I/O, no waiting.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use tier0_journal::Position;
+use tier0_units::{ExtentId, Nanos, SlotRef};
+use tier0_world::IoError;
+
+use crate::level::DestageRate;
+use crate::pages::{DirtyPages, RecordId};
+use crate::records::Records;
+
+/// Totals since the start.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) written_pages: u64,
+    pub(crate) destaged_pages: u64,
+    pub(crate) batches: u64,
+    pub(crate) failures: u64,
+    pub(crate) delayed: Nanos,
+}
+
+/// An extent that could not be destaged. What the failed batch may have left half done is finished by the next that
+/// succeeds, or after a power cut from its intents, so these and their data are kept until then.
+pub(crate) struct Trouble {
+    /// When it is tried again.
+    pub(crate) due: Nanos,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    pub(crate) error: IoError,
+    pub(crate) floor: Option<Position>,
+    pub(crate) pins: Vec<RecordId>,
+}
+
+/// What the destager is to do next, in the order of addresses.
+#[derive(Default)]
+pub(crate) struct Pass {
+    /// Slots and their extents, ascending.
+    pub(crate) extents: VecDeque<(u64, ExtentId)>,
+    /// Rows with a page of a record before this number are taken.
+    pub(crate) cutoff: u64,
+}
+
+pub(crate) struct State {
+    pub(crate) pages: DirtyPages,
+    pub(crate) records: Records,
+    /// The version of the record with number 0.
+    pub(crate) first_version: u64,
+    /// Slots that were allocated and are not committed.
+    pub(crate) fresh: BTreeMap<ExtentId, SlotRef>,
+    /// Extents whose slots are being given back: they read as zeros, and writers wait.
+    pub(crate) emptied: BTreeSet<ExtentId>,
+    /// Extents that a batch is on.
+    pub(crate) busy: BTreeSet<ExtentId>,
+    /// Extents that somebody waits for.
+    pub(crate) urgent: BTreeSet<(u64, ExtentId)>,
+    pub(crate) troubled: BTreeMap<ExtentId, Trouble>,
+    pub(crate) pass: Pass,
+    /// Per batch with intents: a position that none of them is before.
+    pub(crate) floors: BTreeMap<u64, Position>,
+    pub(crate) batches_begun: u64,
+    pub(crate) in_flight: usize,
+    pub(crate) draining: usize,
+    /// Not before this time destages what has merely aged.
+    pub(crate) next_aged: Nanos,
+    /// The destager found nothing that it could take, though there are dirty pages, or none at all.
+    pub(crate) hungry: bool,
+    /// The destager waits for pages to age.
+    pub(crate) dozing: bool,
+    pub(crate) reserved_pages: u64,
+    pub(crate) reserved_blocks: u64,
+    pub(crate) rate: DestageRate,
+    pub(crate) counts: Counts,
+    pub(crate) last_failure: Option<IoError>,
+    pub(crate) log_failure: Option<IoError>,
+    /// Nothing of the log is released, because others have not yet taken over what is theirs.
+    pub(crate) holds_log: bool,
+    started: bool,
+    stopped: bool,
+}
+
+impl State {
+    pub(crate) fn new(age_max: Nanos, first_version: u64) -> State {
+        State {
+            pages: DirtyPages::default(),
+            records: Records::new(age_max),
+            first_version,
+            fresh: BTreeMap::new(),
+            emptied: BTreeSet::new(),
+            busy: BTreeSet::new(),
+            urgent: BTreeSet::new(),
+            troubled: BTreeMap::new(),
+            pass: Pass::default(),
+            floors: BTreeMap::new(),
+            batches_begun: 0,
+            in_flight: 0,
+            draining: 0,
+            next_aged: Nanos::ZERO,
+            hungry: false,
+            dozing: false,
+            reserved_pages: 0,
+            reserved_blocks: 0,
+            rate: DestageRate::default(),
+            counts: Counts::default(),
+            last_failure: None,
+            log_failure: None,
+            holds_log: true,
+            started: false,
+            stopped: false,
+        }
+    }
+
+    /// False if it was started before.
+    pub(crate) fn start(&mut self) -> bool {
+        self.holds_log = false;
+        self.stopped = false;
+        !std::mem::replace(&mut self.started, true)
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Whether the destager is to end; it may be started again afterwards.
+    pub(crate) fn ends(&mut self) -> bool {
+        if self.stopped && self.in_flight == 0 {
+            self.started = false;
+        }
+        self.stopped && self.in_flight == 0
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// A position that no intent is before that may have to be replayed.
+    pub(crate) fn intents_floor(&self) -> Option<Position> {
+        let troubled = self.troubled.values().filter_map(|trouble| trouble.floor);
+        self.floors.values().copied().chain(troubled).min()
+    }
+
+    /// The failure, if nothing is left to destage but what has failed, and nothing is under way.
+    pub(crate) fn only_trouble(&self) -> Option<IoError> {
+        if self.in_flight > 0 || self.troubled.is_empty() {
+            return None;
+        }
+        let mut needed =
+            self.records.iter_from(self.records.first()).filter(|(_, record)| record.is_needed());
+        let only = needed.all(|(_, record)| self.troubled.contains_key(&record.extent));
+        only.then(|| self.troubled.values().next().expect("there is trouble").error)
+    }
+
+    /// Somebody does not need a record any more.
+    pub(crate) fn unpin_all(&mut self, records: impl IntoIterator<Item = RecordId>) {
+        for record in records {
+            self.records.unpin(record);
+        }
+    }
+}

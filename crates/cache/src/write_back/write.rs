@@ -1,0 +1,238 @@
+//! Writes and zeros: cutting, merging of partial pages, zero detection, allocation.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef, WriteCache};
+use tier0_world::{Buf, BufMut, IoError};
+
+use super::append::{Change, Logging};
+use super::{Inner, PAGE_BYTES, WriteBack};
+use crate::SlotStore;
+use crate::locks::{PageGuard, WHOLE};
+
+/// An arrival buffer is kept as it is if at least one in so many of its allocation's bytes is data of the record.
+const PINNED_SHARE: usize = 2;
+
+impl<S: SlotStore> WriteBack<S> {
+    /// Writes `buf` at a sector of an extent; it must not reach beyond the extent. Acknowledged as `mode` says; `durable`
+    /// makes a volatile write stable in the log before it ends.
+    ///
+    /// Of two writes to a page the one that was called later wins. A read sees a write no later than at its end.
+    ///
+    /// # Errors
+    /// [`IoError::NoSpace`] when the extent needs a slot and there is none: nothing has changed. Otherwise the log has
+    /// failed, or a page that is to be merged could not be read, or (mode off) the pages could not be destaged; the
+    /// range then holds old or new content, sector by sector.
+    pub async fn write(
+        &self,
+        extent: ExtentId,
+        first_sector: u64,
+        buf: Buf,
+        durable: bool,
+        mode: WriteCache,
+    ) -> Result<(), IoError> {
+        let mut logging = Vec::new();
+        let step = self.0.capacity.record_pages_max() * PAGE_SECTORS;
+        let (mut at, end) = (first_sector, first_sector + u64::from(buf.sectors()));
+        while at < end {
+            let to = ((at / PAGE_SECTORS) * PAGE_SECTORS + step).min(end);
+            let part = buf.slice((at - first_sector) as u32, (to - at) as u32);
+            logging.extend(self.0.write_piece(extent, at, part).await?);
+            at = to;
+        }
+        self.0.acknowledge(logging, durable, mode).await
+    }
+
+    /// Makes a range of an extent read as zeros, and gives its space back where that empties the extent. As
+    /// [`WriteBack::write`] else; costs next to nothing where nothing is stored.
+    pub async fn zero(
+        &self,
+        extent: ExtentId,
+        first_sector: u64,
+        sectors: u64,
+        durable: bool,
+        mode: WriteCache,
+    ) -> Result<(), IoError> {
+        let end = first_sector + sectors;
+        let whole = first_sector.next_multiple_of(PAGE_SECTORS)..end - end % PAGE_SECTORS;
+        let mut logging = Vec::new();
+        if whole.start >= whole.end {
+            let middle = first_sector.next_multiple_of(PAGE_SECTORS).min(end);
+            for part in [first_sector..middle, middle..end] {
+                logging.extend(self.0.zero_part(extent, part).await?);
+            }
+        } else {
+            logging.extend(self.0.zero_part(extent, first_sector..whole.start).await?);
+            logging.extend(self.0.zero_pages(extent, &whole).await?);
+            logging.extend(self.0.zero_part(extent, whole.end..end).await?);
+        }
+        self.0.acknowledge(logging, durable, mode).await
+    }
+}
+
+impl<S: SlotStore> Inner<S> {
+    /// Waits for what the mode promises.
+    async fn acknowledge(
+        self: &Rc<Self>,
+        logging: Vec<Logging<S>>,
+        durable: bool,
+        mode: WriteCache,
+    ) -> Result<(), IoError> {
+        if mode == WriteCache::Volatile && !durable {
+            return Ok(());
+        }
+        let sequences: Vec<u64> = match mode {
+            WriteCache::Off => logging.iter().map(|record| record.sequence).collect(),
+            _ => Vec::new(),
+        };
+        let mut result = Ok(());
+        // They become stable in order, so the last to be waited for is the last to end.
+        for record in logging {
+            result = result.and(record.finish().await);
+        }
+        result?;
+        for sequence in sequences {
+            self.wait_destaged(sequence).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes one record of a write that is small enough; none if it changes nothing.
+    async fn write_piece(
+        self: &Rc<Self>,
+        extent: ExtentId,
+        first_sector: u64,
+        buf: Buf,
+    ) -> Result<Option<Logging<S>>, IoError> {
+        let end = first_sector + u64::from(buf.sectors());
+        let pages = page_of(first_sector)..page_of(end.next_multiple_of(PAGE_SECTORS));
+        let aligned = first_sector.is_multiple_of(PAGE_SECTORS) && end.is_multiple_of(PAGE_SECTORS);
+        let admission = self.admit(u64::from(pages.end - pages.start)).await?;
+        let (_guard, mut slot) = self.enter(extent, &pages, !aligned).await;
+        let buf =
+            if aligned { own_pages(buf) } else { self.complete(extent, slot, first_sector, buf).await? };
+        let mut change = Change::detect(pages.start, buf);
+        if slot.is_none() {
+            if !change.has_data() {
+                return Ok(None);
+            }
+            change.drop_zeros();
+            slot = Some(self.allocate(extent).await?);
+        }
+        let slot = slot.expect("allocated just now");
+        Ok(Some(self.log(extent, slot, change, admission)))
+    }
+
+    /// Makes whole pages zeros.
+    async fn zero_pages(
+        self: &Rc<Self>,
+        extent: ExtentId,
+        sectors: &Range<u64>,
+    ) -> Result<Option<Logging<S>>, IoError> {
+        let pages = page_of(sectors.start)..page_of(sectors.end);
+        let admission = self.admit(0).await?;
+        let (_guard, slot) = self.enter(extent, &pages, false).await;
+        let Some(slot) = slot else { return Ok(None) };
+        let none = self.world.buffer(0).freeze();
+        Ok(Some(self.log(extent, slot, Change::zeros(pages, none), admission)))
+    }
+
+    /// Makes a part of one page zeros.
+    async fn zero_part(
+        self: &Rc<Self>,
+        extent: ExtentId,
+        sectors: Range<u64>,
+    ) -> Result<Option<Logging<S>>, IoError> {
+        if sectors.is_empty() {
+            return Ok(None);
+        }
+        let zeros = BufMut::zeroed((sectors.end - sectors.start) as u32, self.world.width()).freeze();
+        Box::pin(self.write_piece(extent, sectors.start, zeros)).await
+    }
+
+    /// The slot of an extent that is about to be written, and a lock where one is needed: on the pages while they are
+    /// merged, on the whole extent while it has no slot. Nobody who came earlier has any of it then.
+    async fn enter(
+        self: &Rc<Self>,
+        extent: ExtentId,
+        pages: &Range<u32>,
+        merges: bool,
+    ) -> (Option<PageGuard>, Option<SlotRef>) {
+        loop {
+            let slot = self.slot(extent);
+            if slot.is_some() && !merges && self.locks.is_free(extent, pages) {
+                return (None, slot);
+            }
+            let wanted = if slot.is_some() { pages.clone() } else { WHOLE };
+            let guard = self.locks.lock(extent, wanted.clone()).await;
+            let slot = self.slot(extent);
+            if slot.is_some() || wanted == WHOLE {
+                return (Some(guard), slot);
+            }
+            // The slot was given back meanwhile.
+        }
+    }
+
+    async fn allocate(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
+        let slot = self.mapping.allocate(extent).await?;
+        self.slots.allocate(slot);
+        self.state.borrow_mut().fresh.insert(extent, slot);
+        Ok(slot)
+    }
+
+    /// Whole pages: `buf`, and around it what the first and the last page hold.
+    async fn complete(
+        &self,
+        extent: ExtentId,
+        slot: Option<SlotRef>,
+        first_sector: u64,
+        buf: Buf,
+    ) -> Result<Buf, IoError> {
+        let before = first_sector % PAGE_SECTORS;
+        let end = first_sector + u64::from(buf.sectors());
+        let whole = first_sector - before..end.next_multiple_of(PAGE_SECTORS);
+        let sectors = whole.end - whole.start;
+        let mut all = BufMut::new(sectors as u32, buf.width());
+        let page_bytes = PAGE_SECTORS as usize * buf.width().bytes();
+        if before > 0 {
+            let page = self.read_page(extent, slot, whole.start).await?;
+            all.as_mut_slice()[..page_bytes].copy_from_slice(page.as_slice());
+        }
+        let last = whole.end - PAGE_SECTORS;
+        if end < whole.end && (last > whole.start || before == 0) {
+            let page = self.read_page(extent, slot, last).await?;
+            let at = all.as_slice().len() - page_bytes;
+            all.as_mut_slice()[at..].copy_from_slice(page.as_slice());
+        }
+        let at = before as usize * buf.width().bytes();
+        all.as_mut_slice()[at..at + buf.as_slice().len()].copy_from_slice(buf.as_slice());
+        Ok(all.freeze())
+    }
+
+    /// What a page holds; its sector is its first.
+    async fn read_page(
+        &self,
+        extent: ExtentId,
+        slot: Option<SlotRef>,
+        sector: u64,
+    ) -> Result<BufMut, IoError> {
+        let buf = self.world.buffer(PAGE_SECTORS as u32);
+        let (result, buf) = self.read_at(extent, slot, sector, buf).await;
+        result.map(|()| buf)
+    }
+}
+
+fn page_of(sector: u64) -> u32 {
+    u32::try_from(sector / PAGE_SECTORS).expect("an extent has fewer than 2^32 pages")
+}
+
+/// The buffer itself where it is made of pages and keeps little else in memory, or a copy.
+fn own_pages(buf: Buf) -> Buf {
+    let bytes = buf.as_slice();
+    let is_page = (bytes.as_ptr() as usize).is_multiple_of(PAGE_BYTES as usize);
+    if bytes.is_empty() || (is_page && buf.allocation_bytes() <= bytes.len() * PINNED_SHARE) {
+        return buf;
+    }
+    BufMut::copy_from(bytes, buf.width()).freeze()
+}
