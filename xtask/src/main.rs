@@ -1,4 +1,4 @@
-//! What maintainers run: `cargo xtask bench nbd|file|virtual|idle`.
+//! What maintainers run: `cargo xtask bench nbd|file|virtual|idle`, `cargo xtask torture`.
 //!
 //! Benchmarks run peers in turn on the same machine and print ratios with their spread; they assert nothing, so that
 //! a noisy machine fails no test. Each says hardware, kernel and commit. Where a tool is missing, the benchmark says so
@@ -11,6 +11,7 @@ mod fio;
 mod machine;
 mod server;
 mod spread;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -23,6 +24,8 @@ enum Task {
     /// Measure
     #[command(subcommand)]
     Bench(Bench),
+    /// Kill tier0 at random moments and look what is left
+    Torture(torture::Options),
 }
 
 #[derive(Subcommand)]
@@ -38,12 +41,12 @@ enum Bench {
 }
 
 fn main() -> ExitCode {
-    let Task::Bench(bench) = Task::parse();
-    let done = match bench {
-        Bench::Nbd(options) => bench::nbd::run(&options),
-        Bench::File(options) => bench::file::run(&options),
-        Bench::Virtual(options) => bench::virtual_time::run(&options),
-        Bench::Idle(options) => bench::idle::run(&options),
+    let done = match Task::parse() {
+        Task::Bench(Bench::Nbd(options)) => bench::nbd::run(&options),
+        Task::Bench(Bench::File(options)) => bench::file::run(&options),
+        Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
+        Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),
+        Task::Torture(options) => torture::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use thiserror::Error;
@@ -72,7 +73,7 @@ impl FileMedium {
         if !kind.is_file() && !kind.is_block_device() {
             return Err(OpenError::NotADrive { path: path.to_owned() });
         }
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
+        lock(&file).map_err(|errno| match errno {
             rustix::io::Errno::WOULDBLOCK => OpenError::Busy { path: path.to_owned() },
             errno => system(errno.into()),
         })?;
@@ -106,6 +107,24 @@ impl FileMedium {
         let file = self.file.as_fd().try_clone_to_owned()?;
         Ok(FileDrive { world: world.clone(), file: Rc::new(file), info: self.info.clone() })
     }
+}
+
+/// How long a lock is waited for, in steps. A process that is gone still holds its locks while the kernel winds its
+/// io_uring up, which goes on after the process was reaped: a server that is started again the moment it was killed
+/// found its drives in use in one of four restarts under load.
+const LOCK_TRIES: u32 = 200;
+const LOCK_STEP: Duration = Duration::from_millis(10);
+
+/// Locks a file for this process alone.
+#[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world to wait in")]
+fn lock(file: &File) -> rustix::io::Result<()> {
+    for _ in 1..LOCK_TRIES {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOCK_STEP),
+            other => return other,
+        }
+    }
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)
 }
 
 /// Opens with O_DIRECT, or without where the file system refuses that; block devices exclusively.

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::error::BenchError;
 
 /// A table whose columns but the first are figures.
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-')));
     table.set_header(header);

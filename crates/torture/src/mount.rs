@@ -1,0 +1,96 @@
+//! A volume as a mounted file system: ext4 on a loop device on nbdfuse on the NBD export.
+
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+
+use crate::TortureError;
+use crate::clock::wait_until;
+use crate::process::Running;
+use crate::shape::Site;
+use crate::tools::{command, run};
+
+/// The programs that this takes, with the packages that bring them.
+pub(crate) const TOOLS: [(&str, &str); 5] = [
+    ("nbdfuse", "libnbd-bin"),
+    ("losetup", "mount"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mount", "mount"),
+    ("umount", "mount"),
+];
+
+/// The longest that mounting and unmounting may take.
+const SECONDS_MAX: u32 = 30;
+
+/// A mounted volume. Dropping it unmounts it, whatever state it is in.
+pub(crate) struct Mounted {
+    fuse: Running,
+    fuse_directory: PathBuf,
+    device: Option<String>,
+    point: PathBuf,
+}
+
+impl Mounted {
+    /// Mounts `volume`; with `fresh` it gets a new file system first.
+    pub(crate) fn new(site: &Site, volume: &str, fresh: bool) -> Result<Mounted, TortureError> {
+        let (fuse_directory, point) = (site.directory.join("fuse"), site.directory.join("mnt"));
+        for directory in [&fuse_directory, &point] {
+            std::fs::create_dir_all(directory)
+                .map_err(TortureError::system(format!("{} cannot be made", directory.display())))?;
+        }
+        let file = fuse_directory.join(volume);
+        let log = site.directory.join("nbdfuse.log");
+        let fuse = Running::start("nbdfuse", command("nbdfuse").arg(&file).arg(site.uri(volume)), &log)?;
+        // From here on a failure unmounts what has been mounted.
+        let mut mounted = Mounted { fuse, fuse_directory, device: None, point };
+        wait_until("nbdfuse mounting", SECONDS_MAX, || match mounted.fuse.status()? {
+            Some(status) => Err(TortureError::Failed(format!("nbdfuse ended: {status}"))),
+            None => Ok(file.is_file()),
+        })?;
+        let device = run("losetup", &["--find", "--show", &file.display().to_string()])?.trim().to_owned();
+        mounted.device = Some(device.clone());
+        if fresh {
+            run("mkfs.ext4", &["-q", &device])?;
+        }
+        run("mount", &[&device, &mounted.point.display().to_string()])?;
+        Ok(mounted)
+    }
+
+    /// Where it is mounted.
+    pub(crate) fn point(&self) -> &PathBuf {
+        &self.point
+    }
+
+    /// Unmounts it in good order; everything written is on the volume afterwards.
+    pub(crate) fn unmount(self) -> Result<(), TortureError> {
+        run("umount", &[&self.point.display().to_string()])?;
+        self.abandon()
+    }
+
+    /// Lets go of a volume whose server is dead: nothing that is still in the kernel's caches can be written any more.
+    pub(crate) fn abandon(mut self) -> Result<(), TortureError> {
+        self.let_go();
+        let Some(device) = self.device.take() else { return Ok(()) };
+        let name = device.trim_start_matches("/dev/").to_owned();
+        let backing = PathBuf::from(format!("/sys/block/{name}/loop/backing_file"));
+        wait_until(&format!("{device} being free"), SECONDS_MAX, || Ok(!backing.exists()))
+    }
+
+    /// Each of these may have been done already, and then fails.
+    fn let_go(&mut self) {
+        let _ = run("umount", &["--lazy", &self.point.display().to_string()]);
+        if let Some(device) = &self.device {
+            let _ = run("losetup", &["--detach", device]);
+        }
+        let _ = run("umount", &["--lazy", &self.fuse_directory.display().to_string()]);
+        self.fuse.signal(Signal::TERM);
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.device.is_some() {
+            self.let_go();
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A PostgreSQL cluster in a directory of a mounted volume: made, started, killed, asked.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::TortureError;
+use crate::clock::wait_until;
+use crate::process::Running;
+use crate::tools::{command, output, run};
+
+/// The programs that this takes, with the package that brings them.
+pub(crate) const TOOLS: [(&str, &str); 7] = [
+    ("initdb", "postgresql"),
+    ("postgres", "postgresql"),
+    ("pg_isready", "postgresql"),
+    ("psql", "postgresql"),
+    ("pgbench", "postgresql"),
+    ("pg_amcheck", "postgresql"),
+    ("pg_checksums", "postgresql"),
+];
+
+/// The longest that a start with recovery may take.
+const START_SECONDS_MAX: u32 = 120;
+/// The longest that killed processes may take to be gone: they may be waiting for a dying device.
+const END_SECONDS_MAX: u32 = 60;
+
+/// What the server is told. Every commit waits for its log to be stable; little memory and frequent checkpoints make it
+/// write its data files too.
+const SETTINGS: [&str; 8] = [
+    "listen_addresses=",
+    "fsync=on",
+    "synchronous_commit=on",
+    "shared_buffers=8MB",
+    "min_wal_size=32MB",
+    "max_wal_size=64MB",
+    "checkpoint_timeout=30s",
+    "log_checkpoints=off",
+];
+
+/// A cluster.
+pub(crate) struct Cluster {
+    data: PathBuf,
+    socket: PathBuf,
+    user: (u32, u32),
+}
+
+impl Cluster {
+    /// The cluster of a volume mounted at `point`; its socket and log lie in `directory`.
+    pub(crate) fn of(point: &Path, directory: &Path) -> Result<Cluster, TortureError> {
+        let id = |kind: &str| {
+            let text = run("id", &[kind, "postgres"])?;
+            let number = text.trim().parse::<u32>();
+            number.map_err(|_| TortureError::Failed(format!("id says {text:?} of the user postgres")))
+        };
+        let user = (id("--user")?, id("--group")?);
+        Ok(Cluster { data: point.join("data"), socket: directory.join("pg"), user })
+    }
+
+    /// Makes it, with checksums.
+    pub(crate) fn create(&self) -> Result<(), TortureError> {
+        for directory in [&self.data, &self.socket] {
+            std::fs::create_dir_all(directory)
+                .and_then(|()| std::os::unix::fs::chown(directory, Some(self.user.0), Some(self.user.1)))
+                .map_err(TortureError::system(format!("{} cannot be made", directory.display())))?;
+        }
+        let mut initdb = self.command("initdb");
+        initdb.arg("--pgdata").arg(&self.data);
+        initdb.args(["--data-checksums", "--auth=trust", "--no-locale", "--encoding=UTF8"]);
+        output("initdb", &mut initdb)?;
+        Ok(())
+    }
+
+    /// Starts it and waits until it has recovered.
+    pub(crate) fn start(&self) -> Result<Postmaster, TortureError> {
+        let log = self.socket.join("log");
+        let mut postgres = self.command("postgres");
+        postgres.arg("-D").arg(&self.data);
+        postgres.arg("-c").arg(format!("unix_socket_directories={}", self.socket.display()));
+        SETTINGS.iter().for_each(|setting| {
+            postgres.args(["-c", setting]);
+        });
+        let mut process = Running::start("postgres", &mut postgres, &log)?;
+        wait_until("PostgreSQL accepting connections", START_SECONDS_MAX, || {
+            if let Some(status) = process.status()? {
+                return Err(TortureError::Failed(format!(
+                    "PostgreSQL ended with {status}; see {}",
+                    log.display()
+                )));
+            }
+            Ok(output("pg_isready", &mut self.client("pg_isready")).is_ok())
+        })?;
+        Ok(Postmaster { process })
+    }
+
+    /// One of PostgreSQL's programs, run as its user.
+    fn command(&self, program: &str) -> Command {
+        let mut command = command(program);
+        command.uid(self.user.0).gid(self.user.1).current_dir("/");
+        command
+    }
+
+    /// One that connects to the running server.
+    pub(crate) fn client(&self, program: &str) -> Command {
+        let mut command = self.command(program);
+        command.arg("--host").arg(&self.socket);
+        command
+    }
+
+    /// What a query answers, one row a line.
+    pub(crate) fn query(&self, sql: &str) -> Result<String, TortureError> {
+        let mut psql = self.client("psql");
+        psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--command", sql, "postgres"]);
+        Ok(output(sql, &mut psql)?.trim().to_owned())
+    }
+
+    /// Verifies the checksum of every page of a cluster that was shut down.
+    pub(crate) fn verify_checksums(&self) -> Result<(), TortureError> {
+        output("pg_checksums", self.command("pg_checksums").args(["--check", "--pgdata"]).arg(&self.data))?;
+        Ok(())
+    }
+}
+
+/// The running server.
+pub(crate) struct Postmaster {
+    process: Running,
+}
+
+impl Postmaster {
+    /// Shuts it down in good order.
+    pub(crate) fn stop(mut self) -> Result<(), TortureError> {
+        // SIGINT: the "fast" shutdown, which ends sessions and writes a checkpoint.
+        self.process.signal(Signal::INT);
+        let status = self.process.ends()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(TortureError::Failed(format!("PostgreSQL ended with {status}")))
+        }
+    }
+
+    /// Kills all of its processes and waits until they are gone, so that nothing holds the file system.
+    pub(crate) fn kill(mut self) -> Result<(), TortureError> {
+        let id = self.process.id().as_raw_nonzero().get();
+        let family: Vec<i32> = children(id);
+        self.process.signal(Signal::KILL);
+        family.iter().filter_map(|child| Pid::from_raw(*child)).for_each(|child| {
+            // One that has ended by itself needs no signal.
+            let _ = kill_process(child, Signal::KILL);
+        });
+        self.process.ends()?;
+        wait_until("the end of PostgreSQL's processes", END_SECONDS_MAX, || {
+            Ok(!family.iter().any(|child| is_running(*child)))
+        })
+    }
+}
+
+/// The processes whose parent is `parent`.
+fn children(parent: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    ids.filter(|id| status(*id).is_some_and(|(_, its_parent)| its_parent == parent)).collect()
+}
+
+/// Whether it exists and is no zombie.
+fn is_running(id: i32) -> bool {
+    status(id).is_some_and(|(state, _)| state != "Z" && state != "X")
+}
+
+/// State and parent of a process, fields 3 and 4 of its stat file (proc(5)).
+fn status(id: i32) -> Option<(String, i32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+}

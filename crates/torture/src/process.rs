@@ -1,0 +1,77 @@
+//! A process of ours: started, killed, waited for. Dropping it kills it.
+
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::TortureError;
+use crate::clock::wait_until;
+
+/// The longest that anything here takes to end.
+const END_SECONDS_MAX: u32 = 60;
+
+/// A running process.
+pub(crate) struct Running {
+    name: &'static str,
+    child: Child,
+}
+
+impl Running {
+    /// Starts `command`; what it prints is appended to the file `log`.
+    pub(crate) fn start(
+        name: &'static str,
+        command: &mut Command,
+        log: &Path,
+    ) -> Result<Running, TortureError> {
+        let file = std::fs::File::options().create(true).append(true).open(log);
+        let file = file.map_err(TortureError::system(format!("{} cannot be opened", log.display())))?;
+        let twin = file.try_clone().map_err(TortureError::system("no descriptor is left"))?;
+        command.stdin(Stdio::null()).stdout(twin).stderr(file);
+        let child = command.spawn().map_err(TortureError::system(format!("{name} cannot be started")))?;
+        Ok(Running { name, child })
+    }
+
+    /// Its identity.
+    pub(crate) fn id(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Sends a signal; one that has ended by itself is told by [`Running::status`].
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = kill_process(self.id(), signal);
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn status(&mut self) -> Result<Option<ExitStatus>, TortureError> {
+        self.child.try_wait().map_err(TortureError::system(format!("{} cannot be waited for", self.name)))
+    }
+
+    /// Kills it at once and waits until it is gone. Fails if it had ended by itself: then there was nothing to kill.
+    pub(crate) fn kill(&mut self) -> Result<(), TortureError> {
+        if let Some(status) = self.status()? {
+            return Err(TortureError::Failed(format!("{} ended by itself: {status}", self.name)));
+        }
+        self.signal(Signal::KILL);
+        self.child.wait().map_err(TortureError::system(format!("{} cannot be waited for", self.name)))?;
+        Ok(())
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn ends(&mut self) -> Result<ExitStatus, TortureError> {
+        let mut ended = None;
+        wait_until(&format!("the end of {}", self.name), END_SECONDS_MAX, || {
+            ended = self.status()?;
+            Ok(ended.is_some())
+        })?;
+        Ok(ended.expect("waited until it was so"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself; both calls then fail, and nothing is left to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

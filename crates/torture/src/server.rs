@@ -1,0 +1,125 @@
+//! `tier0 serve` as a process: started and measured until it answers, killed at any moment.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::TortureError;
+use crate::clock::{pause, wait_until, wall_s};
+use crate::process::Running;
+use crate::shape::Site;
+use crate::tools;
+
+/// The longest that a start may take before it counts as hanging.
+const START_SECONDS_MAX: u32 = 60;
+
+/// The program under test.
+#[derive(Clone, Debug)]
+pub(crate) struct Program(pub(crate) PathBuf);
+
+impl Program {
+    fn command(&self, verb: &str, site: &Site) -> Command {
+        let mut command = Command::new(&self.0);
+        command.arg(verb).arg(site.array_file());
+        command
+    }
+
+    /// Makes the array.
+    pub(crate) fn create(&self, site: &Site) -> Result<(), TortureError> {
+        tools::output("tier0 create", self.command("create", site).stdin(std::process::Stdio::null()))?;
+        Ok(())
+    }
+
+    /// Starts the server and waits until it can be connected to; also how many milliseconds that took.
+    pub(crate) fn serve(&self, site: &Site) -> Result<(Server, f64), TortureError> {
+        let began = wall_s();
+        let mut server = self.launch(site)?;
+        let socket = site.socket();
+        let listening = wait_until("tier0 serve listening", START_SECONDS_MAX, || {
+            if let Some(status) = server.process.status()? {
+                return Err(TortureError::Failed(format!("tier0 serve ended at once: {status}")));
+            }
+            Ok(UnixStream::connect(&socket).is_ok())
+        });
+        let took_ms = (wall_s() - began) * 1e3;
+        match listening {
+            Ok(()) => Ok((server, took_ms)),
+            Err(error) => {
+                Err(TortureError::Failed(format!("{error}; its last words: {}", server.last_words())))
+            }
+        }
+    }
+
+    /// Starts the server and does not wait for anything.
+    pub(crate) fn launch(&self, site: &Site) -> Result<Server, TortureError> {
+        // The socket of the server that was killed would answer "connection refused"; without it there is no doubt
+        // about who listens.
+        let _ = std::fs::remove_file(site.socket());
+        let log = site.directory.join("serve.log");
+        let process = Running::start("tier0 serve", &mut self.command("serve", site), &log)?;
+        Ok(Server { process, log })
+    }
+}
+
+/// A running server.
+pub(crate) struct Server {
+    process: Running,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Kills it.
+    pub(crate) fn kill(&mut self) -> Result<(), TortureError> {
+        self.process
+            .kill()
+            .map_err(|error| TortureError::Failed(format!("{error}; its last words: {}", self.last_words())))
+    }
+
+    /// Asks it to end, and kills it `after` that unless it is gone by then; whether it was killed.
+    pub(crate) fn kill_while_ending(&mut self, after: Duration) -> Result<bool, TortureError> {
+        self.process.signal(Signal::TERM);
+        pause(after);
+        match self.process.status()? {
+            Some(status) if !status.success() => {
+                Err(TortureError::Failed(format!("tier0 serve ended badly: {status}; {}", self.last_words())))
+            }
+            Some(_) => Ok(false),
+            None => self.process.kill().map(|()| true),
+        }
+    }
+
+    /// Kills it while it starts. It may have failed by itself before, which the next start will tell.
+    pub(crate) fn kill_at_once(mut self) -> Result<(), TortureError> {
+        match self.process.status()? {
+            None => self.process.kill(),
+            Some(status) => Err(TortureError::Failed(format!(
+                "tier0 serve ended while it started: {status}; {}",
+                self.last_words()
+            ))),
+        }
+    }
+
+    /// Asks it to end and waits until it has, in good order.
+    pub(crate) fn stop(mut self) -> Result<(), TortureError> {
+        self.process.signal(Signal::TERM);
+        let status = self.process.ends()?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(TortureError::Failed(format!("tier0 serve ended with {status}; {}", self.last_words())))
+    }
+
+    fn last_words(&self) -> String {
+        tail(&self.log)
+    }
+}
+
+/// The last lines of a file.
+fn tail(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join(" / ")
+}
