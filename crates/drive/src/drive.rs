@@ -1,5 +1,6 @@
 //! The seam between the engine and its drives.
 
+use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -163,6 +164,12 @@ impl DriveHandle {
         let (completion, pending) = world.completion();
         self.0.submit(command, completion);
         pending
+    }
+}
+
+impl fmt::Debug for DriveHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DriveHandle({:?})", self.0.info().name)
     }
 }
 

@@ -1,10 +1,13 @@
-//! What can be wrong with a pool's drives.
+//! What can be wrong with a pool, its metadata or its drives.
 
 use thiserror::Error;
+use tier0_journal::RingError;
 use tier0_world::IoError;
 
+use crate::state::MetaError;
+
 /// An error of a pool or of one of its drives.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum PoolError {
     /// A drive does not answer.
     #[error("drive {drive:?} fails: {source}; replace it or check its cabling and permissions")]
@@ -61,5 +64,121 @@ pub enum PoolError {
         sectors: u64,
         /// What is needed.
         needed: u64,
+    },
+    /// More drives than a superblock can name.
+    #[error(
+        "the pool has too many drives with too long names for a superblock; use shorter names or two pools"
+    )]
+    LabelTooLarge,
+    /// A change that contradicts the pool's state.
+    #[error("{0}")]
+    Refused(#[from] MetaError),
+    /// A change too large for the journal.
+    #[error(
+        "a change of {bytes} bytes exceeds the {max} that one change of the pool's metadata can have; make it in parts"
+    )]
+    ChangeTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The most there can be.
+        max: usize,
+    },
+    /// Too few drives to know that nothing newer exists.
+    #[error("pool {pool:?} needs at least half of its {active} drives and has {present}; connect {missing}")]
+    NoQuorum {
+        /// The pool's name.
+        pool: String,
+        /// Drives that should be there.
+        active: usize,
+        /// Drives that are.
+        present: usize,
+        /// The names of those that are not.
+        missing: String,
+    },
+    /// No drive with the metadata.
+    #[error(
+        "none of the drives that carry the metadata of pool {pool:?} is there; connect one of {carriers}"
+    )]
+    NoCarrier {
+        /// The pool's name.
+        pool: String,
+        /// The names of the carriers.
+        carriers: String,
+    },
+    /// Two halves of a pool went on without each other.
+    #[error(
+        "the drives of pool {pool:?} went on in two groups without each other: {one}, and {other}; connect only the group whose data is wanted"
+    )]
+    Split {
+        /// The pool's name.
+        pool: String,
+        /// The names of one group.
+        one: String,
+        /// The names of the other.
+        other: String,
+    },
+    /// One member twice.
+    #[error("drives {first:?} and {second:?} are copies of one member; disconnect the copy")]
+    Twice {
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// No checkpoint can be read.
+    #[error(
+        "no drive of pool {pool:?} has a valid checkpoint; connect missing drives or restore from a backup"
+    )]
+    NoCheckpoint {
+        /// The pool's name.
+        pool: String,
+    },
+    /// The checkpoint was written by a newer tier0.
+    #[error(
+        "pool {pool:?} has checkpoint format {found}, and this tier0 knows up to {known}; use a newer tier0"
+    )]
+    CheckpointTooNew {
+        /// The pool's name.
+        pool: String,
+        /// The format.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// The journal cannot be read.
+    #[error("the metadata journal of pool {pool:?}: {source}")]
+    Journal {
+        /// The pool's name.
+        pool: String,
+        /// What is wrong.
+        source: RingError,
+    },
+    /// The journal does not go on from the newest checkpoint that can be read.
+    #[error(
+        "the metadata journal of pool {pool:?} does not go on from the checkpoint: {fact}; connect missing drives or restore from a backup"
+    )]
+    JournalGap {
+        /// The pool's name.
+        pool: String,
+        /// What does not fit.
+        fact: String,
+    },
+    /// A record that contradicts those before it.
+    #[error(
+        "record {position} of the metadata journal of pool {pool:?} cannot be: {fact}; use a newer tier0 if one wrote it, or restore from a backup"
+    )]
+    BadRecord {
+        /// The pool's name.
+        pool: String,
+        /// The record's position.
+        position: u64,
+        /// Why.
+        fact: String,
+    },
+    /// No drive is left that could take a change.
+    #[error("no drive of pool {pool:?} takes metadata any more; bring drives back and open the pool again")]
+    Failed {
+        /// The pool's name.
+        pool: String,
     },
 }

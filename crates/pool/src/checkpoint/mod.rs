@@ -14,8 +14,7 @@ mod tests;
 
 pub(crate) use body::{decode_area, decode_body, decode_member, encode_area, encode_body, encode_member};
 pub(crate) use pieces::{
-    HEADER_BYTES, PIECE_BYTES, body_bytes_max, decode_header, encode_pieces, join_pieces, piece_count,
-    slot_bytes,
+    HEADER_BYTES, PIECE_BYTES, body_bytes_max, decode_header, encode_pieces, join_pieces, slot_bytes,
 };
 pub use pieces::{Header, HeaderPlace, VERSION};
 pub(crate) use sizes::{

@@ -1,5 +1,7 @@
 //! What a record changes. A record that was not checked before may panic or break the invariants.
 
+use tier0_world::{PlantedBug, planted};
+
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
 use crate::state::{
     BitSet, ExtentMap, LogPlacement, Member, MemberState, Owner, PoolState, Rebuild, SetGroup, Volume,
@@ -83,6 +85,10 @@ impl PoolState {
     fn finish_rebuild(&mut self, set: u32, column: u32) {
         let rebuild = self.inventory.rebuilds.remove(&(set, column)).expect("checked");
         let index = self.column_index(set, column);
+        if planted(PlantedBug::WrongChunkletAfterRebuild) {
+            self.inventory.owners.remove(&rebuild.target);
+            return;
+        }
         let before = std::mem::replace(&mut self.inventory.columns[index], rebuild.target);
         self.inventory.owners.remove(&before);
         self.inventory.owners.insert(rebuild.target, Owner::Set { set, column });
@@ -117,6 +123,13 @@ impl PoolState {
             self.inventory.owners.insert(chunklet, Owner::Log);
         }
         self.inventory.log = log;
+    }
+
+    /// Forgets that a member is lost: only a planted bug does that.
+    pub(crate) fn believe(&mut self, member: u32) {
+        if let Some(member) = self.inventory.members.get_mut(member as usize) {
+            member.state = MemberState::Active;
+        }
     }
 
     /// The slots of a set that have extents, by their numbers in the set.

@@ -230,7 +230,8 @@ impl PoolState {
                 needed,
             });
         }
-        self.check_room(checkpoint::member_bytes(member))
+        // The room that `check_room` keeps: between this check and the record, nothing else can take it.
+        self.check_room_of(checkpoint::member_bytes(member), 0)
     }
 
     fn check_member_removed(&self, place: u32) -> Result<(), MetaError> {
@@ -248,11 +249,15 @@ impl PoolState {
         }
     }
 
-    /// Whether the largest checkpoint still fits with so many bytes more.
+    /// Whether the largest checkpoint still fits with so many bytes more, and a new member beside them.
     fn check_room(&self, more: u64) -> Result<(), MetaError> {
+        self.check_room_of(more, checkpoint::MEMBER_BYTES_MAX)
+    }
+
+    fn check_room_of(&self, more: u64, kept: u64) -> Result<(), MetaError> {
         let room = self.geometry.area.body_bytes_max();
         let bytes = checkpoint::body_bytes_limit(self).saturating_add(more);
-        if bytes > room {
+        if bytes.saturating_add(kept) > room {
             return Err(MetaError::TooLarge { bytes, room });
         }
         Ok(())

@@ -1,0 +1,187 @@
+//! Commits: records that become true together, and durable in the order of the calls.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use tier0_journal::{Record, Ring};
+use tier0_units::SECTOR_BYTES;
+use tier0_world::sync::oneshot;
+use tier0_world::{PlantedBug, planted};
+
+use super::core::{Core, Metadata};
+use crate::state::PoolState;
+use crate::{MetaRecord, PoolError, SlotRun, record};
+
+/// A change may take this share of the journal: several fit before a checkpoint is due.
+const CHANGE_SHARE: u64 = 16;
+/// A checkpoint is due when this share of the journal is taken.
+const CHECKPOINT_LEVEL: f64 = 0.5;
+
+pub(super) type CommitResult = Result<(), PoolError>;
+
+/// A commit that waits for a journal.
+pub(super) struct Waiting {
+    pub(super) records: Vec<MetaRecord>,
+    pub(super) done: oneshot::Sender<CommitResult>,
+}
+
+/// The future of [`Metadata::commit`]. The commit goes on whether or not this is polled or dropped.
+#[must_use = "whether the records are durable is known only to this future"]
+pub struct Commit(oneshot::Receiver<CommitResult>);
+
+impl Future for Commit {
+    type Output = CommitResult;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CommitResult> {
+        let lost = || PoolError::Failed { pool: "closed".to_owned() };
+        Pin::new(&mut self.0).poll(context).map(|result| result.unwrap_or_else(|_| Err(lost())))
+    }
+}
+
+impl Metadata {
+    /// Makes `records` true, all or none, and durable. Ends when they are stable on every carrier of the metadata that is
+    /// left, or with what they contradict. Commits take effect in the order of the calls.
+    pub fn commit(&self, records: Vec<MetaRecord>) -> Commit {
+        self.0.enqueue(records)
+    }
+
+    /// The most bytes that a change may take in the journal; [`record::encode`] tells what it takes.
+    pub fn change_bytes_max(&self) -> usize {
+        self.0.change_bytes_max()
+    }
+}
+
+impl Core {
+    pub(super) fn enqueue(self: &Rc<Self>, records: Vec<MetaRecord>) -> Commit {
+        let (done, receiver) = oneshot::channel();
+        self.begin(Waiting { records, done });
+        Commit(receiver)
+    }
+
+    fn begin(self: &Rc<Self>, waiting: Waiting) {
+        if let Some(error) = self.failure() {
+            let _ = waiting.done.send(Err(error));
+            return;
+        }
+        let ring = self.journal.borrow().ring.clone();
+        match ring {
+            None if self.persistent => self.journal.borrow_mut().waiting.push_back(waiting),
+            None => {
+                let result = self.accept(&waiting.records).map(|freed| self.free(&freed));
+                let _ = waiting.done.send(result);
+            }
+            Some(ring) => self.append(&ring, waiting),
+        }
+    }
+
+    /// Commits what waited for a journal.
+    pub(super) fn begin_waiting(self: &Rc<Self>) {
+        let waiting = std::mem::take(&mut self.journal.borrow_mut().waiting);
+        waiting.into_iter().for_each(|waiting| self.begin(waiting));
+    }
+
+    pub(super) fn change_bytes_max(&self) -> usize {
+        (self.state.borrow().geometry().area.journal_sectors * SECTOR_BYTES / CHANGE_SHARE) as usize
+    }
+
+    /// Makes records true in memory; the slots that they free.
+    fn accept(&self, records: &[MetaRecord]) -> Result<Vec<SlotRun>, PoolError> {
+        let mut state = self.state.borrow_mut();
+        let freed = freed_slots(&state, records);
+        state.apply_all(records)?;
+        self.lending.borrow_mut().follow(&state, records);
+        Ok(freed)
+    }
+
+    fn append(self: &Rc<Self>, ring: &Ring, waiting: Waiting) {
+        let Waiting { records, done } = waiting;
+        let head = record::encode(&records);
+        let max = self.change_bytes_max();
+        if head.len() > max {
+            let _ = done.send(Err(PoolError::ChangeTooLarge { bytes: head.len(), max }));
+            return;
+        }
+        let freed = match self.accept(&records) {
+            Ok(freed) => freed,
+            Err(error) => {
+                let _ = done.send(Err(error));
+                return;
+            }
+        };
+        let appended = ring.append(Record { head, pages: Vec::new() });
+        {
+            let mut journal = self.journal.borrow_mut();
+            journal.position += 1;
+            journal.under_way += 1;
+        }
+        if planted(PlantedBug::FreeWhileMapped) {
+            self.free(&freed);
+        }
+        let core = self.clone();
+        self.world
+            .spawn(async move {
+                if planted(PlantedBug::MetadataBeforeStable) {
+                    let _ = done.send(Ok(()));
+                    let _ = appended.await;
+                    return core.ended();
+                }
+                let result = match appended.await {
+                    Ok(_) => {
+                        core.free(&freed);
+                        Ok(())
+                    }
+                    Err(_) => Err(core.fail()),
+                };
+                core.ended();
+                let _ = done.send(result);
+            })
+            .detach();
+        self.checkpoint_if_due(ring);
+    }
+
+    fn ended(&self) {
+        self.journal.borrow_mut().under_way -= 1;
+        self.changed.notify_all();
+    }
+
+    fn checkpoint_if_due(self: &Rc<Self>, ring: &Ring) {
+        if ring.space().level() < CHECKPOINT_LEVEL || self.journal.borrow().checkpoint_is_due.replace(true) {
+            return;
+        }
+        let core = self.clone();
+        self.world
+            .spawn(async move {
+                // A failure is in the core's state, and ends the commits.
+                let _ = core.checkpoint().await;
+                core.journal.borrow().checkpoint_is_due.set(false);
+                core.replenish_carriers();
+            })
+            .detach();
+    }
+}
+
+/// The slots that these records will free.
+fn freed_slots(state: &PoolState, records: &[MetaRecord]) -> Vec<SlotRun> {
+    let mut freed = Vec::new();
+    let mut push = |slot: u64| freed.push(SlotRun { first: slot, count: 1 });
+    for record in records {
+        match record {
+            MetaRecord::UnmapExtents(runs) => {
+                for run in runs {
+                    let extents = (0..run.count).filter_map(|i| run.first.index.checked_add(i));
+                    let extents = extents.map(|index| tier0_units::ExtentId { index, ..run.first });
+                    extents.filter_map(|extent| state.slot(extent)).for_each(|slot| push(slot.slot));
+                }
+            }
+            MetaRecord::VolumeDeleted { volume } => {
+                if let Some(map) = state.map(*volume) {
+                    map.iter().for_each(|(_, slot)| push(slot.slot));
+                }
+            }
+            _ => {}
+        }
+    }
+    freed
+}

@@ -1,0 +1,178 @@
+//! Writing superblocks: the loss of a drive is known to all others before anything is acknowledged that it lacks.
+
+use std::rc::Rc;
+
+use futures_util::future::join_all;
+use tier0_journal::LossReport;
+use tier0_world::{IoError, PlantedBug, planted};
+
+use super::core::{Core, Metadata};
+use super::superblock::{self, PoolLabel, Superblock};
+use crate::state::{MemberState, PoolState};
+use crate::{MetaRecord, PoolError};
+
+/// What the superblocks say, and where each drive's newest one is.
+pub(super) struct Labels {
+    pub(super) generation: u64,
+    pub(super) label: PoolLabel,
+    /// By member: the copy, 0 or 1, that the next superblock is written to.
+    pub(super) next_copy: Vec<u64>,
+}
+
+impl Labels {
+    /// The label of a state that was never written.
+    pub(super) fn of(state: &PoolState, carriers: Vec<u32>) -> Labels {
+        let label = PoolLabel {
+            pool: state.id(),
+            array: state.array().to_owned(),
+            name: state.name().to_owned(),
+            area: state.geometry().area,
+            carriers,
+            members: state.members().to_vec(),
+        };
+        Labels { generation: 0, next_copy: vec![0; label.members.len()], label }
+    }
+}
+
+impl Core {
+    /// Changes the label and writes it to every member that serves, `steps` generations on. Members that fail this are
+    /// lost and written as such in their turn. Ends when all that are left have it; returns who was lost on the way.
+    pub(super) async fn publish(
+        &self,
+        steps: u64,
+        change: impl FnOnce(&mut PoolLabel),
+    ) -> Result<Vec<(u32, IoError)>, PoolError> {
+        {
+            let mut labels = self.labels.borrow_mut();
+            change(&mut labels.label);
+            labels.generation += steps;
+        }
+        let mut lost = Vec::new();
+        if !self.persistent {
+            return Ok(lost);
+        }
+        loop {
+            let failed = self.write_labels().await?;
+            if failed.is_empty() {
+                return Ok(lost);
+            }
+            let mut labels = self.labels.borrow_mut();
+            for (member, error) in failed {
+                set_state(&mut labels.label, member, MemberState::Lost);
+                lost.push((member, error));
+            }
+            labels.generation += 1;
+        }
+    }
+
+    /// Writes the label to every member that serves; those that fail.
+    async fn write_labels(&self) -> Result<Vec<(u32, IoError)>, PoolError> {
+        let writes: Vec<_> = {
+            let labels = self.labels.borrow();
+            let serving = (0u32..).zip(&labels.label.members).filter(|(_, member)| member.is_active());
+            let with_drive = serving.filter_map(|(place, member)| Some((place, member, self.drive(place)?)));
+            with_drive
+                .map(|(place, member, drive)| {
+                    let superblock = Superblock {
+                        generation: labels.generation,
+                        member: member.id,
+                        label: labels.label.clone(),
+                    };
+                    let copy = labels.next_copy[place as usize];
+                    async move { (place, copy, superblock::write(&drive, &superblock, copy).await) }
+                })
+                .collect()
+        };
+        let count = writes.len();
+        let mut failed = Vec::new();
+        for (place, copy, result) in join_all(writes).await {
+            match result {
+                Ok(()) => self.labels.borrow_mut().next_copy[place as usize] = 1 - copy,
+                Err(error) => failed.push((place, error)),
+            }
+        }
+        if failed.len() == count { Err(self.fail()) } else { Ok(failed) }
+    }
+
+    /// Makes known that a member is lost; ends when the superblocks of all others say so.
+    pub(super) async fn lose(self: &Rc<Self>, member: u32, error: IoError) -> Result<(), PoolError> {
+        let turn = self.label_turn.acquire(1).await;
+        let serves = self.labels.borrow().label.members.get(member as usize).is_some_and(|m| m.is_active());
+        if !serves {
+            return self.check_works();
+        }
+        let mut lost = vec![(member, error)];
+        if planted(PlantedBug::ForgetLoss) {
+            set_state(&mut self.labels.borrow_mut().label, member, MemberState::Lost);
+        } else {
+            let change = |label: &mut PoolLabel| set_state(label, member, MemberState::Lost);
+            lost.extend(self.publish(1, change).await?);
+        }
+        drop(turn);
+        self.settle(&lost);
+        Ok(())
+    }
+
+    /// What follows from losses that the superblocks know.
+    pub(super) fn settle(self: &Rc<Self>, lost: &[(u32, IoError)]) {
+        for (member, error) in lost {
+            tracing::warn!(member, %error, pool = self.pool_name(), "a drive is lost");
+            self.drives.borrow_mut()[*member as usize] = None;
+            self.drop_carrier(*member);
+            // Durable with the next commits; the superblocks know already.
+            drop(self.enqueue(vec![MetaRecord::MemberLost { member: *member }]));
+            (self.on_loss)(*member, *error);
+        }
+        if !lost.is_empty() {
+            self.replenish_carriers();
+        }
+    }
+
+    /// Publishes a label that says the same but for `change`, and settles the losses on the way.
+    pub(super) async fn publish_and_settle(
+        self: &Rc<Self>,
+        steps: u64,
+        change: impl FnOnce(&mut PoolLabel),
+    ) -> Result<(), PoolError> {
+        let turn = self.label_turn.acquire(1).await;
+        let lost = self.publish(steps, change).await?;
+        drop(turn);
+        self.settle(&lost);
+        Ok(())
+    }
+}
+
+impl Metadata {
+    /// Makes known that a member must not be believed any more: ends when the superblocks of all others say so. Then,
+    /// and not before, may anything be acknowledged that the member lacks. Nothing happens if it is lost already.
+    pub async fn lose(&self, member: u32, error: IoError) -> Result<(), PoolError> {
+        // A task of its own, so that it goes on if the caller does not wait.
+        let core = self.0.clone();
+        self.0.world.spawn(async move { core.lose(member, error).await }).await
+    }
+}
+
+/// Tells the metadata that a copy of its journal failed.
+pub(super) struct JournalLosses {
+    pub(super) core: std::rc::Weak<Core>,
+    /// The member of each copy.
+    pub(super) carriers: Vec<u32>,
+}
+
+impl LossReport for JournalLosses {
+    fn report(&self, copy: usize, error: IoError) -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
+        let (core, member) = (self.core.clone(), self.carriers[copy]);
+        Box::pin(async move {
+            let Some(core) = core.upgrade() else { return };
+            if core.lose(member, error).await.is_err() {
+                // Nobody could be told, so nothing may be acknowledged: the ring ends here.
+                core.end_journal();
+            }
+        })
+    }
+}
+
+pub(super) fn set_state(label: &mut PoolLabel, member: u32, state: MemberState) {
+    label.members[member as usize].state = state;
+    label.carriers.retain(|carrier| *carrier != member);
+}

@@ -1,0 +1,72 @@
+//! Drives that join and leave a pool that is open.
+
+use tier0_drive::DriveHandle;
+
+use super::core::Metadata;
+use super::labels::set_state;
+use super::superblock::{self, PoolLabel, Superblock};
+use crate::state::{DriveClass, Member, MemberState};
+use crate::{MetaRecord, PoolError};
+
+impl Metadata {
+    /// Makes a drive a member; its place. The superblocks say so first, the journal follows. What lay on it is overwritten. `member` is new: active, and with an identity
+    /// that no member had.
+    pub async fn add_member(&self, drive: DriveHandle, member: Member) -> Result<u32, PoolError> {
+        let core = self.0.clone();
+        let task = async move {
+            let turn = core.label_turn.acquire(1).await;
+            let record = MetaRecord::MemberAdded(member.clone());
+            core.state.borrow().check(&record)?;
+            let (superblock, place) = {
+                let labels = core.labels.borrow();
+                let mut label = labels.label.clone();
+                label.members.push(member.clone());
+                if !superblock::fits(&label) {
+                    return Err(PoolError::LabelTooLarge);
+                }
+                let place = label.members.len() as u32 - 1;
+                (Superblock { generation: labels.generation + 1, member: member.id, label }, place)
+            };
+            let failed = |source| PoolError::Drive { drive: drive.info().name.clone(), source };
+            if core.persistent {
+                // Both copies, so that no older superblock survives; nobody else knows of the drive yet.
+                superblock::write(&drive, &superblock, 1).await.map_err(failed)?;
+                superblock::write(&drive, &superblock, 0).await.map_err(failed)?;
+            }
+            core.labels.borrow_mut().next_copy.push(1);
+            core.drives.borrow_mut().push(core.persistent.then_some(drive));
+            let lost = core.publish(1, |label| label.members.push(member)).await?;
+            let commit = core.enqueue(vec![record]);
+            drop(turn);
+            core.settle(&lost);
+            commit.await?;
+            core.replenish_carriers();
+            Ok(place)
+        };
+        self.0.world.spawn(task).await
+    }
+
+    /// Takes a member out that holds nothing the pool needs any more. Here the journal says so first: opening completes
+    /// what a crash leaves half done, and until then nothing can be placed on the member again.
+    pub async fn remove_member(&self, member: u32) -> Result<(), PoolError> {
+        self.commit(vec![MetaRecord::MemberRemoved { member }]).await?;
+        let core = self.0.clone();
+        let change = async move {
+            let turn = core.label_turn.acquire(1).await;
+            let change = |label: &mut PoolLabel| set_state(label, member, MemberState::Removed);
+            let lost = core.publish(1, change).await?;
+            core.drives.borrow_mut()[member as usize] = None;
+            drop(turn);
+            core.drop_carrier(member);
+            core.settle(&lost);
+            core.replenish_carriers();
+            Ok(())
+        };
+        self.0.world.spawn(change).await
+    }
+
+    /// The kind of a member, for placement.
+    pub fn class(&self, member: u32) -> Option<DriveClass> {
+        self.state().member(member).map(|member| member.class)
+    }
+}

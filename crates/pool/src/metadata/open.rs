@@ -1,0 +1,267 @@
+//! Opening a pool that was found: the newest checkpoint, every record after it, and everything proved; then the pool
+//! goes on with what is there.
+//!
+//! | step | writes |
+//! |---|---|
+//! | the newest valid checkpoint of all carriers that are there | |
+//! | its journal; the records after the checkpoint, each checked; the invariants | makes the copies of the journal equal |
+//! | members that are missing, and those that fail, are lost from now on | superblocks, two generations on: one may have been begun on a drive that is missing |
+//! | carriers without the newest checkpoint get it, so that the next one overwrites no valid one | a checkpoint |
+//! | a new journal on as many carriers as there should be | see `rollover` |
+
+use std::rc::Rc;
+
+use tier0_drive::DriveHandle;
+use tier0_journal::header::{HeaderPlace as JournalHeader, decode as decode_journal_header};
+use tier0_journal::{LossReport, Recovered, Region, Ring, RingError, Settings};
+use tier0_units::{Lba, PAGE_SECTORS};
+use tier0_world::{IoError, World};
+use uuid::Uuid;
+
+use super::checkpoints::{self, Newest};
+use super::core::{Core, LossHook, Metadata};
+use super::journal::region;
+use super::labels::{Labels, set_state};
+use super::survey::{FoundPool, names};
+use crate::checkpoint::{Header, decode_body};
+use crate::record;
+use crate::state::{MemberState, PoolState};
+use crate::{MetaRecord, PoolError};
+
+/// Steps of the superblocks' generation when members are found missing.
+const MISSING_STEPS: u64 = 2;
+
+impl FoundPool {
+    /// Opens the pool with the members that are there; those that are missing are lost from now on. Nothing is written
+    /// before everything is read and proved.
+    pub async fn open(self, world: &World, on_loss: LossHook) -> Result<Metadata, PoolError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let pool = self.label.name.clone();
+        let carriers: Vec<(u32, DriveHandle)> = self
+            .label
+            .carriers
+            .iter()
+            .filter_map(|place| Some((*place, self.members[*place as usize].drive.clone()?)))
+            .collect();
+        let newest = checkpoints::newest(&pool, self.label.pool, &self.label.area, &carriers).await?;
+        let mut lost = newest.failed.clone();
+        let mut state = decode_body(&newest.found.body, self.label.pool, &self.label.area)?;
+        let journal = Journal { world, pool: &pool, header: newest.found.header, area_of: &self };
+        journal.replay(&carriers, &mut lost, &mut state).await?;
+        state.verify()?;
+        let mut opening = Opening { found: self, state, newest, lost };
+        let is_changed = opening.reconcile()?;
+        opening.go_on(world, on_loss, is_changed).await
+    }
+}
+
+/// The journal that goes on from a checkpoint.
+struct Journal<'a> {
+    world: &'a World,
+    pool: &'a str,
+    header: Header,
+    area_of: &'a FoundPool,
+}
+
+/// What lies in the journal's place on a carrier.
+enum Place {
+    /// The journal, and no other.
+    Wanted,
+    /// No journal at all.
+    Nothing,
+    /// The one before, or both: the new one was never complete.
+    Before,
+    /// A journal that should not be there.
+    Stranger,
+}
+
+impl Journal<'_> {
+    /// Applies the records after the checkpoint.
+    async fn replay(
+        &self,
+        carriers: &[(u32, DriveHandle)],
+        lost: &mut Vec<(u32, IoError)>,
+        state: &mut PoolState,
+    ) -> Result<(), PoolError> {
+        let Some(recovered) = self.recover(carriers, lost).await? else { return Ok(()) };
+        let gap = |fact: String| PoolError::JournalGap { pool: self.pool.to_owned(), fact };
+        if recovered.ring.tail().0 > self.header.position {
+            let (tail, position) = (recovered.ring.tail(), self.header.position);
+            return Err(gap(format!("it begins with record {tail}, the checkpoint ends before {position}")));
+        }
+        for entry in recovered.entries.iter().filter(|entry| entry.position.0 >= self.header.position) {
+            let bad = |fact: String| PoolError::BadRecord {
+                pool: self.pool.to_owned(),
+                position: entry.position.0,
+                fact,
+            };
+            let records = record::decode(&entry.head).ok_or_else(|| bad("it cannot be read".to_owned()))?;
+            state.apply_all(&records).map_err(|error| bad(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Recovers the journal; none if the power went before it was complete.
+    async fn recover(
+        &self,
+        carriers: &[(u32, DriveHandle)],
+        lost: &mut Vec<(u32, IoError)>,
+    ) -> Result<Option<Recovered>, PoolError> {
+        let mut copies: Vec<(u32, DriveHandle)> = Vec::new();
+        let (mut is_before, mut stranger) = (false, None);
+        for (member, drive) in carriers {
+            if lost.iter().any(|(lost, _)| lost == member) {
+                continue;
+            }
+            match self.look(drive).await {
+                Ok(Place::Wanted) => copies.push((*member, drive.clone())),
+                Ok(Place::Nothing) => {}
+                Ok(Place::Before) => is_before = true,
+                Ok(Place::Stranger) => stranger = Some(drive.info().name.clone()),
+                Err(error) => lost.push((*member, error)),
+            }
+        }
+        while !copies.is_empty() {
+            let regions: Vec<Option<Region>> = copies
+                .iter()
+                .map(|(_, drive)| Some(region(drive.clone(), &self.area_of.label.area)))
+                .collect();
+            let report = Rc::new(Remember);
+            match Ring::recover(self.world, regions, self.header.journal, Settings::default(), report).await {
+                Ok(recovered) => return Ok(Some(recovered)),
+                Err(RingError::Drive { copy, source }) => lost.push((copies.remove(copy).0, source)),
+                Err(source) => return Err(PoolError::Journal { pool: self.pool.to_owned(), source }),
+            }
+        }
+        let gap = |fact: String| Err(PoolError::JournalGap { pool: self.pool.to_owned(), fact });
+        match stranger {
+            _ if is_before => Ok(None),
+            Some(drive) => gap(format!("drive {drive:?} holds another journal")),
+            None => gap("no drive holds a journal".to_owned()),
+        }
+    }
+
+    async fn look(&self, drive: &DriveHandle) -> Result<Place, IoError> {
+        let start = self.area_of.label.area.journal_start();
+        let mut ids: Vec<Uuid> = Vec::new();
+        for place in 0..2 {
+            let at = Lba(start.0 + place * PAGE_SECTORS);
+            let (result, buf) = drive.read(at, drive.world().buffer(PAGE_SECTORS as u32)).await;
+            result?;
+            match decode_journal_header(buf.as_slice()) {
+                JournalHeader::Valid(header) => ids.push(header.ring),
+                // Recovery says so.
+                JournalHeader::TooNew(_) => return Ok(Place::Wanted),
+                JournalHeader::None => {}
+            }
+        }
+        let (wanted, before) = (self.header.journal, self.header.journal_before);
+        Ok(if ids.is_empty() {
+            Place::Nothing
+        } else if ids.iter().all(|id| *id == wanted) {
+            Place::Wanted
+        } else if ids.iter().all(|id| *id == wanted || *id == before) {
+            Place::Before
+        } else {
+            Place::Stranger
+        })
+    }
+}
+
+/// While a journal is recovered, a copy that fails needs no report: the journal is not used any more after that, and the
+/// drive's loss is noticed by the writes that follow.
+struct Remember;
+
+impl LossReport for Remember {
+    fn report(&self, _: usize, _: IoError) -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async {})
+    }
+}
+
+/// A pool that was read and proved.
+struct Opening {
+    found: FoundPool,
+    state: PoolState,
+    newest: Newest,
+    lost: Vec<(u32, IoError)>,
+}
+
+impl Opening {
+    /// Makes state and label agree on the members, and takes those out that are missing. Whether the superblocks must
+    /// be written.
+    fn reconcile(&mut self) -> Result<bool, PoolError> {
+        let known = self.state.members().len();
+        let label = &mut self.found.label;
+        if known > label.members.len() {
+            let fact = "its superblocks know fewer drives than its metadata".to_owned();
+            return Err(crate::MetaError::Contradiction { fact }.into());
+        }
+        let mut is_changed = self.found.is_uneven;
+        for (place, found) in (0u32..).zip(&self.found.members) {
+            if tier0_world::planted(tier0_world::PlantedBug::BelieveStaleDrive) && found.drive.is_some() {
+                label.members[place as usize].state = MemberState::Active;
+                self.state.believe(place);
+            }
+            if place as usize >= known {
+                let member = crate::Member { state: MemberState::Active, ..found.member.clone() };
+                self.state.apply_all(&[MetaRecord::MemberAdded(member)])?;
+            }
+            let known = self.state.members()[place as usize].state;
+            let failed = self.lost.iter().any(|(lost, _)| *lost == place);
+            let agreed = match label.members[place as usize].state {
+                _ if known == MemberState::Removed => MemberState::Removed,
+                MemberState::Active if failed || found.drive.is_none() => MemberState::Lost,
+                MemberState::Active => known,
+                state => state,
+            };
+            is_changed |= label.members[place as usize].state != agreed;
+            if label.members[place as usize].state != agreed {
+                set_state(label, place, agreed);
+            }
+            if agreed == MemberState::Lost && known == MemberState::Active {
+                self.state.apply_all(&[MetaRecord::MemberLost { member: place }])?;
+            }
+        }
+        let serving = (0u32..)
+            .zip(&self.found.members)
+            .filter(|(place, found)| label.members[*place as usize].is_active() && found.drive.is_some());
+        if serving.count() == 0 {
+            let missing = names(label.members.iter().map(|member| &member.name));
+            let (pool, active) = (label.name.clone(), label.members.len());
+            return Err(PoolError::NoQuorum { pool, active, present: 0, missing });
+        }
+        Ok(is_changed)
+    }
+
+    /// Writes what opening has to write.
+    async fn go_on(self, world: &World, on_loss: LossHook, is_changed: bool) -> Result<Metadata, PoolError> {
+        let Opening { found, state, newest, .. } = self;
+        let serves = |place: usize| found.label.members[place].is_active();
+        let drives = found.members.iter().enumerate();
+        let drives = drives.map(|(place, member)| member.drive.clone().filter(|_| serves(place))).collect();
+        let next_copy = found.members.iter().map(|member| member.next_copy).collect();
+        let carriers = found.label.carriers.clone();
+        let labels = Labels { generation: found.generation, label: found.label, next_copy };
+        let core = Core::new(world, state, labels, drives, true, on_loss);
+        if is_changed {
+            core.publish_and_settle(MISSING_STEPS, |_| {}).await?;
+        }
+        let header = newest.found.header;
+        let lacking: Vec<u32> =
+            carriers.into_iter().filter(|place| !newest.holders.contains(place)).collect();
+        if !lacking.is_empty() && !newest.holders.iter().all(|holder| core.drive(*holder).is_none()) {
+            core.write_checkpoint(&header, &newest.found.body, &lacking).await?;
+        }
+        {
+            let mut journal = core.journal.borrow_mut();
+            journal.generation = header.generation;
+            journal.id = header.journal;
+            journal.before = header.journal_before;
+        }
+        core.roll_over().await?;
+        core.replenish_carriers();
+        Ok(Metadata(core))
+    }
+}

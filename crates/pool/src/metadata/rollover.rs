@@ -1,0 +1,135 @@
+//! Rolling over: a checkpoint that contains everything, then a new and empty journal, on as many carriers as there
+//! should be.
+//!
+//! | step | if the power goes after it |
+//! |---|---|
+//! | commits wait; those under way become stable | the old journal is replayed |
+//! | a checkpoint that names the new journal, on old and new carriers | it is the newest; its journal is not there yet, so it is empty |
+//! | superblocks name the new carriers | the same |
+//! | the new journal, in the place of the old one | it is recovered |
+//! | commits go on | |
+
+use std::rc::Rc;
+
+use tier0_journal::{Ring, RingError, Settings};
+use tier0_world::IoError;
+use uuid::Uuid;
+
+use super::carriers;
+use super::core::Core;
+use super::journal::region;
+use super::labels::JournalLosses;
+use crate::PoolError;
+use crate::checkpoint::{Header, encode_body};
+use crate::codec::crc64;
+
+impl Core {
+    /// Begins a new journal.
+    pub(super) async fn roll_over(self: &Rc<Self>) -> Result<(), PoolError> {
+        let _turn = self.checkpoint_turn.acquire(1).await;
+        self.check_works()?;
+        let ring = self.journal.borrow_mut().ring.take();
+        while self.journal.borrow().under_way > 0 {
+            self.changed.wait().await;
+        }
+        self.check_works()?;
+        drop(ring);
+        let present = self.labels.borrow().label.carriers.clone();
+        let chosen = carriers::choose(&self.state.borrow(), &present, |member| self.drive(member).is_some());
+        self.write_last_checkpoint(&chosen).await?;
+        // Who failed on the way is no carrier.
+        let chosen: Vec<u32> = chosen.into_iter().filter(|member| self.drive(*member).is_some()).collect();
+        if self.labels.borrow().label.carriers != chosen {
+            self.publish_and_settle(1, |label| {
+                label.carriers = chosen
+                    .iter()
+                    .copied()
+                    .filter(|member| label.members[*member as usize].is_active())
+                    .collect();
+            })
+            .await?;
+        }
+        let ring = self.format_journal().await?;
+        {
+            let mut journal = self.journal.borrow_mut();
+            journal.position = 0;
+            journal.ring = Some(ring);
+        }
+        self.drop_lost_carriers();
+        self.begin_waiting();
+        Ok(())
+    }
+
+    /// Writes the checkpoint that contains everything and names a journal that does not exist yet.
+    async fn write_last_checkpoint(self: &Rc<Self>, carriers: &[u32]) -> Result<(), PoolError> {
+        let body = encode_body(&self.state.borrow());
+        let header = {
+            let mut journal = self.journal.borrow_mut();
+            journal.generation += 1;
+            journal.before = journal.id;
+            journal.id = self.new_journal_id(journal.generation);
+            Header {
+                pool: self.state.borrow().id(),
+                generation: journal.generation,
+                journal: journal.id,
+                position: 0,
+                body_bytes: body.len() as u64,
+                journal_before: journal.before,
+            }
+        };
+        self.write_checkpoint(&header, &body, carriers).await
+    }
+
+    /// An identity that no journal of this pool had: checkpoints' generations only rise, and where two openings reach
+    /// the same one, the world's randomness and the superblocks' generation tell them apart.
+    fn new_journal_id(&self, generation: u64) -> Uuid {
+        let pool = self.state.borrow().id();
+        let labels = self.labels.borrow().generation;
+        let random = self.world.random(generation).bits();
+        let half = |salt: u8| {
+            crc64(&[
+                &[salt],
+                pool.as_bytes(),
+                &generation.to_le_bytes(),
+                &labels.to_le_bytes(),
+                &random.to_le_bytes(),
+            ])
+        };
+        Uuid::from_u64_pair(half(1), half(2))
+    }
+
+    /// Makes the journal on all carriers that are left; those that fail are lost.
+    async fn format_journal(self: &Rc<Self>) -> Result<Ring, PoolError> {
+        loop {
+            let carriers = self.labels.borrow().label.carriers.clone();
+            let (area, id) = (self.state.borrow().geometry().area, self.journal.borrow().id);
+            let with_drive: Vec<_> =
+                carriers.iter().filter_map(|member| Some((*member, self.drive(*member)?))).collect();
+            if with_drive.is_empty() {
+                return Err(self.fail());
+            }
+            let carriers: Vec<u32> = with_drive.iter().map(|(member, _)| *member).collect();
+            let regions = with_drive.into_iter().map(|(_, drive)| region(drive, &area)).collect();
+            let losses = Rc::new(JournalLosses { core: Rc::downgrade(self), carriers: carriers.clone() });
+            match Ring::format(&self.world, regions, id, Settings::default(), losses).await {
+                Ok(ring) => {
+                    self.journal.borrow_mut().carriers = carriers;
+                    return Ok(ring);
+                }
+                Err(RingError::Drive { copy, source }) => self.lose(carriers[copy], source).await?,
+                Err(RingError::AllCopiesLost { source }) => self.lose_all(&carriers, source).await?,
+                Err(source) => {
+                    self.fail();
+                    return Err(PoolError::Journal { pool: self.pool_name(), source });
+                }
+            }
+        }
+    }
+
+    async fn lose_all(self: &Rc<Self>, members: &[u32], error: IoError) -> Result<(), PoolError> {
+        for member in members {
+            self.lose(*member, error).await?;
+        }
+        Ok(())
+    }
+}
