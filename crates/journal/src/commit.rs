@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use tier0_world::Buf;
+use tier0_world::{Buf, PlantedBug, planted};
 
 use crate::frame::{self, Link};
 use crate::region::BLOCK_SECTORS;
@@ -69,8 +69,14 @@ impl Core {
     async fn commit(self: Rc<Self>, sequence: u64, block: u64, buf: Buf) {
         let blocks = self.blocks;
         self.on_every_copy(|region| {
-            let buf = buf.clone();
-            async move { region.write(blocks, block, buf, true).await }
+            let (core, buf) = (self.clone(), buf.clone());
+            async move {
+                let written = region.write(blocks, block, buf, !planted(PlantedBug::TrustWriteOrder)).await;
+                if planted(PlantedBug::AckBeforeMirror) && written.is_ok() {
+                    core.state.borrow_mut().settle(sequence);
+                }
+                written
+            }
         })
         .await;
         self.state.borrow_mut().settle(sequence);

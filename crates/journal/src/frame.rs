@@ -26,12 +26,13 @@
 //!
 //! The checksum covers the pages' checksums and the previous frame's checksum, so it names the whole log up to here: a
 //! frame that was left over from elsewhere does not fit into the chain, however valid it is by itself. Two frames are
-//! never the same, because incarnation and sequence number differ.
+//! never the same, because incarnation and sequence number differ. Every number but the checksums is below 2^62.
 
 use tier0_world::Buf;
 use uuid::Uuid;
 
 use crate::bytes::{crc32c, crc64, long, word};
+use crate::header::NUMBER_END;
 use crate::region::{BLOCK_BYTES, BLOCK_SECTORS};
 use crate::{Record, VERSION};
 
@@ -198,7 +199,10 @@ pub fn parse(section: &[u8]) -> Option<Frame> {
     if records.is_empty() || !heads.is_empty() || pages != extent.pages {
         return None;
     }
-    link.first.checked_add(records.len() as u64)?;
+    let numbers = [link.incarnation, link.sequence, link.block, link.first, link.tail, link.stable];
+    if numbers.iter().any(|number| *number >= NUMBER_END) {
+        return None;
+    }
     let page_checksums = checksums.chunks_exact(PAGE_CHECKSUM_BYTES).map(|bytes| word(bytes, 0)).collect();
     Some(Frame { link, checksum, records, page_checksums })
 }

@@ -21,16 +21,21 @@
 //! | 96–103 | fence: frames with this sequence number or a higher one count only with an incarnation of at least bytes 40–47 |
 //! | 104–111 | CRC-64/NVME of bytes 0–103 |
 //! | 112–4095 | zeros, ignored by readers |
+//!
+//! Every number but the checksums is below 2^62, so that no reader's arithmetic can overflow; there are at least 8
+//! blocks.
 
 use uuid::Uuid;
 
 use crate::bytes::{crc64, long, word};
-use crate::region::BLOCK_BYTES;
+use crate::region::{BLOCK_BYTES, BLOCKS_MIN};
 
 /// The newest format this code knows, and the one it writes.
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"tier0rh\0";
+/// Numbers are below this: at a million frames of 1 MiB per second, a ring reaches it after 500 years.
+pub(crate) const NUMBER_END: u64 = 1 << 62;
 const CHECKSUM_AT: usize = 104;
 const HEADER_BYTES: usize = 112;
 
@@ -118,7 +123,7 @@ pub fn decode(bytes: &[u8]) -> HeaderPlace {
     if !sound {
         return HeaderPlace::None;
     }
-    HeaderPlace::Valid(Header {
+    let header = Header {
         ring: Uuid::from_bytes(bytes[16..32].try_into().expect("sixteen bytes")),
         generation: long(bytes, 32),
         incarnation: long(bytes, 40),
@@ -131,7 +136,24 @@ pub fn decode(bytes: &[u8]) -> HeaderPlace {
         },
         stable: long(bytes, 88),
         fence: long(bytes, 96),
-    })
+    };
+    if header.is_sane() { HeaderPlace::Valid(header) } else { HeaderPlace::None }
+}
+
+impl Header {
+    fn is_sane(&self) -> bool {
+        let tail = &self.tail;
+        let numbers = [
+            self.generation,
+            self.incarnation,
+            tail.block,
+            tail.sequence,
+            tail.position,
+            self.stable,
+            self.fence,
+        ];
+        numbers.iter().all(|number| *number < NUMBER_END) && (BLOCKS_MIN..NUMBER_END).contains(&self.blocks)
+    }
 }
 
 #[cfg(test)]

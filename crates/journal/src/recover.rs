@@ -23,7 +23,7 @@ use crate::header::{self, Header, HeaderPlace, VERSION};
 use crate::reader::{Found, Reader, Section};
 use crate::region::HEADER_PLACES;
 use crate::ring::{Core, bad_region, has_payload, headroom_blocks, region_sectors};
-use crate::state::{Live, State};
+use crate::state::{FRAME_BLOCKS_MAX, Live, State};
 use crate::{Position, Region, Ring, RingError, Settings};
 
 /// How far behind the end recovery looks for frames that prove it wrong, blocks: 16 MiB. It must exceed what is in
@@ -320,7 +320,7 @@ impl Scan {
         let mut damaged = self.stable > sequence;
         for reader in &mut self.readers {
             for at in block + 1..block + free.min(LOOKAHEAD_BLOCKS) {
-                let room = block + free - at;
+                let room = FRAME_BLOCKS_MAX.min(block + free - at);
                 damaged |= reader.section(at, room, |link| proof(link, at)).await.as_valid().is_some();
             }
         }

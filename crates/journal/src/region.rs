@@ -12,6 +12,8 @@ use tier0_world::{Buf, BufMut, IoError};
 pub(crate) const BLOCK_SECTORS: u32 = 8;
 /// Bytes of a ring block, and of a page.
 pub(crate) const BLOCK_BYTES: usize = 4096;
+/// The fewest blocks of the ring proper.
+pub(crate) const BLOCKS_MIN: u64 = 8;
 /// Places of the header, one block each, in front of the ring proper.
 pub(crate) const HEADER_PLACES: u64 = 2;
 
@@ -28,7 +30,7 @@ pub struct Region {
 
 impl Region {
     /// The smallest region, sectors: two header blocks and eight blocks for frames.
-    pub const SECTORS_MIN: u64 = (HEADER_PLACES + 8) * BLOCK_SECTORS as u64;
+    pub const SECTORS_MIN: u64 = (HEADER_PLACES + BLOCKS_MIN) * BLOCK_SECTORS as u64;
 
     /// Ring blocks in it, without the header; none if it cannot be used.
     pub(crate) fn blocks(&self) -> Option<u64> {

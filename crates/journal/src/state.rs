@@ -215,13 +215,12 @@ impl State {
         self.live.push_back(frame);
     }
 
-    /// A frame is stable on all copies that are left: acknowledges it and what it held up.
+    /// A frame is stable on all copies that are left: acknowledges it and what it held up. Nothing if it was settled
+    /// before, or if the ring has failed.
     pub(crate) fn settle(&mut self, sequence: u64) {
-        if self.failed.is_some() {
-            return;
-        }
-        let index = sequence - self.stable_sequence();
-        self.in_flight[index as usize].stable = true;
+        let index = sequence.checked_sub(self.stable_sequence());
+        let Some(frame) = index.and_then(|index| self.in_flight.get_mut(index as usize)) else { return };
+        frame.stable = true;
         while let Some(frame) = self.in_flight.pop_front_if(|frame| frame.stable) {
             for (position, done) in (frame.first..).zip(frame.done) {
                 // Nobody may be waiting any more.

@@ -5,54 +5,12 @@ mod common;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use common::{CrashDrive, Medium, MediumHandle, Owner};
-use tier0_journal::{Entry, Position, Record, Recovered, Region, Ring, RingError, Settings};
+use common::Owner;
+use common::kit::{ID, format, marks, media, record, recover, regions, run};
+use tier0_journal::{Position, Record, Region, Ring, RingError, Settings};
 use tier0_units::Nanos;
-use tier0_world::{BufMut, IoError, PayloadWidth, VirtualRuntime, World};
+use tier0_world::{IoError, PayloadWidth, VirtualRuntime};
 use uuid::Uuid;
-
-const ID: Uuid = Uuid::from_u128(42);
-
-fn media(count: usize, blocks: u64) -> Vec<MediumHandle> {
-    (0..count).map(|_| Medium::new((2 + blocks) * 8)).collect()
-}
-
-fn regions(world: &World, media: &[MediumHandle]) -> Vec<Region> {
-    (0..).zip(media).map(|(i, medium)| CrashDrive::region(world, medium, i)).collect()
-}
-
-async fn format(world: &World, media: &[MediumHandle], settings: Settings) -> Result<Ring, RingError> {
-    Ring::format(world, regions(world, media), ID, settings, Owner::of_good_copies(world)).await
-}
-
-async fn recover(world: &World, media: &[MediumHandle]) -> Result<Recovered, RingError> {
-    let regions = regions(world, media).into_iter().map(Some).collect();
-    Ring::recover(world, regions, ID, Settings::default(), Owner::of_good_copies(world)).await
-}
-
-fn record(mark: u8, pages: u32) -> Record {
-    let mut buf = BufMut::new(pages * 8, PayloadWidth::REAL);
-    buf.as_mut_slice().fill(mark);
-    Record { head: vec![mark; 10], pages: if pages > 0 { vec![buf.freeze()] } else { vec![] } }
-}
-
-fn marks(entries: &[Entry]) -> Vec<(u64, u8, usize)> {
-    let mark = |entry: &Entry| {
-        assert!(entry.pages.iter().all(|page| page.as_slice() == [entry.head[0]; 4096]));
-        (entry.position.0, entry.head[0], entry.pages.len())
-    };
-    entries.iter().map(mark).collect()
-}
-
-/// Runs `test` in a world of its own.
-fn run<F: Future + 'static>(test: impl FnOnce(World) -> F + 'static) -> F::Output
-where
-    F::Output: 'static,
-{
-    let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
-    let world = runtime.world().clone();
-    runtime.run(async move { test(world).await })
-}
 
 #[test]
 fn what_was_appended_comes_back_and_what_was_released_does_not() {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use common::{CrashDrive, Medium, MediumHandle, Owner};
 use tier0_journal::{CopyState, Entry, Position, Record, Recovered, Ring, RingError, Settings};
 use tier0_units::Nanos;
-use tier0_world::{Buf, BufMut, PayloadWidth, Random, VirtualRuntime, World};
+use tier0_world::{Buf, BufMut, PayloadWidth, PlantedBug, Random, VirtualRuntime, World, plant};
 use uuid::Uuid;
 
 const ID: Uuid = Uuid::from_u128(77);
@@ -324,6 +324,18 @@ fn nothing_acknowledged_is_lost_over_many_seeds() {
     println!("{figures:?}");
     if seeds.len() > 100 {
         assert!(figures.iter().all(|(_, count)| *count >= 50), "the seeds exercise too little: {figures:?}");
+    }
+}
+
+/// A bug that the model does not notice would make it worthless.
+#[test]
+fn planted_bugs_are_found() {
+    for bug in [PlantedBug::TrustWriteOrder, PlantedBug::AckBeforeMirror] {
+        let planted = plant(bug);
+        let found = (0..600).find(|seed| std::panic::catch_unwind(|| run(*seed)).is_err());
+        drop(planted);
+        println!("{bug:?} is found by seed {found:?}");
+        assert!(found.is_some(), "{bug:?} is not found");
     }
 }
 

@@ -6,6 +6,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
 
+pub mod kit;
+
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
