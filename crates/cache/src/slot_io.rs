@@ -1,8 +1,8 @@
 //! The slots of `tier0-integrity` as the write cache uses them.
 
-use tier0_integrity::{IntentLog, SlotIo, SlotOutcome, SlotWrite};
+use tier0_integrity::{Intent, IntentLog, SlotIo, SlotOutcome, SlotWrite};
 use tier0_units::SlotRef;
-use tier0_world::{BufMut, IoError};
+use tier0_world::{Buf, BufMut, IoError};
 
 use crate::SlotStore;
 
@@ -17,6 +17,14 @@ impl SlotStore for SlotIo {
         intents: &dyn IntentLog,
     ) -> Result<Vec<SlotOutcome>, IoError> {
         SlotIo::write_batch(self, writes, intents).await
+    }
+
+    async fn replay_intent(&self, intent: &Intent, pages: &[Buf]) -> Result<(), IoError> {
+        SlotIo::replay_intent(self, intent, pages).await
+    }
+
+    async fn sync(&self) -> Result<(), IoError> {
+        SlotIo::sync(self).await
     }
 
     fn allocate(&self, slot: SlotRef) {

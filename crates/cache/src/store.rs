@@ -2,9 +2,9 @@
 
 use std::future::Future;
 
-use tier0_integrity::{IntentLog, SlotOutcome, SlotWrite};
+use tier0_integrity::{Intent, IntentLog, SlotOutcome, SlotWrite};
 use tier0_units::SlotRef;
-use tier0_world::{BufMut, IoError};
+use tier0_world::{Buf, BufMut, IoError};
 
 /// Slots with checksums and parity; clones share them.
 ///
@@ -27,6 +27,13 @@ pub trait SlotStore: Clone + 'static {
         writes: Vec<SlotWrite>,
         intents: &dyn IntentLog,
     ) -> impl Future<Output = Result<Vec<SlotOutcome>, IoError>>;
+
+    /// Writes a row as an intent says; `pages` are the contents of its pages that lie in the log. Stable after
+    /// [`SlotStore::sync`].
+    fn replay_intent(&self, intent: &Intent, pages: &[Buf]) -> impl Future<Output = Result<(), IoError>>;
+
+    /// Makes everything that was replayed stable.
+    fn sync(&self) -> impl Future<Output = Result<(), IoError>>;
 
     /// The slot was just allocated and reads as zeros.
     fn allocate(&self, slot: SlotRef);

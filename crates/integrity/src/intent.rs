@@ -148,6 +148,14 @@ impl Intent {
         head.starts_with(&MAGIC)
     }
 
+    /// The sectors of each of an intent's buffers, from arbitrary bytes; none if they are no intent's head. For a log
+    /// that gives a record's pages back one by one.
+    pub fn buffer_sectors(head: &[u8]) -> Option<Vec<u32>> {
+        let (fixed, entries) = head.split_first_chunk::<HEAD_BYTES>().filter(|_| Intent::is_intent(head))?;
+        let parity = entries.get(usize::try_from(word(fixed, 40)).ok()?.checked_mul(ENTRY_BYTES)?..)?;
+        Some(parity.as_chunks::<ENTRY_BYTES>().0.iter().map(|entry| word(entry, 4)).collect())
+    }
+
     /// Reads a log record, from arbitrary bytes.
     ///
     /// # Errors
@@ -257,6 +265,8 @@ mod tests {
         let intent = sample();
         let head = intent.encode_head();
         assert!(same(&Intent::decode(&head, intent.buffers()).expect("valid"), &intent));
+        assert_eq!(Intent::buffer_sectors(&head), Some(vec![8, 16]));
+        assert_eq!(Intent::buffer_sectors(&head[..HEAD_BYTES]), None);
     }
 
     #[test]

@@ -43,10 +43,15 @@ impl<S: SlotStore> Inner<S> {
         if self.turnstile.free() == 0 || self.level(pages, blocks) > self.high() {
             Box::pin(self.queue(pages, blocks)).await?;
         }
+        Ok(self.reserve(pages, blocks))
+    }
+
+    /// Takes room without asking.
+    pub(crate) fn reserve(self: &Rc<Self>, pages: u64, blocks: u64) -> Admission<S> {
         let mut state = self.state.borrow_mut();
         state.reserved_pages += pages;
         state.reserved_blocks += blocks;
-        Ok(Admission { inner: self.clone(), pages, blocks })
+        Admission { inner: self.clone(), pages, blocks }
     }
 
     /// Waits as long as it takes to destage as much.

@@ -31,7 +31,9 @@ use tier0_world::{IoError, World};
 use crate::level::{Capacity, Usage, intent_blocks_per_page};
 use crate::locks::PageLocks;
 use crate::readers::Readers;
+pub(crate) use crate::write_back::append::Change;
 use crate::write_back::state::State;
+pub(crate) use crate::write_back::state::Trouble;
 use crate::{Mapping, SlotStore, Stage, WriteBackOptions, WriteBackStatus};
 
 /// Bytes of a page and of a block of the log.
@@ -203,7 +205,7 @@ impl<S: SlotStore> Inner<S> {
     }
 
     /// How full memory and log are with so many pages and blocks more.
-    fn level(&self, more_pages: u64, more_blocks: u64) -> f64 {
+    pub(crate) fn level(&self, more_pages: u64, more_blocks: u64) -> f64 {
         let state = self.state.borrow();
         let space = self.ring.space();
         let used_blocks = (space.live + space.waiting) / PAGE_SECTORS + state.reserved_blocks + more_blocks;

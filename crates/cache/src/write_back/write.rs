@@ -174,7 +174,8 @@ impl<S: SlotStore> Inner<S> {
         }
     }
 
-    async fn allocate(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
+    /// Takes a slot for an extent that has none; nobody else may be about to.
+    pub(crate) async fn allocate(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
         let slot = self.mapping.allocate(extent).await?;
         self.slots.allocate(slot);
         self.state.borrow_mut().fresh.insert(extent, slot);
