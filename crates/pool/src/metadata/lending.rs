@@ -3,15 +3,18 @@
 //! A slot can be lent if no extent has it, nobody has borrowed it, and its last unmapping is stable. What was lent
 //! becomes an extent's when a commit maps it, or comes back.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::core::{Core, Metadata};
 use crate::state::{BitSet, PoolState};
-use crate::{MetaRecord, PoolError, SlotRun};
+use crate::{MetaError, MetaRecord, PoolError, SlotRun};
 
 pub(super) struct Lending {
     /// Slots that cannot be lent: extents have them, or somebody borrowed them, or their unmapping is not stable.
     taken: BitSet,
+    /// Those of them that were lent for thick volumes and that no extent has yet.
+    for_thick: BTreeSet<u64>,
     /// No slot below this can be lent.
     from: u64,
     next_allocation: u64,
@@ -19,7 +22,8 @@ pub(super) struct Lending {
 
 impl Lending {
     pub(super) fn new(state: &PoolState) -> Lending {
-        Lending { taken: state.used_slots().clone(), from: 0, next_allocation: state.allocation_end() }
+        let (taken, next_allocation) = (state.used_slots().clone(), state.allocation_end());
+        Lending { taken, for_thick: BTreeSet::new(), from: 0, next_allocation }
     }
 
     /// What accepted records change: new sets have new slots, and mapped slots are taken whoever mapped them.
@@ -29,6 +33,7 @@ impl Lending {
             if let MetaRecord::MapExtents(runs) = record {
                 for slot in runs.iter().flat_map(|run| run.run.iter()) {
                     self.taken.insert(slot.1.slot);
+                    self.for_thick.remove(&slot.1.slot);
                 }
             }
         }
@@ -38,8 +43,24 @@ impl Lending {
     fn give_back(&mut self, run: SlotRun) {
         for slot in run.first..run.first + run.count {
             self.taken.remove(slot);
+            self.for_thick.remove(&slot);
         }
         self.from = self.from.min(run.first);
+    }
+
+    /// Free slots, and how many of them thick volumes have reserved and not borrowed.
+    fn free(&self, state: &PoolState) -> (u64, u64) {
+        let free = self.taken.bound() - self.taken.count();
+        (free, state.reserved_slot_count().saturating_sub(self.for_thick.len() as u64))
+    }
+
+    /// Whether thick volumes may reserve what these records reserve: what was lent to thin ones is theirs, mapped or
+    /// not, because data that was acknowledged may wait for it.
+    pub(super) fn check(&self, state: &PoolState, records: &[MetaRecord]) -> Result<(), MetaError> {
+        let wanted: u64 = records.iter().map(|record| reserved_by(state, record)).sum();
+        let (free, reserved) = self.free(state);
+        let free = free.saturating_sub(reserved);
+        if wanted > free { Err(MetaError::NoSpace { wanted, free }) } else { Ok(()) }
     }
 
     fn take(&mut self, count: u64) -> Vec<SlotRun> {
@@ -54,6 +75,20 @@ impl Lending {
             }
         }
         runs
+    }
+}
+
+/// Slots that a record reserves for a thick volume.
+fn reserved_by(state: &PoolState, record: &MetaRecord) -> u64 {
+    match record {
+        MetaRecord::VolumeCreated(volume) if !volume.thin => state.extents_of(volume.sectors),
+        MetaRecord::VolumeResized { volume, sectors } => match state.volume(*volume) {
+            Some(volume) if !volume.thin => {
+                state.extents_of(*sectors).saturating_sub(state.extents_of(volume.sectors))
+            }
+            _ => 0,
+        },
+        _ => 0,
     }
 }
 
@@ -73,10 +108,18 @@ impl Metadata {
     /// Lends up to `count` slots, the lowest first: fewer, or none, where no more are free. Slots that thick volumes have
     /// reserved are not lent.
     pub fn lend_slots(&self, count: u64) -> Vec<SlotRun> {
-        let (reserved, mut lending) =
-            (self.0.state.borrow().reserved_slot_count(), self.0.lending.borrow_mut());
-        let free = lending.taken.bound() - lending.taken.count();
+        let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
+        let (free, reserved) = lending.free(&state);
         lending.take(count.min(free.saturating_sub(reserved)))
+    }
+
+    /// Lends up to `count` slots that thick volumes have reserved, for their extents.
+    pub fn lend_reserved_slots(&self, count: u64) -> Vec<SlotRun> {
+        let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
+        let (_, reserved) = lending.free(&state);
+        let runs = lending.take(count.min(reserved));
+        lending.for_thick.extend(runs.iter().flat_map(|run| run.first..run.first + run.count));
+        runs
     }
 
     /// Takes lent slots back that no extent has got.

@@ -35,6 +35,17 @@ impl FoundPool {
     /// Opens the pool with the members that are there; those that are missing are lost from now on. Nothing is written
     /// before everything is read and proved.
     pub async fn open(self, world: &World, on_loss: LossHook) -> Result<Metadata, PoolError> {
+        self.open_if(world, on_loss, |_| Ok(())).await
+    }
+
+    /// As [`FoundPool::open`], if `check` admits the state that the pool would go on with, missing members taken out.
+    /// Otherwise nothing is written but copies of the journal made equal.
+    pub async fn open_if(
+        self,
+        world: &World,
+        on_loss: LossHook,
+        check: impl FnOnce(&PoolState) -> Result<(), PoolError>,
+    ) -> Result<Metadata, PoolError> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
@@ -53,6 +64,7 @@ impl FoundPool {
         state.verify()?;
         let mut opening = Opening { found: self, state, newest, lost };
         let is_changed = opening.reconcile()?;
+        check(&opening.state)?;
         opening.go_on(world, on_loss, is_changed).await
     }
 }
