@@ -22,8 +22,8 @@
 //! | 104–111 | CRC-64/NVME of bytes 0–103 |
 //! | 112–4095 | zeros, ignored by readers |
 //!
-//! Every number but the checksums is below 2^62, so that no reader's arithmetic can overflow; there are at least 8
-//! blocks.
+//! Every number but the checksums is below 2^62, so that no reader's arithmetic can overflow; there are 8 to
+//! 2^50 blocks.
 
 use uuid::Uuid;
 
@@ -36,6 +36,8 @@ pub const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"tier0rh\0";
 /// Numbers are below this: at a million frames of 1 MiB per second, a ring reaches it after 500 years.
 pub(crate) const NUMBER_END: u64 = 1 << 62;
+/// Blocks of the largest ring, 4 EiB.
+const BLOCKS_MAX: u64 = 1 << 50;
 const CHECKSUM_AT: usize = 104;
 const HEADER_BYTES: usize = 112;
 
@@ -152,7 +154,7 @@ impl Header {
             self.stable,
             self.fence,
         ];
-        numbers.iter().all(|number| *number < NUMBER_END) && (BLOCKS_MIN..NUMBER_END).contains(&self.blocks)
+        numbers.iter().all(|number| *number < NUMBER_END) && (BLOCKS_MIN..=BLOCKS_MAX).contains(&self.blocks)
     }
 }
 
