@@ -123,7 +123,8 @@ impl SlotTable {
     /// Page `page` of the slot holds data with this checksum from now on.
     pub(crate) fn set_stored(&self, page: u32, bytes: &[u8]) {
         let entry = if self.verified { page_checksum(bytes).get() } else { STORED };
-        if self.entry(page) != entry {
+        // Without payload every write changes something, as it would with it.
+        if self.entry(page) != entry || !self.verified {
             self.put(page, entry);
             self.dirty.set(true);
         }
