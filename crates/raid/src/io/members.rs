@@ -1,6 +1,6 @@
 //! The drives of a pool as one shard sees them: which are lost, and how busy the others are.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub struct LostDrives {
 }
 
 impl LostDrives {
-    /// A pool of `count` drives, none lost.
+    /// Room for `count` drives, those included that may join later; none lost.
     pub fn new(count: usize) -> Arc<LostDrives> {
         Arc::new(LostDrives {
             lost: (0..count).map(|_| AtomicBool::new(false)).collect(),
@@ -43,6 +43,11 @@ impl LostDrives {
             self.count.fetch_add(1, Ordering::SeqCst);
         }
         fresh
+    }
+
+    /// Drives there is room for.
+    pub fn room(&self) -> usize {
+        self.lost.len()
     }
 
     /// Whether a drive is lost.
@@ -63,14 +68,16 @@ impl LostDrives {
 pub struct Members(Rc<Inner>);
 
 struct Inner {
-    drives: Vec<Member>,
+    /// By place, with room for drives that join.
+    drives: Box<[Member]>,
     lost: Arc<LostDrives>,
     report: Rc<dyn FailureReport>,
     width: PayloadWidth,
 }
 
+#[derive(Default)]
 struct Member {
-    drive: Option<DriveHandle>,
+    drive: OnceCell<DriveHandle>,
     under_way: Cell<u32>,
 }
 
@@ -84,8 +91,20 @@ impl Members {
         let all_there = drives.iter().enumerate().all(|(i, drive)| drive.is_some() || lost.is_lost(i));
         assert!(all_there, "a missing drive is a lost one");
         let width = drives.iter().flatten().next().map_or(PayloadWidth::REAL, |drive| drive.world().width());
-        let drives = drives.into_iter().map(|drive| Member { drive, under_way: Cell::new(0) }).collect();
+        let member = |drive: Option<DriveHandle>| Member {
+            drive: drive.map_or_else(OnceCell::new, OnceCell::from),
+            under_way: Cell::new(0),
+        };
+        let room = lost.room().max(drives.len());
+        let absent = std::iter::repeat_with(Member::default);
+        let drives = drives.into_iter().map(member).chain(absent).take(room).collect();
         Members(Rc::new(Inner { drives, lost, report, width }))
+    }
+
+    /// A drive joins at this place, which nobody had. Panics where there is no room.
+    pub fn add(&self, member: usize, drive: DriveHandle) {
+        let fresh = self.0.drives[member].drive.set(drive).is_ok();
+        assert!(fresh, "place {member} is taken");
     }
 
     /// Which drives are lost.
@@ -95,7 +114,7 @@ impl Members {
 
     /// A drive by its place in the pool, unless it is missing.
     pub fn drive(&self, member: usize) -> Option<&DriveHandle> {
-        self.0.drives[member].drive.as_ref()
+        self.0.drives[member].drive.get()
     }
 
     /// Bytes per sector in the buffers of this world.
@@ -103,7 +122,7 @@ impl Members {
         self.0.width
     }
 
-    /// How many there are, lost ones included.
+    /// How many places there are, those of lost drives and those for drives that join included.
     pub fn count(&self) -> usize {
         self.0.drives.len()
     }
@@ -188,7 +207,7 @@ impl Members {
 
     #[inline]
     fn live(&self, member: usize) -> Result<&DriveHandle, IoError> {
-        match &self.0.drives[member].drive {
+        match self.0.drives[member].drive.get() {
             Some(drive) if !self.0.lost.is_lost(member) => Ok(drive),
             _ => Err(IoError::Gone),
         }
@@ -198,7 +217,7 @@ impl Members {
     /// acknowledged on top of a loss that is not yet remembered.
     pub(crate) async fn lose(&self, member: usize, error: IoError) {
         if self.0.lost.set_lost(member) {
-            let name = self.0.drives[member].drive.as_ref().map_or("", |drive| &drive.info().name);
+            let name = self.0.drives[member].drive.get().map_or("", |drive| &drive.info().name);
             tracing::error!("drive {name:?} fails ({error}) and is taken out of service; replace it");
         }
         self.0.report.report(member, error).await;
