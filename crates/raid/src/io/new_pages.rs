@@ -149,7 +149,8 @@ mod tests {
         let layout = layout();
         let given = [(1, pages(&[1, 2, 3, 4])), (6, pages(&[6])), (0, pages(&[9]))];
         let new = NewPages::new(&layout, WIDTH, &given, Rest::Kept);
-        assert_eq!((new.runs(Unit(0)), new.runs(Unit(1))), (vec![0..4], vec![0..1, 2..3]));
+        assert_eq!(new.runs(Unit(0)), [0..4; 1]);
+        assert_eq!(new.runs(Unit(1)), [0..1, 2..3]);
         assert_eq!(new.gather(Unit(0), 0..4).as_slice(), pages(&[9, 1, 2, 3]).as_slice());
         let shared = new.gather(Unit(0), 1..4);
         assert_eq!(

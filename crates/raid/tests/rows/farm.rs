@@ -23,20 +23,20 @@ use tier0_raid::set::{RaidSets, SetIndex};
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount};
 use tier0_world::{Buf, BufMut, Completion, IoError, PayloadWidth, Random, VirtualRuntime, World};
 
-pub const SET: SetIndex = SetIndex(0);
-pub const WIDTH: PayloadWidth = PayloadWidth::new(4);
-pub const PAGE_BYTES: usize = 32;
+pub(crate) const SET: SetIndex = SetIndex(0);
+pub(crate) const WIDTH: PayloadWidth = PayloadWidth::new(4);
+pub(crate) const PAGE_BYTES: usize = 32;
 /// Pages of a stripe unit.
-pub const UNIT_PAGES: usize = 4;
+pub(crate) const UNIT_PAGES: usize = 4;
 const TABLE_SECTORS: u64 = 16;
 const ROWS: u64 = 8;
 const CHUNKLET_SECTORS: u64 = TABLE_SECTORS + ROWS * UNIT_PAGES as u64 * PAGE_SECTORS + 8;
 /// Chunklets of every drive; the set takes the first, the others are spare.
 const CHUNKLETS: u64 = 3;
 /// Drives besides the set's.
-pub const SPARE_DRIVES: usize = 3;
+pub(crate) const SPARE_DRIVES: usize = 3;
 
-pub const SHAPES: [(RaidLevel, usize); 9] = [
+pub(crate) const SHAPES: [(RaidLevel, usize); 9] = [
     (RaidLevel::Raid0, 3),
     (RaidLevel::Raid1, 2),
     (RaidLevel::Raid1, 3),
@@ -49,7 +49,10 @@ pub const SHAPES: [(RaidLevel, usize); 9] = [
 ];
 
 /// Runs a test on a fresh farm of every shape.
-pub fn on_each_shape<F: Future<Output = ()> + 'static>(seed: u64, test: impl Fn(Rc<Farm>, Random) -> F) {
+pub(crate) fn on_each_shape<F: Future<Output = ()> + 'static>(
+    seed: u64,
+    test: impl Fn(Rc<Farm>, Random) -> F,
+) {
     for (level, columns) in SHAPES {
         let runtime = VirtualRuntime::new(seed, WIDTH);
         let farm = Rc::new(Farm::new(runtime.world(), level, columns));
@@ -66,11 +69,11 @@ struct CountingDrive {
 
 /// Commands, and the sectors of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub reads: u64,
-    pub read_sectors: u64,
-    pub writes: u64,
-    pub written_sectors: u64,
+pub(crate) struct Counts {
+    pub(crate) reads: u64,
+    pub(crate) read_sectors: u64,
+    pub(crate) writes: u64,
+    pub(crate) written_sectors: u64,
 }
 
 impl Drive for CountingDrive {
@@ -111,7 +114,7 @@ impl FailureReport for Losses {
 
 /// Remembers every repair.
 #[derive(Default)]
-pub struct Events(pub RefCell<Vec<RepairEvent>>);
+pub(crate) struct Events(pub(crate) RefCell<Vec<RepairEvent>>);
 
 impl RepairReport for Events {
     fn report(&self, event: &RepairEvent) {
@@ -120,7 +123,7 @@ impl RepairReport for Events {
 }
 
 /// What every page must be.
-pub struct Table(pub RefCell<Vec<Expected>>);
+pub(crate) struct Table(pub(crate) RefCell<Vec<Expected>>);
 
 impl Expect for Table {
     fn expect(&self, set: SetIndex, page: u64) -> Expected {
@@ -129,24 +132,24 @@ impl Expect for Table {
     }
 }
 
-pub struct Farm {
-    pub world: World,
-    pub layout: Layout,
-    pub sets: Arc<RaidSets>,
-    pub io: RaidIo,
-    pub faults: Vec<FaultDrive>,
+pub(crate) struct Farm {
+    pub(crate) world: World,
+    pub(crate) layout: Layout,
+    pub(crate) sets: Arc<RaidSets>,
+    pub(crate) io: RaidIo,
+    pub(crate) faults: Vec<FaultDrive>,
     beneath: Vec<DriveHandle>,
-    pub counts: Rc<RefCell<Counts>>,
-    pub events: Rc<Events>,
-    pub table: Rc<Table>,
+    pub(crate) counts: Rc<RefCell<Counts>>,
+    pub(crate) events: Rc<Events>,
+    pub(crate) table: Rc<Table>,
     model: RefCell<Vec<u8>>,
 }
 
 /// New content of a row's pages: none for a page that becomes zeros and is not stored.
-pub type RowPages = BTreeMap<u64, Option<Vec<u8>>>;
+pub(crate) type RowPages = BTreeMap<u64, Option<Vec<u8>>>;
 
 impl Farm {
-    pub fn new(world: &World, level: RaidLevel, columns: usize) -> Farm {
+    pub(crate) fn new(world: &World, level: RaidLevel, columns: usize) -> Farm {
         let unit = SectorCount(UNIT_PAGES as u64 * PAGE_SECTORS);
         let layout = Layout::new(&RaidConfig::new(level, columns, unit)).expect("valid");
         let table: Vec<_> = (0..columns as u32).map(|drive| ChunkletAddress { drive, index: 0 }).collect();
@@ -183,7 +186,7 @@ impl Farm {
     }
 
     /// Fills every drive with noise, as drives that served somebody else before.
-    pub async fn fill_with_noise(&self, random: &mut Random) {
+    pub(crate) async fn fill_with_noise(&self, random: &mut Random) {
         for drive in &self.beneath {
             let sectors = drive.info().sectors.0 - DATA_START_SECTORS;
             let mut noise = BufMut::new(sectors as u32, WIDTH);
@@ -192,31 +195,31 @@ impl Farm {
         }
     }
 
-    pub fn rows(&self) -> Range<Row> {
+    pub(crate) fn rows(&self) -> Range<Row> {
         Row(0)..Row(ROWS)
     }
 
-    pub fn all_rows(&self) -> impl Iterator<Item = Row> + use<> {
+    pub(crate) fn all_rows(&self) -> impl Iterator<Item = Row> + use<> {
         (0..ROWS).map(Row)
     }
 
-    pub fn row_pages(&self) -> u64 {
+    pub(crate) fn row_pages(&self) -> u64 {
         self.layout.row_pages() as u64
     }
 
-    pub fn is_unwritten(&self, row: Row) -> bool {
+    pub(crate) fn is_unwritten(&self, row: Row) -> bool {
         let table = self.table.0.borrow();
         let first = (row.0 * self.row_pages()) as usize;
         table[first..first + self.row_pages() as usize].iter().all(|page| *page == Expected::Zero)
     }
 
     /// What a write of this row says of the pages it does not give.
-    pub fn rest(&self, row: Row) -> Rest {
+    pub(crate) fn rest(&self, row: Row) -> Rest {
         if self.is_unwritten(row) { Rest::Zeros } else { Rest::Kept }
     }
 
     /// Random new content for some of a row's pages, some of them zeros.
-    pub fn some_pages(&self, random: &mut Random) -> RowPages {
+    pub(crate) fn some_pages(&self, random: &mut Random) -> RowPages {
         let share = [0.1, 0.4, 0.9, 1.0][random.below(4) as usize];
         let mut pages = RowPages::new();
         for page in 0..self.row_pages() {
@@ -229,7 +232,7 @@ impl Farm {
     }
 
     /// The pages that are stored, in buffers of one or of several.
-    pub fn buffers(&self, pages: &RowPages, random: &mut Random) -> Vec<(u64, Buf)> {
+    pub(crate) fn buffers(&self, pages: &RowPages, random: &mut Random) -> Vec<(u64, Buf)> {
         let mut buffers: Vec<(u64, Vec<u8>)> = Vec::new();
         for (page, bytes) in pages.iter().filter_map(|(page, bytes)| Some((*page, bytes.as_ref()?))) {
             match buffers.last_mut() {
@@ -246,7 +249,12 @@ impl Farm {
     }
 
     /// Writes pages of a row as a destager does, and has the table and the model know it.
-    pub async fn destage(&self, row: Row, pages: &RowPages, random: &mut Random) -> Result<(), IoError> {
+    pub(crate) async fn destage(
+        &self,
+        row: Row,
+        pages: &RowPages,
+        random: &mut Random,
+    ) -> Result<(), IoError> {
         let buffers = self.buffers(pages, random);
         if !buffers.is_empty() {
             let rest = self.rest(row);
@@ -260,7 +268,7 @@ impl Farm {
     }
 
     /// The pages are what the row must hold from now on.
-    pub fn accept(&self, row: Row, pages: &RowPages) {
+    pub(crate) fn accept(&self, row: Row, pages: &RowPages) {
         for (page, bytes) in pages {
             let page = (row.0 * self.row_pages() + page) as usize;
             let expected =
@@ -273,7 +281,7 @@ impl Farm {
     }
 
     /// Reads pages and compares them with the model.
-    pub async fn check(&self, first: u64, pages: u64) {
+    pub(crate) async fn check(&self, first: u64, pages: u64) {
         let buf = BufMut::new((pages * PAGE_SECTORS) as u32, WIDTH);
         let (result, buf) = self.io.read_verified(SET, Lba(first * PAGE_SECTORS), buf, &*self.table).await;
         result.unwrap_or_else(|error| panic!("{} pages from {first}: {error}", pages));
@@ -284,7 +292,7 @@ impl Farm {
         }
     }
 
-    pub async fn check_all(&self) {
+    pub(crate) async fn check_all(&self) {
         let pages = ROWS * self.row_pages();
         self.check(0, pages).await;
         for page in 0..pages {
@@ -293,7 +301,7 @@ impl Farm {
     }
 
     /// A random walk: destages and reads.
-    pub async fn live(&self, steps: usize, random: &mut Random) {
+    pub(crate) async fn live(&self, steps: usize, random: &mut Random) {
         for _ in 0..steps {
             if random.chance(0.5) {
                 let (row, pages) = (Row(random.below(ROWS)), self.some_pages(random));
@@ -312,7 +320,7 @@ impl Farm {
     }
 
     /// What a column's drive truly holds.
-    pub async fn stored(&self, column: Column, row: Row, offset: usize) -> Vec<u8> {
+    pub(crate) async fn stored(&self, column: Column, row: Row, offset: usize) -> Vec<u8> {
         let (drive, lba) = self.place(column, row, offset);
         let (result, buf) = self.beneath[drive].read(lba, BufMut::new(PAGE_SECTORS as u32, WIDTH)).await;
         result.expect("read beneath");
@@ -320,7 +328,7 @@ impl Farm {
     }
 
     /// Puts something in a column's place, unnoticed.
-    pub async fn plant(&self, column: Column, row: Row, offset: usize, bytes: &[u8]) {
+    pub(crate) async fn plant(&self, column: Column, row: Row, offset: usize, bytes: &[u8]) {
         let (drive, lba) = self.place(column, row, offset);
         self.beneath[drive]
             .write(lba, BufMut::copy_from(bytes, WIDTH).freeze(), false)
@@ -329,7 +337,7 @@ impl Farm {
     }
 
     /// Flips bits of one page of one column.
-    pub async fn rot(&self, column: Column, row: Row, offset: usize, random: &mut Random) {
+    pub(crate) async fn rot(&self, column: Column, row: Row, offset: usize, random: &mut Random) {
         let mut bytes = self.stored(column, row, offset).await;
         let byte = random.below(PAGE_BYTES as u64) as usize;
         bytes[byte] ^= 1 << random.below(8);
@@ -338,13 +346,13 @@ impl Farm {
     }
 
     /// The sectors of one page of one column on its drive, and the drive.
-    pub fn sectors_of(&self, column: Column, row: Row, offset: usize) -> (usize, Range<u64>) {
+    pub(crate) fn sectors_of(&self, column: Column, row: Row, offset: usize) -> (usize, Range<u64>) {
         let (drive, lba) = self.place(column, row, offset);
         (drive, lba.0..lba.0 + PAGE_SECTORS)
     }
 
     /// Loses the drive of a column.
-    pub fn lose(&self, column: Column) {
+    pub(crate) fn lose(&self, column: Column) {
         let drive = self.sets.place(SET, column).0;
         self.faults[drive].set_gone(true);
         self.io.members().lost().set_lost(drive);
@@ -352,7 +360,7 @@ impl Farm {
 
     /// Fails unless all that is left agrees: every page with a checksum passes it in each copy, and every parity is what
     /// the data make it. Columns that are lost are left out of the comparison, with the pages on them.
-    pub async fn check_redundancy(&self) {
+    pub(crate) async fn check_redundancy(&self) {
         for row in self.all_rows().filter(|row| !self.is_unwritten(*row)) {
             let lost = self.io.lost_columns(SET, row);
             for group in (0..self.layout.groups() as u8).map(Group) {

@@ -1,12 +1,10 @@
 //! Rows written in two phases and read verified, against a flat model: healthy, degraded, rebuilding, with rot and
 //! unreadable sectors within what the redundancy makes up for.
 
-mod farm;
-
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use farm::{Farm, SET, UNIT_PAGES, on_each_shape};
+use crate::farm::{Farm, RowPages, SET, UNIT_PAGES, on_each_shape};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_raid::io::{Expected, PageFault, RepairSource};
 use tier0_raid::layout::{Column, Group, RaidLevel, Role, Row};
@@ -71,6 +69,38 @@ fn rot_never_reaches_a_reader_nor_a_parity() {
     });
 }
 
+/// The row's parity must be right at once, before any scrub could make it so: a second loss would need it.
+#[test]
+fn the_difference_to_rotten_content_never_goes_into_a_parity() {
+    on_each_shape(8, |farm, mut random| async move {
+        if farm.layout.parities() == 0 {
+            return;
+        }
+        for round in 0..40 {
+            let row = Row(random.below(8));
+            let all: RowPages =
+                (0..farm.row_pages()).map(|page| (page, Some(vec![page as u8 + round; 32]))).collect();
+            farm.destage(row, &all, &mut random).await.expect("written");
+            let page = random.below(farm.row_pages());
+            if round % 2 == 0 {
+                // Reads as zeros from now on; what is stored stays, and parity counts it.
+                farm.destage(row, &[(page, None)].into_iter().collect(), &mut random).await.expect("written");
+            }
+            let place = farm.layout.page_place(page as usize);
+            let column = farm.layout.data_column(row, place.unit);
+            farm.rot(column, row, place.offset, &mut random).await;
+            let new = [(page, Some(vec![200 + round; 32]))].into_iter().collect();
+            farm.destage(row, &new, &mut random).await.expect("written");
+            farm.check_redundancy().await;
+            let events = std::mem::take(&mut *farm.events.0.borrow_mut());
+            assert!(
+                events.iter().all(|event| event.page == Some(row.0 * farm.row_pages() + page)),
+                "{events:?}"
+            );
+        }
+    });
+}
+
 #[test]
 fn unreadable_sectors_are_answered_from_the_rest() {
     on_each_shape(3, |farm, mut random| async move {
@@ -109,7 +139,7 @@ fn a_lost_column_is_rebuilt_while_the_set_is_in_use() {
         farm.fill_with_noise(&mut random).await;
         farm.live(100, &mut random).await;
         // Each drive in turn, so that later rebuilds read what earlier ones wrote.
-        for round in 0..farm::SPARE_DRIVES as u8 {
+        for round in 0..crate::farm::SPARE_DRIVES as u8 {
             let column = Column(round % farm.layout.columns() as u8);
             farm.lose(column);
             farm.live(30, &mut random).await;
@@ -193,12 +223,11 @@ fn what_nothing_can_make_right_is_an_error_and_not_wrong_data() {
         farm.check(page + 1, 1).await;
         let outcome = farm.io.scrub_rows(SET, Row(0)..Row(1), &*farm.table).await.expect("a scrub");
         assert!(outcome.lost_pages.contains(&page), "{outcome:?}");
-        let around: farm::RowPages =
+        let around: RowPages =
             (0..farm.row_pages()).filter(|p| p % 4 != 2).map(|p| (p, Some(vec![77 + p as u8; 32]))).collect();
         farm.destage(Row(0), &around, &mut random).await.expect("written");
         assert_eq!(read(page).await, Err(tier0_world::IoError::DataLost));
-        let everything: farm::RowPages =
-            (0..farm.row_pages()).map(|p| (p, Some(vec![99 - p as u8; 32]))).collect();
+        let everything: RowPages = (0..farm.row_pages()).map(|p| (p, Some(vec![99 - p as u8; 32]))).collect();
         farm.destage(Row(0), &everything, &mut random).await.expect("written");
         farm.check_all().await;
         farm.check_redundancy().await;

@@ -1,9 +1,7 @@
 //! The write hole: a power cut between the columns of a row, a drive that is missing afterwards, and the replay of what
 //! was logged.
 
-mod farm;
-
-use farm::{Farm, PAGE_BYTES, RowPages, SET, on_each_shape};
+use crate::farm::{Farm, PAGE_BYTES, RowPages, SET, on_each_shape};
 use tier0_raid::io::{Expect, Expected, Rest};
 use tier0_raid::layout::{Column, Row};
 use tier0_units::Lba;

@@ -1,10 +1,8 @@
 //! Readers, destagers, a rebuild and a scrub at once, on slow drives; and what each operation costs in drive I/Os.
 
-mod farm;
-
 use std::rc::Rc;
 
-use farm::{Counts, Farm, RowPages, SET, UNIT_PAGES, on_each_shape};
+use crate::farm::{Counts, Farm, RowPages, SET, UNIT_PAGES, on_each_shape};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_pool::ChunkletAddress;
 use tier0_raid::layout::{Column, RaidLevel, Row};

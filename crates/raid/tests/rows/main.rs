@@ -1,0 +1,6 @@
+//! Rows of a RAID set: written in two phases, read verified, replayed, rebuilt and scrubbed, against a flat model.
+
+mod concurrent;
+mod farm;
+mod model;
+mod torn;
