@@ -13,7 +13,7 @@ use tier0_raid::set::SetIndex;
 use tier0_units::{ExtentId, Lba, SlotRef};
 use tier0_world::{IoError, PayloadWidth, Random, VirtualRuntime, World};
 
-const SEEDS: u64 = 5;
+const SEEDS: u64 = 3;
 
 /// Runs a test on every shape under some seeds, each in a world of its own.
 fn on_each_shape<F: Future<Output = ()> + 'static>(test: impl Fn(Rack, World, Random) -> F) {
@@ -190,7 +190,7 @@ fn what_cannot_be_repaired_is_an_error_until_it_is_written_anew() {
         // Behind the tables everything rots, on every drive.
         for column in (0..rack.layout.columns() as u8).map(Column) {
             let (drive, start) = rack.column_start(SetIndex(0), column);
-            for sector in start + rack.plan.table_sectors..start + bench::CHUNKLET_SECTORS {
+            for sector in start + rack.plan.table_sectors..start + rack.chunklet_sectors {
                 rack.media[drive].scramble(Lba(sector));
             }
         }

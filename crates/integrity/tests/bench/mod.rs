@@ -5,6 +5,8 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub(crate) mod log;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
 use tier0_integrity::table::ColumnPlan;
 use tier0_integrity::{
-    Intent, IntentLog, IntegrityCounts, LogPlace, PageContent, SlotIo, SlotIoOptions, SlotOutcome, SlotWrite,
+    IntegrityCounts, Intent, IntentLog, LogPlace, PageContent, SlotIo, SlotIoOptions, SlotOutcome, SlotWrite,
 };
 use tier0_pool::{ChunkletAddress, Chunklets};
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
@@ -25,26 +27,30 @@ use tier0_units::{ExtentId, SectorCount, SlotRef};
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth, Random, World};
 
 pub(crate) const POOL: u64 = 0xfeed_0bad_cafe_0001;
-pub(crate) const CHUNKLET_SECTORS: u64 = 512;
 /// Chunklets of each drive for sets, and behind them for rebuilds.
 const CHUNKLETS: u32 = 2;
 const SPARE_CHUNKLETS: u32 = 2;
 const STRIPE_UNIT: u64 = 16;
-const EXTENT_SECTORS: u64 = 128;
+/// Small extents are quick, and their tables' entries lie in one sector.
+const SMALL: u64 = 128;
+/// Tables of large extents may be torn: 128 entries of 4 bytes lie in two sectors.
+const LARGE: u64 = 1024;
 
-/// A level with its number of columns.
+/// A level with its number of columns, and the sectors of an extent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape(pub(crate) RaidLevel, pub(crate) usize);
+pub(crate) struct Shape(pub(crate) RaidLevel, pub(crate) usize, pub(crate) u64);
 
-pub(crate) const SHAPES: [Shape; 8] = [
-    Shape(RaidLevel::Raid0, 3),
-    Shape(RaidLevel::Raid1, 2),
-    Shape(RaidLevel::Raid1, 3),
-    Shape(RaidLevel::Raid10, 4),
-    Shape(RaidLevel::Raid5, 3),
-    Shape(RaidLevel::Raid5, 5),
-    Shape(RaidLevel::Raid50, 6),
-    Shape(RaidLevel::Raid6, 5),
+pub(crate) const SHAPES: [Shape; 10] = [
+    Shape(RaidLevel::Raid0, 3, SMALL),
+    Shape(RaidLevel::Raid1, 2, SMALL),
+    Shape(RaidLevel::Raid1, 2, LARGE),
+    Shape(RaidLevel::Raid1, 3, SMALL),
+    Shape(RaidLevel::Raid10, 4, SMALL),
+    Shape(RaidLevel::Raid5, 3, SMALL),
+    Shape(RaidLevel::Raid5, 3, LARGE),
+    Shape(RaidLevel::Raid5, 5, SMALL),
+    Shape(RaidLevel::Raid50, 6, SMALL),
+    Shape(RaidLevel::Raid6, 5, SMALL),
 ];
 
 /// What outlives a world; clones share it.
@@ -52,6 +58,8 @@ pub(crate) const SHAPES: [Shape; 8] = [
 pub(crate) struct Rack {
     pub(crate) layout: Layout,
     pub(crate) plan: ColumnPlan,
+    extent_sectors: u64,
+    pub(crate) chunklet_sectors: u64,
     pub(crate) media: Vec<SimMedium>,
     pub(crate) switch: PowerSwitch,
     pub(crate) lost: Rc<RefCell<BTreeSet<usize>>>,
@@ -72,20 +80,24 @@ impl FailureReport for Losses {
 impl Rack {
     /// One drive more than a set has columns.
     pub(crate) fn new(shape: Shape, seed: u64, width: PayloadWidth) -> Rack {
-        let Shape(level, columns) = shape;
+        let Shape(level, columns, extent_sectors) = shape;
+        let chunklet_sectors = 4 * extent_sectors;
         let layout = Layout::new(&RaidConfig::new(level, columns, SectorCount(STRIPE_UNIT))).expect("valid");
-        let plan = ColumnPlan::new(&layout, CHUNKLET_SECTORS, EXTENT_SECTORS);
+        let plan = ColumnPlan::new(&layout, chunklet_sectors, extent_sectors);
         let (drives, switch) = (columns + 1, PowerSwitch::new());
-        let sectors = SectorCount(u64::from(CHUNKLETS + SPARE_CHUNKLETS) * CHUNKLET_SECTORS);
+        let sectors = SectorCount(u64::from(CHUNKLETS + SPARE_CHUNKLETS) * chunklet_sectors);
         let medium = |n: usize| {
-            let options = SimOptions { width, ..SimOptions::new(&format!("d{n}"), sectors, seed << 8 | n as u64) };
+            let options =
+                SimOptions { width, ..SimOptions::new(&format!("d{n}"), sectors, seed << 8 | n as u64) };
             SimMedium::new(options, &switch)
         };
-        let mut chunklets = Chunklets::of_ranges(CHUNKLET_SECTORS, (0..drives).map(|_| 0..CHUNKLETS));
+        let mut chunklets = Chunklets::of_ranges(chunklet_sectors, (0..drives).map(|_| 0..CHUNKLETS));
         let sets = RaidSets::form_with_tables(layout, &mut chunklets, plan.table_sectors);
         Rack {
             layout,
             plan,
+            extent_sectors,
+            chunklet_sectors,
             media: (0..drives).map(medium).collect(),
             switch,
             lost: Rc::default(),
@@ -95,7 +107,12 @@ impl Rack {
     }
 
     fn sets(&self) -> RaidSets {
-        let sets = RaidSets::from_table(self.layout, CHUNKLET_SECTORS, &self.table.borrow(), self.plan.table_sectors);
+        let sets = RaidSets::from_table(
+            self.layout,
+            self.chunklet_sectors,
+            &self.table.borrow(),
+            self.plan.table_sectors,
+        );
         sets.expect("valid").with_data_start(0)
     }
 
@@ -107,7 +124,8 @@ impl Rack {
     fn columns_on(&self, set: u32, drives: &BTreeSet<usize>) -> ColumnMask {
         let columns = (0..self.layout.columns() as u8).map(Column);
         let table = self.table.borrow();
-        let drive = |column: Column| table[set as usize * self.layout.columns() + column.index()].drive as usize;
+        let drive =
+            |column: Column| table[set as usize * self.layout.columns() + column.index()].drive as usize;
         columns.filter(|column| drives.contains(&drive(*column))).collect()
     }
 
@@ -121,15 +139,16 @@ impl Rack {
 
     /// A drive that may be lost, drawn.
     pub(crate) fn draw_loss(&self, random: &mut Random) -> Option<usize> {
-        let open: Vec<usize> =
-            (0..self.media.len()).filter(|d| !self.lost.borrow().contains(d) && self.survives_loss_of(*d)).collect();
+        let open: Vec<usize> = (0..self.media.len())
+            .filter(|d| !self.lost.borrow().contains(d) && self.survives_loss_of(*d))
+            .collect();
         (!open.is_empty()).then(|| open[random.below(open.len() as u64) as usize])
     }
 
     /// The engine on these drives.
     pub(crate) fn open(&self, world: &World, options: SlotIoOptions) -> Shard {
         let sets = Arc::new(self.sets());
-        let slots = Arc::new(SlotMap::new(&sets, EXTENT_SECTORS, self.media.len()));
+        let slots = Arc::new(SlotMap::new(&sets, self.extent_sectors, self.media.len()));
         let lost = LostDrives::new(self.media.len());
         self.lost.borrow().iter().for_each(|drive| {
             lost.set_lost(*drive);
@@ -150,7 +169,8 @@ impl Rack {
         let own = set.0 as usize * columns..(set.0 as usize + 1) * columns;
         let drives = 0..self.media.len() as u32;
         let mut open = drives.filter(|drive| {
-            !self.lost.borrow().contains(&(*drive as usize)) && table[own.clone()].iter().all(|c| c.drive != *drive)
+            !self.lost.borrow().contains(&(*drive as usize))
+                && table[own.clone()].iter().all(|c| c.drive != *drive)
         });
         let drive = open.next().expect("one drive more than columns");
         let free = |index: &u32| table.iter().all(|c| *c != ChunkletAddress { drive, index: *index });
@@ -163,7 +183,7 @@ impl Rack {
     /// Where a column's tables start on its drive, and the drive.
     pub(crate) fn column_start(&self, set: SetIndex, column: Column) -> (usize, u64) {
         let chunklet = self.table.borrow()[set.0 as usize * self.layout.columns() + column.index()];
-        (chunklet.drive as usize, u64::from(chunklet.index) * CHUNKLET_SECTORS)
+        (chunklet.drive as usize, u64::from(chunklet.index) * self.chunklet_sectors)
     }
 }
 
@@ -236,7 +256,11 @@ impl Model {
     }
 
     /// Writes a batch of random pages, a fifth of them zeros.
-    pub(crate) async fn write(&mut self, shard: &Shard, random: &mut Random) -> Result<Vec<SlotOutcome>, IoError> {
+    pub(crate) async fn write(
+        &mut self,
+        shard: &Shard,
+        random: &mut Random,
+    ) -> Result<Vec<SlotOutcome>, IoError> {
         let mut batch = Vec::new();
         for (slot, marks) in &mut self.slots {
             if random.chance(0.5) {

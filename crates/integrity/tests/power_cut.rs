@@ -1,0 +1,311 @@
+//! Power cuts at any command of destaging and of recovery, with and without the loss of a drive: what was acknowledged
+//! (is in the log or was destaged) is there afterwards, and all redundancy is whole.
+
+mod bench;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use bench::log::{LogIn, TestLog, Written};
+use bench::{Rack, SHAPES, Shape, Shard, TIGHT, content, page};
+use tier0_drive::sim::PowerCut;
+use tier0_integrity::{LogPlace, SlotOutcome, SlotWrite};
+use tier0_units::{ExtentId, SlotRef};
+use tier0_world::{PayloadWidth, Random, VirtualRuntime, World};
+
+const EXTENTS: u32 = 5;
+const WORKERS: u64 = 3;
+const LIVES: u64 = 4;
+const SEEDS: u64 = 15;
+
+/// What outlives power cuts.
+struct Story {
+    rack: Rack,
+    log: TestLog,
+    /// What was acknowledged: the mark of every page.
+    truth: RefCell<Vec<Vec<u64>>>,
+    /// The metadata: which slot an extent has.
+    map: RefCell<BTreeMap<u32, SlotRef>>,
+    next_allocation: RefCell<u64>,
+    seed: u64,
+}
+
+/// One life of the engine, from start to power cut.
+#[derive(Clone)]
+struct Life {
+    story: Rc<Story>,
+    shard: Shard,
+    free: Rc<RefCell<BTreeSet<u64>>>,
+    /// Extents that a worker has.
+    busy: Rc<RefCell<BTreeSet<u32>>>,
+    log_seed: u64,
+}
+
+impl Life {
+    fn open(story: &Rc<Story>, world: &World, log_seed: u64) -> Life {
+        let shard = story.rack.open(world, TIGHT);
+        let taken: BTreeSet<u64> = story.map.borrow().values().map(|slot| slot.slot).collect();
+        let free = (0..shard.io.slots().count()).filter(|slot| !taken.contains(slot)).collect();
+        Life { story: story.clone(), shard, free: Rc::new(RefCell::new(free)), busy: Rc::default(), log_seed }
+    }
+
+    /// The slot of an extent, allocated if it has none.
+    fn slot(&self, extent: u32) -> SlotRef {
+        if let Some(slot) = self.story.map.borrow().get(&extent) {
+            return *slot;
+        }
+        let slot = self.free.borrow_mut().pop_first().expect("more slots than extents");
+        *self.story.next_allocation.borrow_mut() += 1;
+        let slot = SlotRef { slot, allocation: *self.story.next_allocation.borrow() };
+        self.shard.io.allocate(slot);
+        slot
+    }
+
+    /// Destages pages that are in the log: extent, page, mark and place.
+    async fn destage(&self, pages: &BTreeMap<(u32, u32), (u64, LogPlace)>) {
+        let extents: BTreeSet<u32> = pages.keys().map(|(extent, _)| *extent).collect();
+        let write = |extent: u32| SlotWrite {
+            extent: ExtentId { volume: 0, index: extent },
+            slot: self.slot(extent),
+            pages: pages
+                .range((extent, 0)..=(extent, u32::MAX))
+                .map(|((_, page), (mark, place))| (*page, content(PayloadWidth::REAL, *mark, *place)))
+                .collect(),
+        };
+        let batch: Vec<SlotWrite> = extents.into_iter().map(write).collect();
+        let random = RefCell::new(Random::new(self.log_seed, batch.len() as u64));
+        let log = LogIn { log: &self.story.log, world: self.shard.world.clone(), random };
+        let outcomes =
+            self.shard.io.write_batch(batch, &log).await.expect("the level survives what was lost");
+        outcomes.iter().for_each(|outcome| self.commit(outcome));
+    }
+
+    /// The metadata's record of one slot.
+    fn commit(&self, outcome: &SlotOutcome) {
+        let extent = outcome.extent.index;
+        if outcome.all_zero {
+            self.story.map.borrow_mut().remove(&extent);
+            self.shard.io.free(outcome.slot);
+            self.free.borrow_mut().insert(outcome.slot.slot);
+        } else {
+            self.story.map.borrow_mut().insert(extent, outcome.slot);
+        }
+    }
+
+    /// Writes random pages of some extents that nobody else has, and destages them.
+    async fn write(&self, random: &mut Random) {
+        let mut own: Vec<u32> = (0..EXTENTS).filter(|extent| !self.busy.borrow().contains(extent)).collect();
+        own.retain(|_| random.chance(0.5));
+        if own.is_empty() {
+            self.shard.world.sleep(tier0_units::Nanos::from_micros(50)).await;
+            return;
+        }
+        self.busy.borrow_mut().extend(&own);
+        let pages = self.draw(&own, random);
+        for (extent, page, mark) in &pages {
+            self.story.truth.borrow_mut()[*extent as usize][*page as usize] = *mark;
+        }
+        let position = self.story.log.append_pages(pages.clone());
+        let placed = pages.iter().enumerate().map(|(n, (extent, page, mark))| {
+            ((*extent, *page), (*mark, LogPlace { position, page: n as u32 }))
+        });
+        self.destage(&placed.collect()).await;
+        self.story.log.done(position, random.chance(0.7));
+        self.busy.borrow_mut().retain(|extent| !own.contains(extent));
+    }
+
+    /// Pages with fresh marks: scattered, whole rows, or zeros over everything.
+    fn draw(&self, extents: &[u32], random: &mut Random) -> Vec<Written> {
+        let mut pages = Vec::new();
+        for extent in extents {
+            let (density, zeros) = match random.below(8) {
+                0 => (1.0, 1.0),
+                1 => (1.0, 0.0),
+                2 => (0.9, 0.2),
+                _ => (0.15, 0.2),
+            };
+            for page in 0..self.shard.io.pages_per_slot() {
+                if random.chance(density) {
+                    let mark = if random.chance(zeros) { 0 } else { random.bits() | 1 };
+                    pages.push((*extent, page, mark));
+                }
+            }
+        }
+        pages
+    }
+
+    /// Reads an extent that nobody writes.
+    async fn read(&self, random: &mut Random) {
+        let extent = random.below(u64::from(EXTENTS)) as u32;
+        if self.busy.borrow_mut().insert(extent) {
+            self.check(extent, &BTreeSet::new()).await;
+            self.busy.borrow_mut().remove(&extent);
+        }
+    }
+
+    /// Compares every page of an extent but some.
+    async fn check(&self, extent: u32, but: &BTreeSet<(u32, u32)>) {
+        let truth = self.story.truth.borrow()[extent as usize].clone();
+        let mapped = self.story.map.borrow().get(&extent).copied();
+        for (n, mark) in truth.iter().enumerate() {
+            let page_number = n as u32;
+            if but.contains(&(extent, page_number)) {
+                continue;
+            }
+            let Some(slot) = mapped else {
+                assert_eq!(*mark, 0, "page {n} of extent {extent} is lost with its slot");
+                continue;
+            };
+            let (result, buf) = self.shard.io.read(slot, n as u64 * 8, self.shard.world.buffer(8)).await;
+            assert_eq!(result, Ok(()), "page {n} of extent {extent}");
+            let right = match mark {
+                0 => buf.as_slice().iter().all(|byte| *byte == 0),
+                mark => buf.as_slice() == page(PayloadWidth::REAL, *mark).as_slice(),
+            };
+            assert!(right, "page {n} of extent {extent} ({slot:?}) is not what was acknowledged");
+        }
+    }
+
+    /// Replays intents, then destages what the log has; checks before and after.
+    async fn recover(&self) {
+        for (intent, pages) in self.story.log.intents() {
+            let mapped = self.story.map.borrow().get(&intent.extent.index).copied();
+            if mapped == Some(intent.slot) {
+                self.shard.io.replay_intent(&intent, &pages).await.expect("a replay");
+            }
+        }
+        self.shard.io.sync().await.expect("a sync");
+        let dirty = self.story.log.dirty();
+        let but = dirty.keys().copied().collect();
+        for extent in 0..EXTENTS {
+            self.check(extent, &but).await;
+        }
+        if !dirty.is_empty() {
+            self.destage(&dirty).await;
+        }
+        self.story.log.clear();
+    }
+
+    /// Everything is right, and so is every drive.
+    async fn check_all(&self) {
+        for extent in 0..EXTENTS {
+            self.check(extent, &BTreeSet::new()).await;
+        }
+        let slots: Vec<SlotRef> = self.story.map.borrow().values().copied().collect();
+        for slot in slots {
+            let scrub = self.shard.io.scrub_slot(slot).await.expect("a scrub");
+            let rows = &scrub.rows;
+            let faults = rows.rotten + rows.unreadable + rows.copies_different + rows.parity_different;
+            assert_eq!((faults, scrub.tables_repaired), (0, 0), "{slot:?}: {scrub:?}");
+        }
+    }
+}
+
+impl Story {
+    fn new(shape: Shape, seed: u64) -> Rc<Story> {
+        let rack = Rack::new(shape, seed, PayloadWidth::REAL);
+        let pages = rack.plan.pages_per_slot as usize;
+        Rc::new(Story {
+            rack,
+            log: TestLog::default(),
+            truth: RefCell::new(vec![vec![0; pages]; EXTENTS as usize]),
+            map: RefCell::default(),
+            next_allocation: RefCell::default(),
+            seed,
+        })
+    }
+
+    /// Runs a life until the power fails, if not before its work is done then after it.
+    fn live(self: &Rc<Self>, life: u64, changes: u64, losses: bool) {
+        let mut random = Random::new(self.seed, life);
+        if losses && random.chance(0.3) {
+            if let Some(drive) = self.rack.draw_loss(&mut random) {
+                self.rack.lost.borrow_mut().insert(drive);
+            }
+        }
+        let runtime = VirtualRuntime::new(self.seed << 8 | life, PayloadWidth::REAL);
+        self.rack.switch.arm(changes);
+        let this = Life::open(self, runtime.world(), self.seed ^ life);
+        let world = runtime.world().clone();
+        let switch = self.rack.switch.clone();
+        let story = self.clone();
+        let work = async move {
+            this.recover().await;
+            this.check_all().await;
+            let workers = (0..WORKERS).map(|n| {
+                let (this, mut random) = (this.clone(), Random::new(story.seed ^ life << 32, n));
+                async move {
+                    for _ in 0..6 {
+                        if random.chance(0.7) {
+                            this.write(&mut random).await
+                        } else {
+                            this.read(&mut random).await
+                        }
+                    }
+                }
+            });
+            futures_util::future::join_all(workers).await;
+            story.rack.switch.cut();
+        };
+        // The runtime ends it, drives and all; dropped before, it would leave commands unanswered.
+        world.spawn(work).detach();
+        runtime.run(async move { switch.wait_off().await });
+        drop(runtime);
+        self.rack.media.iter().for_each(|medium| medium.power_cut(PowerCut::Any));
+        self.rack.switch.restore();
+    }
+
+    /// The last life: nothing fails any more.
+    fn end(self: &Rc<Self>) {
+        let runtime = VirtualRuntime::new(self.seed, PayloadWidth::REAL);
+        let this = Life::open(self, runtime.world(), self.seed);
+        runtime.run(async move {
+            this.recover().await;
+            this.check_all().await;
+        });
+    }
+}
+
+fn tell(shape: Shape, seed: u64, losses: bool) {
+    println!("{shape:?}, seed {seed}, losses {losses}");
+    let story = Story::new(shape, seed);
+    let mut random = Random::new(seed, 1 << 40);
+    for life in 0..LIVES {
+        let most = if random.chance(0.5) { 60 } else { 600 };
+        story.live(life, 1 + random.below(most), losses);
+    }
+    story.end();
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_by_power_cuts() {
+    for (n, shape) in SHAPES.into_iter().enumerate() {
+        for seed in 0..SEEDS {
+            tell(shape, seed << 8 | n as u64, false);
+        }
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_by_power_cuts_that_take_drives_along() {
+    for (n, shape) in SHAPES.into_iter().enumerate() {
+        for seed in 0..SEEDS {
+            tell(shape, seed << 8 | n as u64, true);
+        }
+    }
+}
+
+#[test]
+fn each_single_command_may_be_the_last() {
+    for shape in SHAPES {
+        for last in 1..120 {
+            println!("{shape:?}, cut at change {last}");
+            let story = Story::new(shape, 4711);
+            // A life whole, so that there is something to lose; then one that ends at this very command.
+            story.live(0, 100_000, false);
+            story.live(1, last, false);
+            story.end();
+        }
+    }
+}
