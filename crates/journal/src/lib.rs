@@ -21,7 +21,7 @@
 //! - Space is reused only when a header that does not need it is stable in both places on every copy.
 //!
 //! What it does not do: it does not know what its records mean, keeps no record in memory, does not record which copies
-//! count, and encodes nothing in a world without payload (the I/Os are the same).
+//! count, and encodes nothing in a world whose sectors are not whole (the I/Os are the same).
 
 mod append;
 mod bytes;

@@ -23,7 +23,7 @@ pub struct Settings {
     /// Frames that may be under way at once, at least 1. More of them shorten the wait of records that come while a
     /// frame is being written, and make frames smaller.
     pub frames_in_flight_max: usize,
-    /// Sectors that [`Ring::append`] leaves free for [`Ring::append_urgent`]; rounded up to 8.
+    /// Sectors that [`Ring::append`] leaves free for [`Ring::append_urgent`]; rounded up to 8, less than the ring has.
     pub headroom_sectors: u64,
 }
 
@@ -74,7 +74,10 @@ pub(crate) struct Core {
     /// Rung when frames, headers or copies have changed their state.
     pub(crate) changed: Notify,
     pub(crate) pump_scheduled: Cell<bool>,
+    /// A header is being written.
     pub(crate) persisting: Cell<bool>,
+    /// Generation of the header that is stable everywhere.
+    pub(crate) persisted_generation: Cell<u64>,
 }
 
 impl Core {
@@ -99,6 +102,7 @@ impl Core {
             changed: Notify::new(),
             pump_scheduled: Cell::new(false),
             persisting: Cell::new(false),
+            persisted_generation: Cell::new(0),
         })
     }
 

@@ -21,31 +21,42 @@ impl Core {
             let gain = state.tail().block - state.persisted;
             gain > 0 && (state.is_starved() || gain >= self.blocks / UNPERSISTED_SHARE)
         };
-        if due && self.failure().is_none() && !self.persisting.replace(true) {
-            let core = self.clone();
-            self.world.spawn(async move { core.persist().await }).detach();
+        if due && self.failure().is_none() && !self.persisting.get() {
+            self.start_persisting();
         }
     }
 
-    /// Persists the tail as it is now.
+    /// Persists the tail as it is now. Goes on even if this future is dropped.
     pub(crate) async fn persist_now(self: &Rc<Self>) -> Result<(), RingError> {
-        while self.persisting.get() {
+        self.until(|core| !core.persisting.get()).await?;
+        let generation = self.start_persisting();
+        self.until(|core| core.persisted_generation.get() >= generation).await
+    }
+
+    /// Waits until something is true, or the ring has failed.
+    async fn until(&self, is_true: impl Fn(&Core) -> bool) -> Result<(), RingError> {
+        loop {
             self.failure().map_or(Ok(()), Err)?;
+            if is_true(self) {
+                return Ok(());
+            }
             self.changed.wait().await;
         }
-        self.failure().map_or(Ok(()), Err)?;
-        self.persisting.set(true);
-        // A task of its own, so that it goes on if this future is dropped.
-        let core = self.clone();
-        self.world.spawn(async move { core.persist().await }).await;
-        self.failure().map_or(Ok(()), Err)
     }
 
-    async fn persist(self: Rc<Self>) {
-        let header = self.next_header();
+    /// Begins to write the next header, and returns its generation.
+    fn start_persisting(self: &Rc<Self>) -> u64 {
+        let (core, header) = (self.clone(), self.next_header());
+        self.persisting.set(true);
+        self.world.spawn(async move { core.persist(header).await }).detach();
+        header.generation
+    }
+
+    async fn persist(self: Rc<Self>, header: Header) {
         self.write_header(&header).await;
         if self.failure().is_none() {
             self.state.borrow_mut().persisted = header.tail.block;
+            self.persisted_generation.set(header.generation);
         }
         self.persisting.set(false);
         self.changed.notify_all();

@@ -106,6 +106,26 @@ fn a_record_takes_the_whole_ring_at_most() {
 }
 
 #[test]
+fn futures_may_be_dropped_at_any_time() {
+    run(|world| async move {
+        let media = media(2, 16);
+        let ring = format(&world, &media, Settings::default()).await.expect("formats");
+        for mark in 0..100 {
+            drop(ring.append(record(mark, 1)));
+            let persist = world.spawn({
+                let ring = ring.clone();
+                async move { ring.persist_tail().await }
+            });
+            world.sleep(Nanos(u64::from(mark) * 3000)).await;
+            drop(persist);
+            ring.release(ring.stable());
+        }
+        let last = ring.append(record(100, 1)).await.expect("appends");
+        assert_eq!(last.position, Position(100), "no append is undone");
+    });
+}
+
+#[test]
 fn formatting_again_forgets_all_even_under_the_same_name() {
     run(|world| async move {
         let media = media(2, 64);
