@@ -86,12 +86,15 @@ impl MetadataArea {
         let slots = self.checkpoint_sectors.checked_mul(2);
         let end = slots
             .and_then(|slots| superblock::END_SECTORS.checked_add(self.journal_sectors)?.checked_add(slots));
-        whole(self.journal_sectors)
+        // First that everything lies before the data, and that in turn within what byte addresses reach: all arithmetic
+        // on the parts is safe then.
+        end.is_some_and(|end| end <= self.data_start_sectors)
+            && self.data_start_sectors <= u64::MAX / SECTOR_BYTES
+            && whole(self.journal_sectors)
             && whole(self.checkpoint_sectors)
             && whole(self.data_start_sectors)
             && self.journal_sectors * SECTOR_BYTES >= JOURNAL_BYTES_MIN
             && self.checkpoint_sectors > 16
-            && end.is_some_and(|end| end <= self.data_start_sectors)
     }
 }
 

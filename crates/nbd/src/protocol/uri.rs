@@ -121,8 +121,9 @@ fn host_port(authority: &str) -> Option<(String, u16)> {
         Some(_) => return None,
     };
     let host = String::from_utf8(percent_decode(host)?).ok()?;
-    let plain = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c.is_control() || c == '@');
-    plain.then_some((host, port))
+    // What ends an authority is no part of a host, encoded or not.
+    let strange = |c: char| c.is_whitespace() || c.is_control() || "@/?#[]".contains(c);
+    (!host.is_empty() && !host.contains(strange)).then_some((host, port))
 }
 
 /// The value of `socket=`; every other parameter is an error, and so is this one where it is not `allowed`.
@@ -156,10 +157,10 @@ fn percent_decode(text: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// Everything but the characters that mean themselves everywhere (RFC 3986, section 2.3) and `/`.
-fn percent_encode(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Everything but the characters that mean themselves everywhere (RFC 3986, section 2.3) and those of `plain`.
+fn percent_encode(bytes: &[u8], plain: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || plain.contains(&byte) {
             write!(f, "{}", char::from(byte))?;
         } else {
             write!(f, "%{byte:02X}")?;
@@ -172,22 +173,21 @@ impl fmt::Display for NbdUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
             NbdAddress::Tcp { host, port } => {
-                if host.contains(':') {
-                    write!(f, "nbd://[{host}]")?
-                } else {
-                    write!(f, "nbd://{host}")?
-                }
+                let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
+                write!(f, "nbd://{open}")?;
+                percent_encode(host.as_bytes(), b":", f)?;
+                f.write_str(close)?;
                 if *port != DEFAULT_PORT {
                     write!(f, ":{port}")?;
                 }
                 f.write_str("/")?;
-                percent_encode(self.export.as_bytes(), f)
+                percent_encode(self.export.as_bytes(), b"/", f)
             }
             NbdAddress::Unix(path) => {
                 f.write_str("nbd+unix:///")?;
-                percent_encode(self.export.as_bytes(), f)?;
+                percent_encode(self.export.as_bytes(), b"/", f)?;
                 f.write_str("?socket=")?;
-                percent_encode(path.as_os_str().as_bytes(), f)
+                percent_encode(path.as_os_str().as_bytes(), b"/", f)
             }
         }
     }
@@ -211,6 +211,7 @@ mod tests {
             ("nbd://example.com//disk", tcp("example.com", 10809, "/disk")),
             ("nbd://example.com/hello%20world", tcp("example.com", 10809, "hello world")),
             ("NBD://[::1]:9/a", tcp("::1", 9, "a")),
+            ("nbd://[fe80::1%25eth0]/a", tcp("fe80::1%eth0", 10809, "a")),
             ("nbd://127.0.0.1:/", tcp("127.0.0.1", 10809, "")),
         ] {
             assert_eq!(text.parse(), Ok(uri), "{text}");
@@ -231,6 +232,7 @@ mod tests {
         assert!(matches!(fail("nbd://a:65536/"), E::Authority(_)));
         assert!(matches!(fail("nbd://a:+1/"), E::Authority(_)));
         assert!(matches!(fail("nbd://[::1/"), E::Authority(_)));
+        assert!(matches!(fail("nbd://a%2Fb/"), E::Authority(_)));
         assert!(matches!(fail("nbd+unix:///disk"), E::NoSocket(_)));
         assert!(matches!(fail("nbd+unix:///disk?socket="), E::NoSocket(_)));
         assert!(matches!(fail("nbd+unix:///?socket=/a&tls-type=psk"), E::Parameter { .. }));
@@ -249,7 +251,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_printed_is_read_back(export in "[^\0]{0,20}", path in "/[^\0]{1,20}", port in 1u16.., host in "[a-z0-9.:-]{1,20}") {
+        fn what_is_printed_is_read_back(export in "[^\0]{0,20}", path in "/[^\0]{1,20}", port in 1u16.., host in "[a-z0-9.:%^-]{1,20}") {
             let unix = NbdUri { address: NbdAddress::Unix(path.into()), export: export.clone() };
             prop_assert_eq!(unix.to_string().parse(), Ok(unix));
             let tcp = tcp(&host, port, &export);
