@@ -16,7 +16,7 @@ use crate::{IoError, Payload, World};
 /// What an I/O ends with: its count (bytes, or what the operation returns) or its failure.
 pub(crate) type Outcome = Result<u32, IoError>;
 
-/// Names a slot: its place, and which use of that place.
+/// Names a slot: its place, and which use of that place, below [`GENERATION_END`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotId {
     pub(crate) index: u32,
@@ -40,6 +40,9 @@ struct Slot {
 }
 
 const NONE: u32 = u32::MAX;
+
+/// Generations count to here and start again; drivers use the bit above.
+const GENERATION_END: u32 = 1 << 31;
 
 /// All slots of a world.
 pub(crate) struct Slots {
@@ -93,7 +96,7 @@ impl Slots {
 
     fn release(&mut self, index: u32) -> Payload {
         let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.generation = (slot.generation + 1) % GENERATION_END;
         slot.state = State::Free { next: self.free };
         self.free = index;
         self.busy -= 1;

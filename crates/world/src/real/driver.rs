@@ -28,6 +28,22 @@ impl Driver {
         }
     }
 
+    /// Collects what has ended without sleeping, as cheaply as may be: it is called over and over.
+    pub(crate) fn look(&mut self, bell: impl AsFd, finished: &mut Finished) {
+        match self {
+            Driver::Uring(uring) => uring.look(finished),
+            Driver::Threads(threads) => threads.poll(Wait::Never, bell, finished),
+        }
+    }
+
+    /// Operations on files and devices that are under way.
+    pub(crate) fn file_operations(&self) -> usize {
+        match self {
+            Driver::Uring(uring) => uring.file_operations(),
+            Driver::Threads(threads) => threads.file_operations(),
+        }
+    }
+
     /// Collects what has ended. `wait` says how long it may sleep for the first of them: not at all, for a
     /// while, or until something happens.
     pub(crate) fn poll(&mut self, wait: Wait, bell: impl AsFd, finished: &mut Finished) {

@@ -6,6 +6,7 @@ mod file;
 mod op;
 mod runtime;
 mod socket;
+mod spin;
 mod threads;
 mod uring;
 

@@ -31,6 +31,13 @@ pub(crate) enum Op {
     Readable,
 }
 
+impl Op {
+    /// Whether it is one on a file or device, which a drive ends and nobody else.
+    pub(crate) fn is_on_file(&self) -> bool {
+        matches!(self, Op::Read { .. } | Op::Write { .. } | Op::SyncData | Op::Deallocate { .. })
+    }
+}
+
 /// An operation on its way to a driver.
 pub(crate) struct Request {
     pub(crate) op: Op,

@@ -1,6 +1,6 @@
 //! The runtime of the real world: runs what is ready, then waits for the kernel, a timer or another thread.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -10,6 +10,7 @@ use tier0_units::Nanos;
 
 use super::WallClock;
 use super::driver::{Driver, Finished, Wait};
+use super::spin::Spin;
 use super::threads::Threads;
 use super::uring::Uring;
 use crate::ready::ReadyQueue;
@@ -18,14 +19,6 @@ use crate::{PayloadWidth, World};
 
 /// Tasks run between two looks at the kernel, so that a busy engine does not starve its sockets.
 const TASKS_PER_TURN: usize = 256;
-
-/// Waits that are shorter than this on average are spent looking instead of sleeping: to be woken takes about as long,
-/// more on a virtual machine whose processor halts. 8 KiB reads of a file through NBD at queue depth 32, in turn with
-/// and without, six rounds on two shared cores: 0.97 to 1.50 times the IOPS with it, 1.12 in the median. A world whose
-/// events are rarer sleeps at once, so an idle one costs nothing.
-const SPIN_MAX: Nanos = Nanos::from_micros(50);
-/// How much one wait counts in the average: an eighth, so that a lull of a few events ends the spinning.
-const WAIT_WEIGHT_SHIFT: u32 = 3;
 
 /// How a real world talks to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,8 +45,7 @@ pub struct RealOptions {
 pub struct RealRuntime {
     world: World,
     fallback: Option<io::Error>,
-    /// The average of the last waits for something to do.
-    wait_average: Cell<Nanos>,
+    spin: RefCell<Spin>,
 }
 
 impl RealRuntime {
@@ -70,7 +62,7 @@ impl RealRuntime {
         let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?;
         let kind = Kind::Real { clock: WallClock::new(), driver: RefCell::new(driver) };
         let world = World::new(kind, PayloadWidth::REAL, options.seed, ReadyQueue::new(Some(bell)));
-        Ok(RealRuntime { world, fallback, wait_average: Cell::new(Nanos::from_secs(1)) })
+        Ok(RealRuntime { world, fallback, spin: RefCell::new(Spin::new()) })
     }
 
     /// The world's handle.
@@ -120,16 +112,14 @@ impl RealRuntime {
         if ready.len() > 0 {
             driver.poll(Wait::Never, bell, finished);
         } else {
-            let began = clock.now();
-            if !self.spin(began, &mut driver, finished) {
+            let (began, drives_work) = (clock.now(), driver.file_operations() > 0);
+            let limit = self.spin.borrow().limit(drives_work);
+            if !limit.is_some_and(|limit| self.look(began + limit, &mut driver, finished)) {
                 let wait =
                     if ready.prepare_to_sleep() { self.longest_wait(clock.now()) } else { Wait::Never };
                 driver.poll(wait, bell, finished);
             }
-            let waited = clock.now().saturating_sub(began).0.min(Nanos::from_millis(10).0);
-            let average = self.wait_average.get().0;
-            self.wait_average
-                .set(Nanos(average - (average >> WAIT_WEIGHT_SHIFT) + (waited >> WAIT_WEIGHT_SHIFT)));
+            self.spin.borrow_mut().learn(drives_work, clock.now().saturating_sub(began));
         }
         drop(driver);
         ready.awake();
@@ -144,23 +134,20 @@ impl RealRuntime {
 }
 
 impl RealRuntime {
-    /// Looks for something to do for a little while, if it is likely to come; true if it came.
-    fn spin(&self, began: Nanos, driver: &mut Driver, finished: &mut Finished) -> bool {
-        if self.wait_average.get() >= SPIN_MAX {
-            return false;
-        }
+    /// Looks for something to do until `end`; true if it came.
+    fn look(&self, end: Nanos, driver: &mut Driver, finished: &mut Finished) -> bool {
         let Kind::Real { clock, .. } = self.world.kind() else { unreachable!("a real world has its clock") };
         let ready = self.world.ready();
         let bell = ready.bell().expect("a real world has its bell");
         loop {
-            driver.poll(Wait::Never, bell, finished);
+            driver.look(bell, finished);
             ready.drain_inbox();
             let now = clock.now();
             let due = self.world.next_timer().is_some_and(|time| time <= now);
             if !finished.is_empty() || ready.len() > 0 || due {
                 return true;
             }
-            if now.saturating_sub(began) >= SPIN_MAX {
+            if now >= end {
                 return false;
             }
             std::hint::spin_loop();

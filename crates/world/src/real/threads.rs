@@ -28,6 +28,7 @@ pub(crate) struct Threads {
     sockets: BTreeMap<RawFd, Waiting>,
     /// Ended at once, to be reported by the next poll.
     instant: Finished,
+    file_operations: usize,
 }
 
 /// What waits for a socket, per direction.
@@ -77,7 +78,7 @@ impl Threads {
             let pool = pool.clone();
             std::thread::Builder::new().name("tier0-file".into()).spawn(move || pool.run())?;
         }
-        Ok(Threads { epoll, bell_registered: false, pool, sockets: BTreeMap::new(), instant: Vec::new() })
+        Ok(Threads { epoll, bell_registered: false, pool, sockets: BTreeMap::new(), instant: Vec::new(), file_operations: 0 })
     }
 
     pub(crate) fn submit(&mut self, request: Request, payload: &mut Payload) {
@@ -87,10 +88,16 @@ impl Threads {
                 self.try_socket(call)
             }
             _ => {
+                self.file_operations += 1;
                 self.pool.jobs.lock().expect("no worker panics").0.push_back(call);
                 self.pool.work.notify_one();
             }
         }
+    }
+
+    /// Operations on files and devices that are under way.
+    pub(crate) fn file_operations(&self) -> usize {
+        self.file_operations
     }
 
     pub(crate) fn poll(&mut self, wait: Wait, bell: impl AsFd, finished: &mut Finished) {
@@ -118,7 +125,10 @@ impl Threads {
                 fd => self.socket_ready(fd as RawFd),
             }
         }
-        finished.append(&mut self.pool.done.lock().expect("no worker panics"));
+        let mut done = self.pool.done.lock().expect("no worker panics");
+        self.file_operations -= done.len();
+        finished.append(&mut done);
+        drop(done);
         finished.append(&mut self.instant);
     }
 

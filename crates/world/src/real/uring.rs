@@ -20,6 +20,8 @@ use crate::completion::SlotId;
 const ENTRIES: u32 = 1024;
 /// User data of the bell's read, which is no slot.
 const BELL: u64 = u64::MAX;
+/// The bit of user data that tells operations on files from others; generations leave it free.
+const ON_FILE: u64 = 1 << 63;
 /// IORING_ENTER_GETEVENTS: run the deferred work and fill the completion queue.
 const ENTER_GETEVENTS: u32 = 1;
 /// Linux limits one transfer to this (MAX_RW_COUNT, rounded down to the page).
@@ -29,6 +31,7 @@ pub(crate) struct Uring {
     ring: IoUring,
     bell_value: Box<[u8; 8]>,
     bell_armed: bool,
+    file_operations: usize,
 }
 
 impl Uring {
@@ -37,6 +40,7 @@ impl Uring {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
+            .setup_taskrun_flag()
             .setup_cqsize(ENTRIES * 4)
             .build(ENTRIES)
             .or_else(|_| IoUring::builder().setup_cqsize(ENTRIES * 4).build(ENTRIES))?;
@@ -46,12 +50,22 @@ impl Uring {
                 "io_uring of this kernel is too old (before 5.11)",
             ));
         }
-        Ok(Uring { ring, bell_value: Box::new([0; 8]), bell_armed: false })
+        Ok(Uring { ring, bell_value: Box::new([0; 8]), bell_armed: false, file_operations: 0 })
     }
 
     pub(crate) fn submit(&mut self, request: Request, payload: &mut Payload) {
-        let entry = entry_of(&request, payload).user_data(user_data(request.slot));
+        let mut data = user_data(request.slot);
+        if request.op.is_on_file() {
+            self.file_operations += 1;
+            data |= ON_FILE;
+        }
+        let entry = entry_of(&request, payload).user_data(data);
         self.push(&entry);
+    }
+
+    /// Operations on files and devices that are under way.
+    pub(crate) fn file_operations(&self) -> usize {
+        self.file_operations
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
@@ -80,10 +94,29 @@ impl Uring {
                 self.enter(1, Some(Timespec::new().sec(duration.as_secs()).nsec(duration.subsec_nanos())));
             }
         }
+        self.reap(finished);
+    }
+
+    /// Collects what has ended, and calls the kernel only where it has something to do: a look costs a few loads else,
+    /// and a virtual processor stays where the interrupt will find it.
+    pub(crate) fn look(&mut self, finished: &mut Finished) {
+        let queue = self.ring.submission();
+        let kernel_needed = queue.taskrun() || queue.cq_overflow() || !queue.is_empty();
+        drop(queue);
+        if kernel_needed {
+            self.enter(0, None);
+        }
+        self.reap(finished);
+    }
+
+    fn reap(&mut self, finished: &mut Finished) {
         for completion in self.ring.completion() {
             match completion.user_data() {
                 BELL => self.bell_armed = false,
-                data => finished.push((slot_id(data), outcome_of(completion.result()))),
+                data => {
+                    self.file_operations -= usize::from(data & ON_FILE != 0);
+                    finished.push((slot_id(data), outcome_of(completion.result())));
+                }
             }
         }
     }
@@ -114,7 +147,7 @@ fn user_data(slot: SlotId) -> u64 {
 }
 
 fn slot_id(data: u64) -> SlotId {
-    SlotId { index: data as u32, generation: (data >> 32) as u32 }
+    SlotId { index: data as u32, generation: ((data & !ON_FILE) >> 32) as u32 }
 }
 
 fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
