@@ -30,15 +30,14 @@ pub(crate) unsafe fn stream_copy(source: *const u8, sink: *mut u8, bytes: usize)
 unsafe fn stream_lines(source: *const u8, sink: *mut u8, bytes: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
-    const VECTOR_BYTES: usize = size_of::<__m128i>();
     for line in (0..bytes).step_by(LINE_BYTES) {
         // SAFETY: the line lies in both ranges; a line of the sink is aligned, hence every vector in it. The source need
         // not be. SSE2 is part of x86-64.
         unsafe {
             let (from, to) = (source.add(line).cast::<__m128i>(), sink.add(line).cast::<__m128i>());
             let vectors = [0, 1, 2, 3].map(|vector| _mm_loadu_si128(from.add(vector)));
-            for vector in 0..LINE_BYTES / VECTOR_BYTES {
-                _mm_stream_si128(to.add(vector), vectors[vector]);
+            for (place, vector) in vectors.into_iter().enumerate() {
+                _mm_stream_si128(to.add(place), vector);
             }
         }
     }
