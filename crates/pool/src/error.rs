@@ -175,6 +175,12 @@ pub enum PoolError {
         /// Why.
         fact: String,
     },
+    /// Whoever opens the pool refuses its state.
+    #[error("{fact}")]
+    Unopenable {
+        /// The fact and the remedy.
+        fact: String,
+    },
     /// No drive is left that could take a change.
     #[error("no drive of pool {pool:?} takes metadata any more; bring drives back and open the pool again")]
     Failed {

@@ -14,10 +14,14 @@ pub mod checkpoint;
 mod chunklet;
 mod codec;
 mod error;
+#[cfg(test)]
+mod fixtures;
 mod member;
 pub mod metadata;
 mod pool_record;
 pub mod record;
+#[cfg(test)]
+mod samples;
 mod space;
 mod state;
 pub mod superblock;

@@ -90,9 +90,12 @@ fn decode_state(reader: &mut Reader<'_>, id: Uuid, area: &MetadataArea) -> Optio
         return None;
     }
     let rings = reader.many(RING_BYTES_MIN, decode_ring)?;
+    // Every extent has a slot of its own, and the slots fit the metadata area: so damage cannot ask for more memory.
+    let sets = columns.len() as u64 / u64::from(geometry.columns());
+    let mut extents_left = (sets * slots_per_set).min(area.body_bytes_max() / RUN_BYTES as u64);
     let (mut volumes, mut maps) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..reader.count(VOLUME_BYTES_MIN)? {
-        let (volume, map) = decode_volume(reader)?;
+        let (volume, map) = decode_volume(reader, &mut extents_left)?;
         maps.insert(volume.number, map);
         if volumes.insert(volume.number, volume).is_some() {
             return None;
@@ -221,7 +224,7 @@ fn encode_volume(writer: &mut Writer, volume: &Volume, map: &ExtentMap) {
     writer.0[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
 }
 
-fn decode_volume(reader: &mut Reader<'_>) -> Option<(Volume, ExtentMap)> {
+fn decode_volume(reader: &mut Reader<'_>, extents_left: &mut u64) -> Option<(Volume, ExtentMap)> {
     let volume = Volume {
         number: reader.u32()?,
         id: reader.uuid()?,
@@ -230,10 +233,10 @@ fn decode_volume(reader: &mut Reader<'_>) -> Option<(Volume, ExtentMap)> {
         write_cache: *WRITE_CACHES.get(usize::from(reader.u8()?))?,
         name: reader.text()?,
     };
-    Some((volume, decode_map(reader)?))
+    Some((volume, decode_map(reader, extents_left)?))
 }
 
-fn decode_map(reader: &mut Reader<'_>) -> Option<ExtentMap> {
+fn decode_map(reader: &mut Reader<'_>, extents_left: &mut u64) -> Option<ExtentMap> {
     let mut map = ExtentMap::default();
     let mut end = 0;
     for _ in 0..reader.count(RUN_BYTES)? {
@@ -248,6 +251,7 @@ fn decode_map(reader: &mut Reader<'_>) -> Option<ExtentMap> {
         if !sound {
             return None;
         }
+        *extents_left = extents_left.checked_sub(count)?;
         end = run.end();
         for (index, slot) in run.iter() {
             map.insert(index, slot);

@@ -1,1 +1,158 @@
+//! Checkpoints as bytes: whole states, damaged ones, arbitrary ones, the frozen image.
 
+use tier0_world::Random;
+use uuid::Uuid;
+
+use super::*;
+use crate::fixtures;
+use crate::samples::{area, empty, extent, full, slot, volume};
+use crate::{MetaError, MetaRecord, PoolState};
+
+fn header_of(body: &[u8]) -> Header {
+    Header {
+        pool: Uuid::from_u128(1),
+        generation: 7,
+        journal: Uuid::from_u128(8),
+        position: 99,
+        body_bytes: body.len() as u64,
+        journal_before: Uuid::from_u128(6),
+    }
+}
+
+fn decode(bytes: &[u8]) -> Option<Result<PoolState, MetaError>> {
+    let HeaderPlace::Valid(header) = decode_header(&bytes[..HEADER_BYTES]) else { return None };
+    let body = join_pieces(&header, &bytes[HEADER_BYTES..])?;
+    Some(decode_body(&body, header.pool, &area()))
+}
+
+fn encode(state: &PoolState) -> Vec<u8> {
+    let body = encode_body(state);
+    encode_pieces(&header_of(&body), &body)
+}
+
+#[test]
+fn states_come_back() {
+    for state in [empty(1), empty(4), full()] {
+        let bytes = encode(&state);
+        assert!(bytes.len().is_multiple_of(4096));
+        assert_eq!(decode(&bytes), Some(Ok(state)));
+    }
+}
+
+#[test]
+fn the_size_is_known_before() {
+    for state in [empty(1), full()] {
+        let runs: u64 = state.maps.values().map(|map| map.runs().count() as u64).sum();
+        assert_eq!(encode_body(&state).len() as u64, sizes::fixed_bytes(&state) + runs * RUN_BYTES);
+        assert!(body_bytes_limit(&state) <= area().body_bytes_max());
+    }
+}
+
+#[test]
+fn bodies_of_any_size_come_back_from_their_pieces() {
+    for bytes in [0, 1, 4071, 4072, 4073, 65_511, 65_512, 65_513, 131_024, 300_000] {
+        let body: Vec<u8> = (0..bytes).map(|i| (i * 7 % 251) as u8).collect();
+        let header = header_of(&body);
+        let whole = encode_pieces(&header, &body);
+        assert_eq!(whole.len() as u64, slot_bytes(header.body_bytes), "{bytes} bytes");
+        assert!(body_bytes_max(whole.len() as u64) >= header.body_bytes);
+        assert_eq!(join_pieces(&header, &whole[HEADER_BYTES..]), Some(body), "{bytes} bytes");
+    }
+    for slot in (8192..400_000).step_by(4096) {
+        assert!(slot_bytes(body_bytes_max(slot)) <= slot);
+    }
+}
+
+#[test]
+fn any_flipped_bit_is_damage() {
+    let state = full();
+    let bytes = encode(&state);
+    let body = encode_body(&state).len();
+    let used = (0..96).chain(HEADER_BYTES..HEADER_BYTES + 24 + body);
+    for at in used {
+        for bit in [0, 3, 7] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            assert!(decode(&damaged).is_none(), "bit {bit} of byte {at}");
+        }
+    }
+}
+
+#[test]
+fn pieces_of_an_older_checkpoint_do_not_count() {
+    let body = vec![5; 200_000];
+    let older = Header { generation: 5, ..header_of(&body) };
+    let (old, new) = (encode_pieces(&older, &body), encode_pieces(&header_of(&body), &body));
+    for piece in 0..4 {
+        let at = HEADER_BYTES + piece * PIECE_BYTES;
+        let end = (at + PIECE_BYTES).min(new.len());
+        let mut mixed = new.clone();
+        mixed[at..end].copy_from_slice(&old[at..end]);
+        assert_eq!(join_pieces(&header_of(&body), &mixed[HEADER_BYTES..]), None, "piece {piece}");
+    }
+    let mut swapped = new.clone();
+    swapped.copy_within(HEADER_BYTES + PIECE_BYTES..HEADER_BYTES + 2 * PIECE_BYTES, HEADER_BYTES);
+    assert_eq!(join_pieces(&header_of(&body), &swapped[HEADER_BYTES..]), None);
+}
+
+#[test]
+fn a_newer_format_is_recognised_even_if_all_else_changed() {
+    let mut bytes = encode(&full());
+    bytes[8] = 2;
+    bytes[12..96].fill(9);
+    assert_eq!(decode_header(&bytes), HeaderPlace::TooNew(2));
+}
+
+#[test]
+fn damage_behind_valid_checksums_is_refused_or_sound() {
+    let mut random = Random::new(11, 0);
+    let image = encode_body(&full());
+    let (mut sound, mut refused) = (0, 0);
+    for _ in 0..30_000 {
+        let mut body = image.clone();
+        for _ in 0..1 + random.below(3) {
+            let at = random.below(body.len() as u64) as usize;
+            body[at] = [random.bits() as u8, 0, 1, 0xff][random.below(4) as usize];
+        }
+        if random.chance(0.1) {
+            body.truncate(random.below(body.len() as u64) as usize);
+        }
+        match decode_body(&body, Uuid::from_u128(1), &area()) {
+            Ok(state) => {
+                sound += 1;
+                state.verify().expect("what is read is sound");
+                // It comes back once more: nothing was read that cannot be written.
+                assert_eq!(decode_body(&encode_body(&state), state.id, &area()), Ok(state));
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(sound > 1000 && refused > 1000, "{sound} sound, {refused} refused");
+}
+
+#[test]
+fn a_map_that_contradicts_itself_is_refused() {
+    let mut state = full();
+    state.apply_all(&[MetaRecord::VolumeCreated(volume(9, 9, true))]).expect("valid");
+    // Behind the state's back: the slot of another volume's extent.
+    state.maps.get_mut(&9).expect("it has a map").insert(3, slot(20, 800));
+    assert_eq!(state.verify(), Err(MetaError::SlotTaken { slot: 20 }));
+    let refused = decode_body(&encode_body(&state), state.id, &area());
+    assert_eq!(refused, Err(MetaError::SlotTaken { slot: 20 }));
+    state.maps.get_mut(&9).expect("it has a map").insert(3, slot(21, 17));
+    let twice = Err(MetaError::Allocation { allocation: 17, end: 1000 });
+    assert_eq!(decode_body(&encode_body(&state), state.id, &area()), twice);
+    state.maps.get_mut(&9).expect("it has a map").insert(3, slot(21, 18));
+    state.verify().expect_err("the slot is not known to be taken");
+    state.maps.get_mut(&9).expect("it has a map").remove(3);
+    state.maps.get_mut(&9).expect("it has a map").insert(9, slot(21, 18));
+    let outside = Err(MetaError::ExtentOutside { extent: extent(9, 9) });
+    assert_eq!(decode_body(&encode_body(&state), state.id, &area()), outside);
+}
+
+#[test]
+fn the_frozen_image_is_read_and_written() {
+    fixtures::check("checkpoint-v1.bin", &encode(&full()), |bytes| {
+        assert_eq!(decode(bytes), Some(Ok(full())))
+    });
+}

@@ -89,6 +89,7 @@ impl Core {
     /// Makes records true in memory; the slots that they free.
     fn accept(&self, records: &[MetaRecord]) -> Result<Vec<SlotRun>, PoolError> {
         let mut state = self.state.borrow_mut();
+        self.lending.borrow().check(&state, records)?;
         let freed = freed_slots(&state, records);
         state.apply_all(records)?;
         self.lending.borrow_mut().follow(&state, records);
@@ -170,9 +171,11 @@ fn freed_slots(state: &PoolState, records: &[MetaRecord]) -> Vec<SlotRun> {
         match record {
             MetaRecord::UnmapExtents(runs) => {
                 for run in runs {
-                    let extents = (0..run.count).filter_map(|i| run.first.index.checked_add(i));
-                    let extents = extents.map(|index| tier0_units::ExtentId { index, ..run.first });
-                    extents.filter_map(|extent| state.slot(extent)).for_each(|slot| push(slot.slot));
+                    let end = u64::from(run.first.index) + u64::from(run.count);
+                    let Some(map) = state.map(run.first.volume) else { continue };
+                    let extents = map.iter_from(run.first.index);
+                    let extents = extents.take_while(|(index, _)| u64::from(*index) < end);
+                    extents.for_each(|(_, slot)| push(slot.slot));
                 }
             }
             MetaRecord::VolumeDeleted { volume } => {

@@ -1,1 +1,80 @@
+//! Transactions as bytes: every record, arbitrary bytes, the frozen image.
 
+use tier0_world::Random;
+
+use super::*;
+use crate::samples::{chunklet, extent, slot, story};
+use crate::{Run, fixtures};
+
+/// Every kind of record.
+fn all() -> Vec<MetaRecord> {
+    let mut records = story();
+    records.push(MetaRecord::MemberRemoved { member: 7 });
+    records.push(MetaRecord::ColumnRebuilding { set: 9, column: 2, target: chunklet(4, 5) });
+    records.push(MetaRecord::MapExtents(Vec::new()));
+    records
+}
+
+#[test]
+fn every_record_comes_back() {
+    assert_eq!(decode(&encode(&all())), Some(all()));
+    for record in all() {
+        assert_eq!(decode(&encode(std::slice::from_ref(&record))), Some(vec![record]));
+    }
+    assert_eq!(decode(&encode(&[])), Some(vec![]));
+}
+
+#[test]
+fn neighbours_share_a_run() {
+    let record =
+        MetaRecord::map((0..100).map(|i| (extent(1, i + 5), slot(u64::from(i) + 70, u64::from(i) + 9))));
+    let run = Run { index: 5, count: 100, slot: slot(70, 9) };
+    assert_eq!(record, MetaRecord::MapExtents(vec![MappedRun { volume: 1, run }]));
+    let record =
+        MetaRecord::map([(extent(1, 5), slot(7, 1)), (extent(2, 6), slot(8, 2)), (extent(2, 7), slot(8, 3))]);
+    assert!(matches!(record, MetaRecord::MapExtents(runs) if runs.len() == 3));
+    let record = MetaRecord::unmap([extent(0, 1), extent(0, 2), extent(1, 3), extent(1, 5)]);
+    assert!(matches!(record, MetaRecord::UnmapExtents(runs) if runs.len() == 3));
+}
+
+#[test]
+fn what_is_cut_short_or_longer_or_newer_is_refused() {
+    let bytes = encode(&all());
+    for end in 0..bytes.len() {
+        assert_eq!(decode(&bytes[..end]), None, "the first {end} bytes");
+    }
+    assert_eq!(decode(&[&bytes[..], &[0]].concat()), None);
+    let mut newer = bytes.clone();
+    newer[0] = 2;
+    assert_eq!(decode(&newer), None);
+    // Extents that share a slot belong to a later version.
+    let mut shared = encode(&[MetaRecord::map([(extent(0, 0), slot(0, 1))])]);
+    let references_at = 2 + 4 + 1 + 4 + 4 + 8;
+    assert_eq!(shared[references_at], 1);
+    shared[references_at] = 2;
+    assert_eq!(decode(&shared), None);
+}
+
+#[test]
+fn arbitrary_bytes_do_no_harm() {
+    let mut random = Random::new(3, 0);
+    let image = encode(&all());
+    let mut read = 0;
+    for _ in 0..20_000 {
+        let mut bytes = image.clone();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len() as u64) as usize;
+            bytes[at] = [random.bits() as u8, 0, 0xff][random.below(3) as usize];
+        }
+        bytes.truncate(random.below(bytes.len() as u64 + 1) as usize + 6);
+        read += usize::from(decode(&bytes).is_some());
+        let noise: Vec<u8> = (0..random.below(100)).map(|_| random.bits() as u8 & 0x1f).collect();
+        read += usize::from(decode(&noise).is_some());
+    }
+    assert!(read < 20_000, "{read}");
+}
+
+#[test]
+fn the_frozen_image_is_read_and_written() {
+    fixtures::check("records-v1.bin", &encode(&all()), |bytes| assert_eq!(decode(bytes), Some(all())));
+}

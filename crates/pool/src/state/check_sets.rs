@@ -8,6 +8,9 @@ use crate::state::{LogPlacement, MemberState, MetaError, PoolState};
 
 /// The most copies of a ring.
 const RING_COPIES_MAX: usize = 3;
+/// The most chunklets that all copies of all rings lie in: 64 GiB for each of three copies with the smallest chunklets
+/// that are chosen, 1 MiB. It bounds what a damaged record can make anybody do.
+const LOG_CHUNKLETS_MAX: u64 = 3 << 16;
 /// Rings start and end at whole pages.
 const RING_ALIGNMENT_SECTORS: u64 = tier0_units::PAGE_SECTORS;
 
@@ -178,6 +181,11 @@ impl PoolState {
                 }
                 places.push((copy.member, copy.first_sector, copy.first_sector + copy.sectors));
             }
+        }
+        let chunklets =
+            places.iter().map(|(_, start, end)| (end - start) / self.geometry.chunklet_sectors + 2);
+        if chunklets.fold(0, u64::saturating_add) > LOG_CHUNKLETS_MAX {
+            return refuse(format!("it takes more than {LOG_CHUNKLETS_MAX} chunklets; make it smaller"));
         }
         places.sort_unstable();
         let overlap = places.windows(2).find(|pair| pair[0].0 == pair[1].0 && pair[0].2 > pair[1].1);

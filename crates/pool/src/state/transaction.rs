@@ -14,6 +14,8 @@ struct Undo {
     slot_count: u64,
     /// What extents had before, oldest change first.
     extents: Vec<(ExtentId, Option<SlotRef>)>,
+    /// Slots that became rebuilt before the copy was made: set, column, slot.
+    rebuilt: Vec<(u32, u32, u32)>,
 }
 
 impl PoolState {
@@ -27,6 +29,7 @@ impl PoolState {
             inventory: None,
             slot_count: self.slots.bound(),
             extents: Vec::new(),
+            rebuilt: Vec::new(),
         };
         for record in front {
             if let Err(error) = self.check(record) {
@@ -66,6 +69,11 @@ impl PoolState {
                 self.maps.entry(*volume).or_default();
             }
         }
+        for (set, column, slot) in undo.rebuilt {
+            if let Some(rebuild) = self.inventory.rebuilds.get_mut(&(set, column)) {
+                rebuild.rebuilt.remove(u64::from(slot));
+            }
+        }
         self.slots.shrink(undo.slot_count);
     }
 }
@@ -85,6 +93,13 @@ impl Undo {
                 });
                 self.extents.extend(extents.map(|extent| (extent, state.slot(extent))));
             }
+            MetaRecord::SlotsRebuilt { set, column, ranges } if self.inventory.is_none() => {
+                let known = &state.inventory.rebuilds[&(*set, *column)].rebuilt;
+                let fresh = ranges.iter().cloned().flatten().filter(|slot| !known.contains(u64::from(*slot)));
+                self.rebuilt.extend(fresh.map(|slot| (*set, *column, slot)));
+            }
+            // The copy has the bits as they were.
+            MetaRecord::SlotsRebuilt { .. } => {}
             MetaRecord::AllocationsReserved { .. } | MetaRecord::ScrubCursor(_) => {}
             record => {
                 if let MetaRecord::VolumeDeleted { volume } = record {

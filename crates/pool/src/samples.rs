@@ -1,0 +1,109 @@
+//! States for tests.
+
+use tier0_units::{ExtentId, SlotRef, WriteCache};
+use uuid::Uuid;
+
+use crate::{
+    ChunkletAddress, DriveClass, ExtentRun, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState,
+    MetaRecord, MetadataArea, PoolState, RaidRecord, ScrubCursor, Volume,
+};
+
+pub(crate) const CHUNKLET_SECTORS: u64 = 1024;
+pub(crate) const EXTENT_SECTORS: u64 = 256;
+pub(crate) const SLOTS_PER_SET: u32 = 4;
+/// Chunklets of a drive of the sample.
+pub(crate) const CHUNKLETS: u64 = 12;
+
+pub(crate) fn chunklet(drive: u32, index: u32) -> ChunkletAddress {
+    ChunkletAddress { drive, index }
+}
+
+pub(crate) fn slot(slot: u64, allocation: u64) -> SlotRef {
+    SlotRef { slot, allocation }
+}
+
+pub(crate) fn extent(volume: u32, index: u32) -> ExtentId {
+    ExtentId { volume, index }
+}
+
+pub(crate) fn area() -> MetadataArea {
+    MetadataArea::plan([16_384; 6], CHUNKLET_SECTORS, EXTENT_SECTORS)
+}
+
+pub(crate) fn member(number: u32) -> Member {
+    Member {
+        id: Uuid::from_u128(0x1000 + u128::from(number)),
+        name: format!("drive{number}"),
+        sectors: area().data_start_sectors + CHUNKLETS * CHUNKLET_SECTORS + 7,
+        class: if number < 2 { DriveClass::Flash } else { DriveClass::Disk },
+        state: MemberState::Active,
+    }
+}
+
+pub(crate) fn volume(number: u32, extents: u64, thin: bool) -> Volume {
+    Volume {
+        number,
+        id: Uuid::from_u128(0x2000 + u128::from(number)),
+        name: format!("volume{number}"),
+        sectors: extents * EXTENT_SECTORS - 3,
+        thin,
+        write_cache: WriteCache::Durable,
+    }
+}
+
+pub(crate) fn ring(number: u32, members: &[u32]) -> LogRing {
+    let first_sector = area().data_start_sectors + u64::from(number) * CHUNKLET_SECTORS / 2;
+    let copies =
+        members.iter().map(|member| LogCopy { member: *member, first_sector, sectors: CHUNKLET_SECTORS / 2 });
+    LogRing { id: Uuid::from_u128(0x3000 + u128::from(number)), copies: copies.collect() }
+}
+
+/// Mirrors on this many drives, one chunklet kept free on each; no sets, log or volumes.
+pub(crate) fn empty(members: u32) -> PoolState {
+    let geometry = Geometry {
+        chunklet_sectors: CHUNKLET_SECTORS,
+        extent_sectors: EXTENT_SECTORS,
+        slots_per_set: SLOTS_PER_SET,
+        spare_chunklets: 1,
+        raid: RaidRecord { level: "raid1".into(), set_size: 2, groups: 1, stripe_unit_sectors: 64 },
+        checksums: true,
+        area: area(),
+    };
+    let members = (0..members).map(member).collect();
+    PoolState::new("lab", "pool0", Uuid::from_u128(1), geometry, members).expect("valid")
+}
+
+/// Records that bring `empty(4)` to a state with a bit of everything.
+pub(crate) fn story() -> Vec<MetaRecord> {
+    let columns = (1..5).flat_map(|i| [chunklet(0, i), chunklet(1, i), chunklet(2, i), chunklet(3, i)]);
+    vec![
+        MetaRecord::LogPlaced(LogPlacement { rings: vec![ring(0, &[0, 1]), ring(1, &[0, 1])] }),
+        MetaRecord::SetsAdded { columns: columns.collect(), sets_per_band: 2 },
+        MetaRecord::AllocationsReserved { end: 1000 },
+        MetaRecord::VolumeCreated(volume(0, 10, true)),
+        MetaRecord::VolumeCreated(volume(2, 6, false)),
+        MetaRecord::VolumeRenamed { volume: 2, name: "redo log".into() },
+        MetaRecord::map((0..5).map(|i| (extent(0, i), slot(u64::from(i) + 3, u64::from(i) + 1)))),
+        MetaRecord::map([(extent(2, 4), slot(20, 17)), (extent(2, 0), slot(0, 9))]),
+        MetaRecord::UnmapExtents(vec![ExtentRun { first: extent(0, 1), count: 2 }]),
+        MetaRecord::ModeChanged { volume: 0, write_cache: WriteCache::Volatile },
+        MetaRecord::MemberAdded(member(4)),
+        MetaRecord::MemberLost { member: 3 },
+        MetaRecord::ColumnRebuilding { set: 1, column: 1, target: chunklet(4, 0) },
+        MetaRecord::SlotsRebuilt { set: 1, column: 1, ranges: vec![0..1, 2..4] },
+        MetaRecord::ColumnRebuilding { set: 3, column: 1, target: chunklet(4, 1) },
+        MetaRecord::SlotsRebuilt { set: 3, column: 1, ranges: vec![0..4] },
+        MetaRecord::ColumnRebuilt { set: 3, column: 1 },
+        MetaRecord::VolumeResized { volume: 0, sectors: 9 * EXTENT_SECTORS },
+        MetaRecord::ScrubCursor(ScrubCursor { next_slot: 5, passes: 2 }),
+        MetaRecord::VolumeCreated(volume(3, 1, true)),
+        MetaRecord::VolumeDeleted { volume: 3 },
+    ]
+}
+
+/// A state with a bit of everything.
+pub(crate) fn full() -> PoolState {
+    let mut state = empty(4);
+    state.apply_all(&story()).expect("valid");
+    state
+}
