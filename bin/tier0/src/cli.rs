@@ -6,13 +6,14 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::verb::{catalog, completions, create, demo, lab, load, serve};
+use crate::verb::{admin, catalog, completions, create, demo, lab, load, serve, status};
 
 const EXAMPLES: &str = "\
 Examples:
   tier0 demo                       see it work in a minute, on files
   tier0 create array.toml          put an array on drives
   tier0 serve array.toml           serve its volumes over NBD
+  tier0 status array.toml          how it does: drives, rebuild, scrub, log, space
   tier0 load nbd://localhost/lun0  measure an NBD export
   tier0 lab run ps6100xv           reproduce a published evaluation of an array
   tier0 catalog list               what is known of drives, links and arrays
@@ -49,6 +50,19 @@ pub(crate) enum Verb {
     Create(create::Create),
     /// Serve an array's volumes over NBD until Ctrl-C
     Serve(serve::Serve),
+    /// Show how a running array does; the exit code tells monitoring
+    Status(status::StatusVerb),
+    /// Fail, add, remove or replace drives of a running array
+    #[command(subcommand)]
+    Drive(admin::Drive),
+    /// Grow a running array's pool over drives that were added
+    #[command(subcommand)]
+    Pool(admin::Pool),
+    /// Verify everything a running array stores, and repair what is wrong
+    Scrub(admin::Scrub),
+    /// Create volumes of a running array, change their write cache
+    #[command(subcommand)]
+    Volume(admin::Volume),
     /// Drive a load against an NBD export, a file, a device, or an array in virtual time
     Load(Box<load::Load>),
     /// Predict, and see how far predictions can be trusted

@@ -13,6 +13,12 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const INPUT: u8 = 2;
 /// Data that was read back was not what had been written.
 pub(crate) const WRONG_DATA: u8 = 3;
+/// `status`: somebody should look at the array.
+pub(crate) const WARNING: u8 = 4;
+/// `status`: the array lacks redundancy.
+pub(crate) const DEGRADED: u8 = 5;
+/// `status`: data is lost, or cannot be reached or written.
+pub(crate) const CRITICAL: u8 = 6;
 /// Ended by Ctrl-C before its end: 128 + SIGINT, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -23,6 +29,9 @@ Exit codes:
   1    something failed while running: a drive, a socket, a peer, a full disk
   2    the arguments, or a file that they name, are wrong; nothing was changed
   3    data that was read back was not what had been written
+  4    status: all is redundant, but somebody should look: little space, errors repaired
+  5    status: something is less redundant than it should be
+  6    status: data is lost, or cannot be reached or written
   130  stopped by Ctrl-C before its end; load prints what it measured until then";
 
 /// Says what went wrong, if anything, and gives the code.
@@ -44,7 +53,7 @@ mod tests {
         let document =
             std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/exit-codes.md"))
                 .expect("the document is part of the project");
-        for code in [DONE, FAILED, INPUT, WRONG_DATA, INTERRUPTED] {
+        for code in [DONE, FAILED, INPUT, WRONG_DATA, WARNING, DEGRADED, CRITICAL, INTERRUPTED] {
             assert!(TABLE.contains(&format!("\n  {code:<4} ")), "--help misses {code}");
             assert!(document.contains(&format!("\n| {code} |")), "docs/exit-codes.md misses {code}");
         }

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Display;
 
 use tier0_array::ArrayError;
+use tier0_array::admin::Health;
 use tier0_drive::OpenError;
 use tier0_pool::PoolError;
 
@@ -18,6 +19,8 @@ pub(crate) enum Failure {
     Run(String),
     /// Data was wrong.
     WrongData(String),
+    /// An array is not healthy, and its status was printed.
+    Unhealthy(Health),
     /// Ctrl-C came before the end, and the result so far was printed.
     Interrupted,
     /// Nobody reads stdout any more; there is nothing to say about it.
@@ -39,7 +42,7 @@ impl Failure {
     pub(crate) fn text(&self) -> Option<String> {
         match self {
             Failure::Input(text) | Failure::Run(text) | Failure::WrongData(text) => Some(one_line(text)),
-            Failure::Interrupted | Failure::Unread => None,
+            Failure::Unhealthy(_) | Failure::Interrupted | Failure::Unread => None,
         }
     }
 
@@ -49,6 +52,9 @@ impl Failure {
             Failure::Input(_) => exit::INPUT,
             Failure::Run(_) => exit::FAILED,
             Failure::WrongData(_) => exit::WRONG_DATA,
+            Failure::Unhealthy(Health::Critical) => exit::CRITICAL,
+            Failure::Unhealthy(Health::Degraded) => exit::DEGRADED,
+            Failure::Unhealthy(_) => exit::WARNING,
             Failure::Interrupted => exit::INTERRUPTED,
             Failure::Unread => exit::DONE,
         }

@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +23,7 @@ use tier0_units::Nanos;
 use tier0_world::real::{Backend, PeerAddress, Socket};
 use tier0_world::sync::{MailReceiver, MailSender, mailbox};
 
+use crate::control;
 use crate::failure::Failure;
 use crate::signals::Signals;
 
@@ -34,6 +36,8 @@ type Listening = Box<dyn Fn(&[PeerAddress]) + Send + Sync>;
 /// An array being served, as all its shards and its owner see it.
 pub(crate) struct Service {
     listen: Vec<PeerAddress>,
+    /// The socket for administration.
+    control: Option<PathBuf>,
     listening: Listening,
     signals: Signals,
     stop: AtomicBool,
@@ -57,6 +61,7 @@ impl Service {
     pub(crate) fn new(
         array: &OpenArray,
         listen: &[ListenAddress],
+        control: Option<PathBuf>,
         signals: Signals,
         listening: impl Fn(&[PeerAddress]) + Send + Sync + 'static,
     ) -> Arc<Service> {
@@ -65,6 +70,7 @@ impl Service {
             (0..shards).map(|_| mailbox()).map(|(door, inbox)| (door, Some(inbox))).unzip();
         Arc::new(Service {
             listen: listen.iter().map(|address| address.0.clone()).collect(),
+            control: control.filter(|_| array.is_protected()),
             listening: Box::new(listening),
             signals,
             stop: AtomicBool::new(false),
@@ -161,6 +167,18 @@ fn start(
     }
     if context.index > 0 {
         return Ok(None);
+    }
+    if let Some(path) = &service.control {
+        let asked = context.clone();
+        let answer = move |request| {
+            let asked = asked.clone();
+            async move { asked.administer(request).await }
+        };
+        if let Err(error) = control::serve(&context.world, path, answer) {
+            tracing::warn!(
+                "there is no control socket at {path:?}: {error}; set array.control to a path that can be written"
+            );
+        }
     }
     let listen = |address| server.listen_for(address, deal(service.clone(), server.clone()));
     service.listen.iter().map(listen).collect::<Result<_, _>>().map(Some)

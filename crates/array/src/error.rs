@@ -100,6 +100,27 @@ pub enum ArrayError {
         /// The pool.
         pool: String,
     },
+    /// What a crash left behind cannot be made good.
+    #[error("pool {pool:?} cannot be recovered: {fact}")]
+    Recovery {
+        /// The pool.
+        pool: String,
+        /// The fact and the remedy.
+        fact: String,
+    },
+    /// No drive with the write log is there.
+    #[error(
+        "none of the drives {drives} with the write log of pool {pool:?} is there, and without it acknowledged writes are missing; connect one of them"
+    )]
+    NoLog {
+        /// The pool.
+        pool: String,
+        /// The names of the drives.
+        drives: String,
+    },
+    /// A pool's state refuses something.
+    #[error(transparent)]
+    Meta(#[from] tier0_pool::MetaError),
     /// The record on the drives makes no sense.
     #[error("the record of pool {pool:?} contradicts itself: {fact}; restore it from a backup")]
     Record {

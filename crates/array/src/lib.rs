@@ -2,26 +2,36 @@
 //!
 //! | module | concept |
 //! |---|---|
+//! | [`admin`] | what a running array can be asked, and what it says of itself |
 //! | [`description`] | the TOML file that describes an array, and what is wrong with one |
 //! | `plan` | from a pool's record to its sets, slots and volumes' maps |
 //! | [`open`] | creating an array on drives, and finding it again on them by identity |
 //! | `shard`, `volume` | the data path: a shard's volumes, requests routed to the owners of their extents |
-//! | `control` | making the loss of a drive known to the others |
+//! | `control` | metadata, free slots, losses, rebuilds and scrubs of whole pools |
+//! | `upkeep` | a shard's part in rebuilds and scrubs |
+//! | [`engine`] | a whole array in one world |
 //! | [`real`] | an array on the wall clock, one thread per shard |
 //! | [`simulated`] | an array of modelled drives in virtual time |
 //!
 //! It holds no policy of its own.
 
+pub mod admin;
 mod control;
 pub mod description;
+mod direct;
+pub mod engine;
 mod error;
+mod mapping;
 mod models;
 pub mod open;
 mod plan;
+mod pool_shard;
 pub mod real;
 mod shard;
 pub mod simulated;
+mod upkeep;
 mod volume;
+mod volume_io;
 
 pub use description::{Description, DescriptionError};
 pub use error::ArrayError;

@@ -4,14 +4,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use tier0_raid::io::Members;
+use tier0_drive::{DriveHandle, PATIENCE, PatientDrive};
+use tier0_pool::metadata::survey;
+use tier0_raid::io::{LostDrives, Members};
 use tier0_world::real::Backend;
-use tier0_world::sync::{MailReceiver, MailSender, mailbox};
+use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
+use uuid::Uuid;
 
-use crate::control::{Loss, LossReporter, remember_losses};
-use crate::open::OpenArray;
+use crate::admin::{AdminReply, AdminRequest};
+use crate::control::{Control, ControlMessage, DriveShop, NewDrive};
+use crate::description::DriveDescription;
+use crate::direct::{self, Forgetful};
+use crate::engine::{OpenedPool, start_shard};
+use crate::open::{DirectPool, Kind, Medium, OpenArray, open_new_medium};
 use crate::plan::PoolPlan;
+use crate::pool_shard::{PoolSeed, Seat};
 use crate::shard::{Ask, Shard};
 use crate::{ArrayError, Volume};
 
@@ -27,6 +35,7 @@ pub struct ShardContext {
     /// Why this world runs without io_uring although it would have taken it.
     pub fallback: Option<Arc<str>>,
     shard: Rc<Shard>,
+    control: MailSender<ControlMessage>,
 }
 
 impl ShardContext {
@@ -34,10 +43,19 @@ impl ShardContext {
     pub async fn stopping(&self) {
         self.shard.stopping.wait().await;
     }
+
+    /// Does what an administrator asks.
+    pub async fn administer(&self, request: AdminRequest) -> AdminReply {
+        let (reply, answer) = oneshot::channel();
+        self.control.send(ControlMessage::Admin { request, reply });
+        let ending = |_| AdminReply::Refused("the array is ending; ask again when it is served".to_owned());
+        answer.await.unwrap_or_else(ending)
+    }
 }
 
 /// Runs an array: `serve` runs in every shard's world, in a thread each, and the array stops when `stop` is called
-/// through the [`Stopper`] that `started` is given, or when every shard's `serve` has ended.
+/// through the [`Stopper`] that `started` is given, or when every shard's `serve` has ended. Nothing is served before
+/// every shard has made good what a crash left behind.
 ///
 /// `serve` should end when [`ShardContext::stopping`] does.
 pub fn run<F>(
@@ -51,34 +69,55 @@ where
 {
     let shards = array.cores.max(1);
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| mailbox::<Ask>()).unzip();
-    let (control, losses) = mailbox::<Loss>();
-    let mut losses = Some(losses);
+    let (seeds, seed_boxes): (Vec<_>, Vec<_>) = (0..shards).map(|_| mailbox::<Vec<PoolPart>>()).unzip();
+    let (control, messages) = mailbox::<ControlMessage>();
+    let mut first = Some(FirstSeat { messages, seeds });
     let (ready, readiness) = mpsc::channel();
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
-        for (index, inbox) in receivers.into_iter().enumerate() {
-            let seat =
-                Seat { array, index, backend, peers: senders.clone(), inbox, control: control.clone() };
-            let (losses, ready, serve) = (losses.take_if(|_| index == 0), ready.clone(), &serve);
+        for (index, (inbox, seeds)) in receivers.into_iter().zip(seed_boxes).enumerate() {
+            let place = ShardSeat {
+                array,
+                seat: Seat { index, shards },
+                backend,
+                peers: senders.clone(),
+                inbox,
+                seeds,
+                control: control.clone(),
+                first: first.take_if(|_| index == 0),
+            };
+            let (ready, serve) = (ready.clone(), &serve);
             let thread = std::thread::Builder::new().name(format!("tier0-shard{index}"));
-            let thread =
-                thread.spawn_scoped(scope, move || seat.run(losses, &ready, serve)).map_err(|source| {
-                    ArrayError::System { what: "a shard's thread cannot be started".into(), source }
-                })?;
+            let thread = thread.spawn_scoped(scope, move || place.run(&ready, serve)).map_err(|source| {
+                ArrayError::System { what: "a shard's thread cannot be started".into(), source }
+            })?;
             threads.push(thread);
         }
         drop((senders, control, ready));
-        let mut remotes = Vec::new();
-        while let Ok((index, remote)) = readiness.recv() {
-            remotes.push((index, remote));
-            if remotes.len() == shards {
-                started(Stopper(remotes.into()));
+        let (mut handles, mut goes) = (Vec::new(), Vec::new());
+        while let Ok(Ready { index, handle, go }) = readiness.recv() {
+            handles.push((index, handle));
+            goes.push(go);
+            if handles.len() == shards {
                 break;
             }
         }
+        if handles.len() == shards {
+            goes.iter().for_each(|go| go.send(()));
+            started(Stopper(handles.into()));
+        }
+        // A shard that hears no word to go ends: another one could not start.
+        drop(goes);
         let results = threads.into_iter().map(|thread| thread.join().expect("a shard does not panic"));
         results.collect::<Vec<_>>().into_iter().collect()
     })
+}
+
+/// A shard has started and waits for the word to go.
+struct Ready {
+    index: usize,
+    handle: ShardHandle,
+    go: MailSender<()>,
 }
 
 /// Stops an array from any thread.
@@ -103,45 +142,69 @@ impl Stopper {
     }
 }
 
+/// What the first shard learns of a pool and tells the others.
+#[derive(Clone)]
+struct PoolPart {
+    seed: PoolSeed,
+    /// By member; none where it is lost.
+    media: Vec<Option<Arc<Medium>>>,
+}
+
+/// What only the first shard has.
+struct FirstSeat {
+    messages: MailReceiver<ControlMessage>,
+    /// To every shard.
+    seeds: Vec<MailSender<Vec<PoolPart>>>,
+}
+
 /// What a shard's thread starts with.
-struct Seat<'a> {
+struct ShardSeat<'a> {
     array: &'a OpenArray,
-    index: usize,
+    seat: Seat,
     backend: Backend,
     peers: Vec<MailSender<Ask>>,
     inbox: MailReceiver<Ask>,
-    control: MailSender<Loss>,
+    seeds: MailReceiver<Vec<PoolPart>>,
+    control: MailSender<ControlMessage>,
+    first: Option<FirstSeat>,
 }
 
-impl Seat<'_> {
-    fn run<F>(
-        self,
-        losses: Option<MailReceiver<Loss>>,
-        ready: &mpsc::Sender<(usize, ShardHandle)>,
-        serve: impl Fn(ShardContext) -> F,
-    ) -> Result<(), ArrayError>
+/// A shard that can serve, and the control task where it lives here.
+struct Started {
+    shard: Rc<Shard>,
+    volumes: Vec<Volume>,
+    upkeep: Option<Rc<Control>>,
+}
+
+impl ShardSeat<'_> {
+    fn run<F>(self, ready: &mpsc::Sender<Ready>, serve: impl Fn(ShardContext) -> F) -> Result<(), ArrayError>
     where
         F: Future<Output = ()> + 'static,
     {
-        let options = RealOptions { backend: self.backend, seed: self.index as u64 };
+        let index = self.seat.index;
+        let options = RealOptions { backend: self.backend, seed: index as u64 };
         let runtime = RealRuntime::new(&options).map_err(|source| ArrayError::System {
             what: "the real world cannot be opened".into(),
             source,
         })?;
         let world = runtime.world().clone();
-        let (mut members, mut memories) = (Vec::new(), Vec::new());
-        for (number, pool) in self.array.pools.iter().enumerate() {
-            let drives = pool.open_drives(&world)?;
-            memories.push(pool.memory(&drives));
-            let reporter = LossReporter { pool: number, control: self.control.clone() };
-            members.push(Members::new(drives, pool.lost.clone(), Rc::new(reporter)));
-        }
-        if let Some(losses) = losses {
-            world.spawn(remember_losses(memories, losses)).detach();
-        }
-        let plans: Vec<PoolPlan> = self.array.pools.iter().map(|pool| pool.plan.clone()).collect();
-        let shard = Shard::new(&world, self.index, &plans, members, self.peers);
-        world.spawn(shard.clone().answer(self.inbox)).detach();
+        let control = self.control.clone();
+        let started = match &self.array.kind {
+            Kind::Direct(pools) => start_direct(&world, index, pools, self.peers, self.inbox)?,
+            Kind::Protected { media, pools } => {
+                let place = ProtectedSeat {
+                    name: self.array.name.clone(),
+                    seat: self.seat,
+                    candidates: media.clone(),
+                    pools: pools.clone(),
+                    peers: self.peers,
+                    seeds: self.seeds,
+                    control: self.control,
+                };
+                runtime.run(place.start(world.clone(), self.inbox, self.first))?
+            }
+        };
+        let Started { shard, volumes, upkeep } = started;
         let (stop, mut stopped) = mailbox();
         let stopping = shard.clone();
         world
@@ -151,17 +214,127 @@ impl Seat<'_> {
                 }
             })
             .detach();
-        let volumes = volumes_of(&plans, &shard);
         let fallback = runtime.fallback().map(|error| error.to_string().into());
-        let context = ShardContext { world: world.clone(), index: self.index, volumes, fallback, shard };
+        let context = ShardContext { world: world.clone(), index, volumes, fallback, shard, control };
+        let (go, mut word) = mailbox();
         // The starter may have failed and gone; then the scope is ending anyway.
-        let _ = ready.send((self.index, ShardHandle { remote: world.remote(), stop }));
-        runtime.run(serve(context));
+        let _ = ready.send(Ready { index, handle: ShardHandle { remote: world.remote(), stop }, go });
+        if runtime.run(async move { word.receive().await.is_some() }) {
+            if let Some(control) = upkeep {
+                control.begin_upkeep();
+            }
+            runtime.run(serve(context));
+        }
         Ok(())
     }
 }
 
-pub(crate) fn volumes_of(plans: &[PoolPlan], shard: &Rc<Shard>) -> Vec<Volume> {
-    let names = plans.iter().flat_map(|plan| plan.record.volumes.iter().map(|volume| volume.name.as_str()));
-    names.enumerate().map(|(number, name)| Volume::new(shard, number as u32, name)).collect()
+fn start_direct(
+    world: &World,
+    index: usize,
+    pools: &[DirectPool],
+    peers: Vec<MailSender<Ask>>,
+    inbox: MailReceiver<Ask>,
+) -> Result<Started, ArrayError> {
+    let plans: Vec<&PoolPlan> = pools.iter().map(|pool| &pool.plan).collect();
+    let mut members = Vec::new();
+    for pool in pools {
+        let drives =
+            pool.media.iter().map(|medium| medium.drive(world).map(Some)).collect::<Result<Vec<_>, _>>()?;
+        let lost = LostDrives::new(drives.len());
+        members.push(Members::new(drives, lost, Rc::new(Forgetful)));
+    }
+    let shard = direct::shard(world, index, &plans, members, peers);
+    world.spawn(shard.clone().answer(inbox)).detach();
+    let volumes = direct::volumes(&plans, &shard);
+    Ok(Started { shard, volumes, upkeep: None })
+}
+
+/// What a shard of a protected array starts with.
+struct ProtectedSeat {
+    name: String,
+    seat: Seat,
+    candidates: Vec<Arc<Medium>>,
+    pools: Vec<Uuid>,
+    peers: Vec<MailSender<Ask>>,
+    seeds: MailReceiver<Vec<PoolPart>>,
+    control: MailSender<ControlMessage>,
+}
+
+impl ProtectedSeat {
+    async fn start(
+        mut self,
+        world: World,
+        inbox: MailReceiver<Ask>,
+        first: Option<FirstSeat>,
+    ) -> Result<Started, ArrayError> {
+        let upkeep = match first {
+            Some(first) => Some(self.open_pools(&world, first).await?),
+            None => None,
+        };
+        let gone = || ArrayError::Recovery {
+            pool: self.name.clone(),
+            fact: "the first shard could not open it; its message says why".to_owned(),
+        };
+        let parts = self.seeds.receive().await.ok_or_else(gone)?;
+        let mut drives = Vec::new();
+        for part in &parts {
+            let open = |medium: &Option<Arc<Medium>>| {
+                medium.as_ref().map(|medium| patient_drive(medium, &world)).transpose()
+            };
+            drives.push(part.media.iter().map(open).collect::<Result<Vec<_>, _>>()?);
+        }
+        let seeds: Vec<PoolSeed> = parts.into_iter().map(|part| part.seed).collect();
+        let shard = start_shard(&world, self.seat, &seeds, drives, &self.control, self.peers).await?;
+        world.spawn(shard.clone().answer(inbox)).detach();
+        let names = seeds.iter().flat_map(|seed| seed.state.volumes().map(|volume| volume.name.clone()));
+        let names: Vec<String> = names.collect();
+        let volumes = (0u32..).zip(names).map(|(number, name)| Volume::new(&shard, number, &name)).collect();
+        Ok(Started { shard, volumes, upkeep })
+    }
+
+    /// Opens the metadata, starts the control task, and tells every shard.
+    async fn open_pools(&self, world: &World, first: FirstSeat) -> Result<Rc<Control>, ArrayError> {
+        let mut handles = Vec::new();
+        for medium in &self.candidates {
+            handles.push((patient_drive(medium, world)?, medium.clone()));
+        }
+        let found = survey(handles.iter().map(|(drive, _)| drive.clone()).collect()).await;
+        let mut candidates = found.pools;
+        let (mut pools, mut parts) = (Vec::new(), Vec::new());
+        for (number, id) in self.pools.iter().enumerate() {
+            let place = candidates.iter().position(|pool| pool.label.pool == *id);
+            let place = place.ok_or_else(|| ArrayError::NoPool { pool: self.name.clone() })?;
+            let pool = OpenedPool::open(world, number, candidates.remove(place), &self.control).await?;
+            let medium_of = |drive: &Option<DriveHandle>| {
+                let drive = drive.as_ref()?;
+                handles.iter().find(|(handle, _)| handle.is_same(drive)).map(|(_, medium)| medium.clone())
+            };
+            let media = pool.drives.iter().map(medium_of).collect();
+            parts.push(PoolPart { seed: pool.seed.clone(), media });
+            pools.push(pool);
+        }
+        let shop: Rc<dyn DriveShop> = Rc::new(MediumShop { world: world.clone() });
+        let control = Control::new(world, self.name.clone(), pools, self.peers.clone(), Some(shop));
+        world.spawn(control.clone().serve(first.messages)).detach();
+        first.seeds.iter().for_each(|seeds| seeds.send(parts.clone()));
+        Ok(control)
+    }
+}
+
+/// A drive that is given up when it does not answer.
+pub(crate) fn patient_drive(medium: &Medium, world: &World) -> Result<DriveHandle, ArrayError> {
+    Ok(DriveHandle::new(PatientDrive::new(medium.drive(world)?, PATIENCE)))
+}
+
+/// Opens files and devices that are to join a running array.
+struct MediumShop {
+    world: World,
+}
+
+impl DriveShop for MediumShop {
+    fn open(&self, description: &DriveDescription, force: bool) -> Result<NewDrive, ArrayError> {
+        let medium = open_new_medium(description, force)?;
+        Ok(NewDrive { drive: patient_drive(&medium, &self.world)?, medium })
+    }
 }

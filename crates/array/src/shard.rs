@@ -1,16 +1,17 @@
 //! A shard: the volumes as one core sees them, and the mailboxes through which shards ask each other.
 
+use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use tier0_raid::io::{Members, RaidIo};
-use tier0_volume::ExtentIo;
+use tier0_drive::BlockStatus;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, oneshot};
 use tier0_world::{Buf, BufMut, IoError, World};
 
-use crate::plan::PoolPlan;
+use crate::pool_shard::PoolShard;
+use crate::upkeep::{Activity, Order};
+use crate::volume_io::VolumeIo;
 
-/// A request for another shard's extent.
+/// A request for another shard's extent, or an order for its upkeep.
 pub(crate) enum Ask {
     Read {
         volume: u32,
@@ -27,6 +28,24 @@ pub(crate) enum Ask {
         durable: bool,
         reply: oneshot::Sender<Result<(), IoError>>,
     },
+    Zero {
+        volume: u32,
+        extent: u64,
+        offset: u64,
+        sectors: u64,
+        durable: bool,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    Flush {
+        volume: u32,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    BlockStatus {
+        volume: u32,
+        extent: u64,
+        reply: oneshot::Sender<BlockStatus>,
+    },
+    Order(Order),
 }
 
 /// One shard of an array.
@@ -34,30 +53,22 @@ pub(crate) struct Shard {
     pub(crate) world: World,
     pub(crate) index: usize,
     /// By the volumes' numbers in the array.
-    pub(crate) volumes: Vec<ExtentIo>,
+    pub(crate) volumes: RefCell<Vec<Rc<VolumeIo>>>,
+    /// By the pools' numbers in the array; none for pools whose writes go straight to the drives.
+    pub(crate) pools: Vec<Option<Rc<PoolShard>>>,
     /// To every shard, itself included.
     pub(crate) peers: Vec<MailSender<Ask>>,
+    /// Requests of hosts, for background work to yield to.
+    pub(crate) activity: Activity,
     /// Rung when the array is to stop.
     pub(crate) stopping: Notify,
 }
 
 impl Shard {
-    /// The volumes of all pools in one shard, in the order of pools and records; `members` by pool.
-    pub(crate) fn new(
-        world: &World,
-        index: usize,
-        plans: &[PoolPlan],
-        members: Vec<Members>,
-        peers: Vec<MailSender<Ask>>,
-    ) -> Rc<Shard> {
-        let mut volumes = Vec::new();
-        for (plan, members) in plans.iter().zip(members) {
-            let raid = RaidIo::new(plan.sets.clone(), members);
-            for volume in &plan.record.volumes {
-                volumes.push(ExtentIo::new(Arc::new(plan.map(volume)), plan.slots.clone(), raid.clone()));
-            }
-        }
-        Rc::new(Shard { world: world.clone(), index, volumes, peers, stopping: Notify::new() })
+    /// A volume by its number in the array.
+    #[inline]
+    pub(crate) fn volume(&self, number: u32) -> Rc<VolumeIo> {
+        self.volumes.borrow()[number as usize].clone()
     }
 
     /// Answers what other shards ask, until there are none.
@@ -68,15 +79,25 @@ impl Shard {
         }
     }
 
-    async fn carry_out(&self, ask: Ask) {
+    async fn carry_out(self: &Rc<Self>, ask: Ask) {
         // Whoever asked may be gone; then nobody needs the answer.
         match ask {
             Ask::Read { volume, extent, offset, buf, reply } => {
-                let _ = reply.send(self.volumes[volume as usize].read(extent, offset, buf).await);
+                let _ = reply.send(self.volume(volume).read(extent, offset, buf).await);
             }
             Ask::Write { volume, extent, offset, buf, durable, reply } => {
-                let _ = reply.send(self.volumes[volume as usize].write(extent, offset, buf, durable).await);
+                let _ = reply.send(self.volume(volume).write(extent, offset, buf, durable).await);
             }
+            Ask::Zero { volume, extent, offset, sectors, durable, reply } => {
+                let _ = reply.send(self.volume(volume).zero(extent, offset, sectors, durable).await);
+            }
+            Ask::Flush { volume, reply } => {
+                let _ = reply.send(self.volume(volume).flush().await);
+            }
+            Ask::BlockStatus { volume, extent, reply } => {
+                let _ = reply.send(self.volume(volume).block_status(extent));
+            }
+            Ask::Order(order) => order.carry_out(self).await,
         }
     }
 }

@@ -11,11 +11,10 @@ use tier0_world::World;
 use tier0_world::sync::mailbox;
 use uuid::Uuid;
 
-use crate::control::{LossReporter, PoolMemory, remember_losses};
+use crate::direct::{self, Forgetful};
+use crate::engine::{self, Engine};
 use crate::models::Model;
 use crate::plan::PoolPlan;
-use crate::real::volumes_of;
-use crate::shard::Shard;
 use crate::{ArrayError, Description, Volume};
 
 /// Modelled drives by catalogue reference, preconditioned once and shared by all simulations.
@@ -46,31 +45,18 @@ pub struct SimulatedArray {
     pub drives: Vec<DriveHandle>,
 }
 
-/// Puts together the array of `description` in `world`. Every drive needs a model of `shelf`. `wrap` may put
-/// something around each drive: a bus, faults.
+/// Puts together the array of `description` in `world`: its writes go straight to the drives, without log and
+/// checksums. Every drive needs a model of `shelf`. `wrap` may put something around each drive: a bus, faults.
 pub fn build(
     world: &World,
     description: &Description,
     shelf: &ModelShelf,
-    mut wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
+    wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
 ) -> Result<SimulatedArray, ArrayError> {
-    let mut drives = Vec::new();
-    for (number, drive) in description.drives.iter().enumerate() {
-        let reference = drive.model.as_deref().unwrap_or_default();
-        let model = shelf.0.get(reference).ok_or_else(|| ArrayError::Unusable {
-            drive: drive.name.clone(),
-            fact: "has a model that was not prepared".into(),
-        })?;
-        let content = match world.width().bytes() {
-            0 => Content::None,
-            _ => Content::Memory(SparseStore::new(world.width())),
-        };
-        drives.push(wrap(number, model.drive(world, &drive.name, number as u64, content)));
-    }
+    let drives = make_drives(world, description, shelf, wrap)?;
     let mut random = world.random(0x1d);
     let mut id = || Uuid::from_u64_pair(random.bits(), random.bits());
-    let (control, losses) = mailbox();
-    let (mut plans, mut members, mut memories) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut plans, mut members) = (Vec::new(), Vec::new());
     for (number, pool) in description.pools.iter().enumerate() {
         let own: Vec<DriveHandle> = pool.drives.iter().map(|drive| drives[*drive].clone()).collect();
         let records = own.iter().zip(&pool.drives).map(|(drive, place)| MemberRecord {
@@ -85,19 +71,54 @@ pub fn build(
             plan.add_volume(volume, id())?;
         }
         let own: Vec<Option<DriveHandle>> = own.into_iter().map(Some).collect();
-        let superblock = tier0_pool::superblock::Superblock {
-            generation: 1,
-            member: Uuid::nil(),
-            record: plan.record.clone(),
-        };
-        memories.push(PoolMemory { superblock, drives: own.clone(), persistent: false });
-        let reporter = LossReporter { pool: number, control: control.clone() };
-        members.push(Members::new(own, LostDrives::new(pool.drives.len()), Rc::new(reporter)));
+        members.push(Members::new(own, LostDrives::new(pool.drives.len()), Rc::new(Forgetful)));
         plans.push(plan);
     }
-    world.spawn(remember_losses(memories, losses)).detach();
+    let plans: Vec<&PoolPlan> = plans.iter().collect();
     let (peer, inbox) = mailbox();
-    let shard = Shard::new(world, 0, &plans, members, vec![peer]);
+    let shard = direct::shard(world, 0, &plans, members, vec![peer]);
     world.spawn(shard.clone().answer(inbox)).detach();
-    Ok(SimulatedArray { volumes: volumes_of(&plans, &shard), drives })
+    Ok(SimulatedArray { volumes: direct::volumes(&plans, &shard), drives })
+}
+
+/// An array with write log and slot tables in virtual time, whose metadata live only as long as the world.
+pub struct SimulatedEngine {
+    /// The array.
+    pub engine: Engine,
+    /// Its drives, in the order of the description.
+    pub drives: Vec<DriveHandle>,
+}
+
+/// As [`build`], with log and slot tables as on real drives.
+pub async fn build_protected(
+    world: &World,
+    description: &Description,
+    shelf: &ModelShelf,
+    wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
+) -> Result<SimulatedEngine, ArrayError> {
+    let drives = make_drives(world, description, shelf, wrap)?;
+    let engine = engine::start_volatile(world, description, &drives).await?;
+    Ok(SimulatedEngine { engine, drives })
+}
+
+fn make_drives(
+    world: &World,
+    description: &Description,
+    shelf: &ModelShelf,
+    mut wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
+) -> Result<Vec<DriveHandle>, ArrayError> {
+    let mut drives = Vec::new();
+    for (number, drive) in description.drives.iter().enumerate() {
+        let reference = drive.model.as_deref().unwrap_or_default();
+        let model = shelf.0.get(reference).ok_or_else(|| ArrayError::Unusable {
+            drive: drive.name.clone(),
+            fact: "has a model that was not prepared".into(),
+        })?;
+        let content = match world.width().bytes() {
+            0 => Content::None,
+            _ => Content::Memory(SparseStore::new(world.width())),
+        };
+        drives.push(wrap(number, model.drive(world, &drive.name, number as u64, content)));
+    }
+    Ok(drives)
 }

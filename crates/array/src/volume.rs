@@ -3,13 +3,17 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_drive::{BlockTarget, TargetInfo, write_zeros};
+use tier0_drive::{BlockStatus, BlockTarget, TargetInfo, write_zeros};
 use tier0_units::{Lba, SectorCount};
 use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError};
 
 use crate::shard::{Ask, Shard};
+use crate::volume_io::VolumeIo;
+
+/// Extents of one request that are made zero at the same time.
+const ZERO_EXTENTS_AT_ONCE: usize = 64;
 
 /// A volume in one shard; clones share it.
 #[derive(Clone)]
@@ -17,11 +21,13 @@ pub struct Volume {
     shard: Rc<Shard>,
     number: u32,
     name: Rc<str>,
+    /// Its extents in this shard.
+    io: Rc<VolumeIo>,
 }
 
 impl Volume {
     pub(crate) fn new(shard: &Rc<Shard>, number: u32, name: &str) -> Volume {
-        Volume { shard: shard.clone(), number, name: name.into() }
+        Volume { shard: shard.clone(), number, name: name.into(), io: shard.volume(number) }
     }
 
     /// Its name.
@@ -38,23 +44,23 @@ impl Volume {
 
     #[inline]
     fn sectors(&self) -> u64 {
-        self.shard.volumes[self.number as usize].map().sectors()
+        self.io.sectors()
     }
 
     #[inline]
     fn extents(&self, lba: Lba, sectors: u64) -> Extents {
-        Extents::new(lba, sectors, self.shard.volumes[self.number as usize].map().extent_sectors())
+        Extents::new(lba, sectors, self.io.extent_sectors())
     }
 
     #[inline]
     fn owner(&self, extent: u64) -> usize {
-        owner(self.number, extent, self.shard.peers.len())
+        owner(self.io.owner_key(self.number), extent, self.shard.peers.len())
     }
 
     async fn read_piece(&self, piece: ExtentPiece, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         let owner = self.owner(piece.extent);
         if owner == self.shard.index {
-            return self.shard.volumes[self.number as usize].read(piece.extent, piece.offset, buf).await;
+            return self.io.read(piece.extent, piece.offset, buf).await;
         }
         let (reply, answer) = oneshot::channel();
         let (sectors, width) = (buf.sectors(), buf.width());
@@ -72,9 +78,7 @@ impl Volume {
     async fn write_piece(&self, piece: ExtentPiece, buf: Buf, durable: bool) -> Result<(), IoError> {
         let owner = self.owner(piece.extent);
         if owner == self.shard.index {
-            return self.shard.volumes[self.number as usize]
-                .write(piece.extent, piece.offset, buf, durable)
-                .await;
+            return self.io.write(piece.extent, piece.offset, buf, durable).await;
         }
         let (reply, answer) = oneshot::channel();
         self.shard.peers[owner].send(Ask::Write {
@@ -87,14 +91,53 @@ impl Volume {
         });
         answer.await.unwrap_or(Err(IoError::Gone))
     }
+
+    async fn zero_piece(&self, piece: ExtentPiece, durable: bool) -> Result<(), IoError> {
+        let ExtentPiece { extent, offset, sectors } = piece;
+        let owner = self.owner(extent);
+        if owner == self.shard.index {
+            return self.io.zero(extent, offset, sectors, durable).await;
+        }
+        let (reply, answer) = oneshot::channel();
+        let volume = self.number;
+        self.shard.peers[owner].send(Ask::Zero { volume, extent, offset, sectors, durable, reply });
+        answer.await.unwrap_or(Err(IoError::Gone))
+    }
+
+    /// Makes a range read as zeros without storing them; a few extents at a time, so that a whole volume takes no more
+    /// memory than a small part.
+    async fn zero_range(&self, lba: Lba, sectors: u64, durable: bool) -> Result<(), IoError> {
+        let mut pieces = self.extents(lba, sectors).peekable();
+        while pieces.peek().is_some() {
+            let some = pieces.by_ref().take(ZERO_EXTENTS_AT_ONCE);
+            let all = join_all(some.map(|piece| self.zero_piece(piece, durable)).collect::<Vec<_>>()).await;
+            all.into_iter().collect::<Result<(), _>>()?;
+        }
+        Ok(())
+    }
+
+    async fn extent_status(&self, extent: u64) -> Result<BlockStatus, IoError> {
+        let owner = self.owner(extent);
+        if owner == self.shard.index {
+            return Ok(self.io.block_status(extent));
+        }
+        let (reply, answer) = oneshot::channel();
+        self.shard.peers[owner].send(Ask::BlockStatus { volume: self.number, extent, reply });
+        answer.await.map_err(|_| IoError::Gone)
+    }
 }
 
 impl BlockTarget for Volume {
     fn info(&self) -> TargetInfo {
-        TargetInfo { sectors: SectorCount(self.sectors()), block_sectors: 1, volatile_cache: true }
+        TargetInfo {
+            sectors: SectorCount(self.sectors()),
+            block_sectors: 1,
+            volatile_cache: self.io.is_volatile(),
+        }
     }
 
     async fn read(&self, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
+        self.shard.activity.count_one();
         let sectors = u64::from(buf.sectors());
         if let Err(error) = self.check(lba, sectors) {
             return (Err(error), buf);
@@ -124,6 +167,7 @@ impl BlockTarget for Volume {
     }
 
     async fn write(&self, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
+        self.shard.activity.count_one();
         let sectors = u64::from(buf.sectors());
         self.check(lba, sectors)?;
         let mut pieces = self.extents(lba, sectors);
@@ -141,15 +185,31 @@ impl BlockTarget for Volume {
         join_all(parts.collect::<Vec<_>>()).await.into_iter().collect()
     }
 
-    /// All shards' drives are the same files and devices, so one shard's flush makes every shard's completed writes
-    /// stable.
+    /// Where writes go straight to the drives, all shards' drives are the same files and devices, so one shard's flush
+    /// makes every shard's completed writes stable. Where they are cached, every shard has its own log.
     async fn flush(&self) -> Result<(), IoError> {
-        self.shard.volumes[self.number as usize].flush().await
+        if matches!(*self.io, VolumeIo::Direct(_)) {
+            return self.io.flush().await;
+        }
+        let flush_one = async |shard: usize| {
+            if shard == self.shard.index {
+                return self.io.flush().await;
+            }
+            let (reply, answer) = oneshot::channel();
+            self.shard.peers[shard].send(Ask::Flush { volume: self.number, reply });
+            answer.await.unwrap_or(Err(IoError::Gone))
+        };
+        join_all((0..self.shard.peers.len()).map(flush_one)).await.into_iter().collect()
     }
 
-    /// A thick volume keeps its space and its content.
+    /// Afterwards whole pages of the range read as zeros, where there are checksums; elsewhere a thick volume keeps its
+    /// space and its content.
     async fn discard(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
-        self.check(lba, sectors)
+        self.check(lba, sectors)?;
+        match *self.io {
+            VolumeIo::Direct(_) => Ok(()),
+            VolumeIo::Cached(_) => self.zero_range(lba, sectors, false).await,
+        }
     }
 
     async fn write_zeroes(
@@ -160,6 +220,34 @@ impl BlockTarget for Volume {
         durable: bool,
     ) -> Result<(), IoError> {
         self.check(lba, sectors)?;
-        write_zeros(self, self.shard.world.width(), lba, sectors, durable).await
+        match *self.io {
+            VolumeIo::Direct(_) => write_zeros(self, self.shard.world.width(), lba, sectors, durable).await,
+            VolumeIo::Cached(_) => self.zero_range(lba, sectors, durable).await,
+        }
+    }
+
+    async fn block_status(
+        &self,
+        lba: Lba,
+        sectors: u64,
+        runs_max: usize,
+    ) -> Result<Vec<BlockStatus>, IoError> {
+        self.check(lba, sectors)?;
+        if matches!(*self.io, VolumeIo::Direct(_)) {
+            return Ok(vec![BlockStatus { sectors, allocated: true, zero: false }]);
+        }
+        let mut runs: Vec<BlockStatus> = Vec::new();
+        for piece in self.extents(lba, sectors) {
+            let own = BlockStatus { sectors: piece.sectors, ..self.extent_status(piece.extent).await? };
+            let is_full = runs.len() == runs_max;
+            match runs.last_mut() {
+                Some(last) if (last.allocated, last.zero) == (own.allocated, own.zero) => {
+                    last.sectors += own.sectors;
+                }
+                _ if is_full => break,
+                _ => runs.push(own),
+            }
+        }
+        Ok(runs)
     }
 }

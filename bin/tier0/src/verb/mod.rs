@@ -1,5 +1,6 @@
 //! One module per verb.
 
+pub(crate) mod admin;
 pub(crate) mod catalog;
 pub(crate) mod completions;
 pub(crate) mod create;
@@ -7,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod serve;
+pub(crate) mod status;
 
 use crate::cli::{Cli, Verb};
 use crate::failure::Failure;
@@ -21,5 +23,10 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Create(verb) => create::run(&verb),
         Verb::Serve(verb) => serve::run(&verb),
         Verb::Load(verb) => load::run(&verb, &cli.global),
+        Verb::Status(verb) => status::run(&verb),
+        Verb::Drive(verb) => admin::drive(&verb),
+        Verb::Pool(verb) => admin::pool(&verb),
+        Verb::Scrub(verb) => admin::scrub(&verb),
+        Verb::Volume(verb) => admin::volume(&verb),
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     }
     let sheet = Sheet::of(&array);
     let as_json = verb.json;
-    let service = Service::new(&array, &listen, Signals::catch()?, move |bound| {
+    let service = Service::new(&array, &listen, description.control, Signals::catch()?, move |bound| {
         // Whoever started the server may not read on; it serves all the same.
         let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
     });
@@ -68,6 +68,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
 struct Sheet {
     array: String,
     cores: usize,
+    protected: bool,
     pools: Vec<String>,
     volumes: Vec<(String, u64)>,
 }
@@ -96,6 +97,7 @@ impl Sheet {
         Sheet {
             array: array.name().to_owned(),
             cores: array.cores(),
+            protected: array.is_protected(),
             pools: pools.collect(),
             volumes: array.volumes().map(|(name, size)| (name.to_owned(), size.0)).collect(),
         }
@@ -124,10 +126,14 @@ impl Sheet {
             _ => "\nThe array has no volume; add a [[volume]] to its file.\n".to_owned(),
         };
         format!(
-            "array {}, {}, cores: {}; writes go through to the drives\n\n{}\n{mount}\nCtrl-C ends it.\n",
+            "array {}, {}, cores: {}; {}\n\n{}\n{mount}\nCtrl-C ends it.\n",
             self.array,
             self.pools.join(", "),
             self.cores,
+            match self.protected {
+                true => "writes are acknowledged when both copies of the log have them",
+                false => "it is memory: nothing outlives this process",
+            },
             table.trim_fmt()
         )
     }

@@ -50,8 +50,9 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
         parsed.map_err(|fact| place.wrong(address.span(), format!("nbd.listen: {fact}")))
     });
     let listen = listen.collect::<Result<_, _>>()?;
+    let control = file.array.control.as_ref().map(|path| check_control(path, place)).transpose()?;
     let name = file.array.name.into_inner();
-    Ok(Description { name, cores, search: file.array.search, drives, pools, volumes, listen })
+    Ok(Description { name, cores, search: file.array.search, drives, pools, volumes, listen, control })
 }
 
 /// Names go into messages, paths of sockets and NBD exports: plain characters only.
@@ -75,6 +76,13 @@ fn check_cores(cores: &Spanned<usize>, place: &Place<'_>) -> Result<usize, Descr
         cores.span(),
         format!("array.cores: {} is out of range; use 1 to {CORES_MAX}", cores.get_ref()),
     ))
+}
+
+fn check_control(path: &Spanned<String>, place: &Place<'_>) -> Result<PathBuf, DescriptionError> {
+    match ListenAddress::parse(&format!("unix:{}", path.get_ref()), false) {
+        Ok(_) => Ok(PathBuf::from(path.get_ref())),
+        Err(fact) => Err(place.wrong(path.span(), format!("array.control: {fact}"))),
+    }
 }
 
 fn check_distinct<'a>(

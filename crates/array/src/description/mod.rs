@@ -31,6 +31,8 @@ pub struct Description {
     pub volumes: Vec<VolumeDescription>,
     /// Where NBD listens.
     pub listen: Vec<ListenAddress>,
+    /// The unix socket on which the running array takes administration requests.
+    pub control: Option<PathBuf>,
 }
 
 /// A drive of an array.
@@ -95,7 +97,10 @@ impl Description {
     pub fn read(path: &Path) -> Result<Description, DescriptionError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| DescriptionError::Unreadable { path: path.to_owned(), source })?;
-        Description::parse(&text, &path.display().to_string())
+        let mut description = Description::parse(&text, &path.display().to_string())?;
+        // Beside the file: whoever can name the one finds the other.
+        description.control.get_or_insert_with(|| path.with_extension("control"));
+        Ok(description)
     }
 
     /// Reads a description from text; `name` stands for the file in messages.
@@ -127,6 +132,7 @@ struct ArraySection {
     cores: Option<Spanned<usize>>,
     #[serde(default)]
     search: Vec<PathBuf>,
+    control: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]

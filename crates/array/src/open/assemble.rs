@@ -1,21 +1,23 @@
-//! Finding an array again: open what might be its drives, read who they are, put the pools together.
+//! Finding an array again: open what might be its drives, read who they are, open the pools.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_pool::superblock::Superblock;
-use tier0_pool::{Found, identify};
-use tier0_raid::io::LostDrives;
-use tier0_raid::layout::Layout;
+use tier0_drive::{DriveHandle, OpenError};
+use tier0_pool::metadata::{FoundMember, FoundPool, Metadata, OtherDrive, Standing, Survey, survey};
+use tier0_pool::{MetaRecord, PoolError, PoolState, RaidRecord};
 use tier0_units::SectorCount;
+use tier0_world::World;
 use uuid::Uuid;
 
-use super::create::{cores_of, write_superblocks};
-use super::{Medium, OpenArray, OpenPool, create, in_real_world};
+use super::create::memory_among_others;
+use super::{Kind, Medium, OpenArray, OpenPool, create, in_real_world};
 use crate::description::{DriveDescription, PoolDescription};
+use crate::engine::check_survives;
 use crate::open::CreateOptions;
-use crate::plan::{PoolPlan, record_of};
+use crate::plan::{check_fits, new_volume, record_of};
 use crate::{ArrayError, Description};
 
 /// Opens the array of `description`. Pools on RAM drives, which remember nothing, are created anew. Volumes of the
@@ -25,97 +27,194 @@ pub fn open(description: &Description) -> Result<OpenArray, ArrayError> {
         return create(description, CreateOptions::default());
     }
     if let Some(ram) = description.drives.iter().find(|drive| drive.path.is_none()) {
-        let fact = "is memory among drives that are not; make it a file, or all of them memory".into();
-        return Err(ArrayError::Unusable { drive: ram.name.clone(), fact });
+        return Err(memory_among_others(ram));
     }
-    let mut candidates = find_candidates(description)?;
-    let mut warnings = std::mem::take(&mut candidates.warnings);
-    let mut pools = Vec::new();
-    for (number, pool) in description.pools.iter().enumerate() {
-        let (mut opened, mut changed) = assemble(description, pool, &mut candidates.members, &mut warnings)?;
-        for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
-            let known = opened.plan.record.volumes.iter().find(|known| known.name == volume.name);
-            match known {
-                Some(known) if known.sectors != volume.sectors.0 => {
-                    return Err(ArrayError::Changed {
-                        pool: pool.name.clone(),
-                        fact: format!("volume {:?} of {}", volume.name, SectorCount(known.sectors).bytes()),
-                        wanted: volume.sectors.bytes().to_string(),
-                    });
-                }
-                Some(_) => {}
-                None => {
-                    opened.plan.add_volume(volume, Uuid::new_v4())?;
-                    changed = true;
-                }
-            }
-        }
-        pools.push((opened, changed));
+    let media = open_media(description)?;
+    let (opened, wanted) = (media.clone(), description.clone());
+    let found = in_real_world(|world| async move { look(&world, &opened, &wanted).await })??;
+    let shards = found.states.iter().map(|state| state.log().rings.len()).max().unwrap_or(1);
+    let mut warnings = found.warnings;
+    if let Some(cores) = description.cores.filter(|cores| *cores != shards) {
+        warnings.push(format!(
+            "array.cores is {cores}, and the array was created for {shards}: its log has as many parts; it runs on {shards}"
+        ));
     }
-    // All pools are checked: only now is anything written.
-    for (pool, changed) in &mut pools {
-        if *changed {
-            pool.generation += 1;
-            write_superblocks(pool)?;
-            pool.generation += 1;
-        }
-    }
-    let pools: Vec<OpenPool> = pools.into_iter().map(|(pool, _)| pool).collect();
-    let cores = cores_of(description, &pools)?;
-    Ok(OpenArray { name: description.name.clone(), cores, pools, warnings })
+    Ok(OpenArray {
+        name: description.name.clone(),
+        cores: shards,
+        pools: found.states.iter().map(OpenPool::of_state).collect(),
+        kind: Kind::Protected { media, pools: found.states.iter().map(PoolState::id).collect() },
+        warnings,
+    })
 }
 
-/// A drive that is a member of some pool.
-struct Candidate {
-    medium: Arc<Medium>,
-    superblock: Superblock,
-}
-
-struct Candidates {
-    members: Vec<Candidate>,
+/// The array as its drives tell.
+struct Found {
+    states: Vec<PoolState>,
     warnings: Vec<String>,
 }
 
-fn find_candidates(description: &Description) -> Result<Candidates, ArrayError> {
-    let mut found = Candidates { members: Vec::new(), warnings: Vec::new() };
+/// Opens what may be drives of the array; what is missing is told later, by the drives that are there.
+fn open_media(description: &Description) -> Result<Vec<Arc<Medium>>, ArrayError> {
+    let mut media = Vec::new();
     for (number, drive) in places(description)?.into_iter().enumerate() {
-        let medium = match Medium::open(&drive, number) {
-            Ok(medium) => Arc::new(medium),
-            Err(ArrayError::Open(
-                tier0_drive::OpenError::Missing { .. } | tier0_drive::OpenError::System { .. },
-            )) => {
-                continue;
-            }
+        match Medium::open(&drive, number) {
+            Ok(medium) => media.push(Arc::new(medium)),
+            Err(ArrayError::Open(OpenError::Missing { .. } | OpenError::System { .. })) => {}
             Err(error) => return Err(error),
-        };
-        let opened = medium.clone();
-        let identity = in_real_world(|world| async move {
-            Ok::<_, ArrayError>(identify(&opened.plain_drive(&world)?).await)
-        })??;
-        match identity {
-            Ok(Found::Member(superblock)) => {
-                found.members.push(Candidate { medium, superblock: *superblock })
-            }
-            Ok(Found::Blank) => {
-                found.warnings.push(format!("drive {:?} is blank and in no pool", medium.name()))
-            }
-            Ok(Found::Foreign) => {
-                found.warnings.push(format!(
-                    "drive {:?} holds data that is not tier0's and is left alone",
-                    medium.name()
-                ));
-            }
-            Err(error @ tier0_pool::PoolError::TooNew { .. }) => return Err(error.into()),
-            Err(error) => found.warnings.push(error.to_string()),
         }
     }
-    for (i, first) in found.members.iter().enumerate() {
-        let copy = found.members[..i].iter().find(|other| other.superblock.member == first.superblock.member);
-        if let Some(copy) = copy {
-            return Err(ArrayError::Twice { first: copy.medium.place(), second: first.medium.place() });
+    Ok(media)
+}
+
+/// Reads who the drives are, checks that the array can go on, and brings in what the description adds.
+async fn look(world: &World, media: &[Arc<Medium>], description: &Description) -> Result<Found, ArrayError> {
+    let drives: Vec<DriveHandle> =
+        media.iter().map(|medium| medium.plain_drive(world)).collect::<Result<_, _>>()?;
+    let Survey { pools: mut candidates, others } = survey(drives).await;
+    let mut warnings: Vec<String> = Vec::new();
+    for other in others {
+        match other {
+            OtherDrive::Blank(drive) => {
+                warnings.push(format!("drive {:?} is blank and in no pool", drive.info().name));
+            }
+            OtherDrive::Foreign(drive) => {
+                let name = &drive.info().name;
+                warnings.push(format!("drive {name:?} holds data that is not tier0's and is left alone"));
+            }
+            OtherDrive::Unreadable(_, error @ PoolError::TooNew { .. }) => {
+                return Err(error.into());
+            }
+            OtherDrive::Unreadable(_, error) => warnings.push(error.to_string()),
+        }
+    }
+    let mut chosen = Vec::new();
+    for pool in &description.pools {
+        chosen.push(take_pool(&mut candidates, description, pool, &mut warnings)?);
+    }
+    // All pools are there: only now is anything written.
+    let mut states = Vec::new();
+    for (number, (pool, found)) in description.pools.iter().zip(chosen).enumerate() {
+        check_label(pool, &found)?;
+        let missing = missing_names(&found);
+        let metadata =
+            found.open_if(world, Rc::new(|_, _| {}), check_survives).await.map_err(|error| match error {
+                PoolError::Unopenable { .. } => ArrayError::Missing {
+                    pool: pool.name.clone(),
+                    missing: missing.clone(),
+                    level: pool.raid.level.name().to_owned(),
+                },
+                error => error.into(),
+            })?;
+        check_unchanged(pool, &metadata.state())?;
+        add_volumes(&metadata, description, number).await?;
+        states.push(metadata.state().clone());
+    }
+    Ok(Found { states, warnings })
+}
+
+/// The pool of this name, with the newest superblock where there are several.
+fn take_pool(
+    candidates: &mut Vec<FoundPool>,
+    description: &Description,
+    pool: &PoolDescription,
+    warnings: &mut Vec<String>,
+) -> Result<FoundPool, ArrayError> {
+    let ours = |found: &FoundPool| found.label.array == description.name && found.label.name == pool.name;
+    let mut places: Vec<usize> = (0..candidates.len()).filter(|i| ours(&candidates[*i])).collect();
+    if places.len() > 1 {
+        warnings.push(format!(
+            "the drives hold {} pools called {:?}; the one that was changed most is served",
+            places.len(),
+            pool.name
+        ));
+    }
+    places.sort_by_key(|place| candidates[*place].generation);
+    let place = places.pop().ok_or_else(|| ArrayError::NoPool { pool: pool.name.clone() })?;
+    let found = candidates.remove(place);
+    for member in &found.members {
+        let name = &member.member.name;
+        match member.standing {
+            Standing::Missing => warnings.push(format!(
+                "drive {name:?} of pool {:?} is missing; the pool goes on without it and will not believe it again",
+                pool.name
+            )),
+            Standing::Stale => warnings.push(format!(
+                "drive {name:?} was taken out of pool {:?} and what it holds is stale; it is not used",
+                pool.name
+            )),
+            Standing::Present | Standing::Lost | Standing::Removed => {}
         }
     }
     Ok(found)
+}
+
+/// The drives of a pool that do not serve.
+fn missing_names(found: &FoundPool) -> String {
+    let away = |member: &&FoundMember| !matches!(member.standing, Standing::Present | Standing::Removed);
+    let names: Vec<String> =
+        found.members.iter().filter(away).map(|member| format!("{:?}", member.member.name)).collect();
+    format!("drives {}", names.join(", "))
+}
+
+/// What cannot be opened at all is told in the array's words.
+fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayError> {
+    match &found.problem {
+        Some(PoolError::Twice { first, second }) => {
+            Err(ArrayError::Twice { first: first.clone(), second: second.clone() })
+        }
+        Some(PoolError::NoQuorum { missing, .. }) => Err(ArrayError::Missing {
+            pool: pool.name.clone(),
+            missing: format!("drives {missing}"),
+            level: pool.raid.level.name().to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What the description says of a pool must be what the pool is.
+fn check_unchanged(pool: &PoolDescription, state: &PoolState) -> Result<(), ArrayError> {
+    let wanted = record_of(&pool.raid);
+    let words = |raid: &RaidRecord| {
+        let unit = SectorCount(u64::from(raid.stripe_unit_sectors)).bytes();
+        format!("{} sets of {} drives with stripe units of {unit}", raid.level, raid.set_size)
+    };
+    let known = &state.geometry().raid;
+    if wanted == *known {
+        return Ok(());
+    }
+    Err(ArrayError::Changed { pool: pool.name.clone(), fact: words(known), wanted: words(&wanted) })
+}
+
+/// Creates the description's volumes that the pool does not have, and changes write caches that it names.
+async fn add_volumes(
+    metadata: &Metadata,
+    description: &Description,
+    number: usize,
+) -> Result<(), ArrayError> {
+    for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
+        let known = metadata.state().volume_named(&volume.name).cloned();
+        let record = match known {
+            Some(known) if known.sectors != volume.sectors.0 => {
+                return Err(ArrayError::Changed {
+                    pool: description.pools[number].name.clone(),
+                    fact: format!("volume {:?} of {}", volume.name, SectorCount(known.sectors).bytes()),
+                    wanted: volume.sectors.bytes().to_string(),
+                });
+            }
+            Some(known) => match volume.write_cache.filter(|wanted| *wanted != known.write_cache) {
+                Some(write_cache) => MetaRecord::ModeChanged { volume: known.number, write_cache },
+                None => continue,
+            },
+            None => {
+                let state = metadata.state();
+                check_fits(&state, volume)?;
+                new_volume(&state, volume, Uuid::new_v4())
+            }
+        };
+        metadata.commit(vec![record]).await?;
+    }
+    Ok(())
 }
 
 /// Where drives may be: the paths of the description, then whatever lies in the directories to search.
@@ -144,103 +243,4 @@ fn places(description: &Description) -> Result<Vec<DriveDescription>, ArrayError
         }
     }
     Ok(places)
-}
-
-/// Puts a pool together, and says whether its drives have something new to remember.
-fn assemble(
-    description: &Description,
-    pool: &PoolDescription,
-    candidates: &mut Vec<Candidate>,
-    warnings: &mut Vec<String>,
-) -> Result<(OpenPool, bool), ArrayError> {
-    let ours = |candidate: &Candidate| {
-        let record = &candidate.superblock.record;
-        record.array == description.name && record.name == pool.name
-    };
-    let newest = candidates.iter().filter(|c| ours(c)).max_by_key(|c| c.superblock.generation);
-    let newest = newest.ok_or_else(|| ArrayError::NoPool { pool: pool.name.clone() })?.superblock.clone();
-    let mut record = newest.record;
-    check_unchanged(pool, &record)?;
-    let mut media: Vec<Option<Arc<Medium>>> = vec![None; record.members.len()];
-    candidates.retain(|candidate| {
-        if candidate.superblock.record.id != record.id {
-            return true;
-        }
-        let place = record.members.iter().position(|member| member.id == candidate.superblock.member);
-        match place {
-            Some(place) if record.members[place].lost => {
-                warnings.push(format!(
-                    "drive {:?} was taken out of pool {:?} and what it holds is stale; it is not used",
-                    candidate.medium.name(),
-                    pool.name
-                ));
-            }
-            Some(place) => media[place] = Some(candidate.medium.clone()),
-            None => warnings
-                .push(format!("drive {:?} is no member of its pool any more", candidate.medium.name())),
-        }
-        false
-    });
-    let mut newly_lost = false;
-    for (member, medium) in record.members.iter_mut().zip(&media) {
-        if medium.is_none() && !member.lost {
-            warnings.push(format!(
-                "drive {:?} of pool {:?} is missing; the pool goes on without it and will not believe it again",
-                member.name, pool.name
-            ));
-            member.lost = true;
-            newly_lost = true;
-        }
-    }
-    let plan = PoolPlan::new(record)?;
-    check_survives(pool, &plan)?;
-    let lost = LostDrives::new(media.len());
-    for (place, member) in plan.record.members.iter().enumerate() {
-        if member.lost {
-            lost.set_lost(place);
-        }
-    }
-    Ok((OpenPool { plan, generation: newest.generation, media, lost }, newly_lost))
-}
-
-/// What the description says of a pool must be what the pool is.
-fn check_unchanged(pool: &PoolDescription, record: &tier0_pool::PoolRecord) -> Result<(), ArrayError> {
-    let wanted = record_of(&pool.raid);
-    let words = |raid: &tier0_pool::RaidRecord| {
-        let unit = SectorCount(u64::from(raid.stripe_unit_sectors)).bytes();
-        format!("{} sets of {} drives with stripe units of {unit}", raid.level, raid.set_size)
-    };
-    if wanted != record.raid {
-        return Err(ArrayError::Changed {
-            pool: pool.name.clone(),
-            fact: words(&record.raid),
-            wanted: words(&wanted),
-        });
-    }
-    Ok(())
-}
-
-/// Every set must do without the members that are lost.
-fn check_survives(pool: &PoolDescription, plan: &PoolPlan) -> Result<(), ArrayError> {
-    let layout: &Layout = plan.sets.layout();
-    let lost_columns = |set: u32| {
-        let columns = (0..layout.columns()).map(|column| tier0_raid::layout::Column(column as u8));
-        let set = tier0_raid::set::SetIndex(set);
-        columns.filter(|column| plan.record.members[plan.sets.place(set, *column).0].lost).collect()
-    };
-    if (0..plan.sets.count()).all(|set| layout.survives(lost_columns(set))) {
-        return Ok(());
-    }
-    let missing: Vec<String> = plan
-        .record
-        .members
-        .iter()
-        .filter(|member| member.lost)
-        .map(|member| format!("{:?}", member.name))
-        .collect();
-    Err(ArrayError::Missing {
-        pool: pool.name.clone(),
-        missing: format!("drives {}", missing.join(", ")),
-        level: plan.record.raid.level.clone(),
-    })
 }

@@ -1,4 +1,4 @@
-//! Creating an array: checks first, then the drive files that are asked for, then the superblocks.
+//! Creating an array: checks first, then the drive files that are asked for, then the metadata.
 
 use std::fs::OpenOptions;
 use std::path::PathBuf;
@@ -7,16 +7,17 @@ use std::sync::Arc;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use tier0_catalog::Catalog;
-use tier0_pool::superblock::{self, Superblock};
-use tier0_pool::{Found, MemberRecord, identify};
-use tier0_raid::io::LostDrives;
+use tier0_drive::DriveHandle;
+use tier0_pool::metadata::{OtherDrive, survey};
+use tier0_pool::{MemberRecord, PoolState};
 use tier0_units::SectorCount;
 use uuid::Uuid;
 
-use super::{Medium, OpenArray, OpenPool, in_real_world};
+use super::{DirectPool, Kind, Medium, OpenArray, OpenPool, in_real_world};
 use crate::description::DriveDescription;
+use crate::engine::{found_pool, new_state};
 use crate::models::Model;
-use crate::plan::PoolPlan;
+use crate::plan::{PoolPlan, drives_of, is_protected};
 use crate::{ArrayError, Description};
 
 /// How an array is created.
@@ -31,13 +32,25 @@ pub struct CreateOptions {
 pub fn create(description: &Description, options: CreateOptions) -> Result<OpenArray, ArrayError> {
     let mut media: Vec<Option<Arc<Medium>>> = Vec::new();
     for (number, drive) in description.drives.iter().enumerate() {
-        let to_be_made = drive.size.is_some() && drive.path.as_ref().is_some_and(|path| !path.exists());
-        media.push(if to_be_made { None } else { Some(Arc::new(Medium::open(drive, number)?)) });
+        media.push(if is_to_be_made(drive) { None } else { Some(Arc::new(Medium::open(drive, number)?)) });
+    }
+    if !(0..description.pools.len()).any(|number| is_protected(description, number)) {
+        return create_direct(description, &media);
+    }
+    if let Some(ram) = description.drives.iter().find(|drive| drive.path.is_none()) {
+        return Err(memory_among_others(ram));
     }
     if !options.force {
         check_unused(&media)?;
     }
-    let plans = plan_pools(description, &media)?;
+    let cores = cores_of(description, media.iter().flatten())?;
+    let sizes = sizes_of(description, &media)?;
+    let states = (0..description.pools.len()).map(|number| {
+        let (places, _) = drives_of(&description.pools[number]);
+        let sizes = places.iter().map(|place| sizes[*place]).collect();
+        new_state(description, number, sizes, cores, Uuid::new_v4)
+    });
+    let states: Vec<PoolState> = states.collect::<Result<_, _>>()?;
     let mut made = MadeFiles(Vec::new());
     for (number, drive) in description.drives.iter().enumerate() {
         if media[number].is_none() {
@@ -45,26 +58,77 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
             media[number] = Some(Arc::new(Medium::open(drive, number)?));
         }
     }
-    let pools = plans.into_iter().zip(&description.pools).map(|(plan, pool)| {
-        let media: Vec<_> = pool.drives.iter().map(|drive| media[*drive].clone()).collect();
-        let lost = LostDrives::new(media.len());
-        OpenPool { plan, generation: 1, media, lost }
-    });
-    let pools: Vec<OpenPool> = pools.collect();
-    for pool in &pools {
-        write_superblocks(pool)?;
+    let media: Vec<Arc<Medium>> = media.into_iter().flatten().collect();
+    for (pool, state) in description.pools.iter().zip(&states) {
+        let (places, _) = drives_of(pool);
+        write_metadata(places.iter().map(|place| media[*place].clone()).collect(), state.clone())?;
     }
     made.0.clear();
-    let cores = cores_of(description, &pools)?;
-    Ok(OpenArray { name: description.name.clone(), cores, pools, warnings: Vec::new() })
+    Ok(OpenArray {
+        name: description.name.clone(),
+        cores,
+        pools: states.iter().map(OpenPool::of_state).collect(),
+        kind: Kind::Protected { media, pools: states.iter().map(PoolState::id).collect() },
+        warnings: Vec::new(),
+    })
+}
+
+fn is_to_be_made(drive: &DriveDescription) -> bool {
+    drive.size.is_some() && drive.path.as_ref().is_some_and(|path| !path.exists())
+}
+
+/// An array is on memory, or on drives that remember, not on both.
+pub(super) fn memory_among_others(drive: &DriveDescription) -> ArrayError {
+    let fact = "is memory among drives that are not; make it a file, or all of them memory".into();
+    ArrayError::Unusable { drive: drive.name.clone(), fact }
+}
+
+fn create_direct(description: &Description, media: &[Option<Arc<Medium>>]) -> Result<OpenArray, ArrayError> {
+    let mut pools = Vec::new();
+    for plan in plan_pools(description, media)? {
+        let places = &description.pools[pools.len()].drives;
+        let media = places.iter().filter_map(|place| media[*place].clone()).collect();
+        pools.push(DirectPool { plan, media });
+    }
+    Ok(OpenArray {
+        name: description.name.clone(),
+        cores: cores_of(description, media.iter().flatten())?,
+        pools: pools.iter().map(|pool| OpenPool::of_plan(&pool.plan)).collect(),
+        kind: Kind::Direct(pools),
+        warnings: Vec::new(),
+    })
+}
+
+/// A drive that joins a running array: a missing file is made where a size is given.
+pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<Arc<Medium>, ArrayError> {
+    let mut made = MadeFiles(Vec::new());
+    if is_to_be_made(drive) {
+        made.make(drive)?;
+    }
+    let medium = Arc::new(Medium::open(drive, 0)?);
+    made.0.clear();
+    if !force {
+        check_unused(&[Some(medium.clone())])?;
+    }
+    Ok(medium)
+}
+
+fn write_metadata(media: Vec<Arc<Medium>>, state: PoolState) -> Result<(), ArrayError> {
+    in_real_world(|world| async move {
+        let drives: Vec<DriveHandle> =
+            media.iter().map(|medium| medium.plain_drive(&world)).collect::<Result<_, _>>()?;
+        found_pool(&world, drives, state).await
+    })?
 }
 
 /// Shards for an array: what the description says, else one per core; one where drives are modelled, because a
 /// mechanism cannot be in two threads.
-pub(super) fn cores_of(description: &Description, pools: &[OpenPool]) -> Result<usize, ArrayError> {
+pub(super) fn cores_of<'a>(
+    description: &Description,
+    mut media: impl Iterator<Item = &'a Arc<Medium>>,
+) -> Result<usize, ArrayError> {
     let machine = std::thread::available_parallelism().map_or(1, usize::from);
-    let modelled =
-        pools.iter().flat_map(|pool| pool.media.iter().flatten()).find(|medium| medium.is_modelled());
+    let modelled = media.find(|medium| medium.is_modelled());
     match (modelled, description.cores) {
         (Some(medium), Some(cores)) if cores > 1 => Err(ArrayError::Unusable {
             drive: medium.name().to_owned(),
@@ -105,41 +169,30 @@ fn size_of_new(drive: &DriveDescription) -> Result<SectorCount, ArrayError> {
     }
 }
 
+/// The sizes of the description's drives, those that are to be made included.
+fn sizes_of(description: &Description, media: &[Option<Arc<Medium>>]) -> Result<Vec<u64>, ArrayError> {
+    let size = |(drive, medium): (&DriveDescription, &Option<Arc<Medium>>)| match medium {
+        Some(medium) => Ok(medium.sectors().0),
+        None => Ok(size_of_new(drive)?.0),
+    };
+    description.drives.iter().zip(media).map(size).collect()
+}
+
 fn check_unused(media: &[Option<Arc<Medium>>]) -> Result<(), ArrayError> {
     for medium in media.iter().flatten().filter(|medium| medium.is_persistent()) {
         let opened = medium.clone();
         let found = in_real_world(|world| async move {
-            Ok::<_, ArrayError>(identify(&opened.plain_drive(&world)?).await?)
+            Ok::<_, ArrayError>(survey(vec![opened.plain_drive(&world)?]).await)
         })??;
         let drive = medium.name().to_owned();
-        match found {
-            Found::Blank => {}
-            Found::Foreign => return Err(ArrayError::Foreign { drive }),
-            Found::Member(superblock) => {
-                let record = superblock.record;
-                return Err(ArrayError::Taken { drive, pool: record.name, array: record.array });
-            }
+        if let Some(pool) = found.pools.into_iter().next() {
+            return Err(ArrayError::Taken { drive, pool: pool.label.name, array: pool.label.array });
         }
-    }
-    Ok(())
-}
-
-/// Writes both copies of every member's superblock, so that no older one survives anywhere.
-pub(super) fn write_superblocks(pool: &OpenPool) -> Result<(), ArrayError> {
-    let members = pool.plan.record.members.iter().zip(&pool.media);
-    for (member, medium) in
-        members.filter_map(|(member, medium)| medium.clone().map(|medium| (member, medium)))
-    {
-        if !medium.is_persistent() {
-            continue;
+        match found.others.into_iter().next() {
+            Some(OtherDrive::Foreign(_)) => return Err(ArrayError::Foreign { drive }),
+            Some(OtherDrive::Unreadable(_, error)) => return Err(error.into()),
+            Some(OtherDrive::Blank(_)) | None => {}
         }
-        let own = Superblock { member: member.id, ..pool.superblock() };
-        in_real_world(|world| async move {
-            let drive = medium.plain_drive(&world)?;
-            superblock::write(&drive, &own).await?;
-            superblock::write(&drive, &Superblock { generation: own.generation + 1, ..own }).await?;
-            Ok::<_, ArrayError>(())
-        })??;
     }
     Ok(())
 }

@@ -61,14 +61,6 @@ impl Medium {
         &self.name
     }
 
-    /// Its path or name, to tell copies apart.
-    pub(crate) fn place(&self) -> String {
-        match &self.base {
-            Base::File(file) => file.info().name.clone(),
-            Base::Ram(..) => self.name.clone(),
-        }
-    }
-
     /// Sectors that the array can use.
     pub(crate) fn sectors(&self) -> SectorCount {
         self.model.as_ref().map_or(self.base_sectors(), Model::sectors)

@@ -2,6 +2,9 @@
 //!
 //! Everything is checked before anything is written. A pool's members are found by the identity in their superblocks,
 //! whatever their paths; a member that was declared lost is never believed again.
+//!
+//! Arrays whose drives are all memory are *direct*: created anew at every start, without metadata, log or checksums. All
+//! others are *protected*.
 
 mod assemble;
 mod create;
@@ -9,34 +12,57 @@ mod medium;
 
 use std::sync::Arc;
 
-use tier0_drive::DriveHandle;
-use tier0_pool::superblock::Superblock;
-use tier0_raid::io::LostDrives;
+use tier0_pool::{MemberState, PoolState, Space};
+use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
+use uuid::Uuid;
 
 pub use assemble::open;
+pub(crate) use create::open_new_medium;
 pub use create::{CreateOptions, create};
 pub(crate) use medium::Medium;
 
 use crate::ArrayError;
 use crate::plan::PoolPlan;
 
-/// An array whose drives are open and whose record is checked, ready to run.
+/// An array whose drives are open and whose state is checked, ready to run.
 pub struct OpenArray {
     pub(crate) name: String,
     pub(crate) cores: usize,
-    pub(crate) pools: Vec<OpenPool>,
+    pub(crate) kind: Kind,
     /// What an administrator should know: drives that are missing, stale or blank.
     pub(crate) warnings: Vec<String>,
+    pools: Vec<OpenPool>,
 }
 
-/// One pool of it.
-pub(crate) struct OpenPool {
+/// What an array consists of.
+pub(crate) enum Kind {
+    /// On memory.
+    Direct(Vec<DirectPool>),
+    /// On drives that remember.
+    Protected {
+        /// Everything that may be a drive of it.
+        media: Vec<Arc<Medium>>,
+        /// The pools' identities, in the order of the description.
+        pools: Vec<Uuid>,
+    },
+}
+
+/// A pool on memory.
+pub(crate) struct DirectPool {
     pub(crate) plan: PoolPlan,
-    pub(crate) generation: u64,
-    /// By the members' places; none where a member is lost.
-    pub(crate) media: Vec<Option<Arc<Medium>>>,
-    pub(crate) lost: Arc<LostDrives>,
+    pub(crate) media: Vec<Arc<Medium>>,
+}
+
+/// A pool as it was when the array was opened.
+struct OpenPool {
+    name: String,
+    level: String,
+    drives: usize,
+    drives_lost: usize,
+    usable: ByteCount,
+    free: ByteCount,
+    volumes: Vec<(String, ByteCount)>,
 }
 
 impl OpenArray {
@@ -50,29 +76,31 @@ impl OpenArray {
         self.cores
     }
 
+    /// Whether what is acknowledged outlives the process: log, checksums and metadata are kept.
+    pub fn is_protected(&self) -> bool {
+        matches!(self.kind, Kind::Protected { .. })
+    }
+
     /// What an administrator should know.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
     /// The volumes in order: name and size.
-    pub fn volumes(&self) -> impl Iterator<Item = (&str, tier0_units::ByteCount)> {
-        let volumes = self.pools.iter().flat_map(|pool| &pool.plan.record.volumes);
-        volumes.map(|volume| (volume.name.as_str(), tier0_units::SectorCount(volume.sectors).bytes()))
+    pub fn volumes(&self) -> impl Iterator<Item = (&str, ByteCount)> {
+        let volumes = self.pools.iter().flat_map(|pool| &pool.volumes);
+        volumes.map(|(name, size)| (name.as_str(), *size))
     }
 
     /// The pools in order: name, RAID level, drives, drives lost, usable space, free space.
     pub fn pools(&self) -> impl Iterator<Item = PoolSummary<'_>> {
-        self.pools.iter().map(|pool| {
-            let (usable, free) = pool.plan.space();
-            PoolSummary {
-                name: &pool.plan.record.name,
-                level: &pool.plan.record.raid.level,
-                drives: pool.media.len(),
-                drives_lost: pool.media.iter().filter(|medium| medium.is_none()).count(),
-                usable,
-                free,
-            }
+        self.pools.iter().map(|pool| PoolSummary {
+            name: &pool.name,
+            level: &pool.level,
+            drives: pool.drives,
+            drives_lost: pool.drives_lost,
+            usable: pool.usable,
+            free: pool.free,
         })
     }
 }
@@ -89,29 +117,39 @@ pub struct PoolSummary<'a> {
     /// How many of them are lost.
     pub drives_lost: usize,
     /// What volumes can use in all.
-    pub usable: tier0_units::ByteCount,
+    pub usable: ByteCount,
     /// What of it no volume has.
-    pub free: tier0_units::ByteCount,
+    pub free: ByteCount,
 }
 
 impl OpenPool {
-    fn superblock(&self) -> Superblock {
-        Superblock {
-            generation: self.generation,
-            member: uuid::Uuid::nil(),
-            record: self.plan.record.clone(),
+    fn of_plan(plan: &PoolPlan) -> OpenPool {
+        let (usable, free) = plan.space();
+        let size = |sectors: u64| SectorCount(sectors).bytes();
+        OpenPool {
+            name: plan.record.name.clone(),
+            level: plan.record.raid.level.clone(),
+            drives: plan.record.members.len(),
+            drives_lost: 0,
+            usable,
+            free,
+            volumes: plan.record.volumes.iter().map(|v| (v.name.clone(), size(v.sectors))).collect(),
         }
     }
 
-    pub(crate) fn memory(&self, drives: &[Option<DriveHandle>]) -> crate::control::PoolMemory {
-        let persistent = self.media.iter().flatten().any(|medium| medium.is_persistent());
-        crate::control::PoolMemory { superblock: self.superblock(), drives: drives.to_vec(), persistent }
-    }
-
-    pub(crate) fn open_drives(&self, world: &World) -> Result<Vec<Option<DriveHandle>>, ArrayError> {
-        let open =
-            |medium: &Option<Arc<Medium>>| medium.as_ref().map(|medium| medium.drive(world)).transpose();
-        self.media.iter().map(open).collect()
+    fn of_state(state: &PoolState) -> OpenPool {
+        let space = Space::of(state);
+        let there = state.members().iter().filter(|member| member.state != MemberState::Removed);
+        let size = |sectors: u64| SectorCount(sectors).bytes();
+        OpenPool {
+            name: state.name().to_owned(),
+            level: state.geometry().raid.level.clone(),
+            drives: there.clone().count(),
+            drives_lost: there.filter(|member| !member.is_active()).count(),
+            usable: space.usable,
+            free: space.free(),
+            volumes: state.volumes().map(|volume| (volume.name.clone(), size(volume.sectors))).collect(),
+        }
     }
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         false => open(&description)?,
     };
     let (tell, told) = mpsc::channel();
-    let service = Service::new(&array, &description.listen, signals.clone(), move |bound| {
+    let service = Service::new(&array, &description.listen, None, signals.clone(), move |bound| {
         // Nobody listens any more where the show has ended.
         let _ = tell.send(bound.to_vec());
     });

@@ -1,25 +1,21 @@
-//! From a pool's record to its sets, slots and volumes' maps: pure arithmetic, the same in both worlds and in every
-//! shard.
+//! Pools whose writes go straight to the drives: on memory, and in studies without payload. Nothing of them outlives
+//! the process; volumes lie in runs of slots.
 
 use std::sync::Arc;
 
-use tier0_pool::{Chunklets, DATA_START_SECTORS, PoolRecord, RaidRecord, VolumeRecord};
-use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
+use tier0_pool::{Chunklets, DATA_START_SECTORS, PoolRecord, VolumeRecord};
+use tier0_raid::layout::{Layout, RaidConfig};
 use tier0_raid::set::{RaidSets, SlotMap};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_volume::{FreeSlots, VolumeMap};
 use uuid::Uuid;
 
+use super::{CHUNKLET_SECTORS_MAX, CHUNKLETS_PER_DRIVE_MIN, config_of, default_extent, record_of};
 use crate::ArrayError;
 use crate::description::{PoolDescription, VolumeDescription};
 
-/// Chunklets a drive has at least where their size is not given: enough to spread a rebuild, few enough to list.
-const CHUNKLETS_PER_DRIVE_MIN: u64 = 64;
-/// Sizes that are chosen for chunklets, sectors: 1 MiB to 1 GiB, the reference array's.
+/// The smallest chunklet that is chosen, sectors: 1 MiB.
 const CHUNKLET_SECTORS_MIN: u64 = 2048;
-const CHUNKLET_SECTORS_MAX: u64 = 2 << 20;
-/// The smallest extent that is chosen, sectors: 1 MiB.
-const EXTENT_SECTORS_MIN: u64 = 2048;
 
 /// A pool's arithmetic.
 #[derive(Clone, Debug)]
@@ -112,36 +108,8 @@ impl PoolPlan {
     }
 }
 
-/// What a description's shape is in a record.
-pub(crate) fn record_of(raid: &RaidConfig) -> RaidRecord {
-    RaidRecord {
-        level: raid.level.name().to_owned(),
-        set_size: raid.set_size as u32,
-        groups: if raid.level == RaidLevel::Raid50 { raid.raid50_groups as u32 } else { 1 },
-        stripe_unit_sectors: raid.stripe_unit.0 as u32,
-    }
-}
-
-fn config_of(record: &RaidRecord) -> Result<RaidConfig, String> {
-    Ok(RaidConfig {
-        level: record
-            .level
-            .parse()
-            .map_err(|unknown: tier0_raid::layout::UnknownLevel| unknown.to_string())?,
-        set_size: record.set_size as usize,
-        stripe_unit: SectorCount(u64::from(record.stripe_unit_sectors)),
-        raid50_groups: record.groups as usize,
-    })
-}
-
 fn default_chunklet(drive_sectors: u64, raid: &RaidConfig) -> u64 {
     let share = drive_sectors.saturating_sub(DATA_START_SECTORS) / CHUNKLETS_PER_DRIVE_MIN;
     let power = if share == 0 { 0 } else { 1 << share.ilog2() };
     power.clamp(CHUNKLET_SECTORS_MIN, CHUNKLET_SECTORS_MAX).max(raid.stripe_unit.0)
-}
-
-/// The smallest whole number of rows that is at least 1 MiB: no slot has idle sectors then.
-fn default_extent(layout: &Layout) -> u64 {
-    let row = layout.row_sectors().0;
-    EXTENT_SECTORS_MIN.div_ceil(row) * row
 }

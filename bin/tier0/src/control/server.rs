@@ -1,0 +1,83 @@
+//! The answering side, in the world of the first shard.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use tier0_array::admin::{AdminReply, AdminRequest};
+use tier0_units::Nanos;
+use tier0_world::real::{Listener, PeerAddress, Socket};
+use tier0_world::{Gather, World};
+
+/// A request is one short line.
+const REQUEST_BYTES_MAX: usize = 64 << 10;
+/// How long to wait after a failed accept, so that a lack of descriptors does not become a busy loop.
+const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
+
+/// Answers requests on the unix socket at `path` with `answer`, until the world ends.
+///
+/// # Errors
+/// When the socket cannot be made; the array serves on without it.
+pub(crate) fn serve<F>(
+    world: &World,
+    path: &Path,
+    answer: impl Fn(AdminRequest) -> F + 'static,
+) -> std::io::Result<()>
+where
+    F: Future<Output = AdminReply> + 'static,
+{
+    let listener = Listener::bind(world, &PeerAddress::Unix(path.to_owned()))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    let (answer, tasks) = (Rc::new(answer), world.clone());
+    let accepting = async move {
+        loop {
+            match listener.accept().await {
+                Ok(socket) => {
+                    let answer = answer.clone();
+                    tasks.spawn(async move { converse(socket, &*answer).await }).detach();
+                }
+                Err(error) => {
+                    tracing::warn!("the control socket takes no connection: {error}");
+                    tasks.sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    };
+    world.spawn(accepting).detach();
+    Ok(())
+}
+
+/// One request, one reply. Whoever goes away meanwhile gets none, which harms nobody.
+async fn converse<F>(socket: Socket, answer: &impl Fn(AdminRequest) -> F)
+where
+    F: Future<Output = AdminReply>,
+{
+    let Some(line) = read_line(&socket).await else { return };
+    let reply = match serde_json::from_slice(&line) {
+        Ok(request) => answer(request).await,
+        Err(error) => AdminReply::Refused(format!(
+            "the request makes no sense ({error}); use a program of the server's version"
+        )),
+    };
+    let mut bytes = serde_json::to_vec(&reply).expect("a reply can be written as JSON");
+    bytes.push(b'\n');
+    let mut gather = Box::new(Gather::new());
+    gather.push_header(&bytes);
+    let _ = socket.send(gather).await;
+}
+
+async fn read_line(socket: &Socket) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(REQUEST_BYTES_MAX);
+    while bytes.len() < REQUEST_BYTES_MAX {
+        let (outcome, received) = socket.receive(bytes).await;
+        bytes = received;
+        if outcome.ok()? == 0 {
+            return None;
+        }
+        if let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            bytes.truncate(end);
+            return Some(bytes);
+        }
+    }
+    None
+}

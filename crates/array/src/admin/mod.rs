@@ -1,0 +1,13 @@
+//! Administration of a running array: what can be asked of it, and what it says of itself.
+//!
+//! The types travel as JSON over the control socket and are what `--json` prints; carrying a request out is the
+//! engine's business. Nothing here does any I/O.
+
+mod request;
+mod status;
+
+pub use request::{AdminError, AdminReply, AdminRequest};
+pub use status::{
+    DriveState, DriveStatus, Health, IntegrityStatus, LogStatus, PoolStatus, RebuildStatus, ScrubStatus,
+    SetsStatus, SpaceStatus, Status, VolumeStatus,
+};

@@ -1,0 +1,114 @@
+//! What an administrator can ask of a running array.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tier0_units::{ByteCount, WriteCache};
+
+use super::Status;
+
+/// A request. Pools may be left out where the array has one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+pub enum AdminRequest {
+    /// What the array is and how it does.
+    Status,
+    /// Takes a drive out of service, as if it had failed; what it holds is rebuilt elsewhere.
+    DriveFail {
+        /// The drive's name.
+        drive: String,
+    },
+    /// Adds a drive to a pool: its chunklets are spares at once, and `pool-grow` makes sets of them.
+    DriveAdd {
+        /// The pool.
+        pool: Option<String>,
+        /// What the drive is called from now on.
+        name: String,
+        /// Its file or device.
+        path: PathBuf,
+        /// The size at which a missing file is created.
+        size: Option<ByteCount>,
+        /// Overwrite what it holds.
+        force: bool,
+    },
+    /// Moves everything off a drive and forgets it.
+    DriveRemove {
+        /// The drive's name.
+        drive: String,
+    },
+    /// Adds a drive in another's stead and moves everything to it.
+    DriveReplace {
+        /// The drive that goes.
+        drive: String,
+        /// What the new one is called.
+        name: String,
+        /// Its file or device.
+        path: PathBuf,
+        /// The size at which a missing file is created.
+        size: Option<ByteCount>,
+        /// Overwrite what it holds.
+        force: bool,
+    },
+    /// Makes sets of all free chunklets but the spares, and spreads what is stored over all sets.
+    PoolGrow {
+        /// The pool.
+        pool: Option<String>,
+    },
+    /// Starts a scrub, or goes on with one that was stopped.
+    ScrubStart {
+        /// The pool; all of them where none is given.
+        pool: Option<String>,
+        /// Bytes per second at most.
+        rate: Option<ByteCount>,
+    },
+    /// Stops a scrub; it goes on from here when it is started again.
+    ScrubStop {
+        /// The pool; all of them where none is given.
+        pool: Option<String>,
+    },
+    /// Creates a volume.
+    VolumeCreate {
+        /// The pool.
+        pool: Option<String>,
+        /// Its name.
+        name: String,
+        /// Its size.
+        size: ByteCount,
+        /// Whether extents are allocated at the first write.
+        thin: bool,
+        /// When its writes are acknowledged.
+        write_cache: WriteCache,
+    },
+    /// Changes when a volume's writes are acknowledged.
+    VolumeCache {
+        /// The volume.
+        volume: String,
+        /// The mode.
+        write_cache: WriteCache,
+    },
+}
+
+/// What comes back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdminReply {
+    /// It is done; one sentence about it.
+    Done(String),
+    /// The array's status.
+    Status(Box<Status>),
+    /// It cannot be done: the fact and the remedy.
+    Refused(String),
+}
+
+/// Why a request cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct AdminError(pub String);
+
+impl AdminError {
+    /// An error with this text: the fact, then the remedy.
+    pub fn new(text: impl Into<String>) -> AdminError {
+        AdminError(text.into())
+    }
+}

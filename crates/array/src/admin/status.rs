@@ -1,0 +1,190 @@
+//! What an array says of itself: the one structure behind `tier0 status`, its table and its JSON.
+//!
+//! Sizes are in bytes, rates in bytes per second, times in seconds, shares from 0 to 1.
+
+use serde::{Deserialize, Serialize};
+use tier0_units::WriteCache;
+
+/// How an array does, best first; the order is that of urgency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Health {
+    /// Everything is redundant and there is space.
+    Healthy,
+    /// Everything is redundant, and somebody should look: little space, errors that were repaired.
+    Warning,
+    /// Something is not as redundant as it should be.
+    Degraded,
+    /// Data is lost, or cannot be reached or written.
+    Critical,
+}
+
+/// A whole array.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Its name.
+    pub array: String,
+    /// The worst of its pools.
+    pub health: Health,
+    /// One sentence: what is wrong and what to do, or that all is well.
+    pub summary: String,
+    /// Shards it runs on.
+    pub shards: usize,
+    /// Its pools.
+    pub pools: Vec<PoolStatus>,
+}
+
+/// A pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PoolStatus {
+    /// Its name.
+    pub name: String,
+    /// Its RAID level.
+    pub raid: String,
+    /// How it does.
+    pub health: Health,
+    /// What is wrong, one sentence each.
+    pub problems: Vec<String>,
+    /// Its drives.
+    pub drives: Vec<DriveStatus>,
+    /// Its RAID sets.
+    pub sets: SetsStatus,
+    /// A rebuild that is going on.
+    pub rebuild: Option<RebuildStatus>,
+    /// The scrub that is going on, or the last one.
+    pub scrub: Option<ScrubStatus>,
+    /// Its write log; none where writes go straight to the drives.
+    pub log: Option<LogStatus>,
+    /// Its space.
+    pub space: SpaceStatus,
+    /// What checksums have found since the start.
+    pub integrity: IntegrityStatus,
+    /// Its volumes.
+    pub volumes: Vec<VolumeStatus>,
+}
+
+/// Where a drive stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveState {
+    /// In service.
+    Active,
+    /// Out of service: failed, missing or declared failed; what it holds is never believed again.
+    Lost,
+    /// Being emptied.
+    Leaving,
+}
+
+/// A drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriveStatus {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub state: DriveState,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Chunklets in sets.
+    pub chunklets_used: u64,
+    /// Chunklets that nobody has.
+    pub chunklets_free: u64,
+    /// Whether it holds a copy of the write log.
+    pub holds_log: bool,
+    /// Whether it holds a copy of the metadata.
+    pub holds_metadata: bool,
+}
+
+/// The sets of a pool by how they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetsStatus {
+    /// All of them.
+    pub count: u64,
+    /// Those that lack a column.
+    pub degraded: u64,
+    /// Those of the degraded whose column is being rebuilt.
+    pub rebuilding: u64,
+    /// Those that lack more than their level makes up for.
+    pub failed: u64,
+}
+
+/// A rebuild.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RebuildStatus {
+    /// Slots rebuilt.
+    pub slots_done: u64,
+    /// Slots to rebuild, those done included.
+    pub slots_total: u64,
+    /// How fast, of late.
+    pub rate_bytes_per_s: u64,
+    /// How long it will take at that rate.
+    pub left_s: Option<u64>,
+}
+
+/// A scrub.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScrubStatus {
+    /// Whether it is going on.
+    pub running: bool,
+    /// How much of the pool's stored data it has seen.
+    pub progress: f64,
+    /// Pages it has verified.
+    pub pages_verified: u64,
+    /// Pages and parities it has repaired.
+    pub repaired: u64,
+    /// Pages that could not be repaired.
+    pub unrecoverable: u64,
+}
+
+/// A write log.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogStatus {
+    /// Its size on each of its drives.
+    pub size_bytes: u64,
+    /// How much of it is in use.
+    pub used_bytes: u64,
+    /// Copies it has now, of every shard's part.
+    pub copies: u32,
+    /// Copies it should have.
+    pub copies_wanted: u32,
+    /// Pages in memory that are not yet in their sets.
+    pub dirty_bytes: u64,
+}
+
+/// Space of a pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpaceStatus {
+    /// What volumes can use in all.
+    pub usable_bytes: u64,
+    /// What of it holds data.
+    pub used_bytes: u64,
+    /// What has been promised to volumes.
+    pub provisioned_bytes: u64,
+    /// What the reference systems' rules say of that.
+    pub warnings: Vec<String>,
+}
+
+/// What checksums have found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntegrityStatus {
+    /// Whether pages carry checksums.
+    pub checksums: bool,
+    /// Pages and parities that were wrong or unreadable and were repaired.
+    pub repaired: u64,
+    /// Pages that no copy could make good.
+    pub unrecoverable: u64,
+}
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VolumeStatus {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// What of the pool it uses.
+    pub mapped_bytes: u64,
+    /// Whether extents are allocated at the first write.
+    pub thin: bool,
+    /// When writes are acknowledged; none where they go straight to the drives.
+    pub write_cache: Option<WriteCache>,
+}

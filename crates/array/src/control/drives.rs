@@ -1,0 +1,210 @@
+//! Drives that leave, fail, join and take each other's places while the array runs.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tier0_drive::DriveHandle;
+use tier0_pool::{DriveClass, Member, MemberState};
+use tier0_units::ByteCount;
+use tier0_world::IoError;
+
+use super::admin::Done;
+use super::{Control, Guarded};
+use crate::ArrayError;
+use crate::admin::AdminError;
+use crate::description::DriveDescription;
+use crate::open::Medium;
+use crate::plan::members_max;
+use crate::upkeep::Order;
+
+/// Opens drives that are to join a running array.
+pub(crate) trait DriveShop {
+    /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something.
+    fn open(&self, description: &DriveDescription, force: bool) -> Result<NewDrive, ArrayError>;
+}
+
+/// A drive that is to join.
+pub(crate) struct NewDrive {
+    /// As the control task's world has it.
+    pub(crate) drive: DriveHandle,
+    /// From which every shard makes its own.
+    pub(crate) medium: Arc<Medium>,
+}
+
+/// Where a drive that is to join lies.
+pub(super) struct NewPlace {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) size: Option<ByteCount>,
+    pub(super) force: bool,
+}
+
+impl Control {
+    /// The place of a drive by its name.
+    fn drive_meant(&self, name: &str) -> Result<(usize, u32), AdminError> {
+        for number in self.pools_meant(None)? {
+            let state = self.guarded(number).metadata.state();
+            let named =
+                |(_, member): &(u32, &Member)| member.name == name && member.state != MemberState::Removed;
+            if let Some((place, member)) = (0u32..).zip(state.members()).find(named) {
+                return match member.state {
+                    MemberState::Lost => Err(AdminError::new(format!(
+                        "drive {name:?} is lost already; replace it with a new one"
+                    ))),
+                    _ => Ok((number, place)),
+                };
+            }
+        }
+        Err(AdminError::new(format!("there is no drive {name:?}; \"tier0 status\" lists the drives")))
+    }
+
+    /// Whether the array does without this drive.
+    fn check_dispensable(&self, number: usize, place: u32) -> Result<(), AdminError> {
+        let guarded = self.guarded(number);
+        let (sets, lost) = (&guarded.shape.sets, &self.pools[number].lost);
+        for set in 0..guarded.metadata.state().set_count() {
+            let columns = (0..sets.layout().columns() as u32).map(|column| Guarded::column(set, column));
+            let lacking = columns.filter(|(set, column)| {
+                let drive = sets.chunklet(*set, *column).drive;
+                drive == place
+                    || lost.is_lost(drive as usize)
+                    || sets.rebuilding_columns(*set).contains(*column)
+            });
+            if !sets.layout().survives(lacking.map(|(_, column)| column).collect()) {
+                return Err(AdminError::new(
+                    "the array cannot do without this drive now: other drives are lost or being rebuilt; wait for \
+                     the rebuild (tier0 status), or add drives",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn fail_drive(self: &Rc<Self>, name: &str) -> Done {
+        let (number, place) = self.drive_meant(name)?;
+        self.check_dispensable(number, place)?;
+        self.pools[number].lose(place as usize, IoError::Gone).await;
+        self.start_rebuilds(number);
+        Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
+    }
+
+    pub(super) async fn remove_drive(self: &Rc<Self>, name: &str) -> Done {
+        let (number, place) = self.drive_meant(name)?;
+        self.check_dispensable(number, place)?;
+        self.pools[number].lose(place as usize, IoError::Gone).await;
+        self.start_rebuilds(number);
+        Ok(format!("drive {name} leaves; what it held is rebuilt elsewhere, as \"tier0 status\" shows"))
+    }
+
+    pub(super) async fn add_drive(self: &Rc<Self>, pool: Option<&str>, place: NewPlace) -> Done {
+        let number = self.pool_meant(pool)?;
+        let name = place.name.clone();
+        self.join(number, place).await?;
+        let pool = &self.pools[number].name;
+        Ok(format!(
+            "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them"
+        ))
+    }
+
+    pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
+        let named = |number: &usize| {
+            let state = self.guarded(*number).metadata.state();
+            state.members().iter().any(|member| member.name == old && member.state != MemberState::Removed)
+        };
+        let unknown =
+            || AdminError::new(format!("there is no drive {old:?}; \"tier0 status\" lists the drives"));
+        let number = self.pools_meant(None)?.into_iter().find(named).ok_or_else(unknown)?;
+        let serving = {
+            let state = self.guarded(number).metadata.state();
+            let mut members = (0u32..).zip(state.members());
+            members.find(|(_, member)| member.name == old && member.is_active()).map(|(place, _)| place)
+        };
+        if let Some(serving) = serving {
+            self.check_dispensable(number, serving)?;
+        }
+        let name = place.name.clone();
+        self.join(number, place).await?;
+        if let Some(serving) = serving {
+            self.pools[number].lose(serving as usize, IoError::Gone).await;
+        }
+        self.start_rebuilds(number);
+        Ok(format!("drive {name} takes the place of {old}; \"tier0 status\" shows the rebuild"))
+    }
+
+    /// Opens a drive and makes it a member in the metadata and in every shard.
+    async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
+        let refused = |error: ArrayError| AdminError::new(error.to_string());
+        let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
+        let taken = self
+            .guarded(number)
+            .metadata
+            .state()
+            .members()
+            .iter()
+            .any(|member| member.name == place.name && member.state != MemberState::Removed);
+        if taken {
+            return Err(AdminError::new(format!(
+                "there is a drive {:?} already; use another name",
+                place.name
+            )));
+        }
+        let description = DriveDescription {
+            name: place.name.clone(),
+            path: Some(place.path),
+            size: place.size,
+            ram: None,
+            model: None,
+        };
+        let NewDrive { drive, medium } = shop.open(&description, place.force).map_err(refused)?;
+        let member = self.admit_drive(number, &place.name, drive).await.map_err(refused)?;
+        let order = |reply| Order::Join { pool: number, member, medium: medium.clone(), reply };
+        for result in self.ask_all(order).await {
+            let result = result.unwrap_or_else(|| Err("the shard has ended".to_owned()));
+            result
+                .map_err(|fact| AdminError::new(format!("drive {:?} cannot be used: {fact}", place.name)))?;
+        }
+        self.member_joined(number);
+        Ok(())
+    }
+
+    pub(super) async fn grow(self: &Rc<Self>, pool: Option<&str>) -> Done {
+        let number = self.pool_meant(pool)?;
+        Err(AdminError::new(format!(
+            "pool {:?} cannot grow while it is served by this version; what joins it serves as spare space",
+            self.pools[number].name
+        )))
+    }
+
+    /// Makes a drive a member of a pool; its place. Every shard must get it before [`Control::member_joined`].
+    pub(crate) async fn admit_drive(
+        &self,
+        number: usize,
+        name: &str,
+        drive: DriveHandle,
+    ) -> Result<usize, ArrayError> {
+        let guarded = self.guarded(number);
+        let count = guarded.metadata.state().members().len();
+        if count >= self.pools[number].lost.room() {
+            let fact = format!(
+                "cannot join: the running pool has room for {} drives; start the array again",
+                members_max(0)
+            );
+            return Err(ArrayError::Unusable { drive: name.to_owned(), fact });
+        }
+        let class = guarded.metadata.class(0).unwrap_or(DriveClass::Disk);
+        let member = Member {
+            id: self.new_id(),
+            name: name.to_owned(),
+            sectors: drive.info().sectors.0,
+            class,
+            state: MemberState::Active,
+        };
+        Ok(guarded.metadata.add_member(drive, member).await? as usize)
+    }
+
+    /// A drive has joined a pool in every shard: what waits for a spare gets one.
+    pub(crate) fn member_joined(self: &Rc<Self>, number: usize) {
+        self.start_rebuilds(number);
+    }
+}

@@ -1,0 +1,83 @@
+//! What shards tell the control task.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use tier0_raid::io::FailureReport;
+use tier0_units::{ExtentId, SlotRef};
+use tier0_world::IoError;
+use tier0_world::sync::{MailSender, oneshot};
+
+use crate::admin::{AdminReply, AdminRequest};
+
+/// A message to the control task.
+pub(crate) enum ControlMessage {
+    /// A drive is lost.
+    Loss(Loss),
+    /// The metadata have found a drive of a pool lost.
+    Lost { pool: usize },
+    /// A shard needs free slots.
+    Refill(Refill),
+    /// The map has changed.
+    Commit(Commit),
+    /// A slot of a column is rebuilt.
+    SlotRebuilt(SlotRebuiltNote),
+    /// An administrator asks.
+    Admin { request: AdminRequest, reply: oneshot::Sender<AdminReply> },
+}
+
+/// A drive is lost.
+pub(crate) struct Loss {
+    pub(crate) pool: usize,
+    pub(crate) member: usize,
+    pub(crate) error: IoError,
+    /// Told when every other drive remembers it.
+    pub(crate) done: oneshot::Sender<()>,
+}
+
+/// A shard needs free slots.
+pub(crate) struct Refill {
+    pub(crate) pool: usize,
+    /// Whether they are for thin volumes.
+    pub(crate) thin: bool,
+    /// Empty where there are none.
+    pub(crate) reply: oneshot::Sender<Vec<SlotRef>>,
+}
+
+/// The map of a pool has changed in a shard.
+pub(crate) struct Commit {
+    pub(crate) pool: usize,
+    pub(crate) mapped: Vec<(ExtentId, SlotRef)>,
+    pub(crate) unmapped: Vec<(ExtentId, SlotRef)>,
+    /// Told when the change is stable.
+    pub(crate) reply: oneshot::Sender<Result<(), IoError>>,
+}
+
+/// A slot of a column is rebuilt and stable.
+pub(crate) struct SlotRebuiltNote {
+    pub(crate) pool: usize,
+    pub(crate) set: u32,
+    pub(crate) column: u32,
+    /// The slot's number in the pool.
+    pub(crate) slot: u64,
+    /// Told when the metadata remember it.
+    pub(crate) reply: oneshot::Sender<Result<(), IoError>>,
+}
+
+/// A shard's way to report lost drives.
+#[derive(Clone)]
+pub(crate) struct LossReporter {
+    pub(crate) pool: usize,
+    pub(crate) control: MailSender<ControlMessage>,
+}
+
+impl FailureReport for LossReporter {
+    fn report(&self, member: usize, error: IoError) -> Pin<Box<dyn Future<Output = ()>>> {
+        let (done, waiting) = oneshot::channel();
+        self.control.send(ControlMessage::Loss(Loss { pool: self.pool, member, error, done }));
+        Box::pin(async move {
+            // The control task ends only with the array.
+            let _ = waiting.await;
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! The control task: what concerns a pool as a whole and not one shard. It keeps the metadata, hands out free slots,
+//! records losses before anything is acknowledged on top of them, and has lost columns rebuilt.
+//!
+//! One task in the first shard's world receives what shards send; what has to wait for a drive runs in a task of its own,
+//! and the metadata journal keeps the order.
+
+mod admin;
+mod drives;
+mod message;
+mod pool;
+mod rebuild;
+mod report;
+mod scrub;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use futures_util::future::join_all;
+use tier0_world::World;
+use tier0_world::sync::{MailReceiver, MailSender, oneshot};
+
+pub(crate) use drives::{DriveShop, NewDrive};
+pub(crate) use message::{Commit, ControlMessage, Loss, LossReporter, Refill, SlotRebuiltNote};
+pub(crate) use pool::{Guarded, PoolControl};
+
+use crate::engine::OpenedPool;
+use crate::shard::Ask;
+use crate::upkeep::Order;
+
+/// What an array is beside its shards.
+pub(crate) struct Control {
+    pub(crate) world: World,
+    pub(crate) array: String,
+    pub(crate) pools: Vec<Rc<PoolControl>>,
+    /// To every shard.
+    pub(crate) shards: Vec<MailSender<Ask>>,
+    /// Opens drives that are to join; none where they come as handles.
+    pub(crate) shop: Option<Rc<dyn DriveShop>>,
+    /// Identities made so far.
+    identities: Cell<u64>,
+    /// Whether every shard is there for orders.
+    upkeep: Cell<bool>,
+}
+
+impl Control {
+    /// The control task of these pools.
+    pub(crate) fn new(
+        world: &World,
+        array: String,
+        pools: Vec<OpenedPool>,
+        shards: Vec<MailSender<Ask>>,
+        shop: Option<Rc<dyn DriveShop>>,
+    ) -> Rc<Control> {
+        let pool = |pool: OpenedPool| {
+            Rc::new(PoolControl {
+                name: pool.seed.state.name().to_owned(),
+                lost: pool.seed.lost,
+                guarded: Some(Guarded::new(pool.metadata, pool.seed.shape)),
+            })
+        };
+        let pools = pools.into_iter().map(pool).collect();
+        let world = world.clone();
+        let (identities, upkeep) = (Cell::new(0), Cell::new(false));
+        Rc::new(Control { world, array, pools, shards, shop, identities, upkeep })
+    }
+
+    /// All shards are there: rebuilds and scrubs may begin, or go on.
+    pub(crate) fn begin_upkeep(self: &Rc<Self>) {
+        self.upkeep.set(true);
+        for number in 0..self.pools.len() {
+            self.start_rebuilds(number);
+            self.resume_scrub(number);
+        }
+    }
+
+    /// Serves the shards until there are none.
+    pub(crate) async fn serve(self: Rc<Self>, mut inbox: MailReceiver<ControlMessage>) {
+        while let Some(message) = inbox.receive().await {
+            let control = self.clone();
+            self.world.spawn(async move { control.handle(message).await }).detach();
+        }
+    }
+
+    async fn handle(self: Rc<Self>, message: ControlMessage) {
+        // Whoever asked may be gone; then nobody needs the answer.
+        match message {
+            ControlMessage::Loss(loss) => self.lose(loss).await,
+            ControlMessage::Lost { pool } => self.start_rebuilds(pool),
+            ControlMessage::Refill(Refill { pool, thin, reply }) => {
+                let mut slots = self.pools[pool].refill(thin, self.shards.len()).await;
+                if slots.is_empty() {
+                    self.recall_stocks(pool).await;
+                    slots = self.pools[pool].refill(thin, self.shards.len()).await;
+                }
+                let _ = reply.send(slots);
+            }
+            ControlMessage::Commit(Commit { pool, mapped, unmapped, reply }) => {
+                let _ = reply.send(self.pools[pool].commit(mapped, unmapped).await);
+            }
+            ControlMessage::SlotRebuilt(note) => {
+                let result = self.pools[note.pool].slot_rebuilt(&note).await;
+                let _ = note.reply.send(result);
+            }
+            ControlMessage::Admin { request, reply } => {
+                let _ = reply.send(self.administer(request).await);
+            }
+        }
+    }
+
+    /// Takes back what shards have in stock: one of them needs what another one does not.
+    async fn recall_stocks(&self, pool: usize) {
+        for slots in self.ask_all(|reply| Order::GiveBackStock { pool, reply }).await.into_iter().flatten() {
+            self.pools[pool].take_back(slots);
+        }
+    }
+
+    /// Orders something of every shard; none from a shard that has ended.
+    pub(super) async fn ask_all<T>(&self, order: impl Fn(oneshot::Sender<T>) -> Order) -> Vec<Option<T>> {
+        let ask = |shard: &MailSender<Ask>| {
+            let (reply, answer) = oneshot::channel();
+            shard.send(Ask::Order(order(reply)));
+            async move { answer.await.ok() }
+        };
+        join_all(self.shards.iter().map(ask).collect::<Vec<_>>()).await
+    }
+
+    async fn lose(self: &Rc<Self>, loss: Loss) {
+        self.pools[loss.pool].lose(loss.member, loss.error).await;
+        let _ = loss.done.send(());
+        self.start_rebuilds(loss.pool);
+    }
+}

@@ -1,0 +1,210 @@
+//! A pool as the control task keeps it.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use tier0_pool::metadata::Metadata;
+use tier0_pool::{MetaRecord, PoolError, SlotRun};
+use tier0_raid::io::LostDrives;
+use tier0_raid::layout::Column;
+use tier0_raid::set::SetIndex;
+use tier0_units::{ExtentId, SlotRef};
+use tier0_world::IoError;
+use tier0_world::sync::Semaphore;
+
+use super::SlotRebuiltNote;
+use super::rebuild::RebuildProgress;
+use super::scrub::ScrubProgress;
+use crate::plan::PoolShape;
+
+/// Allocation numbers that are reserved at once: one metadata record for so many new extents.
+const ALLOCATIONS_RESERVED: u64 = 1 << 16;
+/// The most slots that are lent at once: enough that asking is rare, few enough that none lie idle for long.
+const BATCH_MAX: u64 = 64;
+/// A batch is at most this share of what is left for every shard, so that the last slots are not hoarded.
+const BATCH_SHARE: u64 = 4;
+
+/// A pool.
+pub(crate) struct PoolControl {
+    pub(crate) name: String,
+    pub(crate) lost: Arc<LostDrives>,
+    /// None for pools whose writes go straight to the drives: they remember nothing.
+    pub(crate) guarded: Option<Guarded>,
+}
+
+/// What a protected pool has beside.
+pub(crate) struct Guarded {
+    pub(crate) metadata: Metadata,
+    pub(crate) shape: PoolShape,
+    /// Numbers that are reserved and not given.
+    allocations: RefCell<Range<u64>>,
+    /// One reserves allocation numbers for all.
+    reserving: Semaphore,
+    pub(crate) rebuild: RebuildProgress,
+    pub(crate) scrub: ScrubProgress,
+}
+
+impl Guarded {
+    /// A pool whose metadata are open.
+    pub(crate) fn new(metadata: Metadata, shape: PoolShape) -> Guarded {
+        Guarded {
+            metadata,
+            shape,
+            allocations: RefCell::new(0..0),
+            reserving: Semaphore::new(1),
+            rebuild: RebuildProgress::default(),
+            scrub: ScrubProgress::default(),
+        }
+    }
+
+    /// Numbers for `count` allocations, never used before and never again, whatever happens: a power cut must not let
+    /// a number that some table on a drive has name another tenant.
+    async fn allocations(&self, count: u64) -> Result<u64, PoolError> {
+        let _turn = self.reserving.acquire(1).await;
+        let missing = {
+            let numbers = self.allocations.borrow();
+            numbers.end - numbers.start < count
+        };
+        if missing {
+            *self.allocations.borrow_mut() =
+                self.metadata.reserve_allocations(count.max(ALLOCATIONS_RESERVED)).await?;
+        }
+        let mut numbers = self.allocations.borrow_mut();
+        numbers.start += count;
+        Ok(numbers.start - count)
+    }
+
+    /// Makes records true and stable.
+    pub(crate) async fn commit(&self, records: Vec<MetaRecord>) -> Result<(), IoError> {
+        self.metadata.commit(records).await.map_err(|error| {
+            tracing::error!("{error}");
+            IoError::Gone
+        })
+    }
+
+    /// The records that say which columns under rebuild have fresh slots.
+    fn fresh_slots(&self, mapped: &[(ExtentId, SlotRef)]) -> Vec<MetaRecord> {
+        let sets = &self.shape.sets;
+        if !sets.any_rebuilding() {
+            return Vec::new();
+        }
+        let state = self.metadata.state();
+        let mut records = Vec::new();
+        for (_, slot) in mapped {
+            let Some(home) = state.slot_home(slot.slot) else { continue };
+            let set = SetIndex(home.set);
+            let rows = self.shape.slots.rows(slot.slot);
+            for column in sets.rebuilding_columns(set).iter() {
+                let known = state.rebuild(home.set, u32::from(column.0));
+                let unknown = known.is_some_and(|rebuild| !rebuild.rebuilt.contains(u64::from(home.index)));
+                if unknown && !sets.is_missing(set, column, rows.start) {
+                    records.push(MetaRecord::SlotsRebuilt {
+                        set: home.set,
+                        column: u32::from(column.0),
+                        ranges: vec![home.index..home.index + 1],
+                    });
+                }
+            }
+        }
+        records
+    }
+}
+
+impl PoolControl {
+    /// Free slots for a shard; empty where there are none, or where the metadata cannot be written any more.
+    pub(super) async fn refill(&self, thin: bool, shards: usize) -> Vec<SlotRef> {
+        let Some(guarded) = &self.guarded else { return Vec::new() };
+        let left = guarded.metadata.lendable_slots() / (BATCH_SHARE * shards as u64);
+        let count = left.clamp(1, BATCH_MAX);
+        let runs = match thin {
+            true => guarded.metadata.lend_slots(count),
+            false => guarded.metadata.lend_reserved_slots(count),
+        };
+        let slots: Vec<u64> = runs.iter().flat_map(|run| run.first..run.first + run.count).collect();
+        match guarded.allocations(slots.len() as u64).await {
+            Ok(first) => {
+                (first..).zip(slots).map(|(allocation, slot)| SlotRef { slot, allocation }).collect()
+            }
+            Err(error) => {
+                tracing::error!("{error}");
+                guarded.metadata.return_slots(&runs);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Takes slots back that a shard was handed and has not used.
+    pub(super) fn take_back(&self, slots: Vec<SlotRef>) {
+        let Some(guarded) = &self.guarded else { return };
+        let runs: Vec<SlotRun> = slots.iter().map(|slot| SlotRun { first: slot.slot, count: 1 }).collect();
+        guarded.metadata.return_slots(&runs);
+    }
+
+    /// Makes changes of the map stable; then unmapped slots are free.
+    pub(super) async fn commit(
+        &self,
+        mapped: Vec<(ExtentId, SlotRef)>,
+        unmapped: Vec<(ExtentId, SlotRef)>,
+    ) -> Result<(), IoError> {
+        let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        let mut records = Vec::new();
+        let mut never_mapped = Vec::new();
+        if !mapped.is_empty() {
+            records.push(MetaRecord::map(mapped.iter().copied()));
+            records.extend(guarded.fresh_slots(&mapped));
+        }
+        let mut unmap = Vec::new();
+        for (extent, slot) in unmapped {
+            let known = guarded.metadata.state().slot(extent) == Some(slot);
+            if known || mapped.contains(&(extent, slot)) {
+                unmap.push(extent);
+            } else {
+                never_mapped.push(SlotRun { first: slot.slot, count: 1 });
+            }
+        }
+        if !unmap.is_empty() {
+            records.push(MetaRecord::unmap(unmap));
+        }
+        if !records.is_empty() {
+            guarded.commit(records).await?;
+        }
+        guarded.metadata.return_slots(&never_mapped);
+        Ok(())
+    }
+
+    /// Remembers that a slot is rebuilt, unless its column has moved on meanwhile.
+    pub(super) async fn slot_rebuilt(&self, note: &SlotRebuiltNote) -> Result<(), IoError> {
+        let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        let Some(home) = guarded.metadata.state().slot_home(note.slot) else {
+            return Err(IoError::OutOfRange);
+        };
+        let ranges = vec![home.index..home.index + 1];
+        let record = MetaRecord::SlotsRebuilt { set: note.set, column: note.column, ranges };
+        guarded.commit(vec![record]).await?;
+        guarded.rebuild.count_slot(self.slot_bytes());
+        Ok(())
+    }
+
+    /// Bytes of a slot's data.
+    pub(super) fn slot_bytes(&self) -> u64 {
+        let Some(guarded) = &self.guarded else { return 0 };
+        guarded.shape.slots.slot_sectors() * tier0_units::SECTOR_BYTES
+    }
+
+    /// Makes the loss of a member durable. Whoever comes second waits for the first.
+    pub(super) async fn lose(&self, member: usize, error: IoError) {
+        self.lost.set_lost(member);
+        let Some(guarded) = &self.guarded else { return };
+        if let Err(error) = guarded.metadata.lose(member as u32, error).await {
+            tracing::error!("{error}");
+        }
+    }
+}
+
+impl Guarded {
+    /// The column of a set by its number.
+    pub(super) fn column(set: u32, column: u32) -> (SetIndex, Column) {
+        (SetIndex(set), Column(column as u8))
+    }
+}

@@ -1,0 +1,163 @@
+//! Rebuilding lost columns on spare chunklets, many to many: every set that has lost a column gets a chunklet on a drive
+//! of its own choice, and every shard rebuilds its slots of it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use futures_util::future::join_all;
+use tier0_pool::MetaRecord;
+use tier0_units::Nanos;
+use tier0_world::IoError;
+
+use super::{Control, Guarded};
+use crate::upkeep::Order;
+
+/// Columns that are rebuilt at the same time: enough to keep several spares busy, few enough to finish some early.
+const COLUMNS_AT_ONCE: usize = 4;
+/// How long to wait before what could not be rebuilt is tried again.
+const RETRY_PAUSE: Nanos = Nanos::from_secs(10);
+
+/// How far the rebuilds of a pool are.
+#[derive(Default)]
+pub(crate) struct RebuildProgress {
+    running: Cell<bool>,
+    again: Cell<bool>,
+    /// Slots to rebuild since the pool was last whole, those done included.
+    pub(super) total: Cell<u64>,
+    pub(super) done: Cell<u64>,
+    bytes: Cell<u64>,
+    pub(super) begun: Cell<Nanos>,
+    /// Columns for which there is no spare chunklet.
+    pub(super) without_spare: Cell<u64>,
+}
+
+impl RebuildProgress {
+    /// Whether a rebuild is going on.
+    pub(super) fn is_running(&self) -> bool {
+        self.running.get()
+    }
+
+    pub(super) fn count_slot(&self, bytes: u64) {
+        self.done.set(self.done.get() + 1);
+        self.bytes.set(self.bytes.get() + bytes);
+    }
+
+    /// Bytes per second since it began.
+    pub(super) fn rate_bytes_per_s(&self, now: Nanos) -> u64 {
+        let time = now.saturating_sub(self.begun.get()).0.max(1);
+        u64::try_from(u128::from(self.bytes.get()) * 1_000_000_000 / u128::from(time)).unwrap_or(u64::MAX)
+    }
+
+    fn begin(&self, now: Nanos) {
+        self.begun.set(now);
+        self.bytes.set(0);
+        self.total.set(0);
+        self.done.set(0);
+    }
+}
+
+impl Control {
+    /// Has whatever is lost in a pool rebuilt, as far as there are spares; at once or when the rebuild that is going on
+    /// has looked at what it knows.
+    pub(super) fn start_rebuilds(self: &Rc<Self>, number: usize) {
+        let Some(guarded) = &self.pools[number].guarded else { return };
+        if !self.upkeep.get() {
+            return;
+        }
+        if guarded.rebuild.running.replace(true) {
+            guarded.rebuild.again.set(true);
+            return;
+        }
+        guarded.rebuild.begin(self.world.now());
+        let control = self.clone();
+        let work = async move {
+            let guarded = control.guarded(number);
+            loop {
+                guarded.rebuild.again.set(false);
+                let result = control.rebuild_all(number).await;
+                if guarded.rebuild.again.get() {
+                    continue;
+                }
+                let Err(error) = result else { break };
+                tracing::warn!("the rebuild of pool {:?} waits: {error}", control.pools[number].name);
+                control.world.sleep(RETRY_PAUSE).await;
+            }
+            guarded.rebuild.running.set(false);
+        };
+        self.world.spawn(work).detach();
+    }
+
+    pub(super) fn guarded(&self, number: usize) -> &Guarded {
+        self.pools[number].guarded.as_ref().expect("only protected pools are rebuilt and scrubbed")
+    }
+
+    /// One round: spares for what has none, then every column that has one.
+    async fn rebuild_all(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
+        self.assign_spares(number).await?;
+        let guarded = self.guarded(number);
+        let columns: Vec<(u32, u32)> = {
+            let state = guarded.metadata.state();
+            let live = state.rebuilds().filter(|(_, _, rebuild)| state.is_active(rebuild.target.drive));
+            live.map(|(set, column, _)| (set, column)).collect()
+        };
+        guarded.rebuild.total.set(guarded.rebuild.done.get() + self.slots_missing(number, &columns));
+        let mut result = Ok(());
+        for some in columns.chunks(COLUMNS_AT_ONCE) {
+            let all = some.iter().map(|(set, column)| self.rebuild_column(number, *set, *column));
+            result = join_all(all).await.into_iter().fold(result, Result::and);
+        }
+        result
+    }
+
+    async fn assign_spares(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
+        let guarded = self.guarded(number);
+        let lost: Vec<(u32, u32)> = guarded.metadata.state().lost_columns().collect();
+        let mut without_spare = 0;
+        for (set, column) in lost {
+            let spare = guarded.metadata.state().choose_spare(set, column);
+            let Some(target) = spare else {
+                without_spare += 1;
+                continue;
+            };
+            guarded.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
+            let (set, column) = Guarded::column(set, column);
+            guarded.shape.sets.start_rebuild(set, column, target);
+        }
+        guarded.rebuild.without_spare.set(without_spare);
+        Ok(())
+    }
+
+    /// Mapped slots that these columns lack.
+    fn slots_missing(&self, number: usize, columns: &[(u32, u32)]) -> u64 {
+        let guarded = self.guarded(number);
+        let state = guarded.metadata.state();
+        let mut missing = 0;
+        for (set, column) in columns {
+            let Some(rebuild) = state.rebuild(*set, *column) else { continue };
+            let slots = guarded.shape.slots.slots_of(tier0_raid::set::SetIndex(*set));
+            let lacks = |(index, slot): &(u64, u64)| {
+                state.used_slots().contains(*slot) && !rebuild.rebuilt.contains(*index)
+            };
+            missing += (0u64..).zip(slots).filter(lacks).count() as u64;
+        }
+        missing
+    }
+
+    async fn rebuild_column(self: &Rc<Self>, number: usize, set: u32, column: u32) -> Result<(), IoError> {
+        let results = self.ask_all(|reply| Order::Rebuild { pool: number, set, column, reply }).await;
+        results
+            .into_iter()
+            .map(|result| result.unwrap_or(Err(IoError::Gone)))
+            .collect::<Result<(), IoError>>()?;
+        let guarded = self.guarded(number);
+        let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
+        let (index, place) = Guarded::column(set, column);
+        if target != Some(guarded.shape.sets.chunklet(index, place)) {
+            // It was moved on to another spare meanwhile.
+            return Err(IoError::Gone);
+        }
+        guarded.commit(vec![MetaRecord::ColumnRebuilt { set, column }]).await?;
+        guarded.shape.sets.finish_rebuild(index, place);
+        Ok(())
+    }
+}

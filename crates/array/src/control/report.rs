@@ -1,0 +1,287 @@
+//! The array's status, put together from the metadata and what every shard says.
+
+use std::rc::Rc;
+
+use tier0_pool::{MemberState, PoolState, Space};
+use tier0_raid::layout::ColumnMask;
+use tier0_raid::set::SetIndex;
+use tier0_units::SECTOR_BYTES;
+
+use super::{Control, Guarded, PoolControl};
+use crate::admin::{
+    DriveState, DriveStatus, Health, IntegrityStatus, LogStatus, PoolStatus, RebuildStatus, ScrubStatus,
+    SetsStatus, SpaceStatus, Status, VolumeStatus,
+};
+use crate::upkeep::{Order, ShardReport};
+
+impl Control {
+    /// How the array does.
+    pub(crate) async fn status(self: &Rc<Self>) -> Status {
+        let mut pools = Vec::new();
+        for (number, pool) in self.pools.iter().enumerate() {
+            let Some(guarded) = &pool.guarded else { continue };
+            let reports = self.ask_all(|reply| Order::Report { pool: number, reply }).await;
+            let reports: Vec<ShardReport> = reports.into_iter().flatten().collect();
+            pools.push(self.pool_status(pool, guarded, &reports));
+        }
+        let health = pools.iter().map(|pool| pool.health).max().unwrap_or(Health::Healthy);
+        let worst = pools.iter().find(|pool| pool.health == health);
+        let summary = match worst.and_then(|pool| Some((pool, pool.problems.first()?))) {
+            Some((pool, problem)) if self.pools.len() > 1 => format!("pool {}: {problem}", pool.name),
+            Some((_, problem)) => problem.clone(),
+            None => "all is well: every drive serves, everything is redundant".to_owned(),
+        };
+        Status { array: self.array.clone(), health, summary, shards: self.shards.len(), pools }
+    }
+
+    fn pool_status(&self, pool: &PoolControl, guarded: &Guarded, reports: &[ShardReport]) -> PoolStatus {
+        let state = guarded.metadata.state();
+        let sets = sets_status(guarded, &state, pool);
+        let log = log_status(&state, reports);
+        let space = space_status(&state);
+        let rebuild = guarded.rebuild.is_running().then(|| self.rebuild_status(guarded));
+        let scrub = scrub_status(guarded);
+        let integrity = IntegrityStatus {
+            checksums: state.geometry().checksums,
+            repaired: reports.iter().map(|report| report.pages_repaired).sum(),
+            unrecoverable: reports.iter().map(|report| report.pages_unrecoverable).sum(),
+        };
+        let mut found = Findings::default();
+        found.look_at_sets(&sets, guarded, rebuild.as_ref());
+        found.look_at_drives(&state, &sets);
+        found.look_at_log(&log, reports);
+        found.look_at_integrity(&integrity);
+        found.look_at_space(&state);
+        if guarded.metadata.failure().is_some() {
+            found.add(
+                Health::Critical,
+                "no drive takes metadata any more; bring drives back and start again".into(),
+            );
+        }
+        PoolStatus {
+            name: state.name().to_owned(),
+            raid: format!("{} of {}", state.geometry().raid.level, state.geometry().raid.set_size),
+            health: found.health(),
+            problems: found.problems(),
+            drives: drives_status(guarded, &state),
+            sets,
+            rebuild,
+            scrub,
+            log: Some(log),
+            space,
+            integrity,
+            volumes: volumes_status(&state),
+        }
+    }
+
+    fn rebuild_status(&self, guarded: &Guarded) -> RebuildStatus {
+        let progress = &guarded.rebuild;
+        let rate = progress.rate_bytes_per_s(self.world.now());
+        let (done, total) = (progress.done.get(), progress.total.get().max(progress.done.get()));
+        let left_bytes = (total - done) * guarded.shape.slots.slot_sectors() * SECTOR_BYTES;
+        RebuildStatus {
+            slots_done: done,
+            slots_total: total,
+            rate_bytes_per_s: rate,
+            left_s: left_bytes.checked_div(rate),
+        }
+    }
+}
+
+/// What is wrong, with its urgency.
+#[derive(Default)]
+struct Findings(Vec<(Health, String)>);
+
+impl Findings {
+    fn add(&mut self, health: Health, text: String) {
+        self.0.push((health, text));
+    }
+
+    fn health(&self) -> Health {
+        self.0.iter().map(|(health, _)| *health).max().unwrap_or(Health::Healthy)
+    }
+
+    /// The worst first.
+    fn problems(mut self) -> Vec<String> {
+        self.0.sort_by_key(|(health, _)| std::cmp::Reverse(*health));
+        self.0.into_iter().map(|(_, text)| text).collect()
+    }
+
+    fn look_at_sets(&mut self, sets: &SetsStatus, guarded: &Guarded, rebuild: Option<&RebuildStatus>) {
+        if sets.failed > 0 {
+            self.add(
+                Health::Critical,
+                format!(
+                    "{} RAID sets lack more drives than their level makes up for; bring drives back",
+                    sets.failed
+                ),
+            );
+        }
+        if sets.degraded == 0 {
+            return;
+        }
+        let without = guarded.rebuild.without_spare.get();
+        let what = match rebuild {
+            Some(rebuild) if without == 0 => {
+                format!("being rebuilt, {} of {} slots done", rebuild.slots_done, rebuild.slots_total)
+            }
+            _ if without > 0 => {
+                format!("and {without} columns have no spare chunklet; add a drive (tier0 drive add)")
+            }
+            _ => "waiting for a rebuild".to_owned(),
+        };
+        self.add(
+            Health::Degraded,
+            format!("{} of {} RAID sets lack a drive, {what}", sets.degraded, sets.count),
+        );
+    }
+
+    fn look_at_drives(&mut self, state: &PoolState, sets: &SetsStatus) {
+        let lost: Vec<&str> = state
+            .members()
+            .iter()
+            .filter(|member| member.state == MemberState::Lost)
+            .map(|member| member.name.as_str())
+            .collect();
+        if !lost.is_empty() && sets.degraded == 0 {
+            let names = lost.join(", ");
+            self.add(
+                Health::Warning,
+                format!("drive {names} is lost and what it held is rebuilt; replace it to have spares again"),
+            );
+        }
+    }
+
+    fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport]) {
+        if reports.iter().any(|report| report.write_back.log_failure.is_some()) {
+            self.add(
+                Health::Critical,
+                "the write log has failed; bring its drives back and start again".into(),
+            );
+        } else if log.copies < log.copies_wanted {
+            self.add(
+                Health::Degraded,
+                format!("the write log has {} of {} copies", log.copies, log.copies_wanted),
+            );
+        }
+        if let Some(error) = reports.iter().find_map(|report| report.write_back.last_failure) {
+            self.add(Health::Critical, format!("writes cannot be brought to their places: {error}"));
+        }
+    }
+
+    fn look_at_integrity(&mut self, integrity: &IntegrityStatus) {
+        if integrity.unrecoverable > 0 {
+            self.add(
+                Health::Critical,
+                format!(
+                    "{} pages fail their checksums and no copy is right; the log names them, restore them from a backup",
+                    integrity.unrecoverable
+                ),
+            );
+        }
+        if integrity.repaired > 0 {
+            self.add(
+                Health::Warning,
+                format!(
+                    "{} pages were wrong on a drive and were repaired; run \"tier0 scrub\"",
+                    integrity.repaired
+                ),
+            );
+        }
+    }
+
+    fn look_at_space(&mut self, state: &PoolState) {
+        for warning in Space::of(state).warnings() {
+            let health = match warning {
+                tier0_pool::SpaceWarning::Full if state.reserved_slot_count() == 0 => Health::Critical,
+                _ => Health::Warning,
+            };
+            self.add(health, warning.to_string());
+        }
+    }
+}
+
+fn sets_status(guarded: &Guarded, state: &PoolState, pool: &PoolControl) -> SetsStatus {
+    let layout = guarded.shape.sets.layout();
+    let mut status = SetsStatus { count: u64::from(state.set_count()), ..SetsStatus::default() };
+    for set in 0..state.set_count() {
+        let columns = (0..state.geometry().columns()).map(|column| Guarded::column(set, column).1);
+        let rebuilding = guarded.shape.sets.rebuilding_columns(SetIndex(set));
+        let on_lost = |column: &tier0_raid::layout::Column| {
+            pool.lost.is_lost(guarded.shape.sets.chunklet(SetIndex(set), *column).drive as usize)
+        };
+        let lost: ColumnMask = columns.filter(on_lost).collect();
+        let lacking = lost | rebuilding;
+        status.degraded += u64::from(!lacking.is_empty());
+        status.rebuilding += u64::from(!rebuilding.is_empty());
+        status.failed += u64::from(!layout.survives(lacking));
+    }
+    status
+}
+
+fn log_status(state: &PoolState, reports: &[ShardReport]) -> LogStatus {
+    let wanted = state.log().rings.iter().map(|ring| ring.copies.len()).max().unwrap_or(0);
+    let sum = |of: fn(&ShardReport) -> u64| reports.iter().map(of).sum();
+    LogStatus {
+        size_bytes: sum(|report| report.write_back.log_bytes),
+        used_bytes: sum(|report| report.write_back.log_used_bytes),
+        copies: reports.iter().map(|report| report.log_copies).min().unwrap_or(0),
+        copies_wanted: wanted as u32,
+        dirty_bytes: sum(|report| report.write_back.dirty_bytes),
+    }
+}
+
+fn space_status(state: &PoolState) -> SpaceStatus {
+    let space = Space::of(state);
+    SpaceStatus {
+        usable_bytes: space.usable.0,
+        used_bytes: state.used_slots().count() * state.geometry().extent_sectors * SECTOR_BYTES,
+        provisioned_bytes: state.volumes().map(|volume| volume.sectors * SECTOR_BYTES).sum(),
+        warnings: space.warnings().iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn scrub_status(guarded: &Guarded) -> Option<ScrubStatus> {
+    let shared = guarded.scrub.shared.borrow();
+    let shared = shared.as_ref()?;
+    let total = guarded.scrub.slots_total.get().max(1);
+    Some(ScrubStatus {
+        running: guarded.scrub.running.get(),
+        progress: (shared.slots_done() as f64 / total as f64).min(1.0),
+        pages_verified: shared.pages(),
+        repaired: shared.repaired(),
+        unrecoverable: shared.unrecoverable(),
+    })
+}
+
+fn drives_status(guarded: &Guarded, state: &PoolState) -> Vec<DriveStatus> {
+    let carriers = guarded.metadata.carriers();
+    let there = (0u32..).zip(state.members()).filter(|(_, member)| member.state != MemberState::Removed);
+    let drive = |(place, member): (u32, &tier0_pool::Member)| {
+        let free = state.free_chunklets(place);
+        let all = state.geometry().chunklets(member.sectors);
+        DriveStatus {
+            name: member.name.clone(),
+            state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
+            size_bytes: member.sectors * SECTOR_BYTES,
+            chunklets_used: if member.is_active() { all - free } else { 0 },
+            chunklets_free: free,
+            holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
+            holds_metadata: carriers.contains(&place),
+        }
+    };
+    there.map(drive).collect()
+}
+
+fn volumes_status(state: &PoolState) -> Vec<VolumeStatus> {
+    let volume = |volume: &tier0_pool::Volume| VolumeStatus {
+        name: volume.name.clone(),
+        size_bytes: volume.sectors * SECTOR_BYTES,
+        mapped_bytes: state.map(volume.number).map_or(0, tier0_pool::ExtentMap::count)
+            * state.geometry().extent_sectors
+            * SECTOR_BYTES,
+        thin: volume.thin,
+        write_cache: Some(volume.write_cache),
+    };
+    state.volumes().map(volume).collect()
+}

@@ -1,0 +1,341 @@
+//! A whole array in one world: all its shards in one thread. Fault simulation and studies run it in virtual time; a real
+//! array has a thread and a world for each shard ([`crate::real`]), made of the same parts.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tier0_drive::{DriveHandle, PATIENCE, PatientDrive};
+use tier0_pool::metadata::{FoundPool, LossHook, Metadata, Standing, survey};
+use tier0_pool::{DriveClass, Member, MemberState, PoolError, PoolState};
+use tier0_raid::io::LostDrives;
+use tier0_raid::layout::{Column, ColumnMask};
+use tier0_raid::set::SetIndex;
+use tier0_world::World;
+use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
+use uuid::Uuid;
+
+use crate::admin::{AdminReply, AdminRequest, Status};
+use crate::control::{Control, ControlMessage};
+use crate::plan::{NewPool, PoolShape, drives_of, members_max};
+use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs};
+use crate::shard::{Ask, Shard};
+use crate::upkeep::Activity;
+use crate::volume_io::{CachedVolume, VolumeIo};
+use crate::{ArrayError, Description, Volume};
+
+/// Creates the protected pools of `description` on `drives`, which are its drives in order; what they hold is
+/// overwritten. The array will run on `shards` shards.
+pub async fn create(
+    world: &World,
+    description: &Description,
+    drives: Vec<DriveHandle>,
+    shards: usize,
+) -> Result<(), ArrayError> {
+    let mut random = world.random(0x1d);
+    let mut id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
+    for number in 0..description.pools.len() {
+        let (places, _) = drives_of(&description.pools[number]);
+        let own: Vec<DriveHandle> = places.iter().map(|drive| drives[*drive].clone()).collect();
+        let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
+        let state = new_state(description, number, sizes, shards, &mut id)?;
+        found_pool(world, own, state).await?;
+    }
+    Ok(())
+}
+
+/// Puts a new pool on its drives: the empty log first, the metadata after it, so that nothing is found before all is
+/// there.
+pub(crate) async fn found_pool(
+    world: &World,
+    drives: Vec<DriveHandle>,
+    state: PoolState,
+) -> Result<(), ArrayError> {
+    format_logs(world, &drives, &state).await?;
+    Metadata::create(world, drives, state, Rc::new(|_, _| {})).await?;
+    Ok(())
+}
+
+fn random_bytes(random: &mut tier0_world::Random) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&random.bits().to_le_bytes());
+    bytes[8..].copy_from_slice(&random.bits().to_le_bytes());
+    bytes
+}
+
+/// The first state of a pool of the description, on drives of these sizes, the pool's in order.
+pub(crate) fn new_state(
+    description: &Description,
+    number: usize,
+    sizes: Vec<u64>,
+    shards: usize,
+    mut id: impl FnMut() -> Uuid,
+) -> Result<PoolState, ArrayError> {
+    let pool = &description.pools[number];
+    let (places, log_members) = drives_of(pool);
+    let member = |(place, sectors): (&usize, u64)| Member {
+        id: id(),
+        name: description.drives[*place].name.clone(),
+        sectors,
+        class: class_of(&description.drives[*place]),
+        state: MemberState::Active,
+    };
+    let members: Vec<Member> = places.iter().zip(sizes).map(member).collect();
+    let volumes = description.volumes.iter().filter(|volume| volume.pool == number).collect();
+    NewPool { array: &description.name, description: pool, volumes, members, log_members, shards }.state(id)
+}
+
+/// What kind of drive a description means, as far as it tells.
+fn class_of(drive: &crate::description::DriveDescription) -> DriveClass {
+    let model = drive.model.as_ref().and_then(|id| {
+        let catalog = tier0_catalog::Catalog::embedded();
+        catalog.drive_by_reference(id).ok().map(|spec| matches!(spec, tier0_catalog::DriveSpec::Flash(_)))
+    });
+    match (model, drive.ram) {
+        (Some(true), _) => DriveClass::Flash,
+        (None, Some(_)) => DriveClass::Ram,
+        _ => DriveClass::Disk,
+    }
+}
+
+/// An array that runs in one world.
+#[derive(Clone)]
+pub struct Engine {
+    control: Rc<Control>,
+    shards: Rc<Vec<Rc<Shard>>>,
+}
+
+/// Finds the array on `drives`, in any order, and starts it: whatever a crash left behind is made good first.
+pub async fn start(world: &World, drives: Vec<DriveHandle>) -> Result<Engine, ArrayError> {
+    let patient = |drive| DriveHandle::new(PatientDrive::new(drive, PATIENCE));
+    let found = survey(drives.into_iter().map(patient).collect()).await;
+    let (control, messages) = mailbox();
+    let mut pools = Vec::new();
+    for (number, pool) in found.pools.into_iter().enumerate() {
+        pools.push(OpenedPool::open(world, number, pool, &control).await?);
+    }
+    let array = pools
+        .first()
+        .map(|pool| pool.metadata.state().array().to_owned())
+        .ok_or_else(|| ArrayError::NoPool { pool: "any".to_owned() })?;
+    Engine::run(world, array, pools, control, messages).await
+}
+
+/// A new array on `drives`, those of the description in order, whose metadata live only as long as the world.
+pub(crate) async fn start_volatile(
+    world: &World,
+    description: &Description,
+    drives: &[DriveHandle],
+) -> Result<Engine, ArrayError> {
+    let mut random = world.random(0x1d);
+    let mut id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
+    let (control, messages) = mailbox();
+    let mut pools = Vec::new();
+    for number in 0..description.pools.len() {
+        let (places, _) = drives_of(&description.pools[number]);
+        let own: Vec<DriveHandle> = places.iter().map(|drive| drives[*drive].clone()).collect();
+        let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
+        let state = new_state(description, number, sizes, 1, &mut id)?;
+        pools.push(OpenedPool::volatile(world, number, state, own, &control)?);
+    }
+    Engine::run(world, description.name.clone(), pools, control, messages).await
+}
+
+impl Engine {
+    /// Runs pools whose metadata are open.
+    pub(crate) async fn run(
+        world: &World,
+        array: String,
+        pools: Vec<OpenedPool>,
+        control: MailSender<ControlMessage>,
+        messages: MailReceiver<ControlMessage>,
+    ) -> Result<Engine, ArrayError> {
+        let count = pools.iter().map(|pool| pool.seed.state.log().rings.len()).max().unwrap_or(1);
+        let (peers, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mailbox::<Ask>()).unzip();
+        let drives: Vec<_> = pools.iter().map(|pool| pool.drives.clone()).collect();
+        let seeds: Vec<PoolSeed> = pools.iter().map(|pool| pool.seed.clone()).collect();
+        let central = Control::new(world, array, pools, peers.clone(), None);
+        // The control task serves while shards recover: they may need slots, or find a drive lost.
+        world.spawn(central.clone().serve(messages)).detach();
+        let mut shards = Vec::new();
+        for index in 0..count {
+            let seat = Seat { index, shards: count };
+            shards.push(start_shard(world, seat, &seeds, drives.clone(), &control, peers.clone()).await?);
+        }
+        for (shard, inbox) in shards.iter().zip(inboxes) {
+            world.spawn(shard.clone().answer(inbox)).detach();
+        }
+        central.begin_upkeep();
+        Ok(Engine { control: central, shards: Rc::new(shards) })
+    }
+
+    /// Its volumes, as the first shard has them, in the order of pools and numbers.
+    pub fn volumes(&self) -> Vec<Volume> {
+        self.control.volumes(&self.shards[0])
+    }
+
+    /// How it does.
+    pub async fn status(&self) -> Status {
+        self.control.status().await
+    }
+
+    /// Does what an administrator asks.
+    pub async fn administer(&self, request: AdminRequest) -> AdminReply {
+        self.control.administer(request).await
+    }
+
+    /// Adds a drive to a pool.
+    pub async fn add_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), ArrayError> {
+        let drive = DriveHandle::new(PatientDrive::new(drive, PATIENCE));
+        let member = self.control.admit_drive(pool, name, drive.clone()).await?;
+        for shard in self.shards.iter() {
+            shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
+        }
+        self.control.member_joined(pool);
+        Ok(())
+    }
+
+    /// Destages everything that is dirty.
+    pub async fn drain(&self) -> Result<(), tier0_world::IoError> {
+        for shard in self.shards.iter() {
+            for pool in shard.pools.iter().flatten() {
+                pool.write_back.drain().await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A protected pool whose metadata are open.
+pub(crate) struct OpenedPool {
+    pub(crate) metadata: Metadata,
+    pub(crate) seed: PoolSeed,
+    /// By member.
+    pub(crate) drives: Vec<Option<DriveHandle>>,
+}
+
+impl OpenedPool {
+    /// Opens a pool that was found, if its sets do without what is missing.
+    pub(crate) async fn open(
+        world: &World,
+        number: usize,
+        found: FoundPool,
+        control: &MailSender<ControlMessage>,
+    ) -> Result<OpenedPool, ArrayError> {
+        let lost = LostDrives::new(members_max(found.members.len()));
+        let drives: Vec<Option<DriveHandle>> =
+            found.members.iter().map(|member| member.drive.clone()).collect();
+        for member in found.members.iter().filter(|member| member.standing == Standing::Stale) {
+            tracing::warn!("drive {:?} was lost while the pool went on and is not used", member.member.name);
+        }
+        let metadata = found.open_if(world, loss_hook(number, &lost, control), check_survives).await?;
+        let (state, shape) = {
+            let state = metadata.state();
+            (Arc::new(state.clone()), PoolShape::new(&state)?)
+        };
+        for (place, member) in state.members().iter().enumerate() {
+            if !member.is_active() {
+                lost.set_lost(place);
+            }
+        }
+        let drives = drives.into_iter().enumerate();
+        let drives = drives.map(|(place, drive)| drive.filter(|_| !lost.is_lost(place))).collect();
+        let seed = PoolSeed { number, state, shape, lost };
+        Ok(OpenedPool { metadata, seed, drives })
+    }
+
+    /// A pool that lives only as long as its world.
+    pub(crate) fn volatile(
+        world: &World,
+        number: usize,
+        state: PoolState,
+        drives: Vec<DriveHandle>,
+        control: &MailSender<ControlMessage>,
+    ) -> Result<OpenedPool, ArrayError> {
+        let lost = LostDrives::new(members_max(drives.len()));
+        let metadata = Metadata::volatile(world, state.clone(), loss_hook(number, &lost, control));
+        let shape = PoolShape::new(&state)?;
+        let seed = PoolSeed { number, state: Arc::new(state), shape, lost };
+        Ok(OpenedPool { metadata, seed, drives: drives.into_iter().map(Some).collect() })
+    }
+}
+
+/// Whoever the metadata finds lost is lost for the data, too.
+pub(crate) fn loss_hook(
+    number: usize,
+    lost: &Arc<LostDrives>,
+    control: &MailSender<ControlMessage>,
+) -> LossHook {
+    let (lost, control) = (lost.clone(), control.clone());
+    Rc::new(move |member, _| {
+        lost.set_lost(member as usize);
+        control.send(ControlMessage::Lost { pool: number });
+    })
+}
+
+/// Every set must do without the members that do not serve.
+pub(crate) fn check_survives(state: &PoolState) -> Result<(), PoolError> {
+    let shape = PoolShape::new(state).map_err(|error| PoolError::Unopenable { fact: error.to_string() })?;
+    let layout = shape.sets.layout();
+    let fails = |set: &u32| {
+        let column = |column: u32| Column(column as u8);
+        let missing = |column: &Column| {
+            let chunklet = shape.sets.chunklet(SetIndex(*set), *column);
+            !state.is_active(chunklet.drive)
+        };
+        let lost: ColumnMask = (0..state.geometry().columns()).map(column).filter(missing).collect();
+        !layout.survives(lost)
+    };
+    if !(0..state.set_count()).any(|set| fails(&set)) {
+        return Ok(());
+    }
+    let missing: Vec<String> = state
+        .members()
+        .iter()
+        .filter(|member| member.state == MemberState::Lost)
+        .map(|member| format!("{:?}", member.name))
+        .collect();
+    Err(PoolError::Unopenable {
+        fact: format!(
+            "pool {:?} misses drives {}, more than {} makes up for; bring the drives back, or add their directory to \
+             array.search",
+            state.name(),
+            missing.join(", "),
+            state.geometry().raid.level
+        ),
+    })
+}
+
+/// Starts one shard: all its pools, then its volumes.
+pub(crate) async fn start_shard(
+    world: &World,
+    seat: Seat,
+    seeds: &[PoolSeed],
+    drives: Vec<Vec<Option<DriveHandle>>>,
+    control: &MailSender<ControlMessage>,
+    peers: Vec<MailSender<Ask>>,
+) -> Result<Rc<Shard>, ArrayError> {
+    let mut pools = Vec::new();
+    let mut volumes = Vec::new();
+    for (seed, drives) in seeds.iter().zip(drives) {
+        let pool = PoolShard::start(world, seat, seed, drives, control).await?;
+        for volume in seed.state.volumes() {
+            volumes.push(Rc::new(VolumeIo::Cached(CachedVolume {
+                pool: pool.clone(),
+                number: volume.number,
+                sectors: volume.sectors,
+                mode: Cell::new(volume.write_cache),
+            })));
+        }
+        pools.push(Some(pool));
+    }
+    Ok(Rc::new(Shard {
+        world: world.clone(),
+        index: seat.index,
+        volumes: RefCell::new(volumes),
+        pools,
+        peers,
+        activity: Activity::default(),
+        stopping: Notify::new(),
+    }))
+}

@@ -1,0 +1,202 @@
+//! Which slots the extents of one shard have, and the stock of free slots that the shard was handed.
+//!
+//! Invariants: an extent that is being unmapped has no slot any more for whoever asks, so a write that arrives
+//! meanwhile allocates anew; a slot goes back to the pool only when its unmapping is stable (the control task sees to
+//! that). A thick volume's space is a reservation: its extents, too, take slots when they are written, but of a stock
+//! that thin volumes cannot use up.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tier0_units::{ExtentId, SlotRef};
+use tier0_world::IoError;
+use tier0_world::sync::{MailSender, Notify, oneshot};
+
+use tier0_cache::{LocalFuture, Mapping};
+
+use crate::control::{Commit, ControlMessage, Refill};
+use crate::plan::PoolShape;
+
+/// The extents of one pool in one shard.
+pub(crate) struct ShardMapping {
+    pool: usize,
+    control: MailSender<ControlMessage>,
+    shape: PoolShape,
+    extents: RefCell<BTreeMap<ExtentId, SlotRef>>,
+    /// For thick volumes and for thin ones.
+    stocks: [Stock; 2],
+    /// By the volumes' numbers in the pool: whether they are thin.
+    thin: BTreeMap<u32, bool>,
+    /// Slots that background work has in hand, and how often: they are not given back meanwhile.
+    held: RefCell<BTreeMap<u64, u32>>,
+    let_go: Notify,
+}
+
+/// A slot that background work has in hand.
+pub(crate) struct Held<'a> {
+    mapping: &'a ShardMapping,
+    slot: u64,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut held = self.mapping.held.borrow_mut();
+        let count = held.get_mut(&self.slot).expect("it is held");
+        *count -= 1;
+        if *count == 0 {
+            held.remove(&self.slot);
+            drop(held);
+            self.mapping.let_go.notify_all();
+        }
+    }
+}
+
+/// Free slots that the control task has handed out.
+#[derive(Default)]
+struct Stock {
+    /// Taken from the end.
+    slots: RefCell<Vec<SlotRef>>,
+    refilling: Cell<bool>,
+    refilled: Notify,
+}
+
+impl ShardMapping {
+    /// The shard's extents as the pool's metadata has them, and which volumes are thin.
+    pub(crate) fn new(
+        pool: usize,
+        control: MailSender<ControlMessage>,
+        shape: PoolShape,
+        extents: impl IntoIterator<Item = (ExtentId, SlotRef)>,
+        thin: impl IntoIterator<Item = (u32, bool)>,
+    ) -> Rc<ShardMapping> {
+        Rc::new(ShardMapping {
+            pool,
+            control,
+            shape,
+            extents: RefCell::new(extents.into_iter().collect()),
+            stocks: Default::default(),
+            thin: thin.into_iter().collect(),
+            held: RefCell::default(),
+            let_go: Notify::new(),
+        })
+    }
+
+    /// Takes a slot in hand, so that it is not given back before it is let go; none if the extent has it no more.
+    pub(crate) fn hold(&self, extent: ExtentId, slot: SlotRef) -> Option<Held<'_>> {
+        (self.slot_of(extent) == Some(slot)).then(|| {
+            *self.held.borrow_mut().entry(slot.slot).or_default() += 1;
+            Held { mapping: self, slot: slot.slot }
+        })
+    }
+
+    /// Sends something to the control task.
+    pub(crate) fn tell(&self, message: ControlMessage) {
+        self.control.send(message);
+    }
+
+    /// The slot of an extent, if it has one.
+    pub(crate) fn slot_of(&self, extent: ExtentId) -> Option<SlotRef> {
+        self.extents.borrow().get(&extent).copied()
+    }
+
+    /// The extents that have slots, in order.
+    pub(crate) fn extents(&self) -> Vec<(ExtentId, SlotRef)> {
+        self.extents.borrow().iter().map(|(extent, slot)| (*extent, *slot)).collect()
+    }
+
+    /// Takes what is in stock out of it.
+    pub(crate) fn give_back_stock(&self) -> Vec<SlotRef> {
+        self.stocks.iter().flat_map(|stock| std::mem::take(&mut *stock.slots.borrow_mut())).collect()
+    }
+
+    /// The slot of an extent, which gets one if it has none. The mapping is not stable before it is committed.
+    ///
+    /// # Errors
+    /// [`IoError::NoSpace`] when the pool has no slot left.
+    pub(crate) async fn slot_or_new(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
+        let thin = self.thin.get(&extent.volume).copied().unwrap_or(true);
+        let stock = &self.stocks[usize::from(thin)];
+        loop {
+            if let Some(slot) = self.slot_of(extent) {
+                return Ok(slot);
+            }
+            let slot = stock.slots.borrow_mut().pop();
+            if let Some(slot) = slot {
+                self.shape.declare_fresh(slot.slot);
+                self.extents.borrow_mut().insert(extent, slot);
+                return Ok(slot);
+            }
+            self.refill(stock, thin).await?;
+        }
+    }
+
+    /// Asks for more slots; one asks for all who wait.
+    async fn refill(&self, stock: &Stock, thin: bool) -> Result<(), IoError> {
+        if stock.refilling.replace(true) {
+            stock.refilled.wait().await;
+            return Ok(());
+        }
+        let (reply, answer) = oneshot::channel();
+        self.control.send(ControlMessage::Refill(Refill { pool: self.pool, thin, reply }));
+        let slots = answer.await;
+        stock.refilling.set(false);
+        stock.refilled.notify_all();
+        let mut slots = slots.map_err(|_| IoError::Gone)?;
+        if slots.is_empty() {
+            return Err(IoError::NoSpace);
+        }
+        // Low slots are to be taken first.
+        slots.reverse();
+        stock.slots.borrow_mut().splice(0..0, slots);
+        Ok(())
+    }
+
+    /// Makes mappings and unmappings stable, in this order. An extent that has another slot by now is not unmapped.
+    pub(crate) async fn make_stable(
+        &self,
+        mapped: Vec<(ExtentId, SlotRef)>,
+        mut unmapped: Vec<(ExtentId, SlotRef)>,
+    ) -> Result<(), IoError> {
+        unmapped.retain(|(extent, slot)| self.slot_of(*extent) == Some(*slot));
+        for (extent, _) in &unmapped {
+            self.extents.borrow_mut().remove(extent);
+        }
+        // Nobody takes them in hand any more.
+        while unmapped.iter().any(|(_, slot)| self.held.borrow().contains_key(&slot.slot)) {
+            self.let_go.wait().await;
+        }
+        if mapped.is_empty() && unmapped.is_empty() {
+            return Ok(());
+        }
+        let (reply, answer) = oneshot::channel();
+        let taken_back = unmapped.clone();
+        self.control.send(ControlMessage::Commit(Commit { pool: self.pool, mapped, unmapped, reply }));
+        let result = answer.await.unwrap_or(Err(IoError::Gone));
+        if result.is_err() {
+            // Nothing has changed; whoever got a slot meanwhile keeps the new one.
+            for (extent, slot) in taken_back {
+                self.extents.borrow_mut().entry(extent).or_insert(slot);
+            }
+        }
+        result
+    }
+}
+
+impl Mapping for ShardMapping {
+    fn slot(&self, extent: ExtentId) -> Option<SlotRef> {
+        self.slot_of(extent)
+    }
+
+    fn allocate(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
+        Box::pin(self.slot_or_new(extent))
+    }
+
+    fn commit(
+        &self,
+        mapped: Vec<(ExtentId, SlotRef)>,
+        unmapped: Vec<(ExtentId, SlotRef)>,
+    ) -> LocalFuture<'_, Result<(), IoError>> {
+        Box::pin(self.make_stable(mapped, unmapped))
+    }
+}

@@ -1,0 +1,224 @@
+//! One protected pool in one shard: its slots, its map, its log and its write cache.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tier0_cache::{RingEntries, WriteBack, WriteBackOptions};
+use tier0_drive::DriveHandle;
+use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
+use tier0_journal::{LossReport, Recovered, Region, Ring, RingError, Settings};
+use tier0_pool::{LogRing, PoolState};
+use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
+use tier0_units::{ExtentId, Lba, SlotRef};
+use tier0_volume::owner;
+use tier0_world::sync::MailSender;
+use tier0_world::{IoError, World};
+
+use crate::ArrayError;
+use crate::control::{ControlMessage, LossReporter};
+use crate::mapping::ShardMapping;
+use crate::plan::PoolShape;
+
+/// A pool in a shard.
+pub(crate) struct PoolShard {
+    pub(crate) extent_sectors: u64,
+    pub(crate) slot_io: SlotIo,
+    pub(crate) mapping: Rc<ShardMapping>,
+    pub(crate) write_back: WriteBack<SlotIo>,
+    pub(crate) ring: Ring,
+}
+
+/// What every shard needs to know of a pool to start it; the same for all of them.
+#[derive(Clone)]
+pub(crate) struct PoolSeed {
+    /// The pool's number in the array.
+    pub(crate) number: usize,
+    pub(crate) state: Arc<PoolState>,
+    pub(crate) shape: PoolShape,
+    pub(crate) lost: Arc<LostDrives>,
+}
+
+/// Which shard of how many.
+#[derive(Clone, Copy)]
+pub(crate) struct Seat {
+    pub(crate) index: usize,
+    pub(crate) shards: usize,
+}
+
+impl PoolShard {
+    /// Starts a pool in a shard: recovers its log, and takes over where the last crash left it.
+    pub(crate) async fn start(
+        world: &World,
+        seat: Seat,
+        seed: &PoolSeed,
+        drives: Vec<Option<DriveHandle>>,
+        control: &MailSender<ControlMessage>,
+    ) -> Result<Rc<PoolShard>, ArrayError> {
+        let state = &seed.state;
+        let reporter = LossReporter { pool: seed.number, control: control.clone() };
+        let log = open_log(world, seed, &state.log().rings[seat.index], &drives, &reporter).await?;
+        let members = Members::new(drives, seed.lost.clone(), Rc::new(reporter));
+        let counts = Rc::new(IntegrityCounts::new(seed.shape.slots.clone()));
+        let raid = RaidIo::with_report(seed.shape.sets.clone(), members, counts.clone());
+        let short_id = u64::from_le_bytes(state.id().as_bytes()[..8].try_into().expect("eight bytes"));
+        let slots = seed.shape.slots.clone();
+        let slot_io = SlotIo::new(raid, slots, short_id, SlotIoOptions::default(), counts);
+        let exists = |extent: ExtentId| {
+            let volume = state.volume(extent.volume);
+            volume.is_some_and(|volume| u64::from(extent.index) < state.extents_of(volume.sectors))
+        };
+        let owns =
+            |extent: ExtentId| owner(extent.volume, u64::from(extent.index), seat.shards) == seat.index;
+        let thin = state.volumes().map(|volume| (volume.number, volume.thin));
+        let extents = extents_of(state).into_iter().filter(|(extent, _)| owns(*extent));
+        let mapping = ShardMapping::new(seed.number, control.clone(), seed.shape.clone(), extents, thin);
+        let options = WriteBackOptions::default();
+        let write_back = match log.entries {
+            None => WriteBack::new(world, log.ring.clone(), slot_io.clone(), mapping.clone(), options),
+            Some(entries) => {
+                let entries = [RingEntries { own: true, entries }];
+                let recovered = WriteBack::recover(
+                    world,
+                    log.ring.clone(),
+                    slot_io.clone(),
+                    mapping.clone(),
+                    options,
+                    &entries,
+                    |extent| exists(extent) && owns(extent),
+                );
+                let failed = |error: tier0_cache::RecoverError| ArrayError::Recovery {
+                    pool: state.name().to_owned(),
+                    fact: error.to_string(),
+                };
+                recovered.await.map_err(failed)?.0
+            }
+        };
+        write_back.start();
+        Ok(Rc::new(PoolShard {
+            extent_sectors: state.geometry().extent_sectors,
+            slot_io,
+            mapping,
+            write_back,
+            ring: log.ring,
+        }))
+    }
+}
+
+/// The mapped extents of a pool.
+fn extents_of(state: &PoolState) -> Vec<(ExtentId, SlotRef)> {
+    let of_volume = |volume: &tier0_pool::Volume| {
+        let number = volume.number;
+        let map = state.map(number).into_iter().flat_map(|map| map.iter());
+        map.map(move |(index, slot)| (ExtentId { volume: number, index }, slot)).collect::<Vec<_>>()
+    };
+    state.volumes().flat_map(of_volume).collect()
+}
+
+/// A shard's log, open.
+struct OpenLog {
+    ring: Ring,
+    /// What was in it; none in a world without payload, where it is new every time.
+    entries: Option<Vec<tier0_journal::Entry>>,
+}
+
+/// Opens a ring on the copies that are there. A copy whose drive fails meanwhile is lost, and the others go on.
+async fn open_log(
+    world: &World,
+    seed: &PoolSeed,
+    place: &LogRing,
+    drives: &[Option<DriveHandle>],
+    reporter: &LossReporter,
+) -> Result<OpenLog, ArrayError> {
+    let settings = settings(place);
+    let losses = Rc::new(LogLosses {
+        members: place.copies.iter().map(|copy| copy.member as usize).collect(),
+        reporter: reporter.clone(),
+    });
+    let failed = |error: RingError| ArrayError::Recovery {
+        pool: seed.state.name().to_owned(),
+        fact: error.to_string(),
+    };
+    let region = |copy: &tier0_pool::LogCopy| {
+        let drive =
+            drives[copy.member as usize].clone().filter(|_| !seed.lost.is_lost(copy.member as usize))?;
+        Some(Region { drive, first: Lba(copy.first_sector), sectors: copy.sectors })
+    };
+    if world.width().bytes() == 0 {
+        let regions = place.copies.iter().filter_map(region).collect();
+        let ring = Ring::format(world, regions, place.id, settings, losses).await.map_err(failed)?;
+        return Ok(OpenLog { ring, entries: None });
+    }
+    loop {
+        let regions: Vec<Option<Region>> = place.copies.iter().map(region).collect();
+        if regions.iter().all(Option::is_none) {
+            let members = seed.state.members();
+            let names: Vec<&str> =
+                place.copies.iter().map(|copy| members[copy.member as usize].name.as_str()).collect();
+            let pool = seed.state.name().to_owned();
+            return Err(ArrayError::NoLog { pool, drives: names.join(", ") });
+        }
+        match Ring::recover(world, regions, place.id, settings, losses.clone()).await {
+            Ok(Recovered { ring, entries, .. }) => return Ok(OpenLog { ring, entries: Some(entries) }),
+            Err(RingError::Drive { copy, source }) => {
+                let member = place.copies[copy].member as usize;
+                seed.lost.set_lost(member);
+                reporter.report(member, source).await;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// Makes the empty rings of a new pool, all copies on `drives`, its members in order.
+pub(crate) async fn format_logs(
+    world: &World,
+    drives: &[DriveHandle],
+    state: &PoolState,
+) -> Result<(), ArrayError> {
+    for place in &state.log().rings {
+        let region = |copy: &tier0_pool::LogCopy| Region {
+            drive: drives[copy.member as usize].clone(),
+            first: Lba(copy.first_sector),
+            sectors: copy.sectors,
+        };
+        let regions = place.copies.iter().map(region).collect();
+        let formatted = Ring::format(world, regions, place.id, settings(place), Rc::new(Unheard)).await;
+        formatted.map_err(|error| ArrayError::Recovery {
+            pool: state.name().to_owned(),
+            fact: error.to_string(),
+        })?;
+    }
+    Ok(())
+}
+
+/// Nobody has to be told that a copy fails while the pool is being made: making it fails.
+struct Unheard;
+
+impl LossReport for Unheard {
+    fn report(&self, _: usize, _: IoError) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async {})
+    }
+}
+
+fn settings(place: &LogRing) -> Settings {
+    Settings { headroom_sectors: log_headroom(place), ..Settings::default() }
+}
+
+/// What destaging may always use of a ring: an eighth, so that a log full of writes can be emptied.
+fn log_headroom(place: &LogRing) -> u64 {
+    place.copies.iter().map(|copy| copy.sectors).min().unwrap_or(0) / 8
+}
+
+/// Says which drive it was that a copy of the log lay on.
+struct LogLosses {
+    members: Vec<usize>,
+    reporter: LossReporter,
+}
+
+impl LossReport for LogLosses {
+    fn report(&self, copy: usize, error: IoError) -> Pin<Box<dyn Future<Output = ()>>> {
+        self.reporter.report(self.members[copy], error)
+    }
+}

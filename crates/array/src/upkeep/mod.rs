@@ -1,0 +1,12 @@
+//! Background work of one shard, as the control task orders it: rebuilding, scrubbing, reporting.
+//!
+//! It yields to hosts ([`pace`]) and touches only slots of this shard's extents.
+
+mod order;
+mod pace;
+mod rebuild;
+mod scrub;
+
+pub(crate) use order::{Order, ShardReport};
+pub(crate) use pace::Activity;
+pub(crate) use scrub::ScrubShared;

@@ -1,0 +1,109 @@
+//! Orders of the control task to a shard.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tier0_cache::WriteBackStatus;
+use tier0_units::{SlotRef, WriteCache};
+use tier0_world::IoError;
+use tier0_world::sync::oneshot;
+
+use super::scrub::ScrubShared;
+use crate::open::Medium;
+use crate::pool_shard::PoolShard;
+use crate::real::patient_drive;
+use crate::shard::Shard;
+
+/// An order.
+pub(crate) enum Order {
+    /// Rebuild this shard's slots of a column; ends when none is missing.
+    Rebuild { pool: usize, set: u32, column: u32, reply: oneshot::Sender<Result<(), IoError>> },
+    /// Scrub this shard's slots.
+    Scrub {
+        pool: usize,
+        /// Bytes per second at most.
+        rate: Option<u64>,
+        shared: Arc<ScrubShared>,
+        reply: oneshot::Sender<()>,
+    },
+    /// Say how a pool does here.
+    Report { pool: usize, reply: oneshot::Sender<ShardReport> },
+    /// A volume's writes are acknowledged in another way from now on; what was acknowledged before is made stable
+    /// first.
+    SetMode {
+        /// The volume's number in the array.
+        volume: u32,
+        mode: WriteCache,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// Give back the free slots that this shard has in stock.
+    GiveBackStock { pool: usize, reply: oneshot::Sender<Vec<SlotRef>> },
+    /// A drive joins a pool.
+    Join {
+        pool: usize,
+        /// Its place.
+        member: usize,
+        medium: Arc<Medium>,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
+}
+
+/// How a pool does in one shard.
+pub(crate) struct ShardReport {
+    pub(crate) write_back: WriteBackStatus,
+    /// Copies of this shard's log that count.
+    pub(crate) log_copies: u32,
+    pub(crate) pages_repaired: u64,
+    pub(crate) pages_unrecoverable: u64,
+}
+
+impl Order {
+    pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {
+        // Whoever ordered may be gone; then nobody needs the answer.
+        match self {
+            Order::Rebuild { pool, set, column, reply } => {
+                let result = shard.rebuild_column(pool, set, column).await;
+                let _ = reply.send(result);
+            }
+            Order::Scrub { pool, rate, shared, reply } => {
+                shard.scrub_slots(pool, rate, &shared).await;
+                let _ = reply.send(());
+            }
+            Order::Report { pool, reply } => {
+                let _ = reply.send(report(shard.pool(pool)));
+            }
+            Order::SetMode { volume, mode, reply } => {
+                let _ = reply.send(shard.volume(volume).set_mode(mode).await);
+            }
+            Order::GiveBackStock { pool, reply } => {
+                let _ = reply.send(shard.pool(pool).mapping.give_back_stock());
+            }
+            Order::Join { pool, member, medium, reply } => {
+                let joined = patient_drive(&medium, &shard.world)
+                    .map(|drive| shard.pool(pool).slot_io.raid().members().add(member, drive));
+                let _ = reply.send(joined.map_err(|error| error.to_string()));
+            }
+        }
+    }
+}
+
+fn report(pool: &PoolShard) -> ShardReport {
+    let counts = pool.slot_io.counts();
+    let live = |state: &tier0_journal::CopyState| *state == tier0_journal::CopyState::Live;
+    ShardReport {
+        write_back: pool.write_back.status(),
+        log_copies: pool.ring.copies().iter().filter(|state| live(state)).count() as u32,
+        pages_repaired: counts.repaired_by_copy()
+            + counts.repaired_by_parity()
+            + counts.repaired_parity()
+            + counts.repaired_tables(),
+        pages_unrecoverable: counts.unrecoverable(),
+    }
+}
+
+impl Shard {
+    /// A protected pool of this shard.
+    pub(crate) fn pool(&self, number: usize) -> &Rc<PoolShard> {
+        self.pools[number].as_ref().expect("orders are for protected pools")
+    }
+}

@@ -1,0 +1,89 @@
+//! The pace of background work: full speed while nobody else is served, a share of the time while somebody is.
+//!
+//! After each piece of work the worker rests as long as its share asks for, but only if hosts were served meanwhile;
+//! so a rebuild on an idle array is never slowed down, and on a busy one hosts keep most of the drives' time.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use tier0_units::Nanos;
+use tier0_world::World;
+
+/// How many times as long as a piece of work the worker rests while hosts are served: it has a quarter of the time.
+const REST_FACTOR: u64 = 3;
+/// The longest rest, so that one slow piece does not stall the work.
+const REST_MAX: Nanos = Nanos::from_millis(500);
+
+/// Requests that a shard has begun for hosts; clones share the count.
+#[derive(Clone, Default)]
+pub(crate) struct Activity(Rc<Cell<u64>>);
+
+impl Activity {
+    /// One more.
+    #[inline]
+    pub(crate) fn count_one(&self) {
+        self.0.set(self.0.get().wrapping_add(1));
+    }
+}
+
+/// The pace of one worker.
+pub(crate) struct Pace {
+    world: World,
+    activity: Activity,
+    seen: u64,
+    /// Bytes per second at most; no limit where none is given.
+    rate: Option<u64>,
+}
+
+impl Pace {
+    /// A worker that yields to `activity`, and does at most `rate` bytes per second.
+    pub(crate) fn new(world: &World, activity: &Activity, rate: Option<u64>) -> Pace {
+        Pace { world: world.clone(), activity: activity.clone(), seen: activity.0.get(), rate }
+    }
+
+    /// Rests after a piece of work of `bytes` bytes that began at `begun`.
+    pub(crate) async fn rest(&mut self, begun: Nanos, bytes: u64) {
+        let took = Nanos(self.world.now().0 - begun.0);
+        let busy = self.activity.0.get() != self.seen;
+        self.seen = self.activity.0.get();
+        let yielding = if busy { Nanos((took.0 * REST_FACTOR).min(REST_MAX.0)) } else { Nanos(0) };
+        let limit = self.rate.map_or(0, |rate| {
+            let fair = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
+            u64::try_from(fair).unwrap_or(u64::MAX)
+        });
+        let rest = yielding.0.max(limit.saturating_sub(took.0));
+        if rest > 0 {
+            self.world.sleep(Nanos(rest)).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tier0_world::{PayloadWidth, VirtualRuntime};
+
+    use super::*;
+
+    #[test]
+    fn rests_only_while_hosts_are_served_or_a_rate_is_set() {
+        let runtime = VirtualRuntime::new(1, PayloadWidth::NONE);
+        let world = runtime.world().clone();
+        runtime.run(async move {
+            let activity = Activity::default();
+            let mut pace = Pace::new(&world, &activity, None);
+            let work = async |pace: &mut Pace| {
+                let begun = world.now();
+                world.sleep(Nanos(1000)).await;
+                pace.rest(begun, 4096).await;
+                world.now().0 - begun.0
+            };
+            assert_eq!(work(&mut pace).await, 1000);
+            activity.count_one();
+            assert_eq!(work(&mut pace).await, 4000);
+            assert_eq!(work(&mut pace).await, 1000);
+            // 4096 bytes at 1 MB/s take 4.096 ms.
+            let mut limited = Pace::new(&world, &activity, Some(1_000_000));
+            assert_eq!(work(&mut limited).await, 4_096_000);
+        });
+    }
+}

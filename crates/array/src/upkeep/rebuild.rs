@@ -1,0 +1,78 @@
+//! A shard's part in rebuilding a column: slot after slot, each remembered before it counts.
+
+use std::rc::Rc;
+
+use tier0_raid::layout::Column;
+use tier0_raid::set::SetIndex;
+use tier0_units::{ExtentId, SECTOR_BYTES, SlotRef};
+use tier0_world::IoError;
+use tier0_world::sync::oneshot;
+
+use super::pace::Pace;
+use crate::control::{ControlMessage, SlotRebuiltNote};
+use crate::pool_shard::PoolShard;
+use crate::shard::Shard;
+
+impl Shard {
+    /// Rebuilds all slots of a column that this shard's extents have.
+    ///
+    /// # Errors
+    /// [`IoError::Gone`] when the column has moved on to another spare; else what the first slot that could not be
+    /// rebuilt failed with, after all others were.
+    pub(crate) async fn rebuild_column(
+        self: &Rc<Self>,
+        number: usize,
+        set: u32,
+        column: u32,
+    ) -> Result<(), IoError> {
+        let pool = self.pool(number).clone();
+        let (index, place) = (SetIndex(set), Column(column as u8));
+        let mut pace = Pace::new(&self.world, &self.activity, None);
+        let mut result = Ok(());
+        loop {
+            let missing = missing_slots(&pool, index, place);
+            if missing.is_empty() || result.is_err() {
+                return result;
+            }
+            for (extent, slot) in missing {
+                let begun = self.world.now();
+                match self.rebuild_slot(&pool, number, (extent, slot), (set, column)).await {
+                    Err(IoError::Gone) => return Err(IoError::Gone),
+                    Err(error) => {
+                        tracing::error!("{extent} cannot be rebuilt: {error}");
+                        result = Err(error);
+                    }
+                    Ok(()) => {}
+                }
+                pace.rest(begun, pool.extent_sectors * SECTOR_BYTES).await;
+            }
+        }
+    }
+
+    async fn rebuild_slot(
+        self: &Rc<Self>,
+        pool: &PoolShard,
+        number: usize,
+        (extent, slot): (ExtentId, SlotRef),
+        (set, column): (u32, u32),
+    ) -> Result<(), IoError> {
+        // Given back meanwhile: there is nothing to rebuild.
+        let Some(_held) = pool.mapping.hold(extent, slot) else { return Ok(()) };
+        let rebuilt = pool.slot_io.rebuild_slot(slot, Column(column as u8)).await?;
+        let (reply, answer) = oneshot::channel();
+        let note = SlotRebuiltNote { pool: number, set, column, slot: slot.slot, reply };
+        pool.mapping.tell(ControlMessage::SlotRebuilt(note));
+        answer.await.unwrap_or(Err(IoError::Gone))?;
+        if rebuilt.declare_present() { Ok(()) } else { Err(IoError::Gone) }
+    }
+}
+
+/// This shard's extents in a set whose slots a column lacks.
+fn missing_slots(pool: &PoolShard, set: SetIndex, column: Column) -> Vec<(ExtentId, SlotRef)> {
+    let slots = pool.slot_io.slots();
+    let sets = pool.slot_io.raid().sets();
+    let lacks = |(_, slot): &(ExtentId, SlotRef)| {
+        slots.place(slot.slot).set == set && sets.is_missing(set, column, slots.rows(slot.slot).start)
+    };
+    pool.mapping.extents().into_iter().filter(lacks).collect()
+}

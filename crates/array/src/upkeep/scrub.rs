@@ -1,0 +1,113 @@
+//! A shard's part in a scrub: its slots in ascending order.
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tier0_units::{ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
+
+use super::pace::Pace;
+use crate::shard::Shard;
+
+/// A scrub of a pool as all its shards and the control task see it.
+#[derive(Debug)]
+pub(crate) struct ScrubShared {
+    stop: AtomicBool,
+    /// By shard: the slot it looks at next.
+    next: Box<[AtomicU64]>,
+    from: u64,
+    slots_done: AtomicU64,
+    pages: AtomicU64,
+    repaired: AtomicU64,
+    unrecoverable: AtomicU64,
+}
+
+impl ScrubShared {
+    /// A scrub of so many shards from slot `from` on.
+    pub(crate) fn new(shards: usize, from: u64) -> ScrubShared {
+        ScrubShared {
+            stop: AtomicBool::new(false),
+            next: (0..shards).map(|_| AtomicU64::new(from)).collect(),
+            from,
+            slots_done: AtomicU64::new(0),
+            pages: AtomicU64::new(0),
+            repaired: AtomicU64::new(0),
+            unrecoverable: AtomicU64::new(0),
+        }
+    }
+
+    /// Asks all shards to stop after the slot they look at.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Everything before this slot has been looked at by all shards.
+    pub(crate) fn next_slot(&self) -> u64 {
+        self.next.iter().map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(self.from)
+    }
+
+    pub(crate) fn slots_done(&self) -> u64 {
+        self.slots_done.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn repaired(&self) -> u64 {
+        self.repaired.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn unrecoverable(&self) -> u64 {
+        self.unrecoverable.load(Ordering::Relaxed)
+    }
+}
+
+impl Shard {
+    /// Scrubs this shard's slots from where the scrub begins. What cannot be repaired is logged by address and counted;
+    /// the scrub goes on.
+    pub(crate) async fn scrub_slots(self: &Rc<Self>, number: usize, rate: Option<u64>, shared: &ScrubShared) {
+        let pool = self.pool(number).clone();
+        // Pages that a power cut tore are made whole by destaging; until then their copies may differ.
+        if let Err(error) = pool.write_back.drain().await {
+            tracing::error!("the scrub cannot begin: {error}");
+            return;
+        }
+        let mut pace = Pace::new(&self.world, &self.activity, rate);
+        let mut slots: Vec<(ExtentId, SlotRef)> = pool.mapping.extents();
+        slots.retain(|(_, slot)| slot.slot >= shared.from);
+        slots.sort_by_key(|(_, slot)| slot.slot);
+        for (extent, slot) in slots {
+            if shared.is_stopping() {
+                return;
+            }
+            shared.next[self.index].store(slot.slot, Ordering::Relaxed);
+            let begun = self.world.now();
+            let Some(held) = pool.mapping.hold(extent, slot) else { continue };
+            match pool.slot_io.scrub_slot(slot).await {
+                Ok(found) => {
+                    let repaired = found.rows.repaired + found.tables_repaired;
+                    shared.repaired.fetch_add(repaired, Ordering::Relaxed);
+                    shared.unrecoverable.fetch_add(found.lost_pages.len() as u64, Ordering::Relaxed);
+                    for page in found.lost_pages {
+                        let sector =
+                            u64::from(extent.index) * pool.extent_sectors + u64::from(page) * PAGE_SECTORS;
+                        tracing::error!(
+                            "volume {} sectors {sector}+{PAGE_SECTORS}: no copy passes its checksum; restore them from a backup",
+                            extent.volume
+                        );
+                    }
+                }
+                Err(error) => tracing::error!("{extent} cannot be scrubbed: {error}"),
+            }
+            drop(held);
+            shared.slots_done.fetch_add(1, Ordering::Relaxed);
+            shared.pages.fetch_add(pool.extent_sectors / PAGE_SECTORS, Ordering::Relaxed);
+            pace.rest(begun, pool.extent_sectors * SECTOR_BYTES).await;
+        }
+        shared.next[self.index].store(u64::MAX, Ordering::Relaxed);
+    }
+}
