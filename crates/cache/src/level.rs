@@ -101,8 +101,8 @@ pub(crate) struct DestageRate {
 
 /// How long a measurement lasts at least.
 const MEASURE_MIN: Nanos = Nanos::from_millis(50);
-/// The weight of the newest measurement.
-const NEWEST_WEIGHT: f64 = 0.3;
+/// The weight of the newest measurement: about half a second is remembered.
+const NEWEST_WEIGHT: f64 = 0.1;
 /// What is believed until something was measured: 1 MiB/s, below any drive.
 const UNKNOWN_PAGES_PER_S: f64 = 256.0;
 

@@ -77,12 +77,13 @@ impl<S: SlotStore> Inner<S> {
                 self.progress.wait().await;
                 continue;
             }
-            let slice = Nanos::from_secs_f64(owed / rate.max(f64::MIN_POSITIVE)).min(SLICE);
-            self.world.sleep(slice).await;
-            owed -= rate * slice.as_secs_f64();
-            if owed <= 1e-6 {
+            let rest = Nanos::from_secs_f64(owed / rate.max(f64::MIN_POSITIVE));
+            if rest == Nanos::ZERO {
                 break Ok(());
             }
+            let slice = rest.min(SLICE);
+            self.world.sleep(slice).await;
+            owed -= rate * slice.as_secs_f64();
         };
         self.state.borrow_mut().counts.delayed += self.world.now().saturating_sub(began);
         result
@@ -91,7 +92,9 @@ impl<S: SlotStore> Inner<S> {
     /// Whether nothing is dirty or about to be, so that waiting would not help.
     fn is_empty(&self) -> bool {
         let state = self.state.borrow();
-        state.records.first() == state.records.end() && state.reserved_blocks == 0 && state.in_flight == 0
+        state.records.first() == state.records.end()
+            && state.reserved_blocks == 0
+            && state.in_flight.is_empty()
     }
 
     /// The failure that keeps the log from being released, if it is there to stay.
@@ -100,6 +103,6 @@ impl<S: SlotStore> Inner<S> {
         let (_, oldest) =
             state.records.iter_from(state.records.first()).find(|(_, record)| record.is_needed())?;
         let trouble = state.troubled.get(&oldest.extent)?;
-        (trouble.failures >= PATIENCE && state.in_flight == 0).then_some(trouble.error)
+        (trouble.failures >= PATIENCE && state.in_flight.is_empty()).then_some(trouble.error)
     }
 }

@@ -56,7 +56,7 @@ impl<S: SlotStore> Inner<S> {
         } else {
             batches_wanted(level, self.low(), self.high(), self.options.batches_max)
         };
-        if state.in_flight >= wanted {
+        if state.in_flight.len() >= wanted {
             return Step::Wait;
         }
         let need = if state.draining > 0 || level >= self.low() {

@@ -72,8 +72,8 @@ impl<S: SlotStore> Inner<S> {
         for taken in &batch.slots {
             state.busy.remove(&taken.extent);
         }
-        state.in_flight -= 1;
-        let busy = state.in_flight > 0;
+        state.in_flight.remove(&batch.id);
+        let busy = !state.in_flight.is_empty();
         state.rate.end(now, batch.page_count(), busy);
         if batch.aged {
             state.next_aged = now + now.saturating_sub(batch.began);

@@ -10,11 +10,13 @@
 //! | `select` | which pages are destaged next |
 //! | `destage` | batches: intents, writes in place, mappings, release |
 //! | `conduct` | how many batches are under way, and when |
+//! | `forget` | extents that exist no more |
 
 mod admit;
 mod append;
 mod conduct;
 mod destage;
+mod forget;
 mod read;
 mod select;
 mod state;
@@ -149,14 +151,18 @@ impl<S: SlotStore> WriteBack<S> {
         self.flush().await?;
         let end = self.0.state.borrow().records.end();
         let _draining = self.0.begin_drain();
+        // The last batches may still be giving slots back when their pages are forgotten.
+        let mut batches = None;
         loop {
             self.0.check_log()?;
             {
                 let state = self.0.state.borrow();
                 if state.records.first() >= end {
-                    return Ok(());
-                }
-                if let Some(error) = state.only_trouble() {
+                    let batches = *batches.get_or_insert(state.batches_begun);
+                    if state.in_flight.first().is_none_or(|oldest| *oldest >= batches) {
+                        return Ok(());
+                    }
+                } else if let Some(error) = state.only_trouble() {
                     return Err(error);
                 }
             }

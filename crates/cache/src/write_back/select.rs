@@ -66,7 +66,7 @@ impl<S: SlotStore> Inner<S> {
         }
         let id = state.batches_begun;
         state.batches_begun += 1;
-        state.in_flight += 1;
+        state.in_flight.insert(id);
         state.rate.begin(now);
         Some(Batch { id, slots, began: now, aged: matches!(need, Need::Aged(_)) })
     }

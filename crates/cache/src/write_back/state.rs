@@ -59,7 +59,8 @@ pub(crate) struct State {
     /// Per batch with intents: a position that none of them is before.
     pub(crate) floors: BTreeMap<u64, Position>,
     pub(crate) batches_begun: u64,
-    pub(crate) in_flight: usize,
+    /// The batches under way, by number.
+    pub(crate) in_flight: BTreeSet<u64>,
     pub(crate) draining: usize,
     /// Not before this time destages what has merely aged.
     pub(crate) next_aged: Nanos,
@@ -93,7 +94,7 @@ impl State {
             pass: Pass::default(),
             floors: BTreeMap::new(),
             batches_begun: 0,
-            in_flight: 0,
+            in_flight: BTreeSet::new(),
             draining: 0,
             next_aged: Nanos::ZERO,
             hungry: false,
@@ -123,10 +124,10 @@ impl State {
 
     /// Whether the destager is to end; it may be started again afterwards.
     pub(crate) fn ends(&mut self) -> bool {
-        if self.stopped && self.in_flight == 0 {
+        if self.stopped && self.in_flight.is_empty() {
             self.started = false;
         }
-        self.stopped && self.in_flight == 0
+        self.stopped && self.in_flight.is_empty()
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -141,7 +142,7 @@ impl State {
 
     /// The failure, if nothing is left to destage but what has failed, and nothing is under way.
     pub(crate) fn only_trouble(&self) -> Option<IoError> {
-        if self.in_flight > 0 || self.troubled.is_empty() {
+        if !self.in_flight.is_empty() || self.troubled.is_empty() {
             return None;
         }
         let mut needed =

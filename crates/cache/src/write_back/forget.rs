@@ -1,0 +1,57 @@
+//! Extents that exist no more.
+
+use std::collections::BTreeSet;
+
+use tier0_units::ExtentId;
+
+use super::{Inner, WriteBack};
+use crate::SlotStore;
+use crate::locks::WHOLE;
+use crate::pages::SLOT_PAGES_MAX;
+
+impl<S: SlotStore> WriteBack<S> {
+    /// Drops whatever is dirty of extents that exist no more, and ends when nothing of them is under way.
+    ///
+    /// To be called after it is durable that they are gone (so that recovery does not own them), after the last request
+    /// to them, and before [`crate::Mapping::slot`] forgets their slots: from its end on these may be used again.
+    pub async fn forget(&self, gone: impl Fn(ExtentId) -> bool) {
+        for extent in self.0.dirty_extents(gone) {
+            self.0.forget_extent(extent).await;
+        }
+        self.0.release();
+        self.0.progress.notify_all();
+        self.0.work.notify_all();
+    }
+}
+
+impl<S: SlotStore> Inner<S> {
+    fn dirty_extents(&self, wanted: impl Fn(ExtentId) -> bool) -> BTreeSet<ExtentId> {
+        let state = self.state.borrow();
+        let logged = state.records.iter_from(state.records.first()).map(|(_, record)| record.extent);
+        let others = state.fresh.keys().chain(state.troubled.keys()).chain(&state.busy).copied();
+        logged.chain(others).filter(|extent| wanted(*extent)).collect()
+    }
+
+    async fn forget_extent(&self, extent: ExtentId) {
+        let _guard = self.locks.lock(extent, WHOLE).await;
+        while self.state.borrow().busy.contains(&extent) {
+            self.progress.wait().await;
+        }
+        let Some(slot) = self.mapping.slot(extent) else { return };
+        {
+            let mut state = self.state.borrow_mut();
+            let pages: Vec<_> = state.pages.range(slot.slot, 0..SLOT_PAGES_MAX).collect();
+            for (number, page) in pages {
+                state.pages.forget(slot.slot, number, page.record);
+                state.records.unpin(page.record);
+            }
+            if let Some(trouble) = state.troubled.remove(&extent) {
+                state.unpin_all(trouble.pins);
+            }
+            state.urgent.remove(&(slot.slot, extent));
+            state.fresh.remove(&extent);
+        }
+        self.readers.wait(slot.slot).await;
+        self.slots.free(slot);
+    }
+}

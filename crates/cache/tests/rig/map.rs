@@ -1,0 +1,138 @@
+//! The map from extents to slots as a pool's metadata keep it: what is committed outlives a world.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
+use std::rc::Rc;
+
+use tier0_cache::{LocalFuture, Mapping};
+use tier0_drive::sim::PowerSwitch;
+use tier0_units::{ExtentId, Nanos, SlotRef};
+use tier0_world::{IoError, World};
+
+/// What is on the drives; clones share it.
+#[derive(Clone)]
+pub(crate) struct DurableMap(Rc<Durable>);
+
+struct Durable {
+    slots: u64,
+    /// Allocation numbers are never used twice, even if a crash takes the allocation back.
+    next_allocation: Cell<u64>,
+    committed: RefCell<BTreeMap<ExtentId, SlotRef>>,
+}
+
+impl DurableMap {
+    pub(crate) fn new(slots: u64) -> DurableMap {
+        DurableMap(Rc::new(Durable { slots, next_allocation: Cell::new(1), committed: RefCell::default() }))
+    }
+
+    pub(crate) fn slot_count(&self) -> u64 {
+        self.0.slots
+    }
+
+    /// Committed extents.
+    pub(crate) fn committed(&self) -> BTreeMap<ExtentId, SlotRef> {
+        self.0.committed.borrow().clone()
+    }
+}
+
+/// The map in one world.
+pub(crate) struct PoolMap {
+    world: World,
+    durable: DurableMap,
+    switch: PowerSwitch,
+    pending: RefCell<BTreeMap<ExtentId, SlotRef>>,
+    /// Extents that are being allocated: two calls for one at once are a mistake.
+    allocating: RefCell<BTreeSet<ExtentId>>,
+    /// So many commits fail.
+    pub(crate) failures: Cell<u32>,
+}
+
+impl PoolMap {
+    pub(crate) fn new(world: &World, durable: &DurableMap, switch: &PowerSwitch) -> PoolMap {
+        PoolMap {
+            world: world.clone(),
+            durable: durable.clone(),
+            switch: switch.clone(),
+            pending: RefCell::default(),
+            allocating: RefCell::default(),
+            failures: Cell::default(),
+        }
+    }
+
+    /// Slots that are neither committed nor handed out.
+    pub(crate) fn free(&self) -> u64 {
+        self.durable.0.slots - self.taken().len() as u64
+    }
+
+    fn taken(&self) -> BTreeSet<u64> {
+        let committed = self.durable.0.committed.borrow();
+        committed.values().chain(self.pending.borrow().values()).map(|slot| slot.slot).collect()
+    }
+
+    /// A step that takes time, and that never ends once the power is off.
+    async fn step(&self) {
+        self.world.sleep(Nanos::from_micros(30)).await;
+        if self.switch.is_off() {
+            pending::<()>().await;
+        }
+    }
+}
+
+impl Mapping for PoolMap {
+    fn slot(&self, extent: ExtentId) -> Option<SlotRef> {
+        let handed_out = self.pending.borrow().get(&extent).copied();
+        handed_out.or_else(|| self.durable.0.committed.borrow().get(&extent).copied())
+    }
+
+    fn allocate(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
+        Box::pin(async move {
+            assert_eq!(self.slot(extent), None, "{extent} has a slot");
+            assert!(self.allocating.borrow_mut().insert(extent), "{extent} is being allocated twice");
+            self.step().await;
+            assert!(self.allocating.borrow_mut().remove(&extent));
+            let taken = self.taken();
+            let slot =
+                (0..self.durable.0.slots).find(|slot| !taken.contains(slot)).ok_or(IoError::NoSpace)?;
+            let next = &self.durable.0.next_allocation;
+            let slot = SlotRef { slot, allocation: next.replace(next.get() + 1) };
+            self.pending.borrow_mut().insert(extent, slot);
+            Ok(slot)
+        })
+    }
+
+    fn commit(
+        &self,
+        mapped: Vec<(ExtentId, SlotRef)>,
+        unmapped: Vec<(ExtentId, SlotRef)>,
+    ) -> LocalFuture<'_, Result<(), IoError>> {
+        Box::pin(async move {
+            self.step().await;
+            if self.failures.get() > 0 {
+                self.failures.set(self.failures.get() - 1);
+                return Err(IoError::Medium);
+            }
+            {
+                let mut committed = self.durable.0.committed.borrow_mut();
+                for (extent, slot) in mapped {
+                    assert_eq!(
+                        self.pending.borrow_mut().remove(&extent),
+                        Some(slot),
+                        "{extent} was handed out"
+                    );
+                    assert_eq!(committed.insert(extent, slot), None, "{extent} had no slot");
+                }
+                for (extent, slot) in unmapped {
+                    let handed_out = self.pending.borrow_mut().remove(&extent);
+                    assert_eq!(
+                        handed_out.or_else(|| committed.remove(&extent)),
+                        Some(slot),
+                        "{extent} has the slot"
+                    );
+                }
+            }
+            self.step().await;
+            Ok(())
+        })
+    }
+}
