@@ -269,7 +269,7 @@ pub(crate) fn loss_hook(
     let (lost, control) = (lost.clone(), control.clone());
     Rc::new(move |member, _| {
         lost.set_lost(member as usize);
-        control.send(ControlMessage::Lost { pool: number });
+        control.send(ControlMessage::Lost { pool: number, member: member as usize });
     })
 }
 

@@ -1,5 +1,6 @@
 //! One protected pool in one shard: its slots, its map, its log and its write cache.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use tier0_cache::{RingEntries, WriteBack, WriteBackOptions};
 use tier0_drive::DriveHandle;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
 use tier0_journal::{LossReport, Recovered, Region, Ring, RingError, Settings};
-use tier0_pool::{LogRing, PoolState};
+use tier0_pool::{LogCopy, LogRing, PoolState};
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
 use tier0_units::{ExtentId, Lba, SlotRef};
 use tier0_volume::owner;
@@ -28,6 +29,7 @@ pub(crate) struct PoolShard {
     pub(crate) mapping: Rc<ShardMapping>,
     pub(crate) write_back: WriteBack<SlotIo>,
     pub(crate) ring: Ring,
+    log_losses: Rc<LogLosses>,
 }
 
 /// What every shard needs to know of a pool to start it; the same for all of them.
@@ -102,7 +104,32 @@ impl PoolShard {
             mapping,
             write_back,
             ring: log.ring,
+            log_losses: log.losses,
         }))
+    }
+
+    /// Does without the copies of this shard's log on a drive that is lost.
+    pub(crate) fn drop_log_copies(&self, member: usize) {
+        for (copy, holder) in self.log_losses.members.borrow().iter().enumerate() {
+            if *holder == member {
+                self.ring.drop_copy(copy);
+            }
+        }
+    }
+
+    /// Makes a new copy of this shard's log equal to the others; it counts once it is confirmed.
+    pub(crate) async fn add_log_copy(&self, copy: usize, place: &LogCopy) -> Result<(), IoError> {
+        let members = self.slot_io.raid().members();
+        let drive = members.drive(place.member as usize).cloned().ok_or(IoError::Gone)?;
+        let region = Region { drive, first: Lba(place.first_sector), sectors: place.sectors };
+        // What an earlier attempt has left.
+        self.ring.drop_copy(copy);
+        self.log_losses.members.borrow_mut()[copy] = place.member as usize;
+        // The other shards' copies went to the drive in the same round, so its loss is everybody's.
+        self.ring.add_copy(copy, region).await.map_err(|error| {
+            tracing::warn!("copy {copy} of the write log cannot be completed: {error}");
+            IoError::Gone
+        })
     }
 }
 
@@ -121,6 +148,7 @@ struct OpenLog {
     ring: Ring,
     /// What was in it; none in a world without payload, where it is new every time.
     entries: Option<Vec<tier0_journal::Entry>>,
+    losses: Rc<LogLosses>,
 }
 
 /// Opens a ring on the copies that are there. A copy whose drive fails meanwhile is lost, and the others go on.
@@ -133,22 +161,22 @@ async fn open_log(
 ) -> Result<OpenLog, ArrayError> {
     let settings = settings(place);
     let losses = Rc::new(LogLosses {
-        members: place.copies.iter().map(|copy| copy.member as usize).collect(),
+        members: RefCell::new(place.copies.iter().map(|copy| copy.member as usize).collect()),
         reporter: reporter.clone(),
     });
     let failed = |error: RingError| ArrayError::Recovery {
         pool: seed.state.name().to_owned(),
         fact: error.to_string(),
     };
-    let region = |copy: &tier0_pool::LogCopy| {
+    let region = |copy: &LogCopy| {
         let drive =
             drives[copy.member as usize].clone().filter(|_| !seed.lost.is_lost(copy.member as usize))?;
         Some(Region { drive, first: Lba(copy.first_sector), sectors: copy.sectors })
     };
     if world.width().bytes() == 0 {
         let regions = place.copies.iter().filter_map(region).collect();
-        let ring = Ring::format(world, regions, place.id, settings, losses).await.map_err(failed)?;
-        return Ok(OpenLog { ring, entries: None });
+        let ring = Ring::format(world, regions, place.id, settings, losses.clone()).await.map_err(failed)?;
+        return Ok(OpenLog { ring, entries: None, losses });
     }
     loop {
         let regions: Vec<Option<Region>> = place.copies.iter().map(region).collect();
@@ -160,7 +188,9 @@ async fn open_log(
             return Err(ArrayError::NoLog { pool, drives: names.join(", ") });
         }
         match Ring::recover(world, regions, place.id, settings, losses.clone()).await {
-            Ok(Recovered { ring, entries, .. }) => return Ok(OpenLog { ring, entries: Some(entries) }),
+            Ok(Recovered { ring, entries, .. }) => {
+                return Ok(OpenLog { ring, entries: Some(entries), losses });
+            }
             Err(RingError::Drive { copy, source }) => {
                 let member = place.copies[copy].member as usize;
                 seed.lost.set_lost(member);
@@ -178,7 +208,7 @@ pub(crate) async fn format_logs(
     state: &PoolState,
 ) -> Result<(), ArrayError> {
     for place in &state.log().rings {
-        let region = |copy: &tier0_pool::LogCopy| Region {
+        let region = |copy: &LogCopy| Region {
             drive: drives[copy.member as usize].clone(),
             first: Lba(copy.first_sector),
             sectors: copy.sectors,
@@ -213,12 +243,14 @@ fn log_headroom(place: &LogRing) -> u64 {
 
 /// Says which drive it was that a copy of the log lay on.
 struct LogLosses {
-    members: Vec<usize>,
+    /// By copy.
+    members: RefCell<Vec<usize>>,
     reporter: LossReporter,
 }
 
 impl LossReport for LogLosses {
     fn report(&self, copy: usize, error: IoError) -> Pin<Box<dyn Future<Output = ()>>> {
-        self.reporter.report(self.members[copy], error)
+        let member = self.members.borrow()[copy];
+        self.reporter.report(member, error)
     }
 }

@@ -168,3 +168,38 @@ fn a_lost_drive_is_rebuilt_on_spares() {
         });
     }
 }
+
+#[test]
+fn a_lost_log_drive_is_replaced_and_the_other_may_die_after() {
+    let media = founded("raid6", 6, 1, 2, 9);
+    let own = media.clone();
+    live(9, |world| async move {
+        let engine = start(&world, open(&world, &own)).await.expect("started");
+        for lost in [0, 1] {
+            own[lost].unplug();
+            for i in 0..10 {
+                write(&world, &engine, i * 512, 16, lost as u8 * 20 + i as u8 + 1).await;
+            }
+            for _ in 0..600 {
+                if engine.status().await.pools[0].log.expect("there is a log").copies == 3 {
+                    break;
+                }
+                world.sleep(Nanos::from_secs(1)).await;
+            }
+            let status = engine.status().await;
+            assert_eq!(status.pools[0].log.expect("there is a log").copies, 3, "{}", status.summary);
+        }
+        for i in 0..10 {
+            write(&world, &engine, i * 512, 8, 91 + i as u8).await;
+        }
+    });
+    media.iter().for_each(|medium| medium.power_cut(PowerCut::Any));
+    let own: Vec<SimMedium> = media[2..].to_vec();
+    live(10, |world| async move {
+        let engine = start(&world, open(&world, &own)).await.expect("started again");
+        for i in 0..10 {
+            expect(&world, &engine, i * 512, 8, 91 + i as u8).await;
+            expect(&world, &engine, i * 512 + 8, 8, 21 + i as u8).await;
+        }
+    });
+}

@@ -81,10 +81,15 @@ impl Control {
         Ok(())
     }
 
+    async fn take_out(&self, number: usize, place: u32) {
+        self.pools[number].lose(place as usize, IoError::Gone).await;
+        self.drop_log_copies(number, place as usize).await;
+    }
+
     pub(super) async fn fail_drive(self: &Rc<Self>, name: &str) -> Done {
         let (number, place) = self.drive_meant(name)?;
         self.check_dispensable(number, place)?;
-        self.pools[number].lose(place as usize, IoError::Gone).await;
+        self.take_out(number, place).await;
         self.start_rebuilds(number);
         Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
     }
@@ -92,7 +97,7 @@ impl Control {
     pub(super) async fn remove_drive(self: &Rc<Self>, name: &str) -> Done {
         let (number, place) = self.drive_meant(name)?;
         self.check_dispensable(number, place)?;
-        self.pools[number].lose(place as usize, IoError::Gone).await;
+        self.take_out(number, place).await;
         self.start_rebuilds(number);
         Ok(format!("drive {name} leaves; what it held is rebuilt elsewhere, as \"tier0 status\" shows"))
     }
@@ -126,7 +131,7 @@ impl Control {
         let name = place.name.clone();
         self.join(number, place).await?;
         if let Some(serving) = serving {
-            self.pools[number].lose(serving as usize, IoError::Gone).await;
+            self.take_out(number, serving).await;
         }
         self.start_rebuilds(number);
         Ok(format!("drive {name} takes the place of {old}; \"tier0 status\" shows the rebuild"))

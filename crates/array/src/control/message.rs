@@ -15,7 +15,7 @@ pub(crate) enum ControlMessage {
     /// A drive is lost.
     Loss(Loss),
     /// The metadata have found a drive of a pool lost.
-    Lost { pool: usize },
+    Lost { pool: usize, member: usize },
     /// A shard needs free slots.
     Refill(Refill),
     /// The map has changed.

@@ -6,6 +6,7 @@
 
 mod admin;
 mod drives;
+mod log;
 mod message;
 mod pool;
 mod rebuild;
@@ -68,8 +69,23 @@ impl Control {
     pub(crate) fn begin_upkeep(self: &Rc<Self>) {
         self.upkeep.set(true);
         for number in 0..self.pools.len() {
-            self.start_rebuilds(number);
-            self.resume_scrub(number);
+            let control = self.clone();
+            let begin = async move {
+                // Drives that were lost while shards started.
+                for member in control.pools[number].lost_members() {
+                    control.drop_log_copies(number, member).await;
+                }
+                control.start_rebuilds(number);
+                control.resume_scrub(number);
+            };
+            self.world.spawn(begin).detach();
+        }
+    }
+
+    /// A copy of the log on a drive that is never believed again must not be the one a ring lives on.
+    pub(super) async fn drop_log_copies(&self, pool: usize, member: usize) {
+        if self.upkeep.get() {
+            self.ask_all(|reply| Order::DropLogCopies { pool, member, reply }).await;
         }
     }
 
@@ -85,7 +101,10 @@ impl Control {
         // Whoever asked may be gone; then nobody needs the answer.
         match message {
             ControlMessage::Loss(loss) => self.lose(loss).await,
-            ControlMessage::Lost { pool } => self.start_rebuilds(pool),
+            ControlMessage::Lost { pool, member } => {
+                self.drop_log_copies(pool, member).await;
+                self.start_rebuilds(pool);
+            }
             ControlMessage::Refill(Refill { pool, thin, reply }) => {
                 let mut slots = self.pools[pool].refill(thin, self.shards.len()).await;
                 if slots.is_empty() {
@@ -126,6 +145,7 @@ impl Control {
 
     async fn lose(self: &Rc<Self>, loss: Loss) {
         self.pools[loss.pool].lose(loss.member, loss.error).await;
+        self.drop_log_copies(loss.pool, loss.member).await;
         let _ = loss.done.send(());
         self.start_rebuilds(loss.pool);
     }

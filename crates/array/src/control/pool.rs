@@ -192,6 +192,11 @@ impl PoolControl {
         guarded.shape.slots.slot_sectors() * tier0_units::SECTOR_BYTES
     }
 
+    /// The members that are lost.
+    pub(super) fn lost_members(&self) -> Vec<usize> {
+        (0..self.lost.room()).filter(|member| self.lost.is_lost(*member)).collect()
+    }
+
     /// Makes the loss of a member durable. Whoever comes second waits for the first.
     pub(super) async fn lose(&self, member: usize, error: IoError) {
         self.lost.set_lost(member);

@@ -74,7 +74,8 @@ impl Control {
             let guarded = control.guarded(number);
             loop {
                 guarded.rebuild.again.set(false);
-                let result = control.rebuild_all(number).await;
+                let log = control.restore_log(number).await;
+                let result = control.rebuild_all(number).await.and(log);
                 if guarded.rebuild.again.get() {
                     continue;
                 }

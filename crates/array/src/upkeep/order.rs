@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_cache::WriteBackStatus;
+use tier0_pool::LogCopy;
 use tier0_units::{SlotRef, WriteCache};
 use tier0_world::IoError;
 use tier0_world::sync::oneshot;
@@ -38,6 +39,19 @@ pub(crate) enum Order {
     },
     /// Give back the free slots that this shard has in stock.
     GiveBackStock { pool: usize, reply: oneshot::Sender<Vec<SlotRef>> },
+    /// Do without the copies of this shard's log that lie on a lost drive.
+    DropLogCopies { pool: usize, member: usize, reply: oneshot::Sender<()> },
+    /// Make a copy of this shard's log, whose place is that of the shard's number, equal to the others.
+    AddLogCopy {
+        pool: usize,
+        /// Which copy.
+        copy: usize,
+        /// By shard.
+        places: Vec<LogCopy>,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// The metadata name that copy: it counts.
+    ConfirmLogCopy { pool: usize, copy: usize, reply: oneshot::Sender<Result<(), IoError>> },
     /// A drive joins a pool.
     Join {
         pool: usize,
@@ -77,6 +91,18 @@ impl Order {
             }
             Order::GiveBackStock { pool, reply } => {
                 let _ = reply.send(shard.pool(pool).mapping.give_back_stock());
+            }
+            Order::DropLogCopies { pool, member, reply } => {
+                shard.pool(pool).drop_log_copies(member);
+                let _ = reply.send(());
+            }
+            Order::AddLogCopy { pool, copy, places, reply } => {
+                let added = shard.pool(pool).add_log_copy(copy, &places[shard.index]).await;
+                let _ = reply.send(added);
+            }
+            Order::ConfirmLogCopy { pool, copy, reply } => {
+                let confirmed = shard.pool(pool).ring.confirm_copy(copy);
+                let _ = reply.send(confirmed.map_err(|_| IoError::Gone));
             }
             Order::Join { pool, member, medium, reply } => {
                 let joined = patient_drive(&medium, &shard.world)

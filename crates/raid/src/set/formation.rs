@@ -7,7 +7,7 @@
 //! Pools that rebuild choose at random among equals (Holland and Gibson, "Parity Declustering", ASPLOS 1992): taken in
 //! turn, two drives could share all their sets, and neither could be the other's spare.
 
-use tier0_pool::{ChunkletAddress, Chunklets};
+use tier0_pool::Chunklets;
 
 use crate::layout::Layout;
 use crate::set::RaidSets;
@@ -110,6 +110,7 @@ mod tests {
         // The large one alone cannot pair with itself.
         assert_eq!(form(RaidLevel::Raid1, 2, &[12, 4]).count(), 4);
     }
+
     #[test]
     fn any_drive_has_spares_on_many_others() {
         let layout = Layout::new(&RaidConfig::new(RaidLevel::Raid5, 4, SectorCount(128))).expect("valid");
