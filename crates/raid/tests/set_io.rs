@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_drive::{DriveHandle, Fault, FaultDrive, FaultPlan, StoreDrive};
-use tier0_pool::{Chunklets, DATA_START_SECTORS};
-use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
-use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
+use tier0_pool::{ChunkletAddress, Chunklets, DATA_START_SECTORS};
+use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo, Unchecked};
+use tier0_raid::layout::{Column, Layout, RaidConfig, RaidLevel, Row};
 use tier0_raid::set::{RaidSets, SetIndex};
 use tier0_units::{Lba, Nanos, SectorCount};
 use tier0_world::{IoError, PayloadWidth, Random, VirtualRuntime, World};
@@ -44,7 +44,8 @@ impl Bench {
         let mut chunklets = Chunklets::new(sizes, CHUNKLET_SECTORS, 0).expect("large enough");
         let sets = Arc::new(RaidSets::form(layout, &mut chunklets));
         assert_eq!(sets.count(), 1);
-        let faults: Vec<FaultDrive> = (0..columns)
+        // One drive more than the set has, as a spare.
+        let faults: Vec<FaultDrive> = (0..=columns)
             .map(|n| {
                 FaultDrive::new(
                     DriveHandle::new(StoreDrive::new(world, "drive", SectorCount(sectors))),
@@ -54,7 +55,7 @@ impl Bench {
             .collect();
         let reports = Rc::new(Reports::default());
         let drives = faults.iter().map(|fault| Some(DriveHandle::new(fault.clone()))).collect();
-        let members = Members::new(drives, LostDrives::new(columns), reports.clone());
+        let members = Members::new(drives, LostDrives::new(columns + 1), reports.clone());
         let bytes = layout.data_sectors(SectorCount(CHUNKLET_SECTORS)).0 as usize * usize::from(WIDTH);
         let io = RaidIo::new(sets, members);
         Bench { world: world.clone(), faults, reports, io, model: Rc::new(RefCell::new(vec![0; bytes])) }
@@ -212,5 +213,55 @@ fn writers_of_the_same_rows_at_once_leave_parity_and_mirrors_consistent() {
             bench.faults[victim].set_gone(true);
             bench.check(0, sectors).await;
         }
+    });
+}
+
+#[test]
+fn a_lost_column_is_rebuilt_while_it_is_written_directly() {
+    on_each_shape(|bench, layout, mut random| async move {
+        if layout.tolerated_failures() == 0 {
+            return;
+        }
+        for fault in &bench.faults {
+            fault.inject(FaultPlan::share(Fault::Latency(Nanos(1000)), 0.5));
+        }
+        bench.exercise(&mut random, 50).await;
+        bench.faults[1].set_gone(true);
+        bench.write(0, bench.sectors(), &mut random).await;
+        let spare = ChunkletAddress { drive: layout.columns() as u32, index: 0 };
+        bench.io.sets().start_rebuild(SetIndex(0), Column(1), spare);
+        let bench = Rc::new(bench);
+        let sectors = bench.sectors();
+        // Each writer has its own sectors, and the rebuild goes through all rows meanwhile.
+        let mut tasks: Vec<_> = (0..sectors / 16)
+            .map(|n| {
+                let (bench, mut random) = (bench.clone(), Random::new(random.bits(), n));
+                bench.world.clone().spawn(async move {
+                    for _ in 0..5 {
+                        bench.write(n * 16, 16, &mut random).await;
+                        bench.check(n * 16, 16).await;
+                    }
+                })
+            })
+            .collect();
+        let rebuilder = bench.clone();
+        tasks.push(bench.world.clone().spawn(async move {
+            for row in 0..rebuilder.io.sets().rows() {
+                let rows = Row(row)..Row(row + 1);
+                let rebuilt =
+                    rebuilder.io.rebuild_rows(SetIndex(0), Column(1), rows.clone(), &Unchecked).await;
+                let rebuilt = rebuilt.expect("rebuilt");
+                assert_eq!(rebuilt.rows_written, 1, "without checksums every row counts as written");
+                rebuilder.io.sets().set_rebuilt(SetIndex(0), Column(1), rows);
+            }
+        }));
+        for task in tasks {
+            task.await;
+        }
+        bench.io.sets().finish_rebuild(SetIndex(0), Column(1));
+        bench.check(0, sectors).await;
+        // The rebuilt column must be worth what the lost one was.
+        bench.faults[0].set_gone(true);
+        bench.check(0, sectors).await;
     });
 }

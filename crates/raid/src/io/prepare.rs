@@ -51,6 +51,19 @@ impl RaidIo {
         let guard = self.lock_row(set, row).await;
         let layout = self.sets().layout();
         let new = NewPages::new(layout, self.members().width(), pages, rest);
+        if rest == Rest::Zeros {
+            let given = |page| {
+                pages.iter().any(|(first, buf)| {
+                    (*first..*first + u64::from(buf.sectors()) / PAGE_SECTORS).contains(&page)
+                })
+            };
+            let first = row.0 * layout.row_pages() as u64;
+            let kept = (0..layout.row_pages() as u64).filter(|page| !given(*page));
+            let blank = kept
+                .map(|page| expect.expect(set, first + page))
+                .all(|page| !matches!(page, Expected::Crc(_)));
+            assert!(blank, "row {} of set {} is not unwritten", row.0, set.0);
+        }
         let mut prepared = Prepared::new(self.clone(), set, row, guard);
         if layout.parities() > 0 {
             let groups = (0..layout.groups() as u8).map(Group).filter(|group| new.touches(layout, *group));

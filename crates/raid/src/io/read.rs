@@ -68,7 +68,7 @@ impl RaidIo {
     }
 
     /// Reads a piece, each time a column fails once more without it.
-    async fn read_piece_without(
+    pub(super) async fn read_piece_without(
         &self,
         set: SetIndex,
         piece: Piece,

@@ -14,7 +14,7 @@ use crate::io::RaidIo;
 use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, Grid, GroupRow};
 use crate::io::read::join_reads;
-use crate::layout::{ColumnMask, Group, PagePlace, Row, UnitExtent};
+use crate::layout::{ColumnMask, Group, PagePlace, Piece, Row, UnitExtent};
 use crate::set::SetIndex;
 
 /// Part of a read: an extent of a unit, and its first page among the set's data.
@@ -64,16 +64,50 @@ impl RaidIo {
             return self.read_part(part, buf, expect).await;
         }
         let mut rest = buf;
-        let mut parts = Vec::new();
+        let mut pieces = Vec::new();
         for piece in layout.pieces(first, SectorCount(sectors)) {
-            for extent in layout.extents(&piece) {
-                let own = rest.split_to(extent.sectors.0 as u32);
-                let at = piece.lba + layout.position_in(&piece, extent.unit, extent.offset);
-                let part = Part { set, row: piece.row, extent, page: at.0 / PAGE_SECTORS };
-                parts.push(self.read_part(part, own, expect));
-            }
+            let own = rest.split_to(piece.sectors.0 as u32);
+            pieces.push(self.read_verified_piece(set, piece, own, expect));
         }
-        join_reads(join_all(parts).await)
+        join_reads(join_all(pieces).await)
+    }
+
+    async fn read_verified_piece(
+        &self,
+        set: SetIndex,
+        piece: Piece,
+        mut buf: BufMut,
+        expect: &dyn Expect,
+    ) -> (Result<(), IoError>, BufMut) {
+        let layout = self.sets().layout();
+        let lost = self.lost_columns(set, piece.row);
+        let lost_units = layout.units_on(piece.row, piece.group, lost);
+        let parts: Vec<Part> = layout
+            .extents(&piece)
+            .map(|extent| {
+                let at = piece.lba + layout.position_in(&piece, extent.unit, extent.offset);
+                Part { set, row: piece.row, extent, page: at.0 / PAGE_SECTORS }
+            })
+            .collect();
+        // What a lost unit is recovered from is most of what is wanted anyway: it is read once for both.
+        let shared = parts.len() > 1 && parts.iter().any(|part| lost_units.contains(part.extent.unit));
+        let mut there = false;
+        if shared {
+            let result;
+            (result, buf) = Box::pin(self.read_piece_without(set, piece, buf, lost)).await;
+            there = result.is_ok();
+        }
+        let mut rest = buf;
+        let reads = parts.into_iter().map(|part| {
+            let mut own = rest.split_to(part.extent.sectors.0 as u32);
+            async move {
+                if there && self.settle(&part, &mut own, expect) {
+                    return (Ok(()), own);
+                }
+                self.read_part(part, own, expect).await
+            }
+        });
+        join_reads(join_all(reads.collect::<Vec<_>>()).await)
     }
 
     async fn read_part(

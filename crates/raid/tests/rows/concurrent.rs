@@ -190,3 +190,19 @@ fn a_rebuild_reads_no_more_than_it_needs() {
         assert_eq!((rebuild.writes, rebuild.written_sectors), (8, 8 * unit));
     });
 }
+
+#[test]
+fn a_long_degraded_read_reads_the_rest_of_the_row_once() {
+    on_each_shape(15, |farm, mut random| async move {
+        if farm.layout.parities() == 0 {
+            return;
+        }
+        let all: RowPages =
+            (0..farm.row_pages()).map(|page| (page, Some(vec![5 + page as u8; 32]))).collect();
+        farm.destage(Row(0), &all, &mut random).await.expect("written");
+        farm.lose(farm.layout.data_column(Row(0), tier0_raid::layout::Unit(1)));
+        let read = cost(&farm, farm.check(0, farm.row_pages())).await;
+        // As many units as are wanted: a parity instead of the lost one.
+        assert_eq!(read.reads, farm.layout.data_units_per_row() as u64);
+    });
+}

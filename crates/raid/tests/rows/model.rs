@@ -8,7 +8,7 @@ use crate::farm::{Farm, RowPages, SET, UNIT_PAGES, on_each_shape};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_raid::io::{Expected, PageFault, RepairSource};
 use tier0_raid::layout::{Column, Group, RaidLevel, Role, Row};
-use tier0_world::Random;
+use tier0_world::{IoError, Random};
 
 /// Harms a page of every offset of every row and group, with a chance of one half each, on one column.
 async fn harm(farm: &Farm, random: &mut Random) {
@@ -217,7 +217,7 @@ fn what_nothing_can_make_right_is_an_error_and_not_wrong_data() {
             other => panic!("{other:?}"),
         };
         let page = unit.index() as u64 * UNIT_PAGES as u64 + 2;
-        assert_eq!(read(page).await, Err(tier0_world::IoError::DataLost));
+        assert_eq!(read(page).await, Err(IoError::DataLost));
         // The others of the row are what they were, and the row can still be written and serves what is written.
         farm.check(page - 1, 1).await;
         farm.check(page + 1, 1).await;
@@ -226,7 +226,7 @@ fn what_nothing_can_make_right_is_an_error_and_not_wrong_data() {
         let around: RowPages =
             (0..farm.row_pages()).filter(|p| p % 4 != 2).map(|p| (p, Some(vec![77 + p as u8; 32]))).collect();
         farm.destage(Row(0), &around, &mut random).await.expect("written");
-        assert_eq!(read(page).await, Err(tier0_world::IoError::DataLost));
+        assert_eq!(read(page).await, Err(IoError::DataLost));
         let everything: RowPages = (0..farm.row_pages()).map(|p| (p, Some(vec![99 - p as u8; 32]))).collect();
         farm.destage(Row(0), &everything, &mut random).await.expect("written");
         farm.check_all().await;
@@ -273,5 +273,47 @@ fn pages_of_zeros_are_answered_without_a_drive() {
         farm.check(2 * farm.row_pages(), farm.row_pages()).await;
         assert_eq!(farm.counts.borrow().reads, 1);
         assert!(farm.table.0.borrow().contains(&Expected::Zero));
+    });
+}
+
+#[test]
+fn a_drive_that_fails_a_write_or_falls_silent_is_lost_and_nothing_else() {
+    on_each_shape(9, |farm, mut random| async move {
+        for loss in 0..farm.layout.tolerated_failures() {
+            farm.live(40, &mut random).await;
+            let victim = (loss * 2 + 1) % farm.layout.columns();
+            match loss {
+                0 => farm.faults[victim].inject(FaultPlan::once(Fault::WriteError)),
+                _ => farm.faults[victim].set_gone(true),
+            }
+            for row in farm.all_rows() {
+                let all = (0..farm.row_pages()).map(|page| (page, Some(vec![page as u8 + 1; 32]))).collect();
+                farm.destage(row, &all, &mut random).await.expect("the others make up for it");
+            }
+            assert!(farm.io.members().lost().is_lost(victim));
+            farm.live(40, &mut random).await;
+            farm.check_all().await;
+            farm.check_redundancy().await;
+        }
+    });
+}
+
+#[test]
+fn one_drive_too_many_is_an_error_for_reader_and_writer() {
+    on_each_shape(10, |farm, mut random| async move {
+        let all: RowPages =
+            (0..farm.row_pages()).map(|page| (page, Some(vec![page as u8 + 1; 32]))).collect();
+        farm.destage(Row(0), &all, &mut random).await.expect("written");
+        for column in 0..farm.layout.columns() as u8 {
+            farm.lose(Column(column));
+        }
+        for page in 0..farm.row_pages() {
+            let buf = farm.world.buffer(8);
+            let read = farm.io.read_verified(SET, tier0_units::Lba(page * 8), buf, &*farm.table).await.0;
+            assert_eq!(read, Err(IoError::RedundancyLost));
+        }
+        assert_eq!(farm.destage(Row(0), &all, &mut random).await, Err(IoError::RedundancyLost));
+        let scrub = farm.io.scrub_rows(SET, farm.rows(), &*farm.table).await;
+        assert_eq!(scrub.err(), Some(IoError::RedundancyLost));
     });
 }
