@@ -3,7 +3,7 @@
 
 use futures_util::future::join_all;
 use tier0_units::Lba;
-use tier0_world::{Buf, IoError};
+use tier0_world::{Buf, IoError, PlantedBug, planted};
 
 use crate::io::RaidIo;
 use crate::io::locks::RowGuard;
@@ -93,6 +93,9 @@ impl Prepared {
     /// # Errors
     /// [`IoError::RedundancyLost`] when columns failed and the others do not make up for them.
     pub async fn write(mut self) -> Result<Written, IoError> {
+        if planted(PlantedBug::ForgetParityUpdate) {
+            self.parity.clear();
+        }
         let writes = std::mem::take(&mut self.data).into_iter().chain(std::mem::take(&mut self.parity));
         let (io, set) = (&self.io, self.set);
         let write_one = |ColumnWrite { column, lba, buf }| async move {
