@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bench::log::{LogIn, TestLog, Written};
-use bench::{Rack, SHAPES, Shape, Shard, TIGHT, content, page};
+use bench::{Model, Rack, SHAPES, Shape, Shard, TIGHT, content, is_noticed, page};
 use tier0_drive::sim::PowerCut;
 use tier0_integrity::{LogPlace, SlotOutcome, SlotWrite};
 use tier0_units::{ExtentId, SlotRef};
-use tier0_world::{PayloadWidth, Random, VirtualRuntime, World};
+use tier0_world::{PayloadWidth, PlantedBug, Random, VirtualRuntime, World};
 
 const EXTENTS: u32 = 5;
 const WORKERS: u64 = 3;
@@ -115,17 +115,19 @@ impl Life {
         self.busy.borrow_mut().retain(|extent| !own.contains(extent));
     }
 
-    /// Pages with fresh marks: scattered, whole rows, or zeros over everything.
+    /// Pages with fresh marks: a few, many, all, or zeros over everything.
     fn draw(&self, extents: &[u32], random: &mut Random) -> Vec<Written> {
         let mut pages = Vec::new();
+        let slot_pages = self.shard.io.pages_per_slot();
         for extent in extents {
             let (density, zeros) = match random.below(8) {
                 0 => (1.0, 1.0),
                 1 => (1.0, 0.0),
                 2 => (0.9, 0.2),
-                _ => (0.15, 0.2),
+                3 => (0.15, 0.2),
+                _ => (3.0 / f64::from(slot_pages), 0.2),
             };
-            for page in 0..self.shard.io.pages_per_slot() {
+            for page in 0..slot_pages {
                 if random.chance(density) {
                     let mark = if random.chance(zeros) { 0 } else { random.bits() | 1 };
                     pages.push((*extent, page, mark));
@@ -219,10 +221,11 @@ impl Story {
     /// Runs a life until the power fails, if not before its work is done then after it.
     fn live(self: &Rc<Self>, life: u64, changes: u64, losses: bool) {
         let mut random = Random::new(self.seed, life);
-        if losses && random.chance(0.3) {
-            if let Some(drive) = self.rack.draw_loss(&mut random) {
-                self.rack.lost.borrow_mut().insert(drive);
-            }
+        if losses
+            && random.chance(0.3)
+            && let Some(drive) = self.rack.draw_loss(&mut random)
+        {
+            self.rack.lost.borrow_mut().insert(drive);
         }
         let runtime = VirtualRuntime::new(self.seed << 8 | life, PayloadWidth::REAL);
         self.rack.switch.arm(changes);
@@ -278,21 +281,76 @@ fn tell(shape: Shape, seed: u64, losses: bool) {
     story.end();
 }
 
-#[test]
-fn nothing_acknowledged_is_lost_by_power_cuts() {
+/// Stories of every shape, without and with the loss of drives.
+fn tell_all(seeds: u64, losses: bool) {
     for (n, shape) in SHAPES.into_iter().enumerate() {
-        for seed in 0..SEEDS {
-            tell(shape, seed << 8 | n as u64, false);
+        for seed in 0..seeds {
+            tell(shape, seed << 8 | n as u64, losses);
         }
     }
 }
 
 #[test]
+fn nothing_acknowledged_is_lost_by_power_cuts() {
+    tell_all(SEEDS, false);
+}
+
+#[test]
 fn nothing_acknowledged_is_lost_by_power_cuts_that_take_drives_along() {
+    tell_all(SEEDS, true);
+}
+
+/// A harness that finds no bugs proves nothing.
+#[test]
+fn planted_bugs_are_noticed() {
+    for bug in [PlantedBug::SkipFlushBeforeRelease, PlantedBug::IgnoreIntents, PlantedBug::ForgetParityUpdate]
+    {
+        assert!(is_noticed(bug, || tell_all(SEEDS, true)), "{bug:?}");
+    }
+    assert!(is_noticed(PlantedBug::CommitRebuildBeforeFlush, rebuild_and_cut));
+}
+
+#[test]
+fn a_slot_is_stable_when_it_is_rebuilt() {
+    rebuild_and_cut();
+}
+
+/// Rebuilds a lost drive's columns, cuts the power at once, and does without another drive.
+fn rebuild_and_cut() {
     for (n, shape) in SHAPES.into_iter().enumerate() {
-        for seed in 0..SEEDS {
-            tell(shape, seed << 8 | n as u64, true);
+        println!("{shape:?}");
+        let rack = Rack::new(shape, n as u64, PayloadWidth::REAL);
+        let mut random = Random::new(n as u64, 2);
+        let Some(lost) = rack.draw_loss(&mut random) else { continue };
+        let (tx, rx) = std::sync::mpsc::channel();
+        let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
+        let (world, own, mut own_random) = (runtime.world().clone(), rack.clone(), random.clone());
+        runtime.run(async move {
+            let shard = own.open(&world, TIGHT);
+            let mut model = Model::allocate(&shard, shard.io.slots().count());
+            for _ in 0..4 {
+                model.write(&shard, &mut own_random).await.expect("a batch");
+            }
+            own.media[lost].disconnect();
+            model.check(&shard).await;
+            own.lost.borrow_mut().insert(lost);
+            model.rebuild(&own, &shard, lost, &mut own_random).await;
+            tx.send(model).expect("the test waits");
+            own.switch.cut();
+        });
+        drop(runtime);
+        rack.media.iter().for_each(|medium| medium.power_cut(PowerCut::KeepNothing));
+        rack.switch.restore();
+        let model = rx.recv().expect("it was sent");
+        if let Some(other) = rack.draw_loss(&mut random) {
+            rack.lost.borrow_mut().insert(other);
         }
+        let runtime = VirtualRuntime::new(2, PayloadWidth::REAL);
+        let world = runtime.world().clone();
+        runtime.run(async move {
+            let shard = model.reopen(&rack, &world, TIGHT);
+            model.check(&shard).await;
+        });
     }
 }
 

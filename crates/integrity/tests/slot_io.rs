@@ -4,14 +4,14 @@ mod bench;
 
 use std::future::Future;
 
-use bench::{Model, NoLog, Rack, SHAPES, Shard, TIGHT, content};
+use bench::{Model, NoLog, Rack, SHAPES, Shard, TIGHT, content, is_noticed};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_integrity::table::TablePlacement;
 use tier0_integrity::{LogPlace, SlotIoOptions, SlotWrite};
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
 use tier0_units::{ExtentId, Lba, SlotRef};
-use tier0_world::{IoError, PayloadWidth, Random, VirtualRuntime, World};
+use tier0_world::{IoError, PayloadWidth, PlantedBug, Random, VirtualRuntime, World};
 
 const SEEDS: u64 = 3;
 
@@ -99,6 +99,15 @@ fn lost_drives_cost_nothing_that_the_level_survives() {
 
 #[test]
 fn rot_on_one_drive_is_found_and_repaired() {
+    rot_on_one_drive();
+}
+
+#[test]
+fn a_checksum_that_is_not_checked_is_noticed() {
+    assert!(is_noticed(PlantedBug::IgnoreChecksum, rot_on_one_drive));
+}
+
+fn rot_on_one_drive() {
     on_each_shape(|rack, world, mut random| async move {
         if !redundant(&rack) {
             return;
@@ -291,6 +300,48 @@ fn many_readers_share_one_load_of_a_table() {
 }
 
 #[test]
+fn batches_with_a_slot_in_common_go_one_after_the_other() {
+    on_each_shape(|rack, world, mut random| async move {
+        let shard = rack.open(&world, TIGHT);
+        let mut model = Model::allocate(&shard, 2);
+        // Each writer has its own pages, in rows that all writers share.
+        const WRITERS: u32 = 4;
+        let slots: Vec<SlotRef> = model.slots.iter().map(|(slot, _)| *slot).collect();
+        let mut tasks = Vec::new();
+        for writer in 0..WRITERS {
+            let batches: Vec<Vec<SlotWrite>> = (0..4)
+                .map(|_| {
+                    let mut write = |slot: &SlotRef| {
+                        let own = (0..model.pages).filter(|page| page % WRITERS == writer);
+                        let pages = own.map(|page| {
+                            let mark = random.bits() | 1;
+                            model.slots[slot.slot as usize].1[page as usize] = mark;
+                            (page, content(PayloadWidth::REAL, mark, LogPlace { position: 0, page }))
+                        });
+                        let extent = ExtentId { volume: 0, index: slot.slot as u32 };
+                        SlotWrite { extent, slot: *slot, pages: pages.collect() }
+                    };
+                    slots.iter().map(&mut write).collect()
+                })
+                .collect();
+            let shard = shard.clone();
+            tasks.push(world.spawn(async move {
+                for batch in batches {
+                    shard.io.write_batch(batch, &NoLog).await.expect("a batch");
+                }
+            }));
+        }
+        for task in tasks {
+            task.await;
+        }
+        model.mapped.extend([0, 1]);
+        model.check(&shard).await;
+        assert_eq!(model.scrub(&shard).await, (0, 0));
+        model.check(&model.reopen(&rack, &world, TIGHT)).await;
+    });
+}
+
+#[test]
 fn a_lost_column_is_rebuilt_with_its_tables() {
     on_each_shape(|rack, world, mut random| async move {
         if !redundant(&rack) {
@@ -305,21 +356,7 @@ fn a_lost_column_is_rebuilt_with_its_tables() {
         rack.media[lost].disconnect();
         model.check(&shard).await;
         model.write(&shard, &mut random).await.expect("a batch");
-        let sets = shard.io.raid().sets();
-        for set in (0..sets.count()).map(SetIndex) {
-            let mut columns = (0..rack.layout.columns() as u8).map(Column);
-            let Some(column) = columns.find(|column| sets.place(set, *column).0 == lost) else { continue };
-            sets.start_rebuild(set, column, rack.take_spare(set, column));
-            for slot in shard.io.slots().slots_of(set) {
-                let slot = model.slots[slot as usize].0;
-                let rebuilt = shard.io.rebuild_slot(slot, column).await.expect("a rebuild");
-                assert!(rebuilt.declare_present());
-                if random.chance(0.3) {
-                    model.write(&shard, &mut random).await.expect("a batch");
-                }
-            }
-            sets.finish_rebuild(set, column);
-        }
+        model.rebuild(&rack, &shard, lost, &mut random).await;
         model.check(&shard).await;
         assert_eq!(model.scrub(&shard).await, (0, 0), "all is as if nothing had been lost");
         shard.io.raid().flush().await.expect("a flush");

@@ -5,7 +5,7 @@ use tier0_raid::io::{Rebuilt, ScrubOutcome};
 use tier0_raid::layout::{Column, ColumnMask};
 use tier0_raid::set::SetIndex;
 use tier0_units::SlotRef;
-use tier0_world::IoError;
+use tier0_world::{IoError, PlantedBug, planted};
 
 use super::SlotIo;
 use super::locks::SlotGuard;
@@ -90,7 +90,9 @@ impl SlotIo {
         let rebuilt =
             self.raid().rebuild_rows(set, column, self.slots().rows(slot.slot), table.as_ref()).await?;
         self.0.tables.write_columns(&table, ColumnMask::only(column)).await?;
-        self.raid().flush_sets([set]).await?;
+        if !planted(PlantedBug::CommitRebuildBeforeFlush) {
+            self.raid().flush_sets([set]).await?;
+        }
         self.0.tables.flushed(&table);
         if !self.is_target(set, column, target) {
             return Err(IoError::Gone);

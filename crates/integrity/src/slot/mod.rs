@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use tier0_raid::io::RaidIo;
 use tier0_raid::set::SlotMap;
-use tier0_units::SlotRef;
-use tier0_world::IoError;
+use tier0_units::{PAGE_SECTORS, SlotRef};
 use tier0_world::sync::Semaphore;
+use tier0_world::{Buf, BufMut, IoError};
 
 pub use heal::{SlotRebuilt, SlotScrub};
 pub use request::{PageContent, SlotOutcome, SlotWrite};
@@ -53,6 +53,8 @@ struct Inner {
     tables: SlotTables,
     locks: Rc<SlotLocks>,
     counts: Rc<IntegrityCounts>,
+    /// What unwritten pages are filled with.
+    zero_page: Buf,
     /// Rows that may still be read or written at once.
     rows: Semaphore,
 }
@@ -70,7 +72,8 @@ impl SlotIo {
         let tables =
             SlotTables::new(raid.clone(), slots.clone(), pool, options.table_memory_bytes, counts.clone());
         let rows = Semaphore::new(options.rows_in_flight as u64);
-        SlotIo(Rc::new(Inner { raid, slots, tables, locks: Rc::default(), counts, rows }))
+        let zero_page = BufMut::zeroed(PAGE_SECTORS as u32, raid.members().width()).freeze();
+        SlotIo(Rc::new(Inner { raid, slots, tables, locks: Rc::default(), counts, zero_page, rows }))
     }
 
     /// The sets below.

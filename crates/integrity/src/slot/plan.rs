@@ -1,6 +1,5 @@
 //! What a batch means row by row: which pages are stored, and which rows are written whole.
 
-use tier0_raid::io::Rest;
 use tier0_raid::layout::Row;
 use tier0_units::PAGE_SECTORS;
 use tier0_world::Buf;
@@ -29,14 +28,11 @@ pub(super) struct RowPlan {
 }
 
 impl RowPlan {
-    /// The pages by their place in the row.
-    pub(super) fn row_pages(&self) -> Vec<(u64, Buf)> {
-        let place = |page: &StoredPage| (u64::from(page.page - self.first_page), page.buf.clone());
-        self.pages.iter().map(place).collect()
-    }
-
-    pub(super) fn rest(&self) -> Rest {
-        if self.is_whole() { Rest::Zeros } else { Rest::Kept }
+    /// What is written, zeros included, by place in the row.
+    pub(super) fn row_pages(&self, zeros: &Buf) -> Vec<(u64, Buf)> {
+        let place = |page: u32| u64::from(page - self.first_page);
+        let stored = self.pages.iter().map(|page| (place(page.page), page.buf.clone()));
+        stored.chain(self.fill.iter().flatten().map(|page| (place(*page), zeros.clone()))).collect()
     }
 
     /// Whether the row is written whole, so that its parity follows from what is written.

@@ -2,11 +2,10 @@
 
 use tier0_raid::io::Rest;
 use tier0_raid::layout::Column;
-use tier0_units::Lba;
-use tier0_world::{Buf, BufMut, IoError};
+use tier0_units::{Lba, PAGE_SECTORS};
+use tier0_world::{Buf, IoError, PlantedBug, planted};
 
 use super::SlotIo;
-use super::write::PAGE_BUF_SECTORS;
 use crate::intent::{Intent, IntentPage};
 
 impl SlotIo {
@@ -18,6 +17,9 @@ impl SlotIo {
     /// [`IoError::OutOfRange`] when the intent does not fit the pool or its pages; [`IoError::RedundancyLost`] when too
     /// many drives are lost; [`IoError::DataLost`] when the slot's table is lost.
     pub async fn replay_intent(&self, intent: &Intent, pages: &[Buf]) -> Result<(), IoError> {
+        if planted(PlantedBug::IgnoreIntents) {
+            return Ok(());
+        }
         let contents = self.fit(intent, pages).ok_or(IoError::OutOfRange)?;
         let _guard = self.0.locks.lock([intent.slot.slot].into()).await;
         let table = self.table(intent.slot).await?;
@@ -69,15 +71,14 @@ impl SlotIo {
         if !parity_fits {
             return None;
         }
-        let zeros = BufMut::zeroed(PAGE_BUF_SECTORS, self.raid().members().width()).freeze();
         let mut given = pages.iter();
         let content = |(page, source): &(u32, IntentPage)| {
             let buf = match source {
                 IntentPage::Log(_) => given.next()?.clone(),
-                IntentPage::ZeroFill => zeros.clone(),
+                IntentPage::ZeroFill => self.0.zero_page.clone(),
             };
             let place = u64::from(*page).checked_sub(first_page)?;
-            let fits = buf.sectors() == PAGE_BUF_SECTORS && place < layout.row_pages() as u64;
+            let fits = u64::from(buf.sectors()) == PAGE_SECTORS && place < layout.row_pages() as u64;
             fits.then_some((place, buf))
         };
         let contents: Option<Vec<(u64, Buf)>> = intent.pages.iter().map(content).collect();

@@ -13,9 +13,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use futures_util::future::{join_all, try_join_all};
-use tier0_raid::io::Prepared;
-use tier0_units::PAGE_SECTORS;
-use tier0_world::IoError;
+use tier0_raid::io::{Prepared, Rest};
+use tier0_world::{IoError, PlantedBug, planted};
 
 use super::SlotIo;
 use super::plan::{RowPlan, RowShape, plan_rows};
@@ -108,7 +107,8 @@ impl SlotIo {
     async fn prepare(&self, row: &RowWrite<'_>) -> Result<Prepared, IoError> {
         let _permit = self.0.rows.acquire(1).await;
         let set = row.table.home().set;
-        self.raid().prepare(set, row.plan.row, &row.plan.row_pages(), row.plan.rest(), row.table).await
+        let pages = row.plan.row_pages(&self.0.zero_page);
+        self.raid().prepare(set, row.plan.row, &pages, Rest::Kept, row.table).await
     }
 
     async fn write_row(&self, row: &RowWrite<'_>, prepared: Prepared) -> Result<(), IoError> {
@@ -130,7 +130,9 @@ impl SlotIo {
             return Ok(());
         }
         try_join_all(changed.iter().map(|table| self.0.tables.write(table))).await?;
-        self.raid().flush_sets(tables.iter().map(|table| table.home().set)).await?;
+        if !planted(PlantedBug::SkipFlushBeforeRelease) {
+            self.raid().flush_sets(tables.iter().map(|table| table.home().set)).await?;
+        }
         changed.iter().for_each(|table| self.0.tables.flushed(table));
         Ok(())
     }
@@ -162,6 +164,3 @@ impl RowWrite<'_> {
 fn zeroed_pages(write: &SlotWrite) -> impl Iterator<Item = u32> {
     write.pages.iter().filter(|(_, content)| matches!(content, PageContent::Zero)).map(|(page, _)| *page)
 }
-
-/// Sectors of a page, as a buffer counts them.
-pub(super) const PAGE_BUF_SECTORS: u32 = PAGE_SECTORS as u32;

@@ -151,7 +151,12 @@ impl SlotTables {
         self.0.loading.borrow_mut().insert(slot.slot, loading.clone());
         let end = EndOfLoad { tables: self, slot, loading: &loading };
         let outcome = Box::pin(self.load(slot)).await;
-        if let Ok(table) = &outcome {
+        // A later tenant's table stays.
+        let newest = |allocation: u64| allocation <= slot.allocation;
+        let held = self.0.tables.borrow().get(&slot.slot).map(|table| table.home().slot.allocation);
+        if let Ok(table) = &outcome
+            && held.is_none_or(newest)
+        {
             self.insert(table.clone());
         }
         *loading.outcome.borrow_mut() = Some(outcome.clone());

@@ -24,7 +24,7 @@ use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
 use tier0_raid::layout::{Column, ColumnMask, Layout, RaidConfig, RaidLevel};
 use tier0_raid::set::{RaidSets, SetIndex, SlotMap};
 use tier0_units::{ExtentId, SectorCount, SlotRef};
-use tier0_world::{Buf, BufMut, IoError, PayloadWidth, Random, World};
+use tier0_world::{Buf, BufMut, IoError, PayloadWidth, PlantedBug, Random, World, plant};
 
 pub(crate) const POOL: u64 = 0xfeed_0bad_cafe_0001;
 /// Chunklets of each drive for sets, and behind them for rebuilds.
@@ -65,6 +65,15 @@ pub(crate) struct Rack {
     pub(crate) lost: Rc<RefCell<BTreeSet<usize>>>,
     pub(crate) table: Rc<RefCell<Vec<ChunkletAddress>>>,
     pub(crate) width: PayloadWidth,
+}
+
+/// Runs `tell` with a bug; whether that is noticed.
+pub(crate) fn is_noticed(
+    bug: PlantedBug,
+    tell: impl Fn() + std::panic::UnwindSafe + std::panic::RefUnwindSafe,
+) -> bool {
+    let _planted = plant(bug);
+    std::panic::catch_unwind(tell).is_err()
 }
 
 /// Remembers losses as a pool's metadata do.
@@ -253,6 +262,25 @@ impl Model {
         let unmapped = self.slots.iter().filter(|(slot, _)| !self.mapped.contains(&slot.slot));
         unmapped.for_each(|(slot, _)| shard.io.allocate(*slot));
         shard
+    }
+
+    /// Rebuilds every column that was on a lost drive, slot by slot, with batches in between.
+    pub(crate) async fn rebuild(&mut self, rack: &Rack, shard: &Shard, lost: usize, random: &mut Random) {
+        let sets = shard.io.raid().sets();
+        for set in (0..sets.count()).map(SetIndex) {
+            let mut columns = (0..rack.layout.columns() as u8).map(Column);
+            let Some(column) = columns.find(|column| sets.place(set, *column).0 == lost) else { continue };
+            sets.start_rebuild(set, column, rack.take_spare(set, column));
+            for slot in shard.io.slots().slots_of(set) {
+                let slot = self.slots[slot as usize].0;
+                let rebuilt = shard.io.rebuild_slot(slot, column).await.expect("a rebuild");
+                assert!(rebuilt.declare_present());
+                if random.chance(0.3) {
+                    self.write(shard, random).await.expect("a batch");
+                }
+            }
+            sets.finish_rebuild(set, column);
+        }
     }
 
     /// Writes a batch of random pages, a fifth of them zeros.
