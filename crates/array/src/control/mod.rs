@@ -17,6 +17,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_units::SlotRef;
 use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, oneshot};
 
@@ -106,12 +107,7 @@ impl Control {
                 self.start_rebuilds(pool);
             }
             ControlMessage::Refill(Refill { pool, thin, reply }) => {
-                let mut slots = self.pools[pool].refill(thin, self.shards.len()).await;
-                if slots.is_empty() {
-                    self.recall_stocks(pool).await;
-                    slots = self.pools[pool].refill(thin, self.shards.len()).await;
-                }
-                let _ = reply.send(slots);
+                let _ = reply.send(self.refill(pool, thin).await);
             }
             ControlMessage::Commit(Commit { pool, mapped, unmapped, reply }) => {
                 let _ = reply.send(self.pools[pool].commit(mapped, unmapped).await);
@@ -124,6 +120,21 @@ impl Control {
                 let _ = reply.send(self.administer(request).await);
             }
         }
+    }
+
+    /// Slots for a shard that has none.
+    async fn refill(&self, pool: usize, thin: bool) -> Vec<SlotRef> {
+        if !self.upkeep.get() {
+            // Shards are recovering, and cannot be asked to give back: no one gets more than it needs.
+            return self.pools[pool].refill(thin, None).await;
+        }
+        let shards = Some(self.shards.len());
+        let slots = self.pools[pool].refill(thin, shards).await;
+        if !slots.is_empty() {
+            return slots;
+        }
+        self.recall_stocks(pool).await;
+        self.pools[pool].refill(thin, shards).await
     }
 
     /// Takes back what shards have in stock: one of them needs what another one does not.

@@ -112,11 +112,12 @@ impl Guarded {
 }
 
 impl PoolControl {
-    /// Free slots for a shard; empty where there are none, or where the metadata cannot be written any more.
-    pub(super) async fn refill(&self, thin: bool, shards: usize) -> Vec<SlotRef> {
+    /// Free slots for one of so many shards, or a single one; empty where there are none, or where the metadata cannot be
+    /// written any more.
+    pub(super) async fn refill(&self, thin: bool, shards: Option<usize>) -> Vec<SlotRef> {
         let Some(guarded) = &self.guarded else { return Vec::new() };
-        let left = guarded.metadata.lendable_slots() / (BATCH_SHARE * shards as u64);
-        let count = left.clamp(1, BATCH_MAX);
+        let left = guarded.metadata.lendable_slots();
+        let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
         let runs = match thin {
             true => guarded.metadata.lend_slots(count),
             false => guarded.metadata.lend_reserved_slots(count),

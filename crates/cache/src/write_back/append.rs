@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tier0_integrity::split_zero_pages;
 use tier0_journal::{Append, Record};
 use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
-use tier0_world::{Buf, BufMut, IoError};
+use tier0_world::{Buf, BufMut, IoError, Task};
 
 use super::admit::Admission;
 use super::{Inner, io_error};
@@ -161,6 +161,42 @@ impl<S: SlotStore> Logging<S> {
             inner.work.notify_all();
         }
         result
+    }
+}
+
+/// A record whose maker waits for it: by itself, or while it goes on by itself.
+pub(crate) struct UnderWay<S: SlotStore> {
+    pub(crate) sequence: u64,
+    outcome: Outcome<S>,
+}
+
+enum Outcome<S: SlotStore> {
+    Waiting(Logging<S>),
+    GoingOn(Task<Result<(), IoError>>),
+}
+
+impl<S: SlotStore> Logging<S> {
+    /// Waits for it when it is asked to.
+    pub(crate) fn wait(self) -> UnderWay<S> {
+        UnderWay { sequence: self.sequence, outcome: Outcome::Waiting(self) }
+    }
+
+    /// Goes on without being asked: for records that their maker turns to only after others, which may need the room
+    /// that this one gives back once it is stable and destaged.
+    pub(crate) fn go_on(self) -> UnderWay<S> {
+        let (sequence, world) = (self.sequence, self.inner.world.clone());
+        let task = world.spawn(async move { self.finish().await });
+        UnderWay { sequence, outcome: Outcome::GoingOn(task) }
+    }
+}
+
+impl<S: SlotStore> UnderWay<S> {
+    /// Waits until the record is stable.
+    pub(crate) async fn finish(self) -> Result<(), IoError> {
+        match self.outcome {
+            Outcome::Waiting(record) => record.finish().await,
+            Outcome::GoingOn(task) => task.await,
+        }
     }
 }
 

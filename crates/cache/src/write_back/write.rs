@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef, WriteCache};
 use tier0_world::{Buf, BufMut, IoError};
 
-use super::append::{Change, Logging};
+use super::append::{Change, Logging, UnderWay};
 use super::{Inner, PAGE_BYTES, WriteBack};
 use crate::SlotStore;
 use crate::locks::{PageGuard, WHOLE};
@@ -38,7 +38,8 @@ impl<S: SlotStore> WriteBack<S> {
         while at < end {
             let to = ((at / PAGE_SECTORS) * PAGE_SECTORS + step).min(end);
             let part = buf.slice((at - first_sector) as u32, (to - at) as u32);
-            logging.extend(self.0.write_piece(extent, at, part).await?);
+            let record = self.0.write_piece(extent, at, part).await?;
+            logging.extend(record.map(|record| if to < end { record.go_on() } else { record.wait() }));
             at = to;
         }
         self.0.acknowledge(logging, durable, mode).await
@@ -60,12 +61,12 @@ impl<S: SlotStore> WriteBack<S> {
         if whole.start >= whole.end {
             let middle = first_sector.next_multiple_of(PAGE_SECTORS).min(end);
             for part in [first_sector..middle, middle..end] {
-                logging.extend(self.0.zero_part(extent, part).await?);
+                logging.extend(self.0.zero_part(extent, part).await?.map(Logging::go_on));
             }
         } else {
-            logging.extend(self.0.zero_part(extent, first_sector..whole.start).await?);
-            logging.extend(self.0.zero_pages(extent, &whole).await?);
-            logging.extend(self.0.zero_part(extent, whole.end..end).await?);
+            logging.extend(self.0.zero_part(extent, first_sector..whole.start).await?.map(Logging::go_on));
+            logging.extend(self.0.zero_pages(extent, &whole).await?.map(Logging::go_on));
+            logging.extend(self.0.zero_part(extent, whole.end..end).await?.map(Logging::wait));
         }
         self.0.acknowledge(logging, durable, mode).await
     }
@@ -75,7 +76,7 @@ impl<S: SlotStore> Inner<S> {
     /// Waits for what the mode promises.
     async fn acknowledge(
         self: &Rc<Self>,
-        logging: Vec<Logging<S>>,
+        logging: Vec<UnderWay<S>>,
         durable: bool,
         mode: WriteCache,
     ) -> Result<(), IoError> {
