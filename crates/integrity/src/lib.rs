@@ -2,7 +2,12 @@
 //!
 //! - [`table`] has the checksums of a slot's pages: their bytes and where the copies lie.
 //! - [`Intent`] says what is about to be written in a row; [`IntentLog`] keeps it stable until that is done.
-//! - [`SlotWrite`] and [`SlotOutcome`] are what destaging asks and learns.
+//! - [`SlotIo`] reads slots and verifies every page; it takes batches of dirty pages ([`SlotWrite`]) to their places in
+//!   an order that a power cut may break off anywhere, replays intents, scrubs and rebuilds.
+//! - [`IntegrityCounts`] tells what was found wrong and what became of it.
+//!
+//! Invariants: a page is handed out only if it is what its table says; a table is never older than what the log has
+//! forgotten; with parity, nothing is written in place before its intent is stable.
 //!
 //! What it does not do: it knows no volumes, keeps no dirty pages, allocates no slots and has no log of its own.
 

@@ -62,7 +62,7 @@ impl SlotIo {
         let mut parts = join_all(parts).await.into_iter();
         let (mut result, mut buf) = parts.next().expect("a read has parts");
         for (other, part) in parts {
-            buf.join(part);
+            buf.append(part);
             result = result.and(other);
         }
         (result, buf)

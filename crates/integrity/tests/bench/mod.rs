@@ -32,7 +32,7 @@ const CHUNKLETS: u32 = 2;
 const SPARE_CHUNKLETS: u32 = 2;
 const STRIPE_UNIT: u64 = 16;
 /// Small extents are quick, and their tables' entries lie in one sector.
-const SMALL: u64 = 128;
+pub(crate) const SMALL: u64 = 128;
 /// Tables of large extents may be torn: 128 entries of 4 bytes lie in two sectors.
 const LARGE: u64 = 1024;
 
@@ -63,6 +63,8 @@ pub(crate) struct Rack {
     pub(crate) media: Vec<SimMedium>,
     pub(crate) switch: PowerSwitch,
     pub(crate) lost: Rc<RefCell<BTreeSet<usize>>>,
+    /// Drives without power, whether the engine knows it or not.
+    pub(crate) unplugged: Rc<RefCell<BTreeSet<usize>>>,
     pub(crate) table: Rc<RefCell<Vec<ChunkletAddress>>>,
     pub(crate) width: PayloadWidth,
 }
@@ -110,6 +112,7 @@ impl Rack {
             media: (0..drives).map(medium).collect(),
             switch,
             lost: Rc::default(),
+            unplugged: Rc::default(),
             table: Rc::new(RefCell::new(sets.table())),
             width,
         }
@@ -125,11 +128,6 @@ impl Rack {
         sets.expect("valid").with_data_start(0)
     }
 
-    /// The columns of a set that are lost.
-    pub(crate) fn lost_columns(&self, set: u32) -> ColumnMask {
-        self.columns_on(set, &self.lost.borrow())
-    }
-
     fn columns_on(&self, set: u32, drives: &BTreeSet<usize>) -> ColumnMask {
         let columns = (0..self.layout.columns() as u8).map(Column);
         let table = self.table.borrow();
@@ -139,8 +137,8 @@ impl Rack {
     }
 
     /// Whether everything survives the loss of one more drive.
-    pub(crate) fn survives_loss_of(&self, drive: usize) -> bool {
-        let mut lost = self.lost.borrow().clone();
+    fn survives_loss_of(&self, drive: usize) -> bool {
+        let mut lost: BTreeSet<usize> = self.lost.borrow().union(&self.unplugged.borrow()).copied().collect();
         lost.insert(drive);
         let sets = self.table.borrow().len() / self.layout.columns();
         (0..sets as u32).all(|set| self.layout.survives(self.columns_on(set, &lost)))
@@ -148,10 +146,28 @@ impl Rack {
 
     /// A drive that may be lost, drawn.
     pub(crate) fn draw_loss(&self, random: &mut Random) -> Option<usize> {
-        let open: Vec<usize> = (0..self.media.len())
-            .filter(|d| !self.lost.borrow().contains(d) && self.survives_loss_of(*d))
-            .collect();
+        let there =
+            |drive: &usize| !self.lost.borrow().contains(drive) && !self.unplugged.borrow().contains(drive);
+        let open: Vec<usize> =
+            (0..self.media.len()).filter(|d| there(d) && self.survives_loss_of(*d)).collect();
         (!open.is_empty()).then(|| open[random.below(open.len() as u64) as usize])
+    }
+
+    /// Takes a drive away while the engine uses it.
+    pub(crate) fn unplug(&self, drive: usize) {
+        self.media[drive].unplug();
+        self.unplugged.borrow_mut().insert(drive);
+    }
+
+    /// Before a new life: unplugged drives whose loss nobody noticed may be back, with what they hold.
+    pub(crate) fn replug(&self, random: &mut Random) {
+        for drive in std::mem::take(&mut *self.unplugged.borrow_mut()) {
+            if random.chance(0.5) {
+                self.media[drive].reconnect();
+            } else {
+                self.lost.borrow_mut().insert(drive);
+            }
+        }
     }
 
     /// The engine on these drives.
