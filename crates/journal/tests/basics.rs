@@ -106,6 +106,23 @@ fn a_record_takes_the_whole_ring_at_most() {
 }
 
 #[test]
+fn what_is_not_acknowledged_cannot_be_released() {
+    run(|world| async move {
+        let media = media(2, 16);
+        let ring = format(&world, &media, Settings::default()).await.expect("formats");
+        ring.append(record(1, 1)).await.expect("appends");
+        let second = ring.append(record(2, 1));
+        world.sleep(Nanos(1)).await;
+        ring.release(Position(1000));
+        assert_eq!(ring.tail(), Position(1));
+        second.await.expect("appends");
+        ring.persist_tail().await.expect("persists");
+        let recovered = recover(&world, &media).await.expect("recovers");
+        assert_eq!(marks(&recovered.entries), [(1, 2, 1)]);
+    });
+}
+
+#[test]
 fn futures_may_be_dropped_at_any_time() {
     run(|world| async move {
         let media = media(2, 16);

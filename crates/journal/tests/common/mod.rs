@@ -23,14 +23,16 @@ pub const SECTOR: usize = 512;
 /// What is stable, and what is not yet.
 pub struct Medium {
     pub stable: Vec<u8>,
-    unstable: Vec<(u64, Lba, Buf)>,
-    next_write: u64,
+    unstable: Vec<Unstable>,
+    next_command: u64,
     pub block_sectors: u32,
     pub volatile_cache: bool,
     /// Every command fails from now on.
     pub gone: bool,
     /// This many writes fail.
     pub write_errors: u32,
+    /// The write with this number, counted from 0, fails.
+    pub failing_write: Option<u64>,
     /// This many flushes fail.
     pub flush_errors: u32,
     /// Reads that touch these sectors fail.
@@ -41,6 +43,15 @@ pub struct Medium {
     pub latency_max: u64,
 }
 
+/// A write that a power cut may undo.
+struct Unstable {
+    id: u64,
+    lba: Lba,
+    buf: Buf,
+    /// Reads see it.
+    completed: bool,
+}
+
 pub type MediumHandle = Rc<RefCell<Medium>>;
 
 impl Medium {
@@ -48,11 +59,12 @@ impl Medium {
         Rc::new(RefCell::new(Medium {
             stable: vec![0; sectors as usize * SECTOR],
             unstable: Vec::new(),
-            next_write: 0,
+            next_command: 0,
             block_sectors: 1,
             volatile_cache: true,
             gone: false,
             write_errors: 0,
+            failing_write: None,
             flush_errors: 0,
             unreadable: 0..0,
             writes: 0,
@@ -64,9 +76,9 @@ impl Medium {
     fn read(&self, lba: Lba, bytes: &mut [u8]) {
         let first = lba.0 as usize * SECTOR;
         bytes.copy_from_slice(&self.stable[first..first + bytes.len()]);
-        for (_, at, buf) in &self.unstable {
-            for (i, sector) in buf.as_slice().chunks_exact(SECTOR).enumerate() {
-                let place = (at.0 + i as u64).wrapping_sub(lba.0) as usize;
+        for write in self.unstable.iter().filter(|write| write.completed) {
+            for (i, sector) in write.buf.as_slice().chunks_exact(SECTOR).enumerate() {
+                let place = (write.lba.0 + i as u64).wrapping_sub(lba.0) as usize;
                 if let Some(target) = bytes.chunks_exact_mut(SECTOR).nth(place) {
                     target.copy_from_slice(sector);
                 }
@@ -79,19 +91,22 @@ impl Medium {
         self.stable[first..first + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The unstable writes before `end` that completed become stable; `only` restricts that to one write.
-    fn settle(&mut self, mut which: impl FnMut(u64) -> bool) {
+    /// Some completed writes become stable.
+    fn settle(&mut self, which: impl Fn(u64) -> bool) {
+        let settles = |write: &Unstable| write.completed && which(write.id);
         let (settled, left): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.unstable).into_iter().partition(|(id, _, _)| which(*id));
+            std::mem::take(&mut self.unstable).into_iter().partition(settles);
         self.unstable = left;
-        for (_, lba, buf) in settled {
-            self.put(lba, buf.as_slice());
-        }
+        settled.iter().for_each(|write| self.put(write.lba, write.buf.as_slice()));
+    }
+
+    fn complete(&mut self, id: u64) {
+        self.unstable.iter_mut().filter(|write| write.id == id).for_each(|write| write.completed = true);
     }
 
     /// Any subset of the unstable sectors is there, the rest is not.
     pub fn power_cut(&mut self, random: &mut Random) {
-        for (_, lba, buf) in std::mem::take(&mut self.unstable) {
+        for Unstable { lba, buf, .. } in std::mem::take(&mut self.unstable) {
             let share = [0.0, 1.0, 0.5, 0.9][random.below(4) as usize];
             for (i, sector) in buf.as_slice().chunks_exact(SECTOR).enumerate() {
                 if random.unit() < share {
@@ -149,13 +164,14 @@ impl Drive for CrashDrive {
         // The write is in the drive from now on, and may reach the medium at any time.
         let (id, failing) = {
             let mut medium = medium.borrow_mut();
-            let id = medium.next_write;
-            medium.next_write += 1;
+            let id = medium.next_command;
+            medium.next_command += 1;
             let mut failing = medium.gone;
             match &command {
                 Command::Write { lba, buf, .. } => {
+                    failing |= medium.failing_write == Some(medium.writes);
                     medium.writes += 1;
-                    medium.unstable.push((id, *lba, buf.clone()));
+                    medium.unstable.push(Unstable { id, lba: *lba, buf: buf.clone(), completed: false });
                     if medium.write_errors > 0 {
                         medium.write_errors -= 1;
                         failing = true;
@@ -187,6 +203,7 @@ impl Drive for CrashDrive {
                         completion.complete(Ok(()), Payload::Read(buf));
                     }
                     Command::Write { durable, .. } => {
+                        medium.borrow_mut().complete(id);
                         if durable || !volatile_cache {
                             medium.borrow_mut().settle(|other| other == id);
                         }
