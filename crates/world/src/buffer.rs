@@ -148,6 +148,18 @@ impl BufMut {
         self.try_join(back).expect("only neighbours of one split can be joined");
     }
 
+    /// Makes `back` the end of self: joined where the two are neighbours of one split, otherwise copied. They may be none
+    /// where a drive was given up and has kept its part of the memory.
+    pub fn append(&mut self, back: BufMut) {
+        let Err(back) = self.try_join(back) else { return };
+        assert_eq!(self.width, back.width, "buffers of one world have one width");
+        let mut whole = BufMut::new(self.sectors + back.sectors, self.width);
+        let (front_bytes, back_bytes) = whole.as_mut_slice().split_at_mut(self.bytes());
+        front_bytes.copy_from_slice(self.as_slice());
+        back_bytes.copy_from_slice(back.as_slice());
+        *self = whole;
+    }
+
     /// Joins `back` to the end of self, or gives it back if the two are no neighbours of one split.
     pub fn try_join(&mut self, back: BufMut) -> Result<(), BufMut> {
         let neighbours = match (&self.block, &back.block) {
@@ -276,5 +288,18 @@ mod tests {
         assert!(buf.as_mut_slice().is_empty());
         let front = buf.split_to(5);
         assert_eq!((front.sectors(), buf.sectors()), (5, (1 << 20) - 5));
+    }
+    #[test]
+    fn strangers_are_copied_together() {
+        let mut buf = BufMut::zeroed(3, PayloadWidth::new(2));
+        buf.as_mut_slice().copy_from_slice(&[1, 2, 3, 4, 5, 6]);
+        let mut front = buf.split_to(1);
+        drop(buf);
+        front.append(BufMut::copy_from(&[7, 8, 9, 10], PayloadWidth::new(2)));
+        assert_eq!(front.as_slice(), [1, 2, 7, 8, 9, 10]);
+        let rest = front.split_to(2);
+        let (mut joined, address) = (rest, front.as_slice().as_ptr());
+        joined.append(front);
+        assert_eq!(joined.as_slice()[4..].as_ptr(), address, "neighbours are joined where they are");
     }
 }

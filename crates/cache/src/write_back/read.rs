@@ -99,7 +99,7 @@ impl<S: SlotStore> Inner<S> {
         let mut parts = join_all(reads).await.into_iter();
         let (mut result, mut whole) = parts.next().expect("a read has parts");
         for (other, piece) in parts {
-            whole.join(piece);
+            whole.append(piece);
             result = result.and(other);
         }
         (result, whole)

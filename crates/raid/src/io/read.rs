@@ -183,7 +183,7 @@ pub(super) fn join_reads<E>(parts: Vec<(Result<(), E>, BufMut)>) -> (Result<(), 
     let mut parts = parts.into_iter();
     let (mut result, mut buf) = parts.next().expect("a read has parts");
     for (other, part) in parts {
-        buf.join(part);
+        buf.append(part);
         result = result.and(other);
     }
     (result, buf)
