@@ -78,7 +78,14 @@ impl Threads {
             let pool = pool.clone();
             std::thread::Builder::new().name("tier0-file".into()).spawn(move || pool.run())?;
         }
-        Ok(Threads { epoll, bell_registered: false, pool, sockets: BTreeMap::new(), instant: Vec::new(), file_operations: 0 })
+        Ok(Threads {
+            epoll,
+            bell_registered: false,
+            pool,
+            sockets: BTreeMap::new(),
+            instant: Vec::new(),
+            file_operations: 0,
+        })
     }
 
     pub(crate) fn submit(&mut self, request: Request, payload: &mut Payload) {
