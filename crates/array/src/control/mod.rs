@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_units::SlotRef;
+use tier0_units::{Nanos, SlotRef};
 use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, oneshot};
 
@@ -28,6 +28,11 @@ pub(crate) use pool::{Guarded, PoolControl};
 use crate::engine::OpenedPool;
 use crate::shard::Ask;
 use crate::upkeep::Order;
+
+/// How often slots are looked for where none is free: a thick volume was promised its slots, so they must turn up.
+const THICK_TRIES: u32 = 10_000;
+const THIN_TRIES: u32 = 2;
+const TRY_PAUSE: Nanos = Nanos::from_millis(1);
 
 /// What an array is beside its shards.
 pub(crate) struct Control {
@@ -129,12 +134,20 @@ impl Control {
             return self.pools[pool].refill(thin, None).await;
         }
         let shards = Some(self.shards.len());
-        let slots = self.pools[pool].refill(thin, shards).await;
-        if !slots.is_empty() {
-            return slots;
+        for _ in 0..if thin { THIN_TRIES } else { THICK_TRIES } {
+            let slots = self.pools[pool].refill(thin, shards).await;
+            if !slots.is_empty() {
+                return slots;
+            }
+            self.recall_stocks(pool).await;
+            let slots = self.pools[pool].refill(thin, shards).await;
+            if !slots.is_empty() {
+                return slots;
+            }
+            // Slots may be on their way to a shard that needs fewer, or their unmapping is not stable yet.
+            self.world.sleep(TRY_PAUSE).await;
         }
-        self.recall_stocks(pool).await;
-        self.pools[pool].refill(thin, shards).await
+        Vec::new()
     }
 
     /// Takes back what shards have in stock: one of them needs what another one does not.
