@@ -102,7 +102,7 @@ impl Guarded {
                     records.push(MetaRecord::SlotsRebuilt {
                         set: home.set,
                         column: u32::from(column.0),
-                        ranges: vec![home.index..home.index + 1],
+                        ranges: one_slot(home.index),
                     });
                 }
             }
@@ -180,7 +180,7 @@ impl PoolControl {
         let Some(home) = guarded.metadata.state().slot_home(note.slot) else {
             return Err(IoError::OutOfRange);
         };
-        let ranges = vec![home.index..home.index + 1];
+        let ranges = one_slot(home.index);
         let record = MetaRecord::SlotsRebuilt { set: note.set, column: note.column, ranges };
         guarded.commit(vec![record]).await?;
         guarded.rebuild.count_slot(self.slot_bytes());
@@ -206,6 +206,11 @@ impl PoolControl {
             tracing::error!("{error}");
         }
     }
+}
+
+/// The list of ranges that has this slot of a set alone.
+fn one_slot(index: u32) -> Vec<Range<u32>> {
+    std::iter::once(index..index + 1).collect()
 }
 
 impl Guarded {

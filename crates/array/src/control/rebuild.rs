@@ -146,10 +146,7 @@ impl Control {
 
     async fn rebuild_column(self: &Rc<Self>, number: usize, set: u32, column: u32) -> Result<(), IoError> {
         let results = self.ask_all(|reply| Order::Rebuild { pool: number, set, column, reply }).await;
-        results
-            .into_iter()
-            .map(|result| result.unwrap_or(Err(IoError::Gone)))
-            .collect::<Result<(), IoError>>()?;
+        results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
         let guarded = self.guarded(number);
         let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
         let (index, place) = Guarded::column(set, column);
