@@ -20,7 +20,8 @@ pub(crate) struct ColumnWrite {
     pub(crate) buf: Buf,
 }
 
-/// A write that is worked out and not begun; its row is locked. Dropping it writes nothing.
+/// A write that is worked out and not begun; its row is locked. Dropping it writes nothing. Whoever holds it must not
+/// wait for a read of the same row: a page that has to be repaired needs the lock.
 #[must_use = "nothing is written before write is called"]
 pub struct Prepared {
     io: RaidIo,
