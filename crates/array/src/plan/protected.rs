@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
     ChunkletAddress, Chunklets, Geometry, LogCopy, LogPlacement, LogRing, Member, MetaRecord, MetadataArea,
-    PoolState, Volume,
+    PoolError, PoolState, Volume,
 };
 use tier0_raid::layout::{Layout, RaidConfig};
 use tier0_raid::set::{RaidSets, SetIndex, SlotMap};
@@ -60,7 +60,14 @@ impl NewPool<'_> {
         let chunklets = least.saturating_sub(area.data_start_sectors) / chunklet_sectors;
         let data_members = pool.drives.len();
         let spare_chunklets = (chunklets * u64::from(pool.spare_drives)).div_ceil(data_members.max(1) as u64);
-        if plan.slots_per_set == 0 || chunklets == 0 {
+        if let Some(smallest) = self.members.iter().find(|member| member.sectors == least && chunklets == 0) {
+            return Err(ArrayError::Pool(PoolError::TooSmall {
+                drive: smallest.name.clone(),
+                sectors: least,
+                needed: area.data_start_sectors + chunklet_sectors,
+            }));
+        }
+        if plan.slots_per_set == 0 {
             return Err(ArrayError::NoSet { pool: pool.name.clone() });
         }
         let geometry = Geometry {
