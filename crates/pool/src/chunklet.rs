@@ -5,12 +5,11 @@ use std::ops::Range;
 
 use tier0_units::{Lba, SECTOR_BYTES};
 
-use crate::{PoolError, superblock};
+use crate::PoolError;
 
-/// Where the first chunklet starts on every drive: 16 MiB, behind the superblock and the room kept for the journal.
+/// Where the first chunklet starts on the drives of pools that keep no metadata there: 16 MiB. Elsewhere the metadata
+/// area says where ([`crate::MetadataArea`]).
 pub const DATA_START_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
-
-const _: () = assert!(superblock::END_SECTORS <= DATA_START_SECTORS);
 
 /// A chunklet: its drive's place in the pool and its number on that drive, counted from the drive's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

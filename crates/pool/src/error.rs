@@ -43,16 +43,6 @@ pub enum PoolError {
         /// Its name.
         drive: String,
     },
-    /// The record is larger than its place.
-    #[error(
-        "the pool's record of {bytes} bytes does not fit the superblock's {room}; use fewer or larger volumes"
-    )]
-    RecordTooLarge {
-        /// Its size.
-        bytes: usize,
-        /// The room there is.
-        room: usize,
-    },
     /// A drive is smaller than the metadata and one chunklet.
     #[error(
         "drive {drive:?} has {sectors} sectors, too few for metadata and one chunklet ({needed}); use a larger drive or a smaller chunklet"
@@ -181,6 +171,9 @@ pub enum PoolError {
         /// The fact and the remedy.
         fact: String,
     },
+    /// The pool was closed while a change waited.
+    #[error("the pool was closed before its metadata was stable; open it again")]
+    Closed,
     /// No drive is left that could take a change.
     #[error("no drive of pool {pool:?} takes metadata any more; bring drives back and open the pool again")]
     Failed {

@@ -10,13 +10,13 @@
 //! What it does not do: it forms no RAID sets, moves no data, and does not decide when to rebuild.
 
 mod area;
+mod blank;
 pub mod checkpoint;
 mod chunklet;
 mod codec;
 mod error;
 #[cfg(test)]
 mod fixtures;
-mod member;
 pub mod metadata;
 mod pool_record;
 pub mod record;
@@ -24,12 +24,11 @@ pub mod record;
 mod samples;
 mod space;
 mod state;
-pub mod superblock;
 
 pub use area::MetadataArea;
+pub use blank::is_blank;
 pub use chunklet::{ChunkletAddress, Chunklets, DATA_START_SECTORS};
 pub use error::PoolError;
-pub use member::{Found, identify, is_blank};
 pub use pool_record::{MemberRecord, PoolRecord, RaidRecord, SlotRun, VolumeRecord};
 pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
 pub use space::{Space, SpaceWarning};

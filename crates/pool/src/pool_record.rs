@@ -1,4 +1,4 @@
-//! What the drives remember of a pool: the content of a superblock, the same on every member but for its own place.
+//! A pool in short: shape, members and volumes in runs of slots, for pools that keep nothing on their drives.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

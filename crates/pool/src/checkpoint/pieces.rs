@@ -14,7 +14,7 @@ const MAGIC: [u8; 8] = *b"tier0cp\0";
 /// The header's block, bytes.
 pub(crate) const HEADER_BYTES: usize = 4096;
 /// What the header's checksum covers.
-const HEADER_USED_BYTES: usize = 88;
+const HEADER_USED_BYTES: usize = 72;
 /// A piece on the drive, bytes; the last one may be shorter, a multiple of 4096.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// Checksum, generation, number, length.
@@ -34,9 +34,6 @@ pub struct Header {
     pub position: u64,
     /// Bytes of the body.
     pub body_bytes: u64,
-    /// The journal before that one, nil if there was none: what may still lie in the journal's place if a crash came
-    /// between this checkpoint and its journal.
-    pub journal_before: Uuid,
 }
 
 /// What a slot's header block holds.
@@ -80,7 +77,6 @@ pub(crate) fn encode_header(header: &Header) -> Vec<u8> {
     writer.uuid(header.journal);
     writer.u64(header.position);
     writer.u64(header.body_bytes);
-    writer.uuid(header.journal_before);
     debug_assert_eq!(writer.0.len(), HEADER_USED_BYTES);
     let checksum = crc64(&[&writer.0]);
     writer.u64(checksum);
@@ -113,7 +109,6 @@ fn decode_known(bytes: &[u8]) -> Option<Result<Header, u32>> {
         journal: reader.uuid()?,
         position: reader.u64()?,
         body_bytes: reader.u64()?,
-        journal_before: reader.uuid()?,
     };
     let sound = reader.u64()? == crc64(&[&bytes[..HEADER_USED_BYTES]]);
     (sound && version == VERSION && piece_bytes as usize == PIECE_BYTES).then_some(Ok(header))

@@ -133,7 +133,6 @@ impl Core {
                 journal: journal.id,
                 position: journal.position,
                 body_bytes: body.len() as u64,
-                journal_before: journal.before,
             };
             (header, body, journal.carriers.clone(), ring)
         };

@@ -35,8 +35,7 @@ impl Future for Commit {
     type Output = CommitResult;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CommitResult> {
-        let lost = || PoolError::Failed { pool: "closed".to_owned() };
-        Pin::new(&mut self.0).poll(context).map(|result| result.unwrap_or_else(|_| Err(lost())))
+        Pin::new(&mut self.0).poll(context).map(|result| result.unwrap_or(Err(PoolError::Closed)))
     }
 }
 

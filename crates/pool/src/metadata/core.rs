@@ -49,7 +49,6 @@ pub(super) struct Journal {
     /// None while there is none: commits wait.
     pub(super) ring: Option<Ring>,
     pub(super) id: Uuid,
-    pub(super) before: Uuid,
     /// The members on which the ring's copies lie, by copy.
     pub(super) carriers: Vec<u32>,
     /// Records appended to the ring: the position of the next one.
@@ -69,7 +68,6 @@ impl Journal {
         Journal {
             ring: None,
             id: Uuid::nil(),
-            before: Uuid::nil(),
             carriers: Vec::new(),
             position: 0,
             under_way: 0,
@@ -149,7 +147,8 @@ impl Metadata {
         Metadata(Core::new(world, state, labels, drives, false, on_loss))
     }
 
-    /// The state as it was accepted; drop it before waiting for anything.
+    /// The state as it was accepted. Let it go before waiting for anything and before the next commit, which would find
+    /// it borrowed and panic.
     pub fn state(&self) -> Ref<'_, PoolState> {
         self.0.state.borrow()
     }

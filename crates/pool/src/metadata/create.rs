@@ -2,7 +2,8 @@
 
 use tier0_drive::DriveHandle;
 use tier0_journal::Region;
-use tier0_world::World;
+use tier0_units::PAGE_SECTORS;
+use tier0_world::{BufMut, World};
 
 use super::carriers;
 use super::core::{Core, LossHook, Metadata};
@@ -29,6 +30,7 @@ impl Metadata {
         let places = drives.iter().cloned().map(Some).collect();
         let core = Core::new(world, state, labels, places, true, on_loss);
         core.roll_over().await?;
+        wipe_checkpoints(&core, &drives).await?;
         if let Some(member) = (0..drives.len()).find(|member| core.drive(*member as u32).is_none()) {
             return Err(drive_error(&drives[member], tier0_world::IoError::Gone));
         }
@@ -48,6 +50,20 @@ fn check(drives: &[DriveHandle], state: &PoolState) -> Result<(), PoolError> {
     }
     assert!(state.geometry().area.journal_sectors >= Region::SECTORS_MIN, "areas are planned large enough");
     Ok(state.verify()?)
+}
+
+/// The checkpoint slots that the first checkpoint is not in: what an earlier life left there must not be found.
+async fn wipe_checkpoints(core: &Core, drives: &[DriveHandle]) -> Result<(), PoolError> {
+    let (area, generation) = (core.state.borrow().geometry().area, core.journal.borrow().generation);
+    for (member, drive) in (0u32..).zip(drives) {
+        let carries = core.labels.borrow().label.carriers.contains(&member);
+        for slot in (0..2).filter(|slot| !carries || *slot != generation % 2) {
+            let zeros = BufMut::zeroed(PAGE_SECTORS as u32, drive.world().width()).freeze();
+            let written = drive.write(area.checkpoint_start(slot), zeros, true).await;
+            written.map_err(|source| drive_error(drive, source))?;
+        }
+    }
+    Ok(())
 }
 
 /// Both copies on every drive, so that no older superblock survives anywhere.

@@ -4,15 +4,32 @@ use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
 use tier0_journal::{CopyState, Region};
+use uuid::Uuid;
 
 use super::carriers;
 use super::core::Core;
 use crate::MetadataArea;
+use crate::codec::crc64;
 
 /// Where a copy of the journal lies.
 pub(super) fn region(drive: DriveHandle, area: &MetadataArea) -> Region {
     Region { drive, first: area.journal_start(), sectors: area.journal_sectors }
 }
+
+/// The identity of the journal that begins with this checkpoint: the checkpoint's generation, 32 bits of the pool's
+/// checksum, and 32 bits that tell apart what two openings began with the same generation.
+pub(super) fn identity(pool: Uuid, generation: u64, random: u64) -> Uuid {
+    let of_pool = crc64(&[pool.as_bytes()]) & POOL_BITS;
+    Uuid::from_u64_pair(generation, of_pool | crc64(&[&random.to_le_bytes()]) & !POOL_BITS)
+}
+
+/// Whether a journal is one of the same pool that began with an older checkpoint.
+pub(super) fn is_older(found: Uuid, wanted: Uuid) -> bool {
+    let ((found, pool), (generation, own_pool)) = (found.as_u64_pair(), wanted.as_u64_pair());
+    found < generation && pool & POOL_BITS == own_pool & POOL_BITS
+}
+
+const POOL_BITS: u64 = 0xffff_ffff_0000_0000;
 
 impl Core {
     /// A carrier is lost, and the superblocks know.

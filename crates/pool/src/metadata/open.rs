@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::checkpoints::{self, Newest};
 use super::core::{Core, LossHook, Metadata};
-use super::journal::region;
+use super::journal::{self, region};
 use super::labels::{Labels, set_state};
 use super::survey::{FoundPool, names};
 use crate::checkpoint::{Header, decode_body};
@@ -83,9 +83,9 @@ enum Place {
     Wanted,
     /// No journal at all.
     Nothing,
-    /// The one before, or both: the new one was never complete.
-    Before,
-    /// A journal that should not be there.
+    /// An older one of this pool, or parts of the new one beside it: the new one was never complete.
+    Older,
+    /// A newer one, or another pool's: the checkpoint is not the newest there was.
     Stranger,
 }
 
@@ -122,7 +122,7 @@ impl Journal<'_> {
         lost: &mut Vec<(u32, IoError)>,
     ) -> Result<Option<Recovered>, PoolError> {
         let mut copies: Vec<(u32, DriveHandle)> = Vec::new();
-        let (mut is_before, mut stranger) = (false, None);
+        let (mut is_older, mut stranger) = (false, None);
         for (member, drive) in carriers {
             if lost.iter().any(|(lost, _)| lost == member) {
                 continue;
@@ -130,7 +130,7 @@ impl Journal<'_> {
             match self.look(drive).await {
                 Ok(Place::Wanted) => copies.push((*member, drive.clone())),
                 Ok(Place::Nothing) => {}
-                Ok(Place::Before) => is_before = true,
+                Ok(Place::Older) => is_older = true,
                 Ok(Place::Stranger) => stranger = Some(drive.info().name.clone()),
                 Err(error) => lost.push((*member, error)),
             }
@@ -149,7 +149,7 @@ impl Journal<'_> {
         }
         let gap = |fact: String| Err(PoolError::JournalGap { pool: self.pool.to_owned(), fact });
         match stranger {
-            _ if is_before => Ok(None),
+            _ if is_older => Ok(None),
             Some(drive) => gap(format!("drive {drive:?} holds another journal")),
             None => gap("no drive holds a journal".to_owned()),
         }
@@ -169,13 +169,13 @@ impl Journal<'_> {
                 JournalHeader::None => {}
             }
         }
-        let (wanted, before) = (self.header.journal, self.header.journal_before);
+        let wanted = self.header.journal;
         Ok(if ids.is_empty() {
             Place::Nothing
         } else if ids.iter().all(|id| *id == wanted) {
             Place::Wanted
-        } else if ids.iter().all(|id| *id == wanted || *id == before) {
-            Place::Before
+        } else if ids.iter().all(|id| *id == wanted || journal::is_older(*id, wanted)) {
+            Place::Older
         } else {
             Place::Stranger
         })
@@ -270,7 +270,6 @@ impl Opening {
             let mut journal = core.journal.borrow_mut();
             journal.generation = header.generation;
             journal.id = header.journal;
-            journal.before = header.journal_before;
         }
         core.roll_over().await?;
         core.replenish_carriers();

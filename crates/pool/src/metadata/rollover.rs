@@ -17,11 +17,10 @@ use uuid::Uuid;
 
 use super::carriers;
 use super::core::Core;
-use super::journal::region;
+use super::journal::{self, region};
 use super::labels::JournalLosses;
 use crate::PoolError;
 use crate::checkpoint::{Header, encode_body};
-use crate::codec::crc64;
 
 impl Core {
     /// Begins a new journal.
@@ -66,7 +65,6 @@ impl Core {
         let header = {
             let mut journal = self.journal.borrow_mut();
             journal.generation += 1;
-            journal.before = journal.id;
             journal.id = self.new_journal_id(journal.generation);
             Header {
                 pool: self.state.borrow().id(),
@@ -74,28 +72,15 @@ impl Core {
                 journal: journal.id,
                 position: 0,
                 body_bytes: body.len() as u64,
-                journal_before: journal.before,
             }
         };
         self.write_checkpoint(&header, &body, carriers).await
     }
 
-    /// An identity that no journal of this pool had: checkpoints' generations only rise, and where two openings reach
-    /// the same one, the world's randomness and the superblocks' generation tell them apart.
+    /// An identity that no journal of this pool had.
     fn new_journal_id(&self, generation: u64) -> Uuid {
-        let pool = self.state.borrow().id();
-        let labels = self.labels.borrow().generation;
-        let random = self.world.random(generation).bits();
-        let half = |salt: u8| {
-            crc64(&[
-                &[salt],
-                pool.as_bytes(),
-                &generation.to_le_bytes(),
-                &labels.to_le_bytes(),
-                &random.to_le_bytes(),
-            ])
-        };
-        Uuid::from_u64_pair(half(1), half(2))
+        let random = self.world.random(generation).bits() ^ self.labels.borrow().generation.rotate_left(32);
+        journal::identity(self.state.borrow().id(), generation, random)
     }
 
     /// Makes the journal on all carriers that are left; those that fail are lost.

@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::superblock::{self, Newest, PoolLabel};
-use crate::member::is_blank;
+use crate::blank::is_blank;
 use crate::state::MemberState;
 use crate::{Member, PoolError};
 

@@ -161,7 +161,6 @@ impl PoolState {
     fn derive_slots(&self) -> Result<BitSet, MetaError> {
         let count = self.slot_count_of_groups();
         let mut slots = BitSet::new(count);
-        let mut allocations = Vec::new();
         for (&volume, map) in &self.maps {
             let extents = self.extents_of(self.inventory.volumes[&volume].sectors);
             for (index, slot) in map.iter() {
@@ -174,15 +173,11 @@ impl PoolState {
                 if !slots.insert(slot.slot) {
                     return Err(MetaError::SlotTaken { slot: slot.slot });
                 }
-                allocations.push(slot.allocation);
+                if slot.allocation >= self.allocation_end {
+                    let (allocation, end) = (slot.allocation, self.allocation_end);
+                    return Err(MetaError::Allocation { allocation, end });
+                }
             }
-        }
-        allocations.sort_unstable();
-        let end = self.allocation_end;
-        let twice = allocations.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-        let outside = allocations.last().copied().filter(|last| *last >= end);
-        if let Some(allocation) = twice.or(outside) {
-            return Err(MetaError::Allocation { allocation, end });
         }
         if self.reserved_slot_count() > count - slots.count() {
             let free = count - slots.count();

@@ -80,7 +80,7 @@ pub enum MetaError {
         /// The slot.
         slot: u64,
     },
-    /// An allocation number that was not reserved, or is given twice.
+    /// An allocation number that was not reserved, or is given twice in one record.
     #[error(
         "allocation number {allocation} is not among the reserved ones, which end at {end}, or is used twice"
     )]

@@ -69,6 +69,10 @@ impl Geometry {
         if self.chunklet_sectors > u64::MAX / (1 << 32) {
             return refuse("chunklets have at most 2^32 - 1 sectors; choose smaller ones");
         }
+        // A set's columns hold an extent at least.
+        if self.extent_sectors > self.chunklet_sectors.saturating_mul(u64::from(raid.set_size)) {
+            return refuse("an extent is larger than a set; choose smaller extents or larger chunklets");
+        }
         // A column has at least one sector of every slot, so more slots than this are damage.
         if u64::from(self.slots_per_set) > self.chunklet_sectors {
             return refuse("a set has more slots than a chunklet has sectors; choose larger extents");

@@ -5,7 +5,7 @@
 //!
 //! Invariants, which `check` keeps and [`PoolState::verify`] proves anew:
 //! - no slot has two extents, no chunklet two owners, no set two columns on one drive;
-//! - allocation numbers in use are below the reserved end, and none is used twice;
+//! - allocation numbers in use are below the reserved end;
 //! - places of members and numbers of volumes are never used again;
 //! - the largest checkpoint the state can need fits the metadata area.
 //!
