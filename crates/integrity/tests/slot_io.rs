@@ -272,6 +272,26 @@ fn a_former_tenants_table_is_never_believed() {
 }
 
 #[test]
+fn tables_that_nobody_uses_give_way() {
+    on_each_shape(|rack, world, mut random| async move {
+        let shard = rack.open(&world, SlotIoOptions::default());
+        let mut model = Model::allocate(&shard, shard.io.slots().count());
+        while model.mapped.len() < model.slots.len() {
+            model.write(&shard, &mut random).await.expect("a batch");
+        }
+        let all = shard.io.table_memory_bytes();
+        let limit = all / 2;
+        let shard = rack.open(&world, SlotIoOptions { table_memory_bytes: limit, rows_in_flight: 8 });
+        for slot in 0..model.slots.len() {
+            model.check_range(&shard, slot, 0, 8).await;
+            assert!(shard.io.table_memory_bytes() <= limit, "slot {slot}: more than {limit} of {all} bytes");
+        }
+        assert!(shard.io.table_memory_bytes() > 0, "not everything is forgotten");
+        model.check(&shard).await;
+    });
+}
+
+#[test]
 fn many_readers_share_one_load_of_a_table() {
     on_each_shape(|rack, world, mut random| async move {
         let shard = rack.open(&world, SlotIoOptions::default());

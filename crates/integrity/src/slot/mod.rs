@@ -101,6 +101,11 @@ impl SlotIo {
         self.0.tables.verifies()
     }
 
+    /// Bytes that slot tables take in memory now.
+    pub fn table_memory_bytes(&self) -> usize {
+        self.0.tables.memory_bytes()
+    }
+
     /// A slot was just allocated: all its pages read as zeros from now on. To be said before it is used; a slot whose
     /// mapping was found on the drives is not newly allocated, and its table must be there.
     pub fn allocate(&self, slot: SlotRef) {

@@ -344,6 +344,15 @@ impl SlotTables {
         Rc::new(SlotTable::zero(home, self.0.pages_per_slot, self.verifies(), &self.0.usage))
     }
 
+    /// Bytes that the tables in memory take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes_of(self.0.tables.borrow().len())
+    }
+
+    fn bytes_of(&self, tables: usize) -> usize {
+        self.0.usage.get() + tables * size_of::<SlotTable>()
+    }
+
     fn insert(&self, table: Rc<SlotTable>) {
         self.0.tables.borrow_mut().insert(table.home().slot.slot, table);
         self.evict();
@@ -354,8 +363,7 @@ impl SlotTables {
     fn evict(&self) {
         let mut tables = self.0.tables.borrow_mut();
         for _ in 0..2 * tables.len() {
-            let bytes = self.0.usage.get() + tables.len() * size_of::<SlotTable>();
-            if bytes <= self.0.memory_limit {
+            if self.bytes_of(tables.len()) <= self.0.memory_limit {
                 return;
             }
             let next = tables.range(self.0.hand.get()..).chain(tables.iter()).next();
