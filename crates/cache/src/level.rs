@@ -1,10 +1,16 @@
 //! How full a write cache is, and what follows from it: pure arithmetic.
 //!
 //! The log is a ring, released from its oldest record on, and destaging itself needs room in it for intents. With `used`
-//! blocks in use, `live` of them records that are needed, and `intents` blocks of intents that destaging all of them
-//! takes, the log can always be emptied if `used + intents − live` stays below the capacity: live records give their
-//! place back as the intents come. Writers are admitted against that sum. Because records are destaged in the order of
-//! addresses within a window of the oldest, the log shrinks in steps of a window; an eighth of the log is kept for that.
+//! blocks in use, d pages with data in it and k blocks of intents per page, destaging all of them in the order of the log
+//! needs used + k·d − d blocks: each page's block comes back as its intents come. A page that is destaged before its turn
+//! gives nothing back before the older ones are done, and until then a crash would make it dirty again. So pages count
+//! among the d until their record is released, and those of batches under way (f) are not counted on for giving blocks
+//! back: used + k·d − (d − f) is what must stay below the capacity.
+//!
+//! Writers are admitted against that sum, with an eighth of the log kept back, because the log shrinks in steps of a
+//! window. Batches out of turn begin only while they leave a sixteenth; otherwise the oldest record is destaged alone,
+//! which does not change the sum. So it always finds room for its intents, however long it takes and whatever crashes,
+//! and the log can always be emptied.
 
 use tier0_units::Nanos;
 
@@ -38,10 +44,12 @@ pub(crate) fn intent_blocks_per_page(parity_columns: u32, row_pages: u32) -> f64
 pub(crate) struct Usage {
     /// Data pages in memory.
     pub(crate) pages: u64,
-    /// Blocks of the log from its first needed record to its end, and of records that are on their way.
+    /// Blocks of the log from its first needed record to its end, and of records that are on their way into it.
     pub(crate) used_blocks: u64,
-    /// Of those, blocks of records that are needed.
-    pub(crate) live_blocks: u64,
+    /// Pages with data that a crash now would make dirty.
+    pub(crate) dirty_pages: u64,
+    /// Of those, pages of batches under way.
+    pub(crate) flying_pages: u64,
 }
 
 impl Capacity {
@@ -59,9 +67,27 @@ impl Capacity {
     /// How full it is; 1 is full.
     pub(crate) fn level(&self, usage: &Usage) -> f64 {
         let memory = usage.pages as f64 / self.pages as f64;
-        let intents = usage.pages as f64 * self.intent_blocks_per_page;
-        let log = usage.used_blocks as f64 + (intents - usage.live_blocks as f64).max(0.0);
-        memory.max(log / (self.blocks - self.step_blocks()).max(1) as f64)
+        memory.max(self.log_blocks(usage) / (self.blocks - self.step_blocks()).max(1) as f64)
+    }
+
+    /// Whether only the oldest record may be destaged, because a batch of `pages` pages out of turn could leave it no
+    /// room. The intents of batches under way are counted as if none were in the log yet.
+    pub(crate) fn is_tight(&self, usage: &Usage, pages: u64) -> bool {
+        let k = self.intent_blocks_per_page;
+        let coming = k * usage.flying_pages as f64 + (1.0 + k) * pages as f64;
+        k > 0.0 && self.log_blocks(usage) + coming > (self.blocks - self.blocks / 16) as f64
+    }
+
+    /// Whether there is room for the intents of `pages` pages that have failed before, and for another attempt.
+    pub(crate) fn has_room_for_retry(&self, usage: &Usage, pages: u64) -> bool {
+        usage.used_blocks as f64 + 2.0 * self.intent_blocks_per_page * pages as f64 <= self.blocks as f64
+    }
+
+    /// The blocks that must be there to destage everything.
+    fn log_blocks(&self, usage: &Usage) -> f64 {
+        let intents = usage.dirty_pages as f64 * self.intent_blocks_per_page;
+        let back = usage.dirty_pages.saturating_sub(usage.flying_pages) as f64;
+        usage.used_blocks as f64 + (intents - back).max(0.0)
     }
 
     fn step_blocks(&self) -> u64 {
@@ -152,14 +178,43 @@ mod tests {
 
     #[test]
     fn the_fuller_of_memory_and_log_counts() {
-        let level =
-            |pages, used_blocks, live_blocks| CAPACITY.level(&Usage { pages, used_blocks, live_blocks });
-        assert_eq!(level(0, 0, 0), 0.0);
-        assert_eq!(level(500, 600, 600), 0.5);
-        assert_eq!(level(100, 7000, 100), (7000.0 + 100.0) / 7000.0);
+        let usage = |pages, used_blocks, dirty_pages, flying_pages| Usage {
+            pages,
+            used_blocks,
+            dirty_pages,
+            flying_pages,
+        };
+        assert_eq!(CAPACITY.level(&usage(0, 0, 0, 0)), 0.0);
+        assert_eq!(CAPACITY.level(&usage(500, 600, 500, 0)), 0.5);
+        assert_eq!(CAPACITY.level(&usage(100, 7000, 100, 0)), 7100.0 / 7000.0);
+        assert_eq!(CAPACITY.level(&usage(100, 7000, 100, 60)), 7160.0 / 7000.0);
         // Mirrors need no room for intents.
         let mirrors = Capacity { intent_blocks_per_page: 0.0, ..CAPACITY };
-        assert_eq!(mirrors.level(&Usage { pages: 100, used_blocks: 3500, live_blocks: 100 }), 0.5);
+        assert_eq!(mirrors.level(&usage(100, 3500, 100, 100)), 0.5);
+        assert!(!mirrors.is_tight(&usage(100, 7999, 100, 100), 100));
+    }
+
+    #[test]
+    fn the_oldest_finds_room_whatever_is_destaged_out_of_turn() {
+        // Pages are admitted up to the limit, then destaged out of turn as far as that is allowed; nothing is released.
+        // Then power fails, and all of them are dirty again: in the order of the log there is room for everything.
+        let (k, batch) = (CAPACITY.intent_blocks_per_page as u64, CAPACITY.window_blocks());
+        let mut usage = Usage::default();
+        while CAPACITY.level(&usage) < 1.0 {
+            usage.dirty_pages += 1;
+            usage.used_blocks += 2;
+        }
+        let mut out_of_turn = 0;
+        while !CAPACITY.is_tight(&usage, batch) {
+            usage.used_blocks += k * batch;
+            out_of_turn += batch;
+        }
+        assert!(out_of_turn > 0 && out_of_turn < usage.dirty_pages);
+        while usage.dirty_pages > 0 {
+            assert!(usage.used_blocks + k <= CAPACITY.blocks, "{usage:?}");
+            usage.used_blocks = usage.used_blocks + k - 2;
+            usage.dirty_pages -= 1;
+        }
     }
 
     #[test]

@@ -48,12 +48,19 @@ impl Page {
 #[derive(Default)]
 pub(crate) struct DirtyPages {
     pages: BTreeMap<u64, Page>,
+    /// How many of them have data.
+    data: u64,
 }
 
 impl DirtyPages {
     /// How many.
     pub(crate) fn len(&self) -> u64 {
         self.pages.len() as u64
+    }
+
+    /// How many of them are not zeros.
+    pub(crate) fn data_len(&self) -> u64 {
+        self.data
     }
 
     /// Whether there are none.
@@ -70,17 +77,21 @@ impl DirtyPages {
 
     /// Sets the newest content of a page; returns what it was before.
     pub(crate) fn insert(&mut self, slot: u64, page: u32, content: Page) -> Option<Page> {
-        self.pages.insert(key(slot, page), content)
+        let old = self.pages.insert(key(slot, page), content);
+        self.data += u64::from(content.index().is_some());
+        self.data -= u64::from(old.is_some_and(|old| old.index().is_some()));
+        old
     }
 
     /// Forgets a page whose newest content is still `record`'s; false if it has been written since.
     pub(crate) fn forget(&mut self, slot: u64, page: u32, record: RecordId) -> bool {
         let key = key(slot, page);
-        let same = self.pages.get(&key).is_some_and(|found| found.record == record);
-        if same {
+        let found = self.pages.get(&key).filter(|found| found.record == record).copied();
+        if let Some(found) = found {
             self.pages.remove(&key);
+            self.data -= u64::from(found.index().is_some());
         }
-        same
+        found.is_some()
     }
 }
 
@@ -112,8 +123,14 @@ mod tests {
         assert_eq!(pages.insert(4, 7, Page::data(RecordId(2), 3)), Some(Page::data(RecordId(1), 0)));
         assert!(!pages.forget(4, 7, RecordId(1)));
         assert_eq!(pages.range(4, 7..8).map(|(_, page)| page.index()).collect::<Vec<_>>(), [Some(3)]);
+        pages.insert(4, 8, Page::zero(RecordId(2)));
+        assert_eq!((pages.len(), pages.data_len()), (2, 1));
         assert!(pages.forget(4, 7, RecordId(2)));
-        assert!(pages.is_empty());
+        assert_eq!((pages.len(), pages.data_len()), (1, 0));
+        pages.insert(4, 8, Page::data(RecordId(3), 0));
+        pages.insert(4, 8, Page::zero(RecordId(4)));
+        assert_eq!(pages.data_len(), 0);
+        assert!(pages.forget(4, 8, RecordId(4)) && pages.is_empty());
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub(crate) struct Record {
     position: Position,
     /// How many need it.
     needed: u32,
-    blocks: u16,
+    /// Pages of it that were destaged while it had their newest content.
+    destaged: u16,
     stable: bool,
 }
 
@@ -42,8 +43,8 @@ pub(crate) struct Records {
     settled: u64,
     /// Data pages in memory.
     pages: u64,
-    /// Blocks of the log that needed records take.
-    blocks: u64,
+    /// Pages that are destaged and would be loaded again after a crash.
+    destaged: u64,
 }
 
 impl Records {
@@ -56,7 +57,7 @@ impl Records {
             mark_step: Nanos(age.0 / MARKS_PER_AGE),
             settled: 0,
             pages: 0,
-            blocks: 0,
+            destaged: 0,
         }
     }
 
@@ -75,11 +76,6 @@ impl Records {
         self.pages
     }
 
-    /// Blocks that needed records take in the log.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
     /// Adds a record that is on its way into the ring and will not lie before `bound`.
     pub(crate) fn push(
         &mut self,
@@ -94,11 +90,8 @@ impl Records {
         if self.marks.back().is_none_or(|(last, _)| now.saturating_sub(*last) >= self.mark_step) {
             self.marks.push_back((now, sequence));
         }
-        // At worst a record has a frame of its own, whose header takes a block.
-        let blocks = pages_of(&data) as u16 + 1;
         self.pages += pages_of(&data);
-        self.blocks += u64::from(blocks);
-        self.list.push_back(Record { data, extent, position: bound, needed, blocks, stable: false });
+        self.list.push_back(Record { data, extent, position: bound, needed, destaged: 0, stable: false });
         RecordId(sequence as u32)
     }
 
@@ -145,17 +138,29 @@ impl Records {
         if record.needed == 0 {
             let none = record.data.slice(0, 0);
             let data = std::mem::replace(&mut record.data, none);
-            let blocks = record.blocks();
             self.pages -= pages_of(&data);
-            self.blocks -= blocks;
         }
+    }
+
+    /// A data page whose newest content a record has is stable in its place.
+    pub(crate) fn count_destaged(&mut self, id: RecordId) {
+        let record = self.get_mut(id);
+        record.destaged += 1;
+        self.destaged += 1;
+    }
+
+    /// Pages that are stable in their places and that recovery would load again, because their records are behind others
+    /// that are needed.
+    pub(crate) fn destaged(&self) -> u64 {
+        self.destaged
     }
 
     /// Forgets the oldest records that nobody needs and that are stable; returns whether any.
     pub(crate) fn trim(&mut self) -> bool {
         let before = self.first;
-        while self.list.pop_front_if(|record| record.needed == 0 && record.stable).is_some() {
+        while let Some(record) = self.list.pop_front_if(|record| record.needed == 0 && record.stable) {
             self.first += 1;
+            self.destaged -= u64::from(record.destaged);
         }
         while self.marks.get(1).is_some_and(|(_, sequence)| *sequence <= self.first) {
             self.marks.pop_front();
@@ -221,9 +226,9 @@ impl Record {
         self.position
     }
 
-    /// Blocks it takes in the log.
+    /// Blocks of the log that are given back when it is destaged, at most: its pages, and a frame's header.
     pub(crate) fn blocks(&self) -> u64 {
-        u64::from(self.blocks)
+        pages_of(&self.data) + 1
     }
 }
 
@@ -244,9 +249,10 @@ mod tests {
     fn memory_comes_back_with_the_last_need_and_the_log_in_order() {
         let mut records = Records::new(Nanos(160));
         let (a, b) = (push(&mut records, 0, 2, 5), push(&mut records, 1, 1, 5));
-        assert_eq!((records.pages(), records.blocks(), records.position()), (3, 5, Some(Position(5))));
+        assert_eq!((records.pages(), records.position()), (3, Some(Position(5))));
         records.settle(a, Position(7));
         records.settle(b, Position(9));
+        records.count_destaged(b);
         records.pin(b);
         records.unpin(b);
         assert_eq!(records.pages(), 3);
@@ -254,8 +260,10 @@ mod tests {
         assert_eq!((records.pages(), records.trim(), records.position()), (2, false, Some(Position(7))));
         records.unpin(a);
         records.unpin(a);
+        assert_eq!(records.destaged(), 1, "it would be loaded again");
         assert!(records.trim());
-        assert_eq!((records.pages(), records.blocks(), records.position()), (0, 0, None));
+        assert_eq!(records.destaged(), 0);
+        assert_eq!((records.pages(), records.position()), (0, None));
         assert_eq!((records.first(), records.end()), (2, 2));
     }
 

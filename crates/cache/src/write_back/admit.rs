@@ -100,9 +100,7 @@ impl<S: SlotStore> Inner<S> {
     /// The failure that keeps the log from being released, if it is there to stay.
     fn blockage(&self) -> Option<IoError> {
         let state = self.state.borrow();
-        let (_, oldest) =
-            state.records.iter_from(state.records.first()).find(|(_, record)| record.is_needed())?;
-        let trouble = state.troubled.get(&oldest.extent)?;
+        let trouble = state.troubled.get(&state.oldest()?.1)?;
         (trouble.failures >= PATIENCE && state.in_flight.is_empty()).then_some(trouble.error)
     }
 }

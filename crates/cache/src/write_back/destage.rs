@@ -73,6 +73,7 @@ impl<S: SlotStore> Inner<S> {
             state.busy.remove(&taken.extent);
         }
         state.in_flight.remove(&batch.id);
+        state.flying_pages -= batch.page_count();
         let busy = !state.in_flight.is_empty();
         state.rate.end(now, batch.page_count(), busy);
         if batch.aged {
@@ -208,6 +209,9 @@ impl State {
         for (number, page) in &taken.pages {
             if self.pages.forget(taken.slot.slot, *number, page.record) {
                 self.records.unpin(page.record);
+                if page.index().is_some() {
+                    self.records.count_destaged(page.record);
+                }
             }
             // The batch's own need.
             self.records.unpin(page.record);

@@ -212,13 +212,22 @@ impl<S: SlotStore> Inner<S> {
 
     /// How full memory and log are with so many pages and blocks more.
     pub(crate) fn level(&self, more_pages: u64, more_blocks: u64) -> f64 {
-        let state = self.state.borrow();
+        let mut usage = self.usage(&self.state.borrow());
+        usage.pages += more_pages;
+        usage.dirty_pages += more_pages;
+        usage.used_blocks += more_blocks;
+        self.capacity.level(&usage)
+    }
+
+    /// What is in use, and what admitted writers are about to.
+    fn usage(&self, state: &State) -> Usage {
         let space = self.ring.space();
-        let used_blocks = (space.live + space.waiting) / PAGE_SECTORS + state.reserved_blocks + more_blocks;
-        let pages =
-            state.records.pages() + state.pages.len() / BOOKKEEPING_SHARE + state.reserved_pages + more_pages;
-        let live_blocks = state.records.blocks() + state.reserved_blocks + more_blocks;
-        self.capacity.level(&Usage { pages, used_blocks, live_blocks })
+        Usage {
+            pages: state.records.pages() + state.pages.len() / BOOKKEEPING_SHARE + state.reserved_pages,
+            used_blocks: (space.live + space.waiting) / PAGE_SECTORS + state.reserved_blocks,
+            dirty_pages: state.pages.data_len() + state.records.destaged() + state.reserved_pages,
+            flying_pages: state.flying_pages,
+        }
     }
 
     fn low(&self) -> f64 {

@@ -48,14 +48,11 @@ impl<S: SlotStore> Inner<S> {
             Need::Aged(limit) => limit,
             Need::Space => state.records.end(),
         };
-        let mut slots = self.take_troubled(&mut state).or_else(|| self.take_urgent(&mut state));
-        if slots.is_none() {
-            slots = self.take_pass(&mut state);
-        }
-        if slots.is_none() {
-            self.begin_pass(&mut state, limit);
-            slots = self.take_pass(&mut state);
-        }
+        let slots = if self.capacity.is_tight(&self.usage(&state), self.batch_pages_max() as u64) {
+            self.take_oldest(&mut state)
+        } else {
+            self.take_any(&mut state, limit)
+        };
         let slots = slots?;
         let now = self.world.now();
         for taken in &slots {
@@ -66,6 +63,7 @@ impl<S: SlotStore> Inner<S> {
         }
         let id = state.batches_begun;
         state.batches_begun += 1;
+        state.flying_pages += slots.iter().map(|taken| taken.pages.len() as u64).sum::<u64>();
         state.in_flight.insert(id);
         state.rate.begin(now);
         Some(Batch { id, slots, began: now, aged: matches!(need, Need::Aged(_)) })
@@ -90,23 +88,47 @@ impl<S: SlotStore> Inner<S> {
         batch.slots.iter().map(write).collect()
     }
 
-    /// An extent that failed and is due, alone, with all its pages.
-    fn take_troubled(&self, state: &mut State) -> Option<Vec<SlotBatch>> {
+    fn take_any(&self, state: &mut State, limit: u64) -> Option<Vec<SlotBatch>> {
         let now = self.world.now();
-        let due = |(extent, trouble): (&ExtentId, &super::state::Trouble)| {
-            (trouble.due <= now && !state.busy.contains(extent)).then_some(*extent)
-        };
-        let extent = state.troubled.iter().find_map(due)?;
-        // Whatever the failed batch left half done must be covered, so all pages are taken at once or none.
-        let taken = self.take_extent(state, extent, u64::MAX, usize::MAX);
+        let mut due = state.troubled.iter().filter(|(_, trouble)| trouble.due <= now);
+        let due = due.find(|(extent, _)| !state.busy.contains(extent)).map(|(extent, _)| *extent);
+        let slots = due.and_then(|extent| self.take_troubled(state, extent));
+        let slots = slots.or_else(|| self.take_urgent(state)).or_else(|| self.take_pass(state));
+        slots.or_else(|| {
+            self.begin_pass(state, limit);
+            self.take_pass(state)
+        })
+    }
+
+    /// The rows of the oldest record alone: nothing else may use the log's last room.
+    fn take_oldest(&self, state: &mut State) -> Option<Vec<SlotBatch>> {
+        let (sequence, extent) = state.oldest().filter(|(_, extent)| !state.busy.contains(extent))?;
+        match state.troubled.get(&extent) {
+            Some(trouble) if trouble.due <= self.world.now() => self.take_troubled(state, extent),
+            Some(_) => None,
+            None => {
+                let mut taken = self.take_extent(state, extent, sequence + 1, usize::MAX)?;
+                taken.pages.retain(|(_, page)| state.records.is_before(page.record, sequence + 1));
+                // Its newest pages may still be on their way into the log; then it is about to be superseded.
+                (!taken.pages.is_empty()).then(|| vec![taken])
+            }
+        }
+    }
+
+    /// An extent that failed, alone. Whatever the failed batch left half done must be covered, so all its pages are
+    /// taken or none.
+    fn take_troubled(&self, state: &mut State, extent: ExtentId) -> Option<Vec<SlotBatch>> {
         let all = |taken: &SlotBatch| {
             taken.pages.len() == state.pages.range(taken.slot.slot, 0..SLOT_PAGES_MAX).count()
         };
-        let taken = taken.filter(all);
+        let taken = self.take_extent(state, extent, u64::MAX, usize::MAX).filter(all);
+        let pages = taken.as_ref().map_or(0, |taken| taken.pages.len() as u64);
+        let has_room = self.capacity.has_room_for_retry(&self.usage(state), pages);
+        let taken = taken.filter(|_| has_room);
         if taken.is_none() {
-            // Some of it is on its way into the log: look again a little later.
-            let trouble = state.troubled.get_mut(&extent).expect("it was there just now");
-            trouble.due = now + RETRY_SOON;
+            // Some of it is on its way into the log, or the log is full of failed attempts: look again a little later.
+            let trouble = state.troubled.get_mut(&extent).expect("it is troubled");
+            trouble.due = self.world.now() + if has_room { RETRY_SOON } else { RETRY_LATE };
         }
         taken.map(|taken| vec![taken])
     }
@@ -200,6 +222,8 @@ impl<S: SlotStore> Inner<S> {
 
 /// When a troubled extent that has nothing to destage right now is looked at again.
 const RETRY_SOON: Nanos = Nanos::from_millis(10);
+/// When one is looked at again for which the log has no room.
+const RETRY_LATE: Nanos = Nanos::from_secs(1);
 
 impl Batch {
     /// How many pages it has.

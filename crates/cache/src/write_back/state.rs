@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub(crate) batches_begun: u64,
     /// The batches under way, by number.
     pub(crate) in_flight: BTreeSet<u64>,
+    /// Their pages.
+    pub(crate) flying_pages: u64,
     pub(crate) draining: usize,
     /// Not before this time destages what has merely aged.
     pub(crate) next_aged: Nanos,
@@ -95,6 +97,7 @@ impl State {
             floors: BTreeMap::new(),
             batches_begun: 0,
             in_flight: BTreeSet::new(),
+            flying_pages: 0,
             draining: 0,
             next_aged: Nanos::ZERO,
             hungry: false,
@@ -149,6 +152,12 @@ impl State {
             self.records.iter_from(self.records.first()).filter(|(_, record)| record.is_needed());
         let only = needed.all(|(_, record)| self.troubled.contains_key(&record.extent));
         only.then(|| self.troubled.values().next().expect("there is trouble").error)
+    }
+
+    /// The oldest record that is needed: its number and its extent.
+    pub(crate) fn oldest(&self) -> Option<(u64, ExtentId)> {
+        let mut records = self.records.iter_from(self.records.first());
+        records.find(|(_, record)| record.is_needed()).map(|(sequence, record)| (sequence, record.extent))
     }
 
     /// Somebody does not need a record any more.
