@@ -136,7 +136,7 @@ impl Target {
         };
         let region = |drive| Region { drive, first: Lba(0), sectors: REGION_SECTORS };
         let regions = drives.into_iter().map(region).collect();
-        let settings = Settings { frames_in_flight_max, headroom_sectors: 0 };
+        let settings = Settings { frames_in_flight_max, ..Settings::default() };
         let ring = Ring::format(world, regions, Uuid::from_u128(1), settings, Rc::new(NoLoss)).await;
         Target::Ring(ring.expect("the ring can be formatted"))
     }

@@ -41,7 +41,7 @@ impl Core {
         if state.failed.is_some() || state.in_flight.len() >= self.settings.frames_in_flight_max {
             return None;
         }
-        let cut = state.cut()?;
+        let cut = state.cut(self.settings.frame_sectors_max / u64::from(BLOCK_SECTORS))?;
         let link = Link {
             ring: self.id,
             incarnation: state.incarnation,

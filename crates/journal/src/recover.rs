@@ -23,12 +23,15 @@ use crate::header::{self, Header, HeaderPlace, VERSION};
 use crate::reader::{Found, Reader, Section};
 use crate::region::HEADER_PLACES;
 use crate::ring::{Core, bad_region, has_payload, headroom_blocks, region_sectors};
-use crate::state::{FRAME_BLOCKS_MAX, Live, State};
+use crate::state::{Live, State};
 use crate::{Position, Region, Ring, RingError, Settings};
 
 /// How far behind the end recovery looks for frames that prove it wrong, blocks: 16 MiB. It must exceed what is in
 /// flight at once, because only a frame that was cut after the lost one became stable can prove anything.
 const LOOKAHEAD_BLOCKS: u64 = 4096;
+
+/// Larger frames prove nothing: looking at each block would take too long if what lies there only looks like them.
+const PROOF_BLOCKS_MAX: u64 = 1024;
 
 /// A record that was recovered.
 #[derive(Clone, Debug)]
@@ -320,7 +323,7 @@ impl Scan {
         let mut damaged = self.stable > sequence;
         for reader in &mut self.readers {
             for at in block + 1..block + free.min(LOOKAHEAD_BLOCKS) {
-                let room = FRAME_BLOCKS_MAX.min(block + free - at);
+                let room = PROOF_BLOCKS_MAX.min(block + free - at);
                 damaged |= reader.section(at, room, |link| proof(link, at)).await.as_valid().is_some();
             }
         }

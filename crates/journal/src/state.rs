@@ -9,10 +9,6 @@ use crate::frame::Extent;
 use crate::header::Tail;
 use crate::{Position, Record, RingError};
 
-/// The most blocks of a frame with more than one record, 1 MiB: long enough to use a drive's bandwidth, short enough
-/// that its copy in memory stays in the processor's cache.
-pub(crate) const FRAME_BLOCKS_MAX: u64 = 256;
-
 /// A record that waits for a frame.
 pub(crate) struct Waiting {
     pub(crate) record: Record,
@@ -162,8 +158,8 @@ impl State {
         }
     }
 
-    /// Takes as many waiting records as fit into one frame: urgent ones first, then normal ones, each in order.
-    pub(crate) fn cut(&mut self) -> Option<Cut> {
+    /// Takes as many waiting records as fit into one frame of at most `blocks_max` blocks: urgent ones first, then normal ones, each in order.
+    pub(crate) fn cut(&mut self, blocks_max: u64) -> Option<Cut> {
         let mut extent = Extent::EMPTY;
         let (mut records, mut done) = (Vec::new(), Vec::new());
         for (lane, room) in
@@ -176,7 +172,7 @@ impl State {
             while let Some(waiting) = queue.front() {
                 let grown = waiting.record.extend(extent);
                 let fits = grown.blocks() <= room
-                    && (records.is_empty() || grown.blocks() <= FRAME_BLOCKS_MAX)
+                    && (records.is_empty() || grown.blocks() <= blocks_max)
                     && u32::try_from(grown.header_bytes).is_ok();
                 if !fits {
                     break;

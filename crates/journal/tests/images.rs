@@ -62,7 +62,7 @@ fn the_frozen_image_is_what_is_written() {
 fn image(seed: u64) -> Vec<Vec<u8>> {
     let media = media(2, 40);
     run_once(media, async move |world, media| {
-        let settings = Settings { frames_in_flight_max: 3, headroom_sectors: 0 };
+        let settings = Settings { frames_in_flight_max: 3, ..Settings::default() };
         let ring = format(&world, &media, settings).await.expect("formats");
         let mut random = Random::new(seed, 1);
         for mark in 0..20 + random.below(40) as u8 {

@@ -82,7 +82,11 @@ impl Model {
     }
 
     fn settings(random: &mut Random) -> Settings {
-        Settings { frames_in_flight_max: 1 + random.below(6) as usize, headroom_sectors: 0 }
+        Settings {
+            frames_in_flight_max: 1 + random.below(6) as usize,
+            frame_sectors_max: [8, 40, 2048][random.below(3) as usize],
+            headroom_sectors: 0,
+        }
     }
 
     async fn recover(&self, world: &World, settings: Settings) -> Result<Recovered, RingError> {
