@@ -56,6 +56,14 @@ impl SparseStore {
         }
     }
 
+    /// A random sector of a random piece that is kept; none where all is zeros.
+    pub(crate) fn sample(&self, random: &mut tier0_world::Random) -> Option<Lba> {
+        let count = self.pieces.len() as u64;
+        let chosen = (count > 0).then(|| random.below(count) as usize)?;
+        let piece = *self.pieces.keys().nth(chosen)?;
+        Some(Lba(piece * PIECE_SECTORS + random.below(PIECE_SECTORS)))
+    }
+
     /// Calls `act(piece, first byte inside the piece, range of the caller's bytes)` for every piece of a range.
     fn each_piece(&self, lba: Lba, bytes: usize, mut act: impl FnMut(u64, usize, std::ops::Range<usize>)) {
         let mut done = 0;

@@ -227,6 +227,11 @@ impl Content {
         true
     }
 
+    /// A random sector of a piece of the medium that holds something.
+    pub(super) fn sample_written(&self, random: &mut Random) -> Option<Lba> {
+        self.stable.sample(random)
+    }
+
     /// Sectors with a version that is not stable.
     pub(super) fn cached_sectors(&self) -> usize {
         self.cache.len()

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use tier0_units::{Lba, Nanos};
 use tier0_world::{BufMut, Completion, IoError, Payload, Random, TimerTarget, World};
 
+use super::SimMedium;
 use super::content::Write;
 use super::fate::Fate;
 use super::ledger::Injection;
-use super::medium::State;
-use super::{Sabotage, SimMedium};
+use super::medium::{Sabotage, State};
 use crate::{Command, Drive, DriveInfo};
 
 /// A simulated drive; see [`SimMedium::open`].

@@ -48,7 +48,7 @@ impl SimOptions {
 
 /// What is to go wrong with one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sabotage {
+pub(super) enum Sabotage {
     /// Nothing.
     None,
     /// It takes this much longer.
@@ -65,12 +65,6 @@ pub enum Sabotage {
     Corrupt,
 }
 
-/// Decides about every command of a medium as it is submitted.
-pub trait Saboteur {
-    /// What is to go wrong with `command`. Answers that do not fit the command (to lose a read) do nothing.
-    fn choose(&self, command: &Command) -> Sabotage;
-}
-
 /// A medium; clones share it.
 #[derive(Clone)]
 pub struct SimMedium(Rc<Inner>);
@@ -79,7 +73,6 @@ struct Inner {
     options: SimOptions,
     switch: PowerSwitch,
     state: RefCell<State>,
-    saboteur: RefCell<Option<Rc<dyn Saboteur>>>,
     gone: Cell<bool>,
     /// The clock of the world that it was opened in last, for the ledger.
     world: RefCell<Option<World>>,
@@ -106,7 +99,6 @@ impl SimMedium {
             options,
             switch: switch.clone(),
             state: RefCell::new(state),
-            saboteur: RefCell::default(),
             gone: Cell::default(),
             world: RefCell::default(),
             last_time: Cell::default(),
@@ -238,9 +230,10 @@ impl SimMedium {
         self.state().plans.clear();
     }
 
-    /// Has `saboteur` decide about every command that no plan strikes; nobody if none is given.
-    pub fn set_saboteur(&self, saboteur: Option<Rc<dyn Saboteur>>) {
-        *self.0.saboteur.borrow_mut() = saboteur;
+    /// A random sector near one that was ever written; none where nothing was. Faults struck elsewhere harm nobody.
+    pub fn sample_written(&self, random: &mut Random) -> Option<Lba> {
+        let inside = |lba: &Lba| lba.0 < self.0.options.info.sectors.0;
+        self.state().content.sample_written(random).filter(inside)
     }
 
     /// Sectors whose newest version is not stable.
@@ -277,17 +270,8 @@ impl SimMedium {
 
     /// What goes wrong with a command that is submitted now.
     pub(super) fn sabotage(&self, command: &Command) -> Sabotage {
-        let planned = self.planned(command);
-        if planned != Sabotage::None {
-            return planned;
-        }
-        let saboteur = self.0.saboteur.borrow().clone();
-        saboteur.map_or(Sabotage::None, |saboteur| saboteur.choose(command))
-    }
-
-    fn planned(&self, command: &Command) -> Sabotage {
         let mut state = self.state();
-        let State { plans, random, .. } = &mut *state;
+        let State { content, plans, random, .. } = &mut *state;
         let fault = plans.iter_mut().find_map(|plan| plan.strikes(command, random).then_some(plan.fault));
         match fault {
             None => Sabotage::None,
@@ -298,8 +282,11 @@ impl SimMedium {
             Some(Fault::BitRot) => Sabotage::Corrupt,
             Some(Fault::MisdirectedWrite) => {
                 let block = u64::from(self.0.options.info.block_sectors);
-                let places = (self.0.options.info.sectors.0 - command.range().1) / block + 1;
-                Sabotage::Misdirect(Lba(random.below(places) * block))
+                let last = self.0.options.info.sectors.0 - command.range().1;
+                // Half of them hit what is in use: anywhere else they are nothing but lost.
+                let used = random.chance(0.5).then(|| content.sample_written(random)).flatten();
+                let target = used.map_or_else(|| random.below(last + 1), |lba| lba.0.min(last));
+                Sabotage::Misdirect(Lba(target / block * block))
             }
         }
     }
