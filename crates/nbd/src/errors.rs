@@ -12,11 +12,9 @@ pub(crate) fn errno_of(error: IoError) -> Errno {
         IoError::NoSpace => Errno::NoSpace,
         IoError::Unsupported => Errno::NotSupported,
         IoError::ReadOnly => Errno::NotPermitted,
-        IoError::Medium
-        | IoError::Timeout
-        | IoError::Gone
-        | IoError::RedundancyLost
-        | IoError::DataLost => Errno::Io,
+        IoError::Medium | IoError::Timeout | IoError::Gone | IoError::RedundancyLost | IoError::DataLost => {
+            Errno::Io
+        }
     }
 }
 

@@ -214,6 +214,7 @@ fn planted_bugs_are_found() {
         PlantedBug::MetadataBeforeStable,
         PlantedBug::CheckpointInPlace,
         PlantedBug::WrongChunkletAfterRebuild,
+        PlantedBug::ForgetLoss,
     ];
     std::panic::set_hook(Box::new(|_| {}));
     let missed: Vec<PlantedBug> = bugs

@@ -9,13 +9,16 @@ use crate::checkpoint::{decode_body, encode_body};
 use crate::record;
 use crate::samples::{CHUNKLETS, SLOTS_PER_SET};
 
+/// The target, as drive and chunklet, and the slots that it holds.
+type ModelRebuild = ((u32, u32), BTreeSet<u32>);
+
 /// The state as a pupil would keep it.
 #[derive(Clone, Default)]
 struct Model {
     active: Vec<bool>,
     removed: Vec<bool>,
     sets: Vec<[(u32, u32); 2]>,
-    rebuilds: BTreeMap<(u32, u32), ((u32, u32), BTreeSet<u32>)>,
+    rebuilds: BTreeMap<(u32, u32), ModelRebuild>,
     volumes: BTreeMap<u32, (u64, bool)>,
     next_volume: u32,
     extents: BTreeMap<(u32, u32), (u64, u64)>,
