@@ -1,4 +1,5 @@
-//! What maintainers run: `cargo xtask bench nbd|file|virtual|idle`, `cargo xtask torture`.
+//! What maintainers run: `cargo xtask bench nbd|file|virtual|idle`, `cargo xtask torture`, `cargo xtask fuzz`,
+//! `cargo xtask sim`.
 //!
 //! Benchmarks run peers in turn on the same machine and print ratios with their spread; they assert nothing, so that
 //! a noisy machine fails no test. Each says hardware, kernel and commit. Where a tool is missing, the benchmark says so
@@ -8,8 +9,10 @@ mod bench;
 mod clock;
 mod error;
 mod fio;
+mod fuzz;
 mod machine;
 mod server;
+mod sim;
 mod spread;
 mod torture;
 
@@ -24,6 +27,10 @@ enum Task {
     /// Measure
     #[command(subcommand)]
     Bench(Bench),
+    /// Fuzz everything that reads bytes from outside
+    Fuzz(fuzz::Options),
+    /// Break the array in virtual time in every way that it must survive
+    Sim(sim::Options),
     /// Kill tier0 at random moments and look what is left
     Torture(torture::Options),
 }
@@ -46,6 +53,8 @@ fn main() -> ExitCode {
         Task::Bench(Bench::File(options)) => bench::file::run(&options),
         Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
+        Task::Sim(options) => sim::run(&options),
         Task::Torture(options) => torture::run(&options),
     };
     match done {

@@ -10,7 +10,7 @@ use tier0_units::Nanos;
 use tier0_world::Random;
 
 use crate::TortureError;
-use crate::client::{Action, check, load};
+use crate::client::{Action, Wait, check, load};
 use crate::faults::Fault;
 use crate::fio::Fio;
 use crate::ledger::Ledger;
@@ -26,10 +26,14 @@ const DRIVE_MIB: u64 = 256;
 const VOLUMES: [(&str, u64); 2] = [("ledger", 32), ("fio", 32)];
 /// Sectors of a MiB.
 const MIB_SECTORS: u64 = 2048;
-/// The longest time until a kill.
+/// Half of the kills come after a random time up to this,
 const KILL_AFTER: Nanos = Nanos::from_millis(700);
-/// The shortest time that a load runs on after a drive was damaged.
-const GOES_ON: Nanos = Nanos::from_millis(300);
+/// the other half after a random number of acknowledged requests up to this, or this long.
+const KILL_AFTER_ACKNOWLEDGED: u64 = 4000;
+const KILL_AFTER_MOST: Nanos = Nanos::from_secs(6);
+/// A load goes on after a drive was damaged: so many requests are acknowledged, or it takes this long. A request that gets
+/// no answer fails by itself.
+const GOES_ON: Wait = Wait::Acknowledged(500, Nanos::from_secs(10));
 /// How long an ending server gets at most before it is killed.
 const ENDING: Duration = Duration::from_millis(30);
 
@@ -105,7 +109,7 @@ impl<'a, 'b> Blocks<'a, 'b> {
         let fio = self.start_fio()?;
         let mut actions = self.damage();
         let killed = Rc::new(Cell::new(false));
-        actions.push((self.until(KILL_AFTER), self.end(shared, killed.clone())));
+        actions.push((self.some_time(), self.end(shared, killed.clone())));
         let seed = self.random.bits();
         let uri = self.site.uri(VOLUMES[0].0);
         let keeps = self.site.shape.keeps_acknowledged();
@@ -160,7 +164,7 @@ impl<'a, 'b> Blocks<'a, 'b> {
             self.away.push((drive, self.rounds));
         }
         let (site, mut random) = (self.site.clone(), Random::new(self.random.bits(), 1));
-        let when = self.until(KILL_AFTER);
+        let when = self.some_time();
         let goes_on: Action = (GOES_ON, Box::new(|| Ok(())));
         vec![(when, Box::new(move || fault.apply(&site, drive, &mut random))), goes_on]
     }
@@ -215,7 +219,11 @@ impl<'a, 'b> Blocks<'a, 'b> {
         Ok(Some((fio, running)))
     }
 
-    fn until(&mut self, most: Nanos) -> Nanos {
-        Nanos(self.random.below(most.0))
+    fn some_time(&mut self) -> Wait {
+        if self.random.chance(0.5) {
+            Wait::Time(Nanos(self.random.below(KILL_AFTER.0)))
+        } else {
+            Wait::Acknowledged(self.random.below(KILL_AFTER_ACKNOWLEDGED), KILL_AFTER_MOST)
+        }
     }
 }

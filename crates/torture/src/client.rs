@@ -38,7 +38,20 @@ pub(crate) struct Tally {
 }
 
 /// Something to be done while the load runs, after a wait.
-pub(crate) type Action = (Nanos, Box<dyn FnOnce() -> Result<(), TortureError>>);
+pub(crate) type Action = (Wait, Box<dyn FnOnce() -> Result<(), TortureError>>);
+
+/// When something is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    /// After so long.
+    Time(Nanos),
+    /// When so many more requests were acknowledged, but after so long at most: on a slow machine too a log fills and is
+    /// destaged before the kill.
+    Acknowledged(u64, Nanos),
+}
+
+/// How often it is looked whether enough requests were acknowledged.
+const LOOK: Nanos = Nanos::from_micros(100);
 
 /// Runs the load on `uri` while `actions` are done one after the other; the last one ends the server.
 pub(crate) fn load(
@@ -63,7 +76,7 @@ pub(crate) fn load(
             (0..TASKS).map(|task| world.spawn(shared.clone().run(Random::new(seed, task)))).collect();
         let last = actions.len().saturating_sub(1);
         for (index, (wait, action)) in actions.into_iter().enumerate() {
-            world.sleep(wait).await;
+            shared.wait(wait).await;
             shared.ending.set(index == last);
             action()?;
         }
@@ -157,6 +170,19 @@ impl Shared {
             }
             if self.failure.borrow().is_some() {
                 return;
+            }
+        }
+    }
+
+    async fn wait(&self, wait: Wait) {
+        match wait {
+            Wait::Time(time) => self.world.sleep(time).await,
+            Wait::Acknowledged(count, most) => {
+                let until = self.world.now() + most;
+                let enough = self.tally.get().acknowledged + count;
+                while self.tally.get().acknowledged < enough && self.world.now() < until {
+                    self.world.sleep(LOOK).await;
+                }
             }
         }
     }

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-use tier0_world::Random;
+use rustix::fs::OFlags;
+use tier0_units::SECTOR_BYTES;
+use tier0_world::{BufMut, PayloadWidth, Random};
 
 use crate::TortureError;
 use crate::shape::Site;
@@ -52,7 +54,8 @@ impl Fault {
             Fault::Remove => std::fs::remove_file(&path).map_err(fail()),
             Fault::Return => std::fs::rename(&path, away(site, drive)).map_err(fail()),
             Fault::Garbage => {
-                let file = File::options().write(true).open(&path).map_err(fail())?;
+                let direct = OFlags::DIRECT.bits() as i32;
+                let file = File::options().write(true).custom_flags(direct).open(&path).map_err(fail())?;
                 overwrite(&file, site.drive_mib << 20, random).map_err(fail())
             }
         }
@@ -72,13 +75,15 @@ fn away(site: &Site, drive: usize) -> std::path::PathBuf {
     site.drive(drive).with_extension("away")
 }
 
-/// Overwrites a quarter of the file's pieces with random bytes.
+/// Overwrites a quarter of the file's pieces with random bytes, past the page cache: if it were mixed with the server's
+/// direct I/O, the kernel would report an error to the server, and the damage would not be silent.
 fn overwrite(file: &File, bytes: u64, random: &mut Random) -> std::io::Result<()> {
     let pieces = bytes / PIECE_BYTES;
-    let mut garbage = vec![0; PIECE_BYTES as usize];
+    let mut garbage = BufMut::new((PIECE_BYTES / SECTOR_BYTES) as u32, PayloadWidth::REAL);
     for _ in 0..pieces / 4 {
-        garbage.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&random.bits().to_le_bytes()));
-        file.write_all_at(&garbage, random.below(pieces) * PIECE_BYTES)?;
+        let words = garbage.as_mut_slice().chunks_exact_mut(8);
+        words.for_each(|word| word.copy_from_slice(&random.bits().to_le_bytes()));
+        file.write_all_at(garbage.as_slice(), random.below(pieces) * PIECE_BYTES)?;
     }
     Ok(())
 }

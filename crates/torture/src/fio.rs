@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::TortureError;
+use crate::clock::wait_until;
 use crate::process::Running;
 use crate::shape::Site;
 use crate::tools;
@@ -14,6 +15,8 @@ const JOB: &str = "tier0";
 const JOBS: u32 = 4;
 /// Requests per second of a job at most, so that a pass over its 8 MiB, 1,024 requests, outlasts most kills: 0.7 s.
 const RATE_IOPS: u32 = 1500;
+/// The longest that its start may take.
+const START_SECONDS_MAX: u32 = 60;
 
 /// fio on a volume.
 pub(crate) struct Fio {
@@ -51,14 +54,26 @@ impl Fio {
         (0..JOBS).map(|job| self.directory.join(format!("local-{JOB}-{job}-verify.state")))
     }
 
-    /// Starts writing the whole volume once, in random order.
+    fn log(&self) -> PathBuf {
+        self.directory.join("fio.log")
+    }
+
+    /// Starts writing the whole volume once, in random order; all jobs are connected when this returns.
     pub(crate) fn start(&self) -> Result<Running, TortureError> {
+        // What it said last time says nothing now; there may be nothing.
+        let _ = std::fs::remove_file(self.log());
         self.states().for_each(|state| {
             let _ = std::fs::remove_file(state);
         });
         let rate = format!("--rate_iops={RATE_IOPS}");
         let more = ["--do_verify=0", "--verify_state_save=1", &rate].map(String::from);
-        Running::start("fio", &mut self.command(&more), &self.directory.join("fio.log"))
+        let mut fio = Running::start("fio", &mut self.command(&more), &self.log())?;
+        wait_until("fio connecting", START_SECONDS_MAX, || {
+            let words = std::fs::read_to_string(self.log()).unwrap_or_default();
+            let connected = words.lines().filter(|line| line.contains("connected to NBD server")).count();
+            Ok(connected >= JOBS as usize || fio.status()?.is_some())
+        })?;
+        Ok(fio)
     }
 
     /// Verifies what it had written, by its own account. Nothing is done where a job was killed before it wrote

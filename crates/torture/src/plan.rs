@@ -139,9 +139,9 @@ fn jobs(plan: &Plan, mut blocks: u32, mut databases: u32) -> Vec<Job> {
         if blocks == 0 {
             break;
         }
-        let round = turn / shapes.len();
-        let damage = plan.faults && shape.may_lose > 0;
-        let fault = if damage && (turn + round) % 2 == 1 { faults.next() } else { None };
+        let (round, place) = (turn / shapes.len(), turn % shapes.len());
+        let damage = plan.faults && shape.may_lose > 0 && (round + place) % 2 == 1;
+        let fault = if damage { faults.next() } else { None };
         let kills = blocks.min(fault.map_or(KILLS_PER_CAMPAIGN, Fault::kills));
         jobs.push(Job { shape, kills, kind: Kind::Blocks(fault) });
         blocks -= kills;

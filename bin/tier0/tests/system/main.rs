@@ -3,3 +3,4 @@
 mod fio;
 mod postgres;
 mod support;
+mod torture;

@@ -1,0 +1,200 @@
+//! Trouble: what goes wrong with the drives, and what administrators do, while the users work.
+
+use std::rc::Rc;
+
+use tier0_drive::sim::HANG;
+use tier0_drive::{Fault, FaultPlan};
+use tier0_units::Nanos;
+use tier0_world::Random;
+
+use crate::config::{Trouble, pick};
+use crate::heal::heal;
+use crate::life::Life;
+use crate::shelf::Whereabouts;
+use crate::system::{Admin, Running, SystemError};
+
+/// Makes trouble until the users are done.
+pub(crate) async fn rage<R: Running>(life: Rc<Life<R>>) {
+    let faults = &life.session.config.faults;
+    let total: u64 = faults.weights.iter().sum();
+    if total == 0 || faults.per_life <= 0.0 {
+        return;
+    }
+    let mut random = life.session.random(0xca05);
+    let load = &life.session.config.load;
+    // About as long as the users need if a request takes half a millisecond.
+    let expected = load.operations * (load.think.0 + 500_000) / load.clients;
+    let pause = expected as f64 / faults.per_life;
+    // Not for ever, should the users be slow: their slowness is no reason for more trouble.
+    for _ in 0..3 + (faults.per_life * 3.0) as u64 {
+        life.world.sleep(Nanos(random.exponential(pause) as u64)).await;
+        if life.done.get() {
+            return;
+        }
+        let trouble = draw(&faults.weights, total, &mut random);
+        if let Err(sentence) = make(&life, trouble, &mut random).await {
+            return life.break_off(sentence);
+        }
+    }
+}
+
+fn draw(weights: &[u64], total: u64, random: &mut Random) -> Trouble {
+    let mut ticket = random.below(total);
+    for (trouble, weight) in Trouble::ALL.into_iter().zip(weights) {
+        if ticket < *weight {
+            return trouble;
+        }
+        ticket -= weight;
+    }
+    unreachable!("the ticket is below the sum of the weights")
+}
+
+async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Random) -> Result<(), String> {
+    // Where log and metadata lie may have changed, and the atlas must know.
+    life.status().await;
+    match trouble {
+        Trouble::Heal => return heal(life).await,
+        Trouble::AdminScrub => return ask(life, Admin::Scrub, "scrubs asked for").await,
+        Trouble::AdminAdd => return add(life).await,
+        _ => {}
+    }
+    let present = life.session.shelf.borrow().names(Whereabouts::In);
+    let Some(drive) = (!present.is_empty()).then(|| pick(&present, random)) else { return Ok(()) };
+    let harmless = trouble == Trouble::Slow;
+    if !harmless && !life.session.atlas.borrow_mut().strike(&drive) {
+        life.session.count("troubles that nobody must survive, left out");
+        return Ok(());
+    }
+    life.session.note(&life.world, format!("{trouble:?} on {drive}"));
+    life.session.damaged.set(life.session.damaged.get() || trouble.damages());
+    match trouble {
+        Trouble::AdminFail => ask(life, Admin::Fail { drive }, "drives failed by an administrator").await,
+        Trouble::AdminReplace => replace(life, &drive).await,
+        _ => {
+            strike(life, trouble, &drive, random);
+            Ok(())
+        }
+    }
+}
+
+/// Does to a drive what needs no administrator.
+fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, drive: &str, random: &mut Random) {
+    let session = &life.session;
+    let medium = session.shelf.borrow().medium(drive);
+    let times = Some(1 + random.below(3) as u32);
+    let plan = |fault| FaultPlan { fault, probability: 1.0, range: None, times };
+    let counted = match trouble {
+        Trouble::Rot | Trouble::Scramble => {
+            for _ in 0..1 + random.below(8) {
+                if let Some(lba) = medium.sample_written(random) {
+                    let _ = if trouble == Trouble::Rot { medium.rot(lba) } else { medium.scramble(lba) };
+                }
+            }
+            "drives struck by rot"
+        }
+        Trouble::Unreadable => {
+            for _ in 0..1 + random.below(4) {
+                if let Some(lba) = medium.sample_written(random) {
+                    let end = (lba.0 + 1 + random.below(8)).min(medium.options().info.sectors.0);
+                    medium.make_unreadable(lba.0..end);
+                }
+            }
+            "drives with unreadable sectors"
+        }
+        Trouble::LostWrite => {
+            medium.inject(plan(Fault::LostWrite));
+            "drives that lose writes"
+        }
+        Trouble::TornWrite => {
+            medium.inject(plan(Fault::TornWrite));
+            "drives that tear writes"
+        }
+        Trouble::Misdirect => {
+            medium.inject(plan(Fault::MisdirectedWrite));
+            "drives that misdirect writes"
+        }
+        Trouble::ReadError => {
+            medium.inject(plan(Fault::ReadError));
+            "drives that fail reads"
+        }
+        Trouble::WriteError => {
+            medium.inject(FaultPlan::once(Fault::WriteError));
+            "drives that fail writes"
+        }
+        Trouble::FlushError => {
+            medium.inject(FaultPlan::once(Fault::FlushError));
+            "drives that fail flushes"
+        }
+        Trouble::Slow => {
+            let delay = Nanos(1_000_000 + random.below(100_000_000));
+            medium.inject(FaultPlan { times: Some(40), ..FaultPlan::share(Fault::Latency(delay), 0.3) });
+            "drives that are slow"
+        }
+        Trouble::Hang => {
+            medium.inject(FaultPlan::share(Fault::Latency(HANG), 1.0));
+            "drives that hang"
+        }
+        Trouble::Unplug | Trouble::Disconnect => {
+            if trouble == Trouble::Unplug {
+                medium.unplug();
+            }
+            session.shelf.borrow_mut().put(drive, Whereabouts::Gone);
+            "drives gone"
+        }
+        Trouble::AdminFail
+        | Trouble::AdminReplace
+        | Trouble::AdminAdd
+        | Trouble::AdminScrub
+        | Trouble::Heal => unreachable!("an administrator does that"),
+    };
+    session.count(counted);
+}
+
+/// Adds a drive: one that was lost and is back with what it held, or a blank one.
+async fn add<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
+    let session = &life.session;
+    let out = session.shelf.borrow().names(Whereabouts::Out);
+    let Some(name) = out.first() else { return add_blank(life).await };
+    session.shelf.borrow_mut().put(name, Whereabouts::In);
+    let drive = session.shelf.borrow_mut().handle(name, &life.world);
+    ask(life, Admin::Add { drive }, "stale drives brought back").await
+}
+
+/// Adds a blank drive.
+pub(crate) async fn add_blank<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
+    let session = &life.session;
+    let name = session.shelf.borrow_mut().make();
+    let drive = session.shelf.borrow_mut().handle(&name, &life.world);
+    ask(life, Admin::Add { drive }, "blank drives added").await
+}
+
+/// Replaces a drive by a blank one.
+pub(crate) async fn replace<R: Running>(life: &Rc<Life<R>>, old: &str) -> Result<(), String> {
+    let session = &life.session;
+    let name = session.shelf.borrow_mut().make();
+    let new = session.shelf.borrow_mut().handle(&name, &life.world);
+    ask(life, Admin::Replace { old: old.to_owned(), new }, "drives replaced").await
+}
+
+/// Asks the system for something; it may refuse, but not fail.
+pub(crate) async fn ask<R: Running>(
+    life: &Rc<Life<R>>,
+    request: Admin,
+    counted: &'static str,
+) -> Result<(), String> {
+    let what = request.describe();
+    let _request = life.session.request(|| what.clone());
+    let result = life.running.admin(request).await;
+    life.session.note(&life.world, format!("{what}: {result:?}"));
+    match result {
+        Ok(()) => {
+            life.session.count(counted);
+            Ok(())
+        }
+        Err(SystemError::Refused(_)) => {
+            life.session.count("administrators refused");
+            Ok(())
+        }
+        Err(SystemError::Failed(why)) => Err(format!("to {what} fails: {why}")),
+    }
+}

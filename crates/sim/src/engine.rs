@@ -1,0 +1,202 @@
+//! The array itself as the system under test.
+
+use tier0_array::admin::{AdminReply, AdminRequest, DriveState, PoolStatus};
+use tier0_array::description::{DriveDescription, PoolDescription, VolumeDescription};
+use tier0_array::engine::{self, Engine};
+use tier0_array::{ArrayError, Description, Volume};
+use tier0_drive::DriveHandle;
+use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
+use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
+use tier0_world::World;
+
+use crate::system::{Abilities, Admin, ArrayConfig, Running, Status, System, SystemError, name_of};
+
+/// The array, on drives of a few MiB: small enough to fill, to scrub and to rebuild within a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Array;
+
+impl System for Array {
+    type Running = RunningArray;
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            levels: RaidLevel::ALL.to_vec(),
+            drives: 1..=9,
+            drive_sectors: vec![12 << 11, 16 << 11, 32 << 11],
+            block_sectors: vec![1, 1, 8],
+            write_caches: vec![WriteCache::Durable, WriteCache::Volatile, WriteCache::Off],
+            volumes: 1..=3,
+            volume_sectors: 512..=16_384,
+            chunklet_sectors: vec![512, 1024, 2048],
+            stripe_unit_sectors: vec![8, 16, 32, 128],
+            log_sectors: vec![512, 1024, 2048, 4096],
+            shards_max: 3,
+            thin: true,
+            integrity: true,
+            scrub: true,
+            discard_granule_sectors: 8,
+        }
+    }
+
+    async fn create(
+        &self,
+        world: &World,
+        config: &ArrayConfig,
+        drives: Vec<DriveHandle>,
+    ) -> Result<(), SystemError> {
+        let mut drives = drives;
+        drives.sort_by(|one, other| name_of(one).cmp(name_of(other)));
+        let names: Vec<&str> = drives.iter().map(name_of).collect();
+        let description = describe(config, &names)?;
+        match engine::create(world, &description, drives.clone(), config.shards).await {
+            Ok(()) => Ok(()),
+            Err(
+                error @ (ArrayError::NoSet { .. } | ArrayError::Unusable { .. } | ArrayError::NoSpace { .. }),
+            ) => Err(SystemError::Refused(error.to_string())),
+            Err(error) => Err(SystemError::Failed(error.to_string())),
+        }
+    }
+
+    async fn open(
+        &self,
+        world: &World,
+        _config: &ArrayConfig,
+        drives: Vec<DriveHandle>,
+    ) -> Result<RunningArray, SystemError> {
+        let engine = engine::start(world, drives).await;
+        let engine = engine.map_err(|error| SystemError::Failed(error.to_string()))?;
+        Ok(RunningArray { engine })
+    }
+}
+
+/// The description of an array: what `array.toml` would say.
+fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemError> {
+    let raid = raid_config(config);
+    let layout = Layout::new(&raid).map_err(|error| SystemError::Refused(error.to_string()))?;
+    let drive = |name: &&str| DriveDescription {
+        name: (*name).to_owned(),
+        path: None,
+        size: None,
+        ram: Some(ByteCount(config.drive_sectors * SECTOR_BYTES)),
+        model: None,
+    };
+    let volume = |(number, volume): (usize, &crate::system::VolumeConfig)| VolumeDescription {
+        name: format!("v{number}"),
+        pool: 0,
+        sectors: volume.sectors,
+        thin: volume.thin,
+        write_cache: Some(volume.write_cache),
+    };
+    let row = layout.row_sectors().0;
+    let pool = PoolDescription {
+        name: "p".to_owned(),
+        drives: (0..names.len()).collect(),
+        raid,
+        chunklet_sectors: Some(config.chunklet_sectors),
+        extent_sectors: config.extent_rows.map(|rows| rows * row),
+        spare_drives: config.spare_drives,
+        checksums: true,
+        log_sectors: config.log_sectors,
+        log_drives: Vec::new(),
+    };
+    Ok(Description {
+        name: "sim".to_owned(),
+        cores: Some(config.shards),
+        search: Vec::new(),
+        drives: names.iter().map(drive).collect(),
+        pools: vec![pool],
+        volumes: config.volumes.iter().enumerate().map(volume).collect(),
+        listen: Vec::new(),
+        control: None,
+    })
+}
+
+fn raid_config(config: &ArrayConfig) -> RaidConfig {
+    let drives = config.drives - config.spare_drives as usize;
+    let set_size = config.set_size.unwrap_or(match config.level {
+        RaidLevel::Raid0 | RaidLevel::Raid5 | RaidLevel::Raid6 => drives.min(6),
+        RaidLevel::Raid1 => 2,
+        RaidLevel::Raid10 => 4,
+        RaidLevel::Raid50 => 6,
+    });
+    RaidConfig {
+        level: config.level,
+        set_size,
+        stripe_unit: SectorCount(config.stripe_unit_sectors),
+        raid50_groups: 2,
+    }
+}
+
+/// The array, running.
+#[derive(Clone)]
+pub struct RunningArray {
+    engine: Engine,
+}
+
+impl RunningArray {
+    async fn pool(&self) -> (PoolStatus, String) {
+        let mut status = self.engine.status().await;
+        (status.pools.remove(0), status.summary)
+    }
+
+    async fn ask(&self, request: AdminRequest) -> Result<(), SystemError> {
+        match self.engine.administer(request).await {
+            AdminReply::Refused(why) => Err(SystemError::Refused(why)),
+            AdminReply::Done(_) | AdminReply::Status(_) => Ok(()),
+        }
+    }
+
+    async fn add(&self, drive: DriveHandle) -> Result<(), SystemError> {
+        let name = name_of(&drive).to_owned();
+        self.engine.add_drive(0, &name, drive).await.map_err(|error| SystemError::Refused(error.to_string()))
+    }
+}
+
+impl Running for RunningArray {
+    type Volume = Volume;
+
+    fn volumes(&self) -> Vec<Volume> {
+        self.engine.volumes()
+    }
+
+    async fn status(&self) -> Status {
+        let (pool, sentence) = self.pool().await;
+        let named = |wanted: &dyn Fn(&tier0_array::admin::DriveStatus) -> bool| -> Vec<String> {
+            pool.drives.iter().filter(|drive| wanted(drive)).map(|drive| drive.name.clone()).collect()
+        };
+        let log_whole = pool.log.as_ref().is_none_or(|log| log.copies >= log.copies_wanted);
+        let active = named(&|drive| drive.state == DriveState::Active);
+        let metadata = named(&|drive| drive.holds_metadata);
+        Status {
+            redundant: pool.sets.degraded == 0 && log_whole && metadata.len() >= active.len().min(3),
+            sentence,
+            lost: named(&|drive| drive.state == DriveState::Lost),
+            log: named(&|drive| drive.holds_log),
+            metadata,
+            rebuilding: pool.rebuild.is_some(),
+            scrubbing: pool.scrub.is_some_and(|scrub| scrub.running),
+            scrub_repaired: pool.scrub.map_or(0, |scrub| scrub.repaired),
+            unrecoverable: pool.integrity.unrecoverable + pool.scrub.map_or(0, |scrub| scrub.unrecoverable),
+            used_sectors: Some(pool.space.used_bytes / SECTOR_BYTES),
+        }
+    }
+
+    async fn admin(&self, request: Admin) -> Result<(), SystemError> {
+        match request {
+            Admin::Fail { drive } => self.ask(AdminRequest::DriveFail { drive }).await,
+            Admin::Add { drive } => self.add(drive).await,
+            Admin::Replace { old, new } => {
+                if !self.status().await.lost.contains(&old) {
+                    self.ask(AdminRequest::DriveFail { drive: old }).await?;
+                }
+                self.add(new).await
+            }
+            Admin::Scrub => self.ask(AdminRequest::ScrubStart { pool: None, rate: None }).await,
+        }
+    }
+
+    async fn counters(&self) -> Vec<(&'static str, u64)> {
+        let (pool, _) = self.pool().await;
+        vec![("array: pages repaired", pool.integrity.repaired)]
+    }
+}

@@ -1,0 +1,32 @@
+//! A run that failed: what broke, in one sentence, and how to see it again.
+
+use std::fmt;
+
+/// A failed run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The seed of the run.
+    pub seed: u64,
+    /// What broke.
+    pub sentence: String,
+    /// What was done to the array before it broke, oldest first.
+    pub events: Vec<String>,
+    /// The command that shows it again.
+    pub replay: String,
+}
+
+impl Failure {
+    /// A failure of a run with drawn options.
+    pub fn of_seed(seed: u64, sentence: String, events: Vec<String>) -> Failure {
+        Failure { seed, sentence, events, replay: format!("cargo xtask sim --seed {seed}") }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: {}", self.seed, self.sentence)?;
+        write!(f, "replay: {}", self.replay)
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,123 @@
+//! Liveness: once nothing goes wrong any more, the array must become whole.
+//!
+//! Faults end, lost drives are replaced if spares do not suffice, and then within a bound of virtual time everything
+//! must be redundant; a scrub must end without anything that cannot be repaired, and a second one must find nothing. If
+//! nothing has damaged stored data, the first must find nothing either: crashes, losses and rebuilds leave no trace.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use tier0_units::Nanos;
+
+use crate::chaos::{add_blank, ask, replace};
+use crate::life::Life;
+use crate::shelf::Whereabouts;
+use crate::system::{Admin, Running, Status};
+
+/// Within this the array must be redundant, or a scrub done: far more than the little data here needs.
+const HEAL_MAX: Nanos = Nanos::from_secs(1_800);
+/// Spares may do without a new drive for so long.
+const PATIENCE: Nanos = Nanos::from_secs(60);
+/// How often one looks.
+const LOOK: Nanos = Nanos::from_millis(200);
+
+/// Ends all trouble and waits until the array is whole.
+pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
+    let session = &life.session;
+    session.note(&life.world, "heal");
+    session.shelf.borrow().calm();
+    announce_gone(life).await?;
+    become_redundant(life).await?;
+    if !session.config.can_scrub {
+        session.atlas.borrow_mut().clear();
+        session.count("healed");
+        return Ok(());
+    }
+    let repaired = scrub(life).await?.scrub_repaired;
+    if repaired > 0 && !session.damaged.get() {
+        return Err(format!(
+            "a scrub repairs {repaired} blocks, though nothing has damaged any since the last"
+        ));
+    }
+    let repaired = scrub(life).await?.scrub_repaired;
+    if repaired > 0 {
+        return Err(format!(
+            "a scrub right after a scrub repairs {repaired} blocks, with no fault in between"
+        ));
+    }
+    session.atlas.borrow_mut().clear();
+    session.damaged.set(false);
+    session.count("healed");
+    Ok(())
+}
+
+/// Somebody sees that a drive is gone even if nothing was asked of it.
+async fn announce_gone<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
+    life.status().await;
+    let gone = life.session.shelf.borrow().names(Whereabouts::Gone);
+    for drive in gone {
+        ask(life, Admin::Fail { drive: drive.clone() }, "drives failed by an administrator").await?;
+        life.session.shelf.borrow_mut().put(&drive, Whereabouts::Out);
+    }
+    Ok(())
+}
+
+async fn become_redundant<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
+    let began = life.world.now();
+    let mut replaced = BTreeSet::new();
+    let mut patience = PATIENCE;
+    loop {
+        let status = life.status().await;
+        if status.redundant {
+            return Ok(());
+        }
+        let waited = life.world.now() - began;
+        if waited > HEAL_MAX {
+            return Err(format!("the array does not become redundant in {HEAL_MAX}: {}", status.sentence));
+        }
+        if waited > patience && !status.rebuilding {
+            patience = waited + PATIENCE;
+            make_up_for(life, &status.lost, &mut replaced).await?;
+        }
+        life.world.sleep(LOOK).await;
+    }
+}
+
+/// Replaces the drives that are lost, or adds one where nothing is left to replace.
+async fn make_up_for<R: Running>(
+    life: &Rc<Life<R>>,
+    lost: &[String],
+    replaced: &mut BTreeSet<String>,
+) -> Result<(), String> {
+    let left: Vec<&String> = lost.iter().filter(|drive| replaced.insert((*drive).clone())).collect();
+    for drive in &left {
+        replace(life, drive).await?;
+    }
+    if left.is_empty() { add_blank(life).await } else { Ok(()) }
+}
+
+/// Scrubs everything once, and returns the status after it.
+async fn scrub<R: Running>(life: &Rc<Life<R>>) -> Result<Status, String> {
+    wait_for_scrub(life).await?;
+    ask(life, Admin::Scrub, "scrubs asked for").await?;
+    let status = wait_for_scrub(life).await?;
+    if status.unrecoverable > 0 {
+        return Err(format!("{} blocks cannot be repaired: {}", status.unrecoverable, status.sentence));
+    }
+    life.session.coverage.borrow_mut().add("blocks repaired by scrubs", status.scrub_repaired);
+    Ok(status)
+}
+
+async fn wait_for_scrub<R: Running>(life: &Rc<Life<R>>) -> Result<Status, String> {
+    let began = life.world.now();
+    loop {
+        let status = life.status().await;
+        if !status.scrubbing {
+            return Ok(status);
+        }
+        if life.world.now() - began > HEAL_MAX {
+            return Err(format!("a scrub does not end in {HEAL_MAX}: {}", status.sentence));
+        }
+        life.world.sleep(LOOK).await;
+    }
+}

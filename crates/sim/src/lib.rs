@@ -1,0 +1,41 @@
+//! The deterministic fault simulator: it drives an array in virtual time under random load, injects every fault that the
+//! array promises to survive, crashes it at any moment, and checks every byte.
+//!
+//! - [`System`] is what is tested; the simulator knows nothing else of it.
+//! - [`SimConfig`] holds a run's options, drawn from its seed.
+//! - [`Auditor`] knows what every sector may hold; [`FaultAtlas`] keeps the faults within what redundancy promises.
+//! - [`run`] runs one seed; [`sweep`] runs many on all cores; [`crash_points`] crashes a script at every change of any
+//!   drive in turn.
+//!
+//! Invariants: a seed and a commit reproduce a run, its failure and its event hash; the simulator looks at the array
+//! from outside only, through volumes, status and administration; a failure is one sentence and one command.
+//!
+//! What it does not do: it repairs nothing, knows no byte of any format on the drives, and measures no performance.
+
+mod atlas;
+mod auditor;
+mod chaos;
+mod client;
+mod config;
+mod coverage;
+pub mod crash_points;
+mod engine;
+mod failure;
+mod heal;
+mod life;
+mod run;
+mod shelf;
+pub mod sweep;
+mod system;
+
+pub use atlas::FaultAtlas;
+pub use auditor::{Auditor, Expected, Finding, FlushTicket, Holds, ReadTicket, WriteTicket};
+pub use config::{
+    Crash, DriveOptions, FaultOptions, LifeEnd, LifePlan, LoadOptions, Operation, SimConfig, Trouble,
+};
+pub use coverage::Coverage;
+pub use engine::{Array, RunningArray};
+pub use failure::Failure;
+pub use run::{RunReport, run};
+pub use system::{Abilities, Admin, ArrayConfig, Running, Status, System, SystemError, VolumeConfig};
+pub use tier0_drive::sim::PowerCut;

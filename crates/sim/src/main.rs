@@ -1,0 +1,211 @@
+//! `cargo xtask sim`: the fault simulator on the array, from the command line.
+//!
+//! Prints a failing seed as one sentence and one command; ends with exit code 1 if there is one.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use tier0_sim::crash_points::Script;
+use tier0_sim::sweep::{SweepReport, catching, sweep};
+use tier0_sim::{Array, Failure, RunReport, SimConfig, System, run};
+#[cfg(feature = "planted-bugs")]
+use tier0_world::PlantedBug;
+
+/// Breaks the array in every way it must survive, in virtual time
+#[derive(Parser)]
+#[command(name = "cargo xtask sim")]
+struct Options {
+    /// Run this seed alone and tell what happened
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many seeds to run
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// The first of them
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Crash scripts at every write, discard and flush in turn
+    #[arg(long)]
+    crash_points: bool,
+    /// Crash the script of --seed at this point alone
+    #[arg(long, requires = "seed", requires = "crash_points")]
+    point: Option<u64>,
+    /// Stop after so many failures
+    #[arg(long, default_value_t = 5)]
+    failures: usize,
+    /// Threads; as many as the machine has cores where none are given
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Plant this bug, which the simulator must find
+    #[arg(long)]
+    planted: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if let Some(bug) = &options.planted
+        && let Err(reason) = check_bug(bug)
+    {
+        eprintln!("xtask: {reason}");
+        return ExitCode::FAILURE;
+    }
+    let failed = match (options.crash_points, options.seed) {
+        (false, Some(seed)) => one(&options, seed),
+        (false, None) => many(&options),
+        (true, _) => every_point(&options),
+    };
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Runs what a seed stands for, with the planted bug if there is one.
+fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
+    with_bug(options.planted.as_deref(), || run(&Array, &SimConfig::draw(seed, &Array.abilities())))
+}
+
+fn one(options: &Options, seed: u64) -> bool {
+    println!("{}", SimConfig::draw(seed, &Array.abilities()).describe());
+    report_one(catching(seed, || run_seed(options, seed)))
+}
+
+/// Tells everything about one run; true if it failed.
+fn report_one(result: Result<RunReport, Box<Failure>>) -> bool {
+    match result {
+        Ok(report) => {
+            report.events.iter().for_each(|event| println!("{event}"));
+            print!("{}", report.coverage);
+            println!("clean, event hash {:016x}", report.hash);
+            false
+        }
+        Err(failure) => {
+            failure.events.iter().for_each(|event| println!("{event}"));
+            println!("{failure}");
+            true
+        }
+    }
+}
+
+fn many(options: &Options) -> bool {
+    let seeds = options.from..options.from + options.seeds;
+    let clock = Clock::start(options.seeds);
+    let report =
+        sweep(seeds, threads(options), options.failures, |seed| run_seed(options, seed), |_| clock.tick());
+    finish(&report, &clock, "seeds")
+}
+
+/// Scripts that are crashed at every point where no seed is given: one of each kind of array, small loads.
+const SCRIPTS: u64 = 6;
+
+fn every_point(options: &Options) -> bool {
+    let seeds = options.seed.map_or(0..SCRIPTS, |seed| seed..seed + 1);
+    let mut failed = false;
+    for seed in seeds {
+        let script = match catching_script(options, seed) {
+            Ok(script) => script,
+            Err(failure) => {
+                println!("{failure}");
+                return true;
+            }
+        };
+        println!("script {seed}: {} changes of drives, {} crash points", script.changes, script.points());
+        let crash = |point| with_bug(options.planted.as_deref(), || script.crash(&Array, point));
+        if let Some(point) = options.point {
+            return report_one(catching(seed, || crash(point)));
+        }
+        let clock = Clock::start(script.points());
+        let report = sweep(0..script.points(), threads(options), options.failures, crash, |_| clock.tick());
+        failed |= finish(&report, &clock, "crash points");
+    }
+    failed
+}
+
+fn catching_script(options: &Options, seed: u64) -> Result<Script, Box<Failure>> {
+    with_bug(options.planted.as_deref(), || Script::of_seed(&Array, seed))
+}
+
+/// Tells how a sweep went; true if something failed.
+fn finish(report: &SweepReport, clock: &Clock, what: &str) -> bool {
+    let minutes = clock.begun.elapsed().as_secs_f64() / 60.0;
+    clock.clear();
+    for failure in &report.failures {
+        println!("{failure}");
+    }
+    println!(
+        "{} {what}, {} failed, {:.0} a minute; reached:",
+        report.runs,
+        report.failures.len(),
+        report.runs as f64 / minutes
+    );
+    print!("{}", report.coverage);
+    !report.failures.is_empty()
+}
+
+fn threads(options: &Options) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    options.threads.unwrap_or_else(cores).max(1)
+}
+
+/// A line about the progress, where somebody watches.
+struct Clock {
+    begun: Instant,
+    total: u64,
+    done: AtomicU64,
+    shown_s: AtomicU64,
+}
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "runs per minute are counted on the wall's clock")]
+    fn start(total: u64) -> Clock {
+        Clock { begun: Instant::now(), total, done: AtomicU64::new(0), shown_s: AtomicU64::new(0) }
+    }
+
+    fn tick(&self) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let elapsed = self.begun.elapsed();
+        if std::io::stderr().is_terminal()
+            && self.shown_s.swap(elapsed.as_secs(), Ordering::Relaxed) != elapsed.as_secs()
+        {
+            let left = elapsed.mul_f64((self.total - done) as f64 / done as f64);
+            eprint!("\r{done} of {}, about {} s left   ", self.total, left.max(Duration::ZERO).as_secs());
+        }
+    }
+
+    fn clear(&self) {
+        if std::io::stderr().is_terminal() {
+            eprint!("\r{:60}\r", "");
+            // Nobody needs to know that a progress line could not be wiped.
+            let _ = std::io::stderr().flush();
+        }
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+fn bug_named(name: &str) -> Option<PlantedBug> {
+    PlantedBug::ALL.into_iter().find(|bug| format!("{bug:?}").eq_ignore_ascii_case(name))
+}
+
+#[cfg(feature = "planted-bugs")]
+fn check_bug(name: &str) -> Result<(), String> {
+    let names: Vec<String> = PlantedBug::ALL.iter().map(|bug| format!("{bug:?}")).collect();
+    bug_named(name)
+        .map(|_| ())
+        .ok_or_else(|| format!("there is no bug {name:?}; plant one of {}", names.join(", ")))
+}
+
+#[cfg(feature = "planted-bugs")]
+fn with_bug<T>(name: Option<&str>, act: impl FnOnce() -> T) -> T {
+    let _planted = name.and_then(bug_named).map(tier0_world::plant);
+    act()
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+fn check_bug(_: &str) -> Result<(), String> {
+    Err("this build has no planted bugs; build it with --features planted-bugs".to_owned())
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+fn with_bug<T>(_: Option<&str>, act: impl FnOnce() -> T) -> T {
+    act()
+}

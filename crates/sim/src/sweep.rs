@@ -1,0 +1,103 @@
+//! Many seeds on all cores, each in a world of its own.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+
+use crate::coverage::Coverage;
+use crate::failure::Failure;
+use crate::run::RunReport;
+
+/// What a sweep tells.
+#[derive(Clone, Debug, Default)]
+pub struct SweepReport {
+    /// Runs that ended, failed ones included.
+    pub runs: u64,
+    /// What they reached together.
+    pub coverage: Coverage,
+    /// Those that failed, by seed.
+    pub failures: Vec<Failure>,
+}
+
+thread_local! {
+    /// The message of a panic, while one is expected on this thread.
+    static CAUGHT: RefCell<Option<Option<String>>> = const { RefCell::new(None) };
+}
+
+/// Runs `one`, and makes a failure of its panic. In a build that aborts on panics the process ends instead, with the
+/// panic's own message.
+pub fn catching(
+    seed: u64,
+    one: impl FnOnce() -> Result<RunReport, Box<Failure>>,
+) -> Result<RunReport, Box<Failure>> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let kept = CAUGHT.with_borrow_mut(|caught| match caught {
+                Some(message) => {
+                    // The first panic is the cause; others come from unwinding.
+                    message.get_or_insert_with(|| info.to_string().replace('\n', " "));
+                    true
+                }
+                None => false,
+            });
+            if !kept || cfg!(panic = "abort") {
+                usual(info);
+            }
+        }));
+    });
+    CAUGHT.set(Some(None));
+    let result = catch_unwind(AssertUnwindSafe(one));
+    let message = CAUGHT.take().flatten();
+    result.unwrap_or_else(|_| {
+        let message = message.unwrap_or_else(|| "a panic without a message".to_owned());
+        Err(Box::new(Failure::of_seed(seed, message, Vec::new())))
+    })
+}
+
+/// Runs `one` for each of `seeds` on `threads` threads, and stops after `failures_max` failures. `progress` is told after
+/// each run how many have ended.
+pub fn sweep(
+    seeds: Range<u64>,
+    threads: usize,
+    failures_max: usize,
+    one: impl Fn(u64) -> Result<RunReport, Box<Failure>> + Sync,
+    progress: impl Fn(u64) + Sync,
+) -> SweepReport {
+    let next = AtomicU64::new(seeds.start);
+    let stop = AtomicBool::new(false);
+    let report = Mutex::new(SweepReport::default());
+    let work = || {
+        while !stop.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let result = catching(seed, || one(seed));
+            // A thread that panicked here would have been caught: the report is never half changed.
+            let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+            report.runs += 1;
+            match result {
+                Ok(run) => report.coverage.merge(&run.coverage),
+                Err(failure) => report.failures.push(*failure),
+            }
+            if report.failures.len() >= failures_max {
+                stop.store(true, Ordering::Relaxed);
+            }
+            let runs = report.runs;
+            drop(report);
+            progress(runs);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.failures.sort_by_key(|failure| failure.seed);
+    report
+}

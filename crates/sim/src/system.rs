@@ -1,0 +1,207 @@
+//! What the simulator drives: anything that keeps volumes on drives.
+
+use std::future::Future;
+
+use thiserror::Error;
+use tier0_drive::{BlockTarget, DriveHandle};
+use tier0_raid::layout::RaidLevel;
+use tier0_units::{SectorCount, WriteCache};
+use tier0_world::World;
+
+/// An array to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayConfig {
+    /// RAID level of its one pool.
+    pub level: RaidLevel,
+    /// Columns of a set; the system's choice where none are given.
+    pub set_size: Option<usize>,
+    /// How many drives it begins with.
+    pub drives: usize,
+    /// Size of each drive.
+    pub drive_sectors: u64,
+    /// Sectors per physical block of each drive.
+    pub block_sectors: u32,
+    /// Sectors of a chunklet.
+    pub chunklet_sectors: u64,
+    /// Rows of an extent; the system's choice where none are given.
+    pub extent_rows: Option<u64>,
+    /// Sectors of a stripe unit.
+    pub stripe_unit_sectors: u64,
+    /// How many drives' worth of chunklets stay free for rebuilding.
+    pub spare_drives: u32,
+    /// Sectors of the write log on each of its drives; the system's choice where none are given.
+    pub log_sectors: Option<u64>,
+    /// Shards.
+    pub shards: usize,
+    /// Its volumes.
+    pub volumes: Vec<VolumeConfig>,
+}
+
+/// A volume to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeConfig {
+    /// Its size.
+    pub sectors: SectorCount,
+    /// Whether extents are allocated at the first write.
+    pub thin: bool,
+    /// When its writes are acknowledged.
+    pub write_cache: WriteCache,
+}
+
+/// What a system can do, so that the simulator asks for nothing else.
+#[derive(Clone, Debug)]
+pub struct Abilities {
+    /// Levels it offers.
+    pub levels: Vec<RaidLevel>,
+    /// Fewest and most drives.
+    pub drives: std::ops::RangeInclusive<usize>,
+    /// Sizes of drives, in sectors, it may be given.
+    pub drive_sectors: Vec<u64>,
+    /// Physical blocks of drives, in sectors, it may be given.
+    pub block_sectors: Vec<u32>,
+    /// When it can acknowledge writes.
+    pub write_caches: Vec<WriteCache>,
+    /// Fewest and most volumes.
+    pub volumes: std::ops::RangeInclusive<usize>,
+    /// Sizes of volumes, in sectors.
+    pub volume_sectors: std::ops::RangeInclusive<u64>,
+    /// Sizes of chunklets, in sectors.
+    pub chunklet_sectors: Vec<u64>,
+    /// Sizes of stripe units, in sectors.
+    pub stripe_unit_sectors: Vec<u64>,
+    /// Sizes of the write log, in sectors per drive.
+    pub log_sectors: Vec<u64>,
+    /// Most shards.
+    pub shards_max: usize,
+    /// Volumes may be larger than the pool.
+    pub thin: bool,
+    /// It finds and repairs rot, lost, torn and misdirected writes.
+    pub integrity: bool,
+    /// It can be told to scrub.
+    pub scrub: bool,
+    /// A discarded run of this many sectors, so aligned, reads as zeros; smaller pieces may keep their content.
+    pub discard_granule_sectors: u64,
+}
+
+/// Why a system cannot do something.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SystemError {
+    /// It will not, and nothing has changed.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// It tried.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What an administrator does.
+#[derive(Clone)]
+pub enum Admin {
+    /// Takes a drive out of service.
+    Fail {
+        /// Its name.
+        drive: String,
+    },
+    /// Adds a drive, blank or with what it held when it was lost.
+    Add {
+        /// The drive.
+        drive: DriveHandle,
+    },
+    /// Puts a drive in another's stead.
+    Replace {
+        /// The name of the one that goes.
+        old: String,
+        /// The one that comes.
+        new: DriveHandle,
+    },
+    /// Starts a scrub.
+    Scrub,
+}
+
+impl Admin {
+    /// What it is, in a word, and whom it concerns.
+    pub fn describe(&self) -> String {
+        match self {
+            Admin::Fail { drive } => format!("fail {drive}"),
+            Admin::Add { drive } => format!("add {}", name_of(drive)),
+            Admin::Replace { old, new } => format!("replace {old} by {}", name_of(new)),
+            Admin::Scrub => "scrub".to_owned(),
+        }
+    }
+}
+
+/// A drive's name.
+pub(crate) fn name_of(drive: &DriveHandle) -> &str {
+    // A handle is a block target too, whose information has no name.
+    &(**drive).info().name
+}
+
+/// What a running system says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Everything is as redundant as it should be: sets, log and metadata.
+    pub redundant: bool,
+    /// Its own words about its health.
+    pub sentence: String,
+    /// Names of the drives that it regards as lost.
+    pub lost: Vec<String>,
+    /// Names of the drives with a copy of the write log.
+    pub log: Vec<String>,
+    /// Names of the drives with a copy of the metadata.
+    pub metadata: Vec<String>,
+    /// A rebuild is going on.
+    pub rebuilding: bool,
+    /// A scrub is going on.
+    pub scrubbing: bool,
+    /// What the last scrub has repaired.
+    pub scrub_repaired: u64,
+    /// What cannot be repaired.
+    pub unrecoverable: u64,
+    /// Space that is allocated to volumes, in sectors, where volumes are thin.
+    pub used_sectors: Option<u64>,
+}
+
+/// A system under test.
+pub trait System: Clone + 'static {
+    /// It, running.
+    type Running: Running;
+
+    /// What it can do.
+    fn abilities(&self) -> Abilities;
+
+    /// Creates the array on drives full of zeros, and leaves it at rest.
+    fn create(
+        &self,
+        world: &World,
+        config: &ArrayConfig,
+        drives: Vec<DriveHandle>,
+    ) -> impl Future<Output = Result<(), SystemError>>;
+
+    /// Finds the array on its drives, in any order, some of them missing, some perhaps stale or blank, and starts it.
+    fn open(
+        &self,
+        world: &World,
+        config: &ArrayConfig,
+        drives: Vec<DriveHandle>,
+    ) -> impl Future<Output = Result<Self::Running, SystemError>>;
+}
+
+/// A running system. Dropping it with its world is the only way to stop it.
+pub trait Running: Clone + 'static {
+    /// One of its volumes.
+    type Volume: BlockTarget + Clone + 'static;
+
+    /// Its volumes, in the order of their creation.
+    fn volumes(&self) -> Vec<Self::Volume>;
+
+    /// How it does.
+    fn status(&self) -> impl Future<Output = Status>;
+
+    /// Administers it.
+    fn admin(&self, request: Admin) -> impl Future<Output = Result<(), SystemError>>;
+
+    /// What happened inside since it was opened, by name, for the summary of what a sweep has reached.
+    fn counters(&self) -> impl Future<Output = Vec<(&'static str, u64)>> {
+        async { Vec::new() }
+    }
+}

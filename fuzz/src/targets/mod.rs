@@ -1,0 +1,37 @@
+//! The parsers.
+
+mod array_toml;
+mod canary;
+mod checksum;
+mod image;
+mod journal_ring;
+mod log_record;
+mod nbd_client;
+mod nbd_server;
+mod nbd_uri;
+mod pieces;
+mod pool_open;
+mod pool_records;
+mod slot_table;
+mod study_toml;
+mod superblock;
+
+use crate::Target;
+
+/// Every target but the canary.
+pub const ALL: &[Target] = &[
+    array_toml::TARGET,
+    journal_ring::TARGET,
+    log_record::TARGET,
+    nbd_client::TARGET,
+    nbd_server::TARGET,
+    nbd_uri::TARGET,
+    pool_open::TARGET,
+    pool_records::TARGET,
+    slot_table::TARGET,
+    study_toml::TARGET,
+    superblock::TARGET,
+];
+
+/// A parser with a planted fault, to prove that faults of its kind are found.
+pub const CANARY: Target = canary::TARGET;
