@@ -116,8 +116,8 @@ fn assemble(carriers: Vec<Carrier>) -> FoundPool {
     let (newest, split) = choose(&carriers);
     let superblock = carriers[newest].newest.superblock.clone();
     let (generation, label) = (superblock.generation, superblock.label);
-    let mut problem = split.or_else(|| twice(&carriers));
-    let mut is_uneven = false;
+    let problem = split.or_else(|| twice(&carriers));
+    let (mut is_uneven, mut shrunk) = (false, None);
     let mut members: Vec<FoundMember> = label.members.iter().map(absent).collect();
     for carrier in carriers {
         let own = &carrier.newest.superblock;
@@ -132,21 +132,23 @@ fn assemble(carriers: Vec<Carrier>) -> FoundPool {
         if found.member.state == MemberState::Lost {
             found.standing = Standing::Stale;
         } else if found.member.is_active() {
-            is_uneven |= own.generation != generation || own.label != label;
-            if carrier.drive.info().sectors.0 < found.member.sectors {
-                problem = problem.or(Some(PoolError::TooSmall {
-                    drive: carrier.drive.info().name.clone(),
-                    sectors: carrier.drive.info().sectors.0,
-                    needed: found.member.sectors,
-                }));
+            let (drive, sectors) = (carrier.drive.info().name.clone(), carrier.drive.info().sectors.0);
+            if sectors < found.member.sectors {
+                // A drive whose end is gone has failed: the others go on without it, as if it were missing.
+                tracing::warn!(drive, sectors, needed = found.member.sectors, "the drive has shrunk");
+                shrunk = Some(PoolError::TooSmall { drive, sectors, needed: found.member.sectors });
+                continue;
             }
+            is_uneven |= own.generation != generation || own.label != label;
             found.standing = Standing::Present;
             found.next_copy = 1 - carrier.newest.copy;
             found.drive = Some(carrier.drive);
         }
     }
     let mut found = FoundPool { generation, label, members, problem, is_uneven };
-    found.problem = found.problem.take().or_else(|| found.quorum_problem());
+    // Where it could not be done without, that it has shrunk says more than that it is missing.
+    let quorum = found.quorum_problem().map(|problem| shrunk.unwrap_or(problem));
+    found.problem = found.problem.take().or(quorum);
     found
 }
 
