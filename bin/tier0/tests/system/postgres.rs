@@ -129,7 +129,7 @@ fn postgresql_keeps_its_rows_on_a_raid10_volume() {
     {
         run("chmod", &["a+rx", &path.display().to_string()]);
     }
-    let array = describe(directory.path(), "raid10", 4, 4, "448MiB");
+    let array = describe(directory.path(), "raid10", 4, 4, "400MiB");
     create(&array);
 
     let server = serve(&array);
