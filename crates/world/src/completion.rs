@@ -41,8 +41,8 @@ struct Slot {
 
 const NONE: u32 = u32::MAX;
 
-/// Generations count to here and start again; drivers use the bit above.
-const GENERATION_END: u32 = 1 << 31;
+/// Generations count to here and start again; drivers use the bits above.
+const GENERATION_END: u32 = 1 << 30;
 
 /// All slots of a world.
 pub(crate) struct Slots {

@@ -1,6 +1,7 @@
 //! The real world: wall clock, io_uring (or epoll and threads), files and sockets.
 
 mod clock;
+mod convoy;
 mod driver;
 mod file;
 mod op;

@@ -36,6 +36,11 @@ impl Op {
     pub(crate) fn is_on_file(&self) -> bool {
         matches!(self, Op::Read { .. } | Op::Write { .. } | Op::SyncData | Op::Deallocate { .. })
     }
+
+    /// Whether it moves data to or from a file or device.
+    pub(crate) fn is_transfer(&self) -> bool {
+        matches!(self, Op::Read { .. } | Op::Write { .. })
+    }
 }
 
 /// An operation on its way to a driver.

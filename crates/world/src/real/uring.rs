@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 
+use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
 use super::op::{Op, Request};
 use crate::Payload;
@@ -22,6 +23,8 @@ const ENTRIES: u32 = 1024;
 const BELL: u64 = u64::MAX;
 /// The bit of user data that tells operations on files from others; generations leave it free.
 const ON_FILE: u64 = 1 << 63;
+/// The bit of user data that tells transfers, which may be held back, from other operations on files.
+const TRANSFER: u64 = 1 << 62;
 /// IORING_ENTER_GETEVENTS: run the deferred work and fill the completion queue.
 const ENTER_GETEVENTS: u32 = 1;
 /// Linux limits one transfer to this (MAX_RW_COUNT, rounded down to the page).
@@ -32,6 +35,9 @@ pub(crate) struct Uring {
     bell_value: Box<[u8; 8]>,
     bell_armed: bool,
     file_operations: usize,
+    convoys: Convoys,
+    /// Transfers that go to their device now; kept for its memory.
+    released: Vec<squeue::Entry>,
 }
 
 impl Uring {
@@ -50,7 +56,14 @@ impl Uring {
                 "io_uring of this kernel is too old (before 5.11)",
             ));
         }
-        Ok(Uring { ring, bell_value: Box::new([0; 8]), bell_armed: false, file_operations: 0 })
+        Ok(Uring {
+            ring,
+            bell_value: Box::new([0; 8]),
+            bell_armed: false,
+            file_operations: 0,
+            convoys: Convoys::new(),
+            released: Vec::new(),
+        })
     }
 
     pub(crate) fn submit(&mut self, request: Request, payload: &mut Payload) {
@@ -59,8 +72,14 @@ impl Uring {
             self.file_operations += 1;
             data |= ON_FILE;
         }
-        let entry = entry_of(&request, payload).user_data(data);
-        self.push(&entry);
+        if !request.op.is_transfer() {
+            let entry = entry_of(&request, payload).user_data(data);
+            return self.push(&entry);
+        }
+        let entry = entry_of(&request, payload).user_data(data | TRANSFER);
+        if let Some(entry) = self.convoys.admit(request.fd, request.slot.index, entry) {
+            self.push(&entry);
+        }
     }
 
     /// Operations on files and devices that are under way.
@@ -86,6 +105,11 @@ impl Uring {
             let read = opcode::Read::new(fd, self.bell_value.as_mut_ptr(), 8).build().user_data(BELL);
             self.push(&read);
         }
+        let wait = match (wait, self.convoys.patience()) {
+            (Wait::Forever, Some(patience)) => Wait::AtMost(patience),
+            (Wait::AtMost(time), Some(patience)) => Wait::AtMost(time.min(patience)),
+            (wait, _) => wait,
+        };
         match wait {
             Wait::Never => self.enter(0, None),
             Wait::Forever => self.enter(1, None),
@@ -110,15 +134,48 @@ impl Uring {
     }
 
     fn reap(&mut self, finished: &mut Finished) {
+        self.run_deferred();
         for completion in self.ring.completion() {
             match completion.user_data() {
                 BELL => self.bell_armed = false,
                 data => {
+                    let slot = slot_id(data);
                     self.file_operations -= usize::from(data & ON_FILE != 0);
-                    finished.push((slot_id(data), outcome_of(completion.result())));
+                    if data & TRANSFER != 0 {
+                        self.convoys.ended(slot.index);
+                    }
+                    finished.push((slot, outcome_of(completion.result())));
                 }
             }
         }
+        self.release();
+    }
+
+    /// Runs what deferred work is left: one call runs at most so many pieces (20 in Linux 6.18), and a batch shall be
+    /// seen whole. The flag may stay up without work, where an interrupt raised it after its work was taken; then
+    /// nothing comes, and that ends it.
+    fn run_deferred(&mut self) {
+        let mut completions = self.ring.completion().len();
+        while self.ring.submission().taskrun() {
+            self.enter(0, None);
+            let now = self.ring.completion().len();
+            if now == completions {
+                return;
+            }
+            completions = now;
+        }
+    }
+
+    /// Gives devices what was held for them, before anybody looks at what they have done.
+    fn release(&mut self) {
+        let mut released = std::mem::take(&mut self.released);
+        self.convoys.judge(&mut released);
+        if !released.is_empty() {
+            released.iter().for_each(|entry| self.push(entry));
+            released.clear();
+            self.enter(0, None);
+        }
+        self.released = released;
     }
 
     /// Submits what has collected, runs the deferred work and waits for `want` completions.
@@ -147,7 +204,7 @@ fn user_data(slot: SlotId) -> u64 {
 }
 
 fn slot_id(data: u64) -> SlotId {
-    SlotId { index: data as u32, generation: ((data & !ON_FILE) >> 32) as u32 }
+    SlotId { index: data as u32, generation: ((data & !(ON_FILE | TRANSFER)) >> 32) as u32 }
 }
 
 fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {

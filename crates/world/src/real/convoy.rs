@@ -1,0 +1,230 @@
+//! How much of what is asked a device is given at a time.
+//!
+//! Some devices, virtual disks above all, report nothing before all that they were given is done: a queue of 32 comes
+//! back as one batch of 32. Whoever waits for the answers before asking again, as the clients of a server do, then moves
+//! in convoy: the device idles while the batch is with the clients, and they idle while it is with the device. Such
+//! a device gets a batch at a time: what arrives meanwhile is held, and follows when the batch is done, so that one
+//! half of the requests is with the device while the other half is with the clients.
+//!
+//! A device that reports its requests one by one is never held back: what was learnt is forgotten at twice the speed.
+//! Held requests wait at most [`HELD_MAX`], so that one that hangs does not take the others with it. Flushes are not held.
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+
+use io_uring::squeue::Entry;
+use tier0_units::Nanos;
+
+use super::WallClock;
+
+/// Fewer requests at the device are no batch: nothing is held behind them, and nothing is learnt from them.
+const BATCH_MIN: u32 = 4;
+/// So many batches in a row came back whole before the device is believed to do so.
+const BELIEVED: u32 = 8;
+/// More batches than this are not counted, so that a device that changes its ways is noticed soon.
+const COUNTED_MAX: u32 = 16;
+/// What a batch that came back in parts counts for.
+const DOUBT: u32 = 2;
+/// The peak falls by this part with every batch that stays below it.
+const PEAK_FORGOTTEN: u32 = 16;
+/// Flash ends a batch of 32 within a millisecond, a disk within 200: what waits longer than this has nothing to gain.
+const HELD_MAX: Nanos = Nanos::from_millis(2);
+
+/// The devices of one thread.
+pub(super) struct Convoys {
+    clock: WallClock,
+    /// By descriptor.
+    lanes: Vec<Lane>,
+    /// The descriptor of each slot's operation, by the slot's index.
+    descriptors: Vec<RawFd>,
+    /// Descriptors that reported since the last judgement.
+    reported: Vec<RawFd>,
+    held: usize,
+}
+
+#[derive(Default)]
+struct Lane {
+    under_way: u32,
+    reported: u32,
+    whole_batches: u32,
+    /// The most requests that were with the device or held of late.
+    peak: u32,
+    held: VecDeque<Entry>,
+    held_since: Nanos,
+}
+
+impl Lane {
+    /// Half of the requests makes a batch, so that the other half can be with those who ask.
+    fn room(&self) -> usize {
+        if self.whole_batches < BELIEVED {
+            return usize::MAX;
+        }
+        (self.peak / 2).max(BATCH_MIN).saturating_sub(self.under_way) as usize
+    }
+
+    fn learn(&mut self) {
+        let whole = self.under_way == 0;
+        let present = self.under_way + self.reported + self.held.len() as u32;
+        self.peak = present.max(self.peak - self.peak / PEAK_FORGOTTEN);
+        if !whole {
+            self.whole_batches = self.whole_batches.saturating_sub(DOUBT);
+        } else if self.reported >= BATCH_MIN {
+            self.whole_batches = (self.whole_batches + 1).min(COUNTED_MAX);
+        }
+        self.reported = 0;
+    }
+}
+
+impl Convoys {
+    pub(super) fn new() -> Convoys {
+        Convoys {
+            clock: WallClock::new(),
+            lanes: Vec::new(),
+            descriptors: Vec::new(),
+            reported: Vec::new(),
+            held: 0,
+        }
+    }
+
+    /// Notes a transfer of the slot `index` on `fd`; gives `entry` back if it shall go to the device now.
+    pub(super) fn admit(&mut self, fd: RawFd, index: u32, entry: Entry) -> Option<Entry> {
+        let (place, index) = (fd as usize, index as usize);
+        if self.lanes.len() <= place {
+            self.lanes.resize_with(place + 1, Lane::default);
+        }
+        if self.descriptors.len() <= index {
+            self.descriptors.resize(index + 1, -1);
+        }
+        self.descriptors[index] = fd;
+        let lane = &mut self.lanes[place];
+        if lane.held.is_empty() && lane.room() > 0 {
+            lane.under_way += 1;
+            return Some(entry);
+        }
+        if lane.held.is_empty() {
+            lane.held_since = self.clock.now();
+        }
+        lane.held.push_back(entry);
+        self.held += 1;
+        None
+    }
+
+    /// Notes that the transfer of the slot `index` has ended.
+    pub(super) fn ended(&mut self, index: u32) {
+        let fd = self.descriptors[index as usize];
+        let lane = &mut self.lanes[fd as usize];
+        lane.under_way -= 1;
+        lane.reported += 1;
+        if lane.reported == 1 {
+            self.reported.push(fd);
+        }
+    }
+
+    /// Learns from what was reported since the last call, and moves to `out` what may go to its device now.
+    pub(super) fn judge(&mut self, out: &mut Vec<Entry>) {
+        while let Some(fd) = self.reported.pop() {
+            let lane = &mut self.lanes[fd as usize];
+            lane.learn();
+            let count = lane.held.len().min(lane.room());
+            if count > 0 {
+                self.held -= count;
+                release(lane, count, out);
+                lane.held_since = self.clock.now();
+            }
+        }
+        if self.held > 0 {
+            self.release_overdue(out);
+        }
+    }
+
+    /// How long nothing may be looked at, if anything is held.
+    pub(super) fn patience(&self) -> Option<Nanos> {
+        (self.held > 0).then_some(HELD_MAX)
+    }
+
+    fn release_overdue(&mut self, out: &mut Vec<Entry>) {
+        let now = self.clock.now();
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.held.is_empty()) {
+            if now.saturating_sub(lane.held_since) >= HELD_MAX {
+                self.held -= lane.held.len();
+                release(lane, lane.held.len(), out);
+            }
+        }
+    }
+}
+
+fn release(lane: &mut Lane, count: usize, out: &mut Vec<Entry>) {
+    lane.under_way += count as u32;
+    out.extend(lane.held.drain(..count));
+}
+
+#[cfg(test)]
+mod tests {
+    use io_uring::opcode;
+
+    use super::*;
+
+    const FD: RawFd = 3;
+
+    fn entry() -> Entry {
+        opcode::Nop::new().build()
+    }
+
+    /// Gives `count` transfers; how many of them went to the device.
+    fn give(convoys: &mut Convoys, count: u32) -> usize {
+        (0..count).filter(|&index| convoys.admit(FD, index, entry()).is_some()).count()
+    }
+
+    /// Ends `count` transfers together; how many went to the device after it.
+    fn end(convoys: &mut Convoys, count: u32) -> usize {
+        (0..count).for_each(|index| convoys.ended(index));
+        let mut out = Vec::new();
+        convoys.judge(&mut out);
+        out.len()
+    }
+
+    fn convoyed() -> Convoys {
+        let mut convoys = Convoys::new();
+        for _ in 0..BELIEVED {
+            assert_eq!(give(&mut convoys, 16), 16, "nothing is believed yet");
+            assert_eq!(end(&mut convoys, 16), 0);
+        }
+        convoys
+    }
+
+    #[test]
+    fn a_device_that_reports_in_batches_gets_batches() {
+        let mut convoys = convoyed();
+        assert_eq!(give(&mut convoys, 16), 8);
+        assert_eq!(convoys.patience(), Some(HELD_MAX));
+        assert_eq!(end(&mut convoys, 8), 8, "the next batch is what came meanwhile");
+        assert_eq!(convoys.patience(), None);
+        assert_eq!(give(&mut convoys, 3), 0);
+        assert_eq!(end(&mut convoys, 8), 3);
+    }
+
+    #[test]
+    fn a_device_that_reports_one_by_one_is_not_held_back() {
+        let mut convoys = Convoys::new();
+        give(&mut convoys, 32);
+        for _ in 0..100 {
+            end(&mut convoys, 1);
+            assert_eq!(give(&mut convoys, 1), 1);
+        }
+        let mut convoys = convoyed();
+        assert_eq!(give(&mut convoys, 12), 8);
+        assert_eq!(end(&mut convoys, 1), 4, "a batch in parts is enough to doubt");
+        assert_eq!(give(&mut convoys, 8), 8);
+    }
+
+    #[test]
+    fn a_device_that_hangs_does_not_keep_what_is_held() {
+        let mut convoys = convoyed();
+        assert_eq!(give(&mut convoys, 10), 8);
+        while convoys.clock.now().saturating_sub(convoys.lanes[FD as usize].held_since) < HELD_MAX {}
+        let mut out = Vec::new();
+        convoys.judge(&mut out);
+        assert_eq!(out.len(), 2);
+        assert_eq!(end(&mut convoys, 10), 0, "all are accounted for");
+    }
+}
