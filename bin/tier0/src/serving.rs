@@ -10,15 +10,17 @@
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::select;
-use tier0_array::Volume;
 use tier0_array::description::ListenAddress;
 use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
-use tier0_nbd::server::{ExportOptions, Server, ServerError, ServerOptions};
+use tier0_array::{Volume, VolumeFront};
+use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
 use tier0_units::Nanos;
 use tier0_world::real::{Backend, PeerAddress, Socket};
 use tier0_world::sync::{MailReceiver, MailSender, mailbox};
@@ -130,7 +132,7 @@ async fn serve_shard(context: ShardContext, service: Arc<Service>) {
     match start(&context, &service, &server) {
         Ok(Some(bound)) => (service.listening)(&bound),
         Ok(None) => {}
-        Err(error) => service.fail(Failure::run(error)),
+        Err(failure) => service.fail(failure),
     }
     let (world, takes) = (context.world.clone(), server.clone());
     let mut arrivals = service.take_arrivals(context.index);
@@ -161,10 +163,8 @@ fn start(
     context: &ShardContext,
     service: &Arc<Service>,
     server: &Server<Volume>,
-) -> Result<Option<Vec<PeerAddress>>, ServerError> {
-    for volume in &context.volumes {
-        server.add_export(ExportOptions::named(volume.name()), volume.clone())?;
-    }
+) -> Result<Option<Vec<PeerAddress>>, Failure> {
+    context.offer_volumes(Rc::new(Front(server.clone()))).map_err(Failure::Run)?;
     if context.index > 0 {
         return Ok(None);
     }
@@ -181,7 +181,26 @@ fn start(
         }
     }
     let listen = |address| server.listen_for(address, deal(service.clone(), server.clone()));
-    service.listen.iter().map(listen).collect::<Result<_, _>>().map(Some)
+    service.listen.iter().map(listen).collect::<Result<_, _>>().map(Some).map_err(Failure::run)
+}
+
+/// The array's volumes as exports of a shard's server.
+struct Front(Server<Volume>);
+
+impl VolumeFront for Front {
+    fn offer(&self, volume: Volume) -> Result<(), String> {
+        let options = ExportOptions::named(volume.name());
+        self.0.replace_export(options, volume).map_err(|error| error.to_string())
+    }
+
+    fn users(&self, name: &str) -> usize {
+        self.0.users_of(name)
+    }
+
+    fn withdraw(&self, name: &str) -> Pin<Box<dyn Future<Output = ()>>> {
+        let (server, name) = (self.0.clone(), name.to_owned());
+        Box::pin(async move { server.withdraw(&name).await })
+    }
 }
 
 /// Gives connections to the shards in turn, the listening one first.

@@ -11,9 +11,8 @@ use tier0_volume::ExtentIo;
 use tier0_world::sync::{MailSender, Notify};
 use tier0_world::{IoError, World};
 
-use crate::Volume;
 use crate::plan::PoolPlan;
-use crate::shard::{Ask, Shard};
+use crate::shard::{Ask, ListedVolume, Shard};
 use crate::upkeep::Activity;
 use crate::volume_io::VolumeIo;
 
@@ -39,7 +38,7 @@ pub(crate) fn shard(
         let raid = RaidIo::new(plan.sets.clone(), members);
         for volume in &plan.record.volumes {
             let extents = ExtentIo::new(Arc::new(plan.map(volume)), plan.slots.clone(), raid.clone());
-            volumes.push(Rc::new(VolumeIo::Direct(extents)));
+            volumes.push(Some(ListedVolume::new(&volume.name, VolumeIo::Direct(extents))));
         }
     }
     Rc::new(Shard {
@@ -47,14 +46,9 @@ pub(crate) fn shard(
         index,
         volumes: RefCell::new(volumes),
         pools: plans.iter().map(|_| None).collect(),
+        front: RefCell::default(),
         peers,
         activity: Activity::default(),
         stopping: Notify::new(),
     })
-}
-
-/// The volumes as a shard has them.
-pub(crate) fn volumes(plans: &[&PoolPlan], shard: &Rc<Shard>) -> Vec<Volume> {
-    let names = plans.iter().flat_map(|plan| plan.record.volumes.iter().map(|volume| volume.name.as_str()));
-    names.enumerate().map(|(number, name)| Volume::new(shard, number as u32, name)).collect()
 }

@@ -1,7 +1,7 @@
 //! A whole array in one world: all its shards in one thread. Fault simulation and studies run it in virtual time; a real
 //! array has a thread and a world for each shard ([`crate::real`]), made of the same parts.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::admin::{AdminReply, AdminRequest, Status};
 use crate::control::{Control, ControlMessage};
 use crate::plan::{NewPool, PoolShape, drives_of, members_max};
 use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs};
-use crate::shard::{Ask, Shard};
+use crate::shard::{Ask, ListedVolume, Shard};
 use crate::upkeep::Activity;
 use crate::volume_io::{CachedVolume, VolumeIo};
 use crate::{ArrayError, Description, Volume};
@@ -169,9 +169,10 @@ impl Engine {
         Ok(Engine { control: central, shards: Rc::new(shards) })
     }
 
-    /// Its volumes, as the first shard has them, in the order of pools and numbers.
+    /// Its volumes, as the first shard has them: those of the start in the order of pools and numbers, then those
+    /// created since.
     pub fn volumes(&self) -> Vec<Volume> {
-        self.control.volumes(&self.shards[0])
+        Volume::all(&self.shards[0])
     }
 
     /// How it does.
@@ -320,12 +321,8 @@ pub(crate) async fn start_shard(
     for (seed, drives) in seeds.iter().zip(drives) {
         let pool = PoolShard::start(world, seat, seed, drives, control).await?;
         for volume in seed.state.volumes() {
-            volumes.push(Rc::new(VolumeIo::Cached(CachedVolume {
-                pool: pool.clone(),
-                number: volume.number,
-                sectors: volume.sectors,
-                mode: Cell::new(volume.write_cache),
-            })));
+            let io = VolumeIo::Cached(CachedVolume::new(&pool, volume));
+            volumes.push(Some(ListedVolume::new(&volume.name, io)));
         }
         pools.push(Some(pool));
     }
@@ -334,6 +331,7 @@ pub(crate) async fn start_shard(
         index: seat.index,
         volumes: RefCell::new(volumes),
         pools,
+        front: RefCell::default(),
         peers,
         activity: Activity::default(),
         stopping: Notify::new(),

@@ -7,6 +7,7 @@
 //! | `plan` | from a pool's record to its sets, slots and volumes' maps |
 //! | [`open`] | creating an array on drives, and finding it again on them by identity |
 //! | `shard`, `volume` | the data path: a shard's volumes, requests routed to the owners of their extents |
+//! | `volumes` | volumes that come, change and go while the array runs |
 //! | `control` | metadata, free slots, losses, rebuilds and scrubs of whole pools |
 //! | `upkeep` | a shard's part in rebuilds and scrubs |
 //! | [`engine`] | a whole array in one world |
@@ -21,6 +22,7 @@ pub mod description;
 mod direct;
 pub mod engine;
 mod error;
+mod gate;
 mod mapping;
 mod models;
 pub mod open;
@@ -32,7 +34,9 @@ pub mod simulated;
 mod upkeep;
 mod volume;
 mod volume_io;
+mod volumes;
 
 pub use description::{Description, DescriptionError};
 pub use error::ArrayError;
 pub use volume::Volume;
+pub use volumes::VolumeFront;

@@ -27,7 +27,7 @@ pub(crate) struct ShardMapping {
     /// For thick volumes and for thin ones.
     stocks: [Stock; 2],
     /// By the volumes' numbers in the pool: whether they are thin.
-    thin: BTreeMap<u32, bool>,
+    thin: RefCell<BTreeMap<u32, bool>>,
     /// Slots that background work has in hand, and how often: they are not given back meanwhile.
     held: RefCell<BTreeMap<u64, u32>>,
     let_go: Notify,
@@ -76,7 +76,7 @@ impl ShardMapping {
             shape,
             extents: RefCell::new(extents.into_iter().collect()),
             stocks: Default::default(),
-            thin: thin.into_iter().collect(),
+            thin: RefCell::new(thin.into_iter().collect()),
             held: RefCell::default(),
             let_go: Notify::new(),
         })
@@ -105,6 +105,34 @@ impl ShardMapping {
         self.extents.borrow().iter().map(|(extent, slot)| (*extent, *slot)).collect()
     }
 
+    /// A volume was created.
+    pub(crate) fn add_volume(&self, volume: u32, thin: bool) {
+        self.thin.borrow_mut().insert(volume, thin);
+    }
+
+    /// A volume is gone, nobody writes to it, and nothing of it is dirty: the slots that its extents had. Ends when nobody
+    /// has them in hand.
+    pub(crate) async fn remove_volume(&self, volume: u32) -> Vec<SlotRef> {
+        self.thin.borrow_mut().remove(&volume);
+        let gone: Vec<SlotRef> = {
+            let mut extents = self.extents.borrow_mut();
+            let mut gone = extents.split_off(&ExtentId { volume, index: 0 });
+            if let Some(next) = volume.checked_add(1) {
+                extents.append(&mut gone.split_off(&ExtentId { volume: next, index: 0 }));
+            }
+            gone.into_values().collect()
+        };
+        self.let_go_of(&gone).await;
+        gone
+    }
+
+    /// Waits until nobody has any of these slots in hand; nobody can take them in hand any more.
+    async fn let_go_of(&self, slots: &[SlotRef]) {
+        while slots.iter().any(|slot| self.held.borrow().contains_key(&slot.slot)) {
+            self.let_go.wait().await;
+        }
+    }
+
     /// Takes what is in stock out of it.
     pub(crate) fn give_back_stock(&self) -> Vec<SlotRef> {
         self.stocks.iter().flat_map(|stock| std::mem::take(&mut *stock.slots.borrow_mut())).collect()
@@ -115,7 +143,7 @@ impl ShardMapping {
     /// # Errors
     /// [`IoError::NoSpace`] when the pool has no slot left.
     pub(crate) async fn slot_or_new(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
-        let thin = self.thin.get(&extent.volume).copied().unwrap_or(true);
+        let thin = self.thin.borrow().get(&extent.volume).copied().unwrap_or(true);
         let stock = &self.stocks[usize::from(thin)];
         loop {
             if let Some(slot) = self.slot_of(extent) {
@@ -163,9 +191,7 @@ impl ShardMapping {
             self.extents.borrow_mut().remove(extent);
         }
         // Nobody takes them in hand any more.
-        while unmapped.iter().any(|(_, slot)| self.held.borrow().contains_key(&slot.slot)) {
-            self.let_go.wait().await;
-        }
+        self.let_go_of(&unmapped.iter().map(|(_, slot)| *slot).collect::<Vec<_>>()).await;
         if mapped.is_empty() && unmapped.is_empty() {
             return Ok(());
         }

@@ -21,7 +21,7 @@ use crate::open::{DirectPool, Kind, Medium, OpenArray, open_new_medium};
 use crate::plan::PoolPlan;
 use crate::pool_shard::{PoolSeed, Seat};
 use crate::shard::{Ask, Shard};
-use crate::{ArrayError, Volume};
+use crate::{ArrayError, Volume, VolumeFront};
 
 /// What a shard offers to whoever serves its volumes.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub struct ShardContext {
     pub world: World,
     /// The shard's number, from 0.
     pub index: usize,
-    /// All volumes of the array, in the order of pools and records.
+    /// The volumes that the array started with, in the order of pools and records.
     pub volumes: Vec<Volume>,
     /// Why this world runs without io_uring although it would have taken it.
     pub fallback: Option<Arc<str>>,
@@ -42,6 +42,14 @@ impl ShardContext {
     /// Ends when the array is to stop.
     pub async fn stopping(&self) {
         self.shard.stopping.wait().await;
+    }
+
+    /// Has `front` offer all volumes of the array in this shard, those that are created later too.
+    ///
+    /// # Errors
+    /// What the front says of a volume that it cannot offer.
+    pub fn offer_volumes(&self, front: Rc<dyn VolumeFront>) -> Result<(), String> {
+        self.shard.set_front(front)
     }
 
     /// Does what an administrator asks.
@@ -215,6 +223,7 @@ impl ShardSeat<'_> {
             })
             .detach();
         let fallback = runtime.fallback().map(|error| error.to_string().into());
+        let offered = shard.clone();
         let context = ShardContext { world: world.clone(), index, volumes, fallback, shard, control };
         let (go, mut word) = mailbox();
         // The starter may have failed and gone; then the scope is ending anyway.
@@ -225,6 +234,8 @@ impl ShardSeat<'_> {
             }
             runtime.run(serve(context));
         }
+        // A front has volumes, which have the shard.
+        offered.front.take();
         Ok(())
     }
 }
@@ -246,7 +257,7 @@ fn start_direct(
     }
     let shard = direct::shard(world, index, &plans, members, peers);
     world.spawn(shard.clone().answer(inbox)).detach();
-    let volumes = direct::volumes(&plans, &shard);
+    let volumes = Volume::all(&shard);
     Ok(Started { shard, volumes, upkeep: None })
 }
 
@@ -287,9 +298,7 @@ impl ProtectedSeat {
         let seeds: Vec<PoolSeed> = parts.into_iter().map(|part| part.seed).collect();
         let shard = start_shard(&world, self.seat, &seeds, drives, &self.control, self.peers).await?;
         world.spawn(shard.clone().answer(inbox)).detach();
-        let names = seeds.iter().flat_map(|seed| seed.state.volumes().map(|volume| volume.name.clone()));
-        let names: Vec<String> = names.collect();
-        let volumes = (0u32..).zip(names).map(|(number, name)| Volume::new(&shard, number, &name)).collect();
+        let volumes = Volume::all(&shard);
         Ok(Started { shard, volumes, upkeep })
     }
 

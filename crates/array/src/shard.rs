@@ -10,6 +10,7 @@ use tier0_world::{Buf, BufMut, IoError, World};
 use crate::pool_shard::PoolShard;
 use crate::upkeep::{Activity, Order};
 use crate::volume_io::VolumeIo;
+use crate::volumes::{VolumeFront, VolumesOrder};
 
 /// A request for another shard's extent, or an order for its upkeep.
 pub(crate) enum Ask {
@@ -43,19 +44,34 @@ pub(crate) enum Ask {
     BlockStatus {
         volume: u32,
         extent: u64,
-        reply: oneshot::Sender<BlockStatus>,
+        reply: oneshot::Sender<Result<BlockStatus, IoError>>,
     },
     Order(Order),
+    Volumes(VolumesOrder),
+}
+
+/// A volume as the list of a shard has it.
+pub(crate) struct ListedVolume {
+    pub(crate) name: Rc<str>,
+    pub(crate) io: Rc<VolumeIo>,
+}
+
+impl ListedVolume {
+    pub(crate) fn new(name: &str, io: VolumeIo) -> ListedVolume {
+        ListedVolume { name: name.into(), io: Rc::new(io) }
+    }
 }
 
 /// One shard of an array.
 pub(crate) struct Shard {
     pub(crate) world: World,
     pub(crate) index: usize,
-    /// By the volumes' numbers in the array.
-    pub(crate) volumes: RefCell<Vec<Rc<VolumeIo>>>,
+    /// By the volumes' numbers in the array, which are never used again; none where a volume was deleted.
+    pub(crate) volumes: RefCell<Vec<Option<ListedVolume>>>,
     /// By the pools' numbers in the array; none for pools whose writes go straight to the drives.
     pub(crate) pools: Vec<Option<Rc<PoolShard>>>,
+    /// Whoever offers the volumes to hosts, if anybody does.
+    pub(crate) front: RefCell<Option<Rc<dyn VolumeFront>>>,
     /// To every shard, itself included.
     pub(crate) peers: Vec<MailSender<Ask>>,
     /// Requests of hosts, for background work to yield to.
@@ -66,9 +82,14 @@ pub(crate) struct Shard {
 
 impl Shard {
     /// A volume by its number in the array.
+    ///
+    /// # Errors
+    /// [`IoError::Gone`] where it was deleted.
     #[inline]
-    pub(crate) fn volume(&self, number: u32) -> Rc<VolumeIo> {
-        self.volumes.borrow()[number as usize].clone()
+    pub(crate) fn volume(&self, number: u32) -> Result<Rc<VolumeIo>, IoError> {
+        let volumes = self.volumes.borrow();
+        let listed = volumes.get(number as usize).and_then(Option::as_ref);
+        listed.map(|listed| listed.io.clone()).ok_or(IoError::Gone)
     }
 
     /// Answers what other shards ask, until there are none.
@@ -83,21 +104,34 @@ impl Shard {
         // Whoever asked may be gone; then nobody needs the answer.
         match ask {
             Ask::Read { volume, extent, offset, buf, reply } => {
-                let _ = reply.send(self.volume(volume).read(extent, offset, buf).await);
+                let _ = reply.send(match self.volume(volume) {
+                    Ok(volume) => volume.read(extent, offset, buf).await,
+                    Err(error) => (Err(error), buf),
+                });
             }
             Ask::Write { volume, extent, offset, buf, durable, reply } => {
-                let _ = reply.send(self.volume(volume).write(extent, offset, buf, durable).await);
+                let _ = reply.send(match self.volume(volume) {
+                    Ok(volume) => volume.write(extent, offset, buf, durable).await,
+                    Err(error) => Err(error),
+                });
             }
             Ask::Zero { volume, extent, offset, sectors, durable, reply } => {
-                let _ = reply.send(self.volume(volume).zero(extent, offset, sectors, durable).await);
+                let _ = reply.send(match self.volume(volume) {
+                    Ok(volume) => volume.zero(extent, offset, sectors, durable).await,
+                    Err(error) => Err(error),
+                });
             }
             Ask::Flush { volume, reply } => {
-                let _ = reply.send(self.volume(volume).flush().await);
+                let _ = reply.send(match self.volume(volume) {
+                    Ok(volume) => volume.flush().await,
+                    Err(error) => Err(error),
+                });
             }
             Ask::BlockStatus { volume, extent, reply } => {
-                let _ = reply.send(self.volume(volume).block_status(extent));
+                let _ = reply.send(self.volume(volume).map(|volume| volume.block_status(extent)));
             }
             Ask::Order(order) => order.carry_out(self).await,
+            Ask::Volumes(order) => order.carry_out(self).await,
         }
     }
 }

@@ -78,7 +78,7 @@ pub fn build(
     let (peer, inbox) = mailbox();
     let shard = direct::shard(world, 0, &plans, members, vec![peer]);
     world.spawn(shard.clone().answer(inbox)).detach();
-    Ok(SimulatedArray { volumes: direct::volumes(&plans, &shard), drives })
+    Ok(SimulatedArray { volumes: Volume::all(&shard), drives })
 }
 
 /// An array with write log and slot tables in virtual time, whose metadata live only as long as the world.

@@ -26,8 +26,17 @@ pub struct Volume {
 }
 
 impl Volume {
-    pub(crate) fn new(shard: &Rc<Shard>, number: u32, name: &str) -> Volume {
-        Volume { shard: shard.clone(), number, name: name.into(), io: shard.volume(number) }
+    /// A volume by its number in the array; none where it was deleted.
+    pub(crate) fn of(shard: &Rc<Shard>, number: u32) -> Option<Volume> {
+        let volumes = shard.volumes.borrow();
+        let listed = volumes.get(number as usize)?.as_ref()?;
+        Some(Volume { shard: shard.clone(), number, name: listed.name.clone(), io: listed.io.clone() })
+    }
+
+    /// All that there are, by their numbers.
+    pub(crate) fn all(shard: &Rc<Shard>) -> Vec<Volume> {
+        let count = shard.volumes.borrow().len() as u32;
+        (0..count).filter_map(|number| Volume::of(shard, number)).collect()
     }
 
     /// Its name.
@@ -123,7 +132,7 @@ impl Volume {
         }
         let (reply, answer) = oneshot::channel();
         self.shard.peers[owner].send(Ask::BlockStatus { volume: self.number, extent, reply });
-        answer.await.map_err(|_| IoError::Gone)
+        answer.await.unwrap_or(Err(IoError::Gone))
     }
 }
 

@@ -5,10 +5,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use tier0_drive::BlockStatus;
+use tier0_pool::Volume as VolumeRecord;
 use tier0_units::{ExtentId, WriteCache};
 use tier0_volume::ExtentIo;
 use tier0_world::{Buf, BufMut, IoError};
 
+use crate::gate::Gate;
 use crate::pool_shard::PoolShard;
 
 /// A volume in one shard.
@@ -24,11 +26,23 @@ pub(crate) struct CachedVolume {
     pub(crate) pool: Rc<PoolShard>,
     /// Its number in the pool.
     pub(crate) number: u32,
-    pub(crate) sectors: u64,
+    pub(crate) sectors: Cell<u64>,
     pub(crate) mode: Cell<WriteCache>,
+    pub(crate) gate: Gate,
 }
 
 impl CachedVolume {
+    /// A volume of a pool as its record has it.
+    pub(crate) fn new(pool: &Rc<PoolShard>, volume: &VolumeRecord) -> CachedVolume {
+        CachedVolume {
+            pool: pool.clone(),
+            number: volume.number,
+            sectors: Cell::new(volume.sectors),
+            mode: Cell::new(volume.write_cache),
+            gate: Gate::default(),
+        }
+    }
+
     fn extent(&self, extent: u64) -> ExtentId {
         let index = u32::try_from(extent).expect("a volume has fewer than 2^32 extents");
         ExtentId { volume: self.number, index }
@@ -36,12 +50,20 @@ impl CachedVolume {
 }
 
 impl VolumeIo {
+    /// The volume, if it is one of a protected pool.
+    pub(crate) fn cached(&self) -> Option<&CachedVolume> {
+        match self {
+            VolumeIo::Direct(_) => None,
+            VolumeIo::Cached(volume) => Some(volume),
+        }
+    }
+
     /// The volume's size in sectors.
     #[inline]
     pub(crate) fn sectors(&self) -> u64 {
         match self {
             VolumeIo::Direct(extents) => extents.map().sectors(),
-            VolumeIo::Cached(volume) => volume.sectors,
+            VolumeIo::Cached(volume) => volume.sectors.get(),
         }
     }
 
@@ -78,6 +100,10 @@ impl VolumeIo {
         match self {
             VolumeIo::Direct(extents) => extents.read(extent, offset, buf).await,
             VolumeIo::Cached(volume) => {
+                let _inside = match volume.gate.enter() {
+                    Ok(inside) => inside,
+                    Err(error) => return (Err(error), buf),
+                };
                 let id = volume.extent(extent);
                 let (result, buf) = volume.pool.write_back.read(id, offset, buf).await;
                 if let Err(error @ (IoError::DataLost | IoError::Medium)) = result {
@@ -104,6 +130,7 @@ impl VolumeIo {
         match self {
             VolumeIo::Direct(extents) => extents.write(extent, offset, buf, durable).await,
             VolumeIo::Cached(volume) => {
+                let _inside = volume.gate.enter()?;
                 let mode = volume.mode.get();
                 volume.pool.write_back.write(volume.extent(extent), offset, buf, durable, mode).await
             }
@@ -122,6 +149,7 @@ impl VolumeIo {
         match self {
             VolumeIo::Direct(_) => Ok(()),
             VolumeIo::Cached(volume) => {
+                let _inside = volume.gate.enter()?;
                 let mode = volume.mode.get();
                 volume.pool.write_back.zero(volume.extent(extent), offset, sectors, durable, mode).await
             }

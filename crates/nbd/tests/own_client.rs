@@ -311,6 +311,31 @@ fn exports_come_and_go() {
 }
 
 #[test]
+fn an_export_is_replaced_under_its_users_and_withdrawn_after_them() {
+    on_each_driver(|world| async move {
+        let sockets = Sockets::new();
+        let server = server(&world, &sockets, "one", ServerOptions::default());
+        let options = ClientOptions::default();
+        let early = Client::connect(&world, &sockets.uri("one"), &options).await.expect("connects");
+        server
+            .replace_export(ExportOptions::named("one"), ram(&world, ByteCount::mib(128)))
+            .expect("offered");
+        let late = Client::connect(&world, &sockets.uri("one"), &options).await.expect("connects");
+        assert_eq!(early.info().sectors, SectorCount::in_bytes(ByteCount::mib(64)));
+        assert_eq!(late.info().sectors, SectorCount::in_bytes(ByteCount::mib(128)));
+        early.flush().await.expect("it is not touched");
+        assert_eq!((server.users_of("one"), server.users_of("two")), (2, 0));
+        server.withdraw("one").await;
+        assert_eq!(server.users_of("one"), 0);
+        assert_eq!(early.flush().await, Err(IoError::Gone));
+        assert_eq!(late.flush().await, Err(IoError::Gone));
+        assert!(list(&world, &sockets.uri("").address).await.expect("a list").is_empty());
+        server.replace_export(ExportOptions::named("one"), ram(&world, ByteCount::mib(1))).expect("offered");
+        Client::connect(&world, &sockets.uri("one"), &options).await.expect("connects").close().await;
+    });
+}
+
+#[test]
 fn tcp_works_as_well() {
     on_each_driver(|world| async move {
         let server: Server<DriveHandle> = Server::new(&world, ServerOptions::default());

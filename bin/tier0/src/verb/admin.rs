@@ -32,6 +32,8 @@ Examples:
 const VOLUME_EXAMPLES: &str = "\
 Examples:
   tier0 volume create array.toml logs --size 20GiB --thin
+  tier0 volume resize array.toml logs --size 40GiB
+  tier0 volume delete array.toml logs --force     clients that use it are cut off
   tier0 volume cache array.toml logs volatile     acknowledge from memory; the host must flush";
 
 /// Drives of a running array.
@@ -145,9 +147,15 @@ pub(crate) struct Scrub {
 #[derive(Debug, Subcommand)]
 #[command(after_help = VOLUME_EXAMPLES)]
 pub(crate) enum Volume {
-    /// Create a volume
+    /// Create a volume, which is served at once
     #[command(after_help = VOLUME_EXAMPLES)]
     Create(VolumeCreate),
+    /// Make a volume larger
+    #[command(after_help = VOLUME_EXAMPLES)]
+    Resize(VolumeResize),
+    /// Delete a volume and all that it holds
+    #[command(after_help = VOLUME_EXAMPLES)]
+    Delete(VolumeDelete),
     /// Change when a volume's writes are acknowledged: durable, volatile or off
     #[command(after_help = VOLUME_EXAMPLES)]
     Cache(VolumeCache),
@@ -173,6 +181,32 @@ pub(crate) struct VolumeCreate {
     /// When writes are acknowledged: durable, volatile or off
     #[arg(long, default_value = "durable")]
     write_cache: WriteCache,
+}
+
+/// A volume's new size.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeResize {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume
+    volume: String,
+    /// Its size from now on: not less than it has
+    #[arg(long)]
+    size: ByteCount,
+}
+
+/// A volume that goes.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeDelete {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume
+    volume: String,
+    /// Cut off clients that are connected to it
+    #[arg(long)]
+    force: bool,
 }
 
 /// A volume's new mode.
@@ -231,6 +265,12 @@ pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
             let (pool, name) = (pool.clone(), name.clone());
             let (size, thin, write_cache) = (*size, *thin, *write_cache);
             (array, AdminRequest::VolumeCreate { pool, name, size, thin, write_cache })
+        }
+        Volume::Resize(VolumeResize { array, volume, size }) => {
+            (array, AdminRequest::VolumeResize { volume: volume.clone(), size: *size })
+        }
+        Volume::Delete(VolumeDelete { array, volume, force }) => {
+            (array, AdminRequest::VolumeDelete { volume: volume.clone(), force: *force })
         }
         Volume::Cache(VolumeCache { array, volume, write_cache }) => {
             (array, AdminRequest::VolumeCache { volume: volume.clone(), write_cache: *write_cache })

@@ -4,3 +4,4 @@ mod fio;
 mod postgres;
 mod support;
 mod torture;
+mod volumes;

@@ -80,6 +80,20 @@ pub enum AdminRequest {
         /// When its writes are acknowledged.
         write_cache: WriteCache,
     },
+    /// Makes a volume larger.
+    VolumeResize {
+        /// The volume.
+        volume: String,
+        /// Its size from now on.
+        size: ByteCount,
+    },
+    /// Deletes a volume and what it holds.
+    VolumeDelete {
+        /// The volume.
+        volume: String,
+        /// Cut off clients that use it.
+        force: bool,
+    },
     /// Changes when a volume's writes are acknowledged.
     VolumeCache {
         /// The volume.

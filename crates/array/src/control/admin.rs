@@ -2,20 +2,13 @@
 
 use std::rc::Rc;
 
-use tier0_pool::{MetaRecord, Volume as VolumeRecord};
-use tier0_units::{ByteCount, SectorCount, WriteCache};
-
-use tier0_world::{IoError, World};
+use tier0_units::ByteCount;
+use tier0_world::World;
 use uuid::Uuid;
 
 use super::Control;
 use super::drives::NewPlace;
-use crate::Volume;
 use crate::admin::{AdminError, AdminReply, AdminRequest};
-use crate::description::VolumeDescription;
-use crate::plan::{check_fits, new_volume};
-use crate::shard::Shard;
-use crate::upkeep::Order;
 
 pub(super) type Done = Result<String, AdminError>;
 
@@ -34,6 +27,8 @@ impl Control {
             AdminRequest::VolumeCreate { pool, name, size, thin, write_cache } => {
                 self.create_volume(pool.as_deref(), &name, size, thin, write_cache).await
             }
+            AdminRequest::VolumeResize { volume, size } => self.resize_volume(&volume, size).await,
+            AdminRequest::VolumeDelete { volume, force } => self.delete_volume(&volume, force).await,
             AdminRequest::DriveAdd { pool, name, path, size, force } => {
                 let place = NewPlace { name, path, size, force };
                 self.add_drive(pool.as_deref(), place).await
@@ -91,84 +86,6 @@ impl Control {
             0 => Ok("no scrub is going on".to_owned()),
             _ => Ok("the scrub stops; the next one goes on from here".to_owned()),
         }
-    }
-
-    async fn create_volume(
-        self: &Rc<Self>,
-        pool: Option<&str>,
-        name: &str,
-        size: ByteCount,
-        thin: bool,
-        write_cache: WriteCache,
-    ) -> Done {
-        let number = self.pool_meant(pool)?;
-        if size.0 == 0 || !size.0.is_multiple_of(4096) {
-            return Err(AdminError::new(format!("a size of {size} does not do; use a multiple of 4KiB")));
-        }
-        let description = VolumeDescription {
-            name: name.to_owned(),
-            pool: number,
-            sectors: SectorCount::in_bytes(size),
-            thin,
-            write_cache: Some(write_cache),
-        };
-        let guarded = self.guarded(number);
-        let record = {
-            let state = guarded.metadata.state();
-            check_fits(&state, &description).map_err(|error| AdminError::new(error.to_string()))?;
-            new_volume(&state, &description, self.new_id())
-        };
-        guarded.metadata.commit(vec![record]).await.map_err(|error| AdminError::new(error.to_string()))?;
-        Ok(format!("volume {name} of {size} is created; it is served from the next start on"))
-    }
-
-    async fn change_cache(self: &Rc<Self>, name: &str, write_cache: WriteCache) -> Done {
-        let unknown = || AdminError::new(format!("there is no volume {name:?}; \"tier0 status\" lists them"));
-        let (number, volume) = self
-            .pools_meant(None)?
-            .into_iter()
-            .find_map(|number| {
-                let state = self.guarded(number).metadata.state();
-                state.volume_named(name).map(|volume| (number, volume.clone()))
-            })
-            .ok_or_else(unknown)?;
-        let array_number = self.first_volume(number) + self.place_of(number, &volume);
-        // A stricter promise must not be told before it holds, a laxer one not after.
-        let record = MetaRecord::ModeChanged { volume: volume.number, write_cache };
-        self.guarded(number)
-            .commit(vec![record])
-            .await
-            .map_err(|error| AdminError::new(error.to_string()))?;
-        let order = |reply| Order::SetMode { volume: array_number, mode: write_cache, reply };
-        for result in self.ask_all(order).await {
-            result
-                .unwrap_or(Err(IoError::Gone))
-                .map_err(|error| AdminError::new(format!("the log cannot be written: {error}")))?;
-        }
-        Ok(format!(
-            "volume {name}: write cache {write_cache} from now on; clients that are connected were told {} when they came",
-            volume.write_cache
-        ))
-    }
-
-    /// The number in the array of a pool's first volume.
-    fn first_volume(&self, number: usize) -> u32 {
-        (0..number).map(|pool| self.guarded(pool).metadata.state().volumes().count() as u32).sum()
-    }
-
-    fn place_of(&self, number: usize, volume: &VolumeRecord) -> u32 {
-        let state = self.guarded(number).metadata.state();
-        state.volumes().take_while(|other| other.number != volume.number).count() as u32
-    }
-
-    /// The volumes as a shard has them, in the order of pools and numbers.
-    pub(crate) fn volumes(&self, shard: &Rc<Shard>) -> Vec<Volume> {
-        let mut names = Vec::new();
-        for pool in self.pools.iter().filter_map(|pool| pool.guarded.as_ref()) {
-            names.extend(pool.metadata.state().volumes().map(|volume| volume.name.clone()));
-        }
-        let known = shard.volumes.borrow().len();
-        (0u32..).zip(names).take(known).map(|(number, name)| Volume::new(shard, number, &name)).collect()
     }
 
     pub(super) fn new_id(&self) -> Uuid {

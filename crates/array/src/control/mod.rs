@@ -12,14 +12,16 @@ mod pool;
 mod rebuild;
 mod report;
 mod scrub;
+mod volumes;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_units::{Nanos, SlotRef};
 use tier0_world::World;
-use tier0_world::sync::{MailReceiver, MailSender, oneshot};
+use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 
 pub(crate) use drives::{DriveShop, NewDrive};
 pub(crate) use message::{Commit, ControlMessage, Loss, LossReporter, Refill, SlotRebuiltNote};
@@ -43,6 +45,12 @@ pub(crate) struct Control {
     pub(crate) shards: Vec<MailSender<Ask>>,
     /// Opens drives that are to join; none where they come as handles.
     pub(crate) shop: Option<Rc<dyn DriveShop>>,
+    /// By pool and the volume's number in it: its number in the array.
+    volume_numbers: RefCell<BTreeMap<(usize, u32), u32>>,
+    /// Volumes that there ever were in this run: the next number in the array.
+    volumes_ever: Cell<u32>,
+    /// Volumes are created, changed and deleted one after the other.
+    volumes_turn: Semaphore,
     /// Identities made so far.
     identities: Cell<u64>,
     /// Whether every shard is there for orders.
@@ -65,10 +73,30 @@ impl Control {
                 guarded: Some(Guarded::new(pool.metadata, pool.seed.shape)),
             })
         };
-        let pools = pools.into_iter().map(pool).collect();
-        let world = world.clone();
-        let (identities, upkeep) = (Cell::new(0), Cell::new(false));
-        Rc::new(Control { world, array, pools, shards, shop, identities, upkeep })
+        let control = Control {
+            world: world.clone(),
+            array,
+            pools: pools.into_iter().map(pool).collect(),
+            shards,
+            shop,
+            volume_numbers: RefCell::default(),
+            volumes_ever: Cell::new(0),
+            volumes_turn: Semaphore::new(1),
+            identities: Cell::new(0),
+            upkeep: Cell::new(false),
+        };
+        control.number_volumes();
+        Rc::new(control)
+    }
+
+    /// The volumes of the start are numbered as every shard lists them: pool by pool, and as the pools number them.
+    fn number_volumes(&self) {
+        for (pool, control) in self.pools.iter().enumerate() {
+            let volumes: Vec<u32> = control.guarded.iter().flat_map(Guarded::volume_numbers).collect();
+            for volume in volumes {
+                self.number_volume(pool, volume);
+            }
+        }
     }
 
     /// All shards are there: rebuilds and scrubs may begin, or go on.
@@ -159,9 +187,14 @@ impl Control {
 
     /// Orders something of every shard; none from a shard that has ended.
     pub(super) async fn ask_all<T>(&self, order: impl Fn(oneshot::Sender<T>) -> Order) -> Vec<Option<T>> {
+        self.ask_every(|reply| Ask::Order(order(reply))).await
+    }
+
+    /// Asks something of every shard; none from a shard that has ended.
+    async fn ask_every<T>(&self, ask: impl Fn(oneshot::Sender<T>) -> Ask) -> Vec<Option<T>> {
         let ask = |shard: &MailSender<Ask>| {
             let (reply, answer) = oneshot::channel();
-            shard.send(Ask::Order(order(reply)));
+            shard.send(ask(reply));
             async move { answer.await.ok() }
         };
         join_all(self.shards.iter().map(ask).collect::<Vec<_>>()).await

@@ -58,6 +58,11 @@ impl Guarded {
         }
     }
 
+    /// The numbers of its volumes, in order.
+    pub(super) fn volume_numbers(&self) -> Vec<u32> {
+        self.metadata.state().volumes().map(|volume| volume.number).collect()
+    }
+
     /// Numbers for `count` allocations, never used before and never again, whatever happens: a power cut must not let
     /// a number that some table on a drive has name another tenant.
     async fn allocations(&self, count: u64) -> Result<u64, PoolError> {
@@ -142,13 +147,15 @@ impl PoolControl {
         guarded.metadata.return_slots(&runs);
     }
 
-    /// Makes changes of the map stable; then unmapped slots are free.
+    /// Makes changes of the map stable; then unmapped slots are free. Of a volume that was deleted nothing is mapped any
+    /// more: its shards will give the slots back.
     pub(super) async fn commit(
         &self,
-        mapped: Vec<(ExtentId, SlotRef)>,
+        mut mapped: Vec<(ExtentId, SlotRef)>,
         unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> Result<(), IoError> {
         let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        mapped.retain(|(extent, _)| guarded.metadata.state().volume(extent.volume).is_some());
         let mut records = Vec::new();
         let mut never_mapped = Vec::new();
         if !mapped.is_empty() {

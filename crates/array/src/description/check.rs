@@ -55,10 +55,14 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     Ok(Description { name, cores, search: file.array.search, drives, pools, volumes, listen, control })
 }
 
-/// Names go into messages, paths of sockets and NBD exports: plain characters only.
-fn check_name(field: &str, name: &Spanned<String>, place: &Place<'_>) -> Result<(), DescriptionError> {
+/// Whether a text can be a name. Names go into messages, paths of sockets and NBD exports: plain characters only.
+pub(crate) fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if (1..=64).contains(&name.get_ref().len()) && name.get_ref().chars().all(plain) {
+    (1..=64).contains(&text.len()) && text.chars().all(plain)
+}
+
+fn check_name(field: &str, name: &Spanned<String>, place: &Place<'_>) -> Result<(), DescriptionError> {
+    if is_name(name.get_ref()) {
         return Ok(());
     }
     let text = name.get_ref();

@@ -11,6 +11,7 @@ use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SectorCount, WriteCache};
 use toml::Spanned;
 
+pub(crate) use check::is_name;
 pub use error::DescriptionError;
 pub use listen::ListenAddress;
 

@@ -107,7 +107,7 @@ async fn look(world: &World, media: &[Arc<Medium>], description: &Description) -
                 error => error.into(),
             })?;
         check_unchanged(pool, &metadata.state())?;
-        add_volumes(&metadata, description, number).await?;
+        add_volumes(&metadata, description, number, &mut warnings).await?;
         states.push(metadata.state().clone());
     }
     Ok(Found { states, warnings })
@@ -186,21 +186,31 @@ fn check_unchanged(pool: &PoolDescription, state: &PoolState) -> Result<(), Arra
     Err(ArrayError::Changed { pool: pool.name.clone(), fact: words(known), wanted: words(&wanted) })
 }
 
-/// Creates the description's volumes that the pool does not have, and changes write caches that it names.
+/// Creates the description's volumes that the pool does not have, and changes write caches that it names. A volume may
+/// have grown since the description was written.
 async fn add_volumes(
     metadata: &Metadata,
     description: &Description,
     number: usize,
+    warnings: &mut Vec<String>,
 ) -> Result<(), ArrayError> {
     for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
         let known = metadata.state().volume_named(&volume.name).cloned();
         let record = match known {
-            Some(known) if known.sectors != volume.sectors.0 => {
+            Some(known) if known.sectors < volume.sectors.0 => {
                 return Err(ArrayError::Changed {
                     pool: description.pools[number].name.clone(),
                     fact: format!("volume {:?} of {}", volume.name, SectorCount(known.sectors).bytes()),
                     wanted: volume.sectors.bytes().to_string(),
                 });
+            }
+            Some(known) if known.sectors > volume.sectors.0 => {
+                let (now, before) = (SectorCount(known.sectors).bytes(), volume.sectors.bytes());
+                let name = &known.name;
+                warnings.push(format!(
+                    "volume {name:?} has grown to {now}, and the array file still says {before}; correct the file"
+                ));
+                continue;
             }
             Some(known) => match volume.write_cache.filter(|wanted| *wanted != known.write_cache) {
                 Some(write_cache) => MetaRecord::ModeChanged { volume: known.number, write_cache },

@@ -87,7 +87,11 @@ impl Order {
                 let _ = reply.send(report(shard.pool(pool)));
             }
             Order::SetMode { volume, mode, reply } => {
-                let _ = reply.send(shard.volume(volume).set_mode(mode).await);
+                let result = match shard.volume(volume) {
+                    Ok(volume) => volume.set_mode(mode).await,
+                    Err(error) => Err(error),
+                };
+                let _ = reply.send(result);
             }
             Order::GiveBackStock { pool, reply } => {
                 let _ = reply.send(shard.pool(pool).mapping.give_back_stock());

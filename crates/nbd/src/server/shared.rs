@@ -83,6 +83,35 @@ impl<T: BlockTarget + 'static> Server<T> {
         Ok(())
     }
 
+    /// Offers `target` under a name, in the place of what is offered under it, if anything is. Clients that are connected
+    /// keep what they have been told.
+    pub fn replace_export(&self, options: ExportOptions, target: T) -> Result<(), ServerError> {
+        let name = options.name.clone();
+        let export = Rc::new(Export::new(options, target, self.0.options.payload_bytes_max)?);
+        let mut exports = self.0.exports.borrow_mut();
+        let mut all: Vec<Rc<Export<T>>> = exports.to_vec();
+        match all.iter_mut().find(|known| known.info.name == name) {
+            Some(known) => *known = export,
+            None => all.push(export),
+        }
+        *exports = all.into();
+        Ok(())
+    }
+
+    /// Connections that use an export.
+    pub fn users_of(&self, name: &str) -> usize {
+        let connections = self.0.connections.borrow();
+        connections.values().filter(|live| live.export.borrow().as_deref() == Some(name)).count()
+    }
+
+    /// Withdraws an export and waits until no connection uses it.
+    pub async fn withdraw(&self, name: &str) {
+        self.remove_export(name);
+        while self.users_of(name) > 0 {
+            self.0.ended.wait().await;
+        }
+    }
+
     /// Withdraws an export: its connections answer what is in flight and close. False if there is none.
     pub fn remove_export(&self, name: &str) -> bool {
         let before = self.0.exports.borrow().len();
@@ -169,7 +198,14 @@ impl<T: BlockTarget + 'static> Server<T> {
         shared.connections.borrow_mut().insert(number, live.clone());
         let serving = async move {
             let exports = || shared.exports.borrow().clone();
-            let chosen = |export: &Rc<Export<T>>| *live.export.borrow_mut() = Some(export.info.name.clone());
+            let chosen = |export: &Rc<Export<T>>| {
+                let name = &export.info.name;
+                *live.export.borrow_mut() = Some(name.clone());
+                // Withdrawn while the client was told that it may have it.
+                if shared.exports.borrow().iter().all(|offered| offered.info.name != *name) {
+                    live.stop.request();
+                }
+            };
             let ended =
                 connection::run(&shared.world, socket, &shared.options, exports, &live.stop, chosen).await;
             if let Err(reason) = ended {

@@ -24,6 +24,8 @@ pub(super) type CommitResult = Result<(), PoolError>;
 /// A commit that waits for a journal.
 pub(super) struct Waiting {
     pub(super) records: Vec<MetaRecord>,
+    /// Slots that it frees are lent again only when they are returned.
+    pub(super) keeps_slots: bool,
     pub(super) done: oneshot::Sender<CommitResult>,
 }
 
@@ -46,6 +48,12 @@ impl Metadata {
         self.0.enqueue(records)
     }
 
+    /// As [`Metadata::commit`], but slots that it frees are lent again only when they come back by
+    /// [`Metadata::return_slots`], or after the next opening: somebody may still be reading or writing them.
+    pub fn commit_keeping_slots(&self, records: Vec<MetaRecord>) -> Commit {
+        self.0.enqueue_with(records, true)
+    }
+
     /// The most bytes that a change may take in the journal; [`record::encode`] tells what it takes.
     pub fn change_bytes_max(&self) -> usize {
         self.0.change_bytes_max()
@@ -54,8 +62,12 @@ impl Metadata {
 
 impl Core {
     pub(super) fn enqueue(self: &Rc<Self>, records: Vec<MetaRecord>) -> Commit {
+        self.enqueue_with(records, false)
+    }
+
+    fn enqueue_with(self: &Rc<Self>, records: Vec<MetaRecord>, keeps_slots: bool) -> Commit {
         let (done, receiver) = oneshot::channel();
-        self.begin(Waiting { records, done });
+        self.begin(Waiting { records, keeps_slots, done });
         Commit(receiver)
     }
 
@@ -68,7 +80,7 @@ impl Core {
         match ring {
             None if self.persistent => self.journal.borrow_mut().waiting.push_back(waiting),
             None => {
-                let result = self.accept(&waiting.records).map(|freed| self.free(&freed));
+                let result = self.accept(&waiting).map(|freed| self.free(&freed));
                 let _ = waiting.done.send(result);
             }
             Some(ring) => self.append(&ring, waiting),
@@ -85,31 +97,32 @@ impl Core {
         (self.state.borrow().geometry().area.journal_sectors * SECTOR_BYTES / CHANGE_SHARE) as usize
     }
 
-    /// Makes records true in memory; the slots that they free.
-    fn accept(&self, records: &[MetaRecord]) -> Result<Vec<SlotRun>, PoolError> {
+    /// Makes records true in memory; the slots that they free to be lent.
+    fn accept(&self, waiting: &Waiting) -> Result<Vec<SlotRun>, PoolError> {
+        let records = &waiting.records;
         let mut state = self.state.borrow_mut();
         self.lending.borrow().check(&state, records)?;
-        let freed = freed_slots(&state, records);
+        let freed = if waiting.keeps_slots { Vec::new() } else { freed_slots(&state, records) };
         state.apply_all(records)?;
         self.lending.borrow_mut().follow(&state, records);
         Ok(freed)
     }
 
     fn append(self: &Rc<Self>, ring: &Ring, waiting: Waiting) {
-        let Waiting { records, done } = waiting;
-        let head = record::encode(&records);
+        let head = record::encode(&waiting.records);
         let max = self.change_bytes_max();
         if head.len() > max {
-            let _ = done.send(Err(PoolError::ChangeTooLarge { bytes: head.len(), max }));
+            let _ = waiting.done.send(Err(PoolError::ChangeTooLarge { bytes: head.len(), max }));
             return;
         }
-        let freed = match self.accept(&records) {
+        let freed = match self.accept(&waiting) {
             Ok(freed) => freed,
             Err(error) => {
-                let _ = done.send(Err(error));
+                let _ = waiting.done.send(Err(error));
                 return;
             }
         };
+        let done = waiting.done;
         let appended = ring.append(Record { head, pages: Vec::new() });
         {
             let mut journal = self.journal.borrow_mut();

@@ -42,8 +42,8 @@ pub struct ServerHandshake {
     client_flags: Option<u16>,
     options_seen: u32,
     structured_replies: bool,
-    /// The export whose block status the client selected.
-    block_status_of: Option<usize>,
+    /// The name of the export whose block status the client selected: exports may come and go meanwhile.
+    block_status_of: Option<String>,
 }
 
 impl ServerHandshake {
@@ -110,12 +110,12 @@ impl ServerHandshake {
         if client_flags & handshake_flag::NO_ZEROES == 0 {
             out.put(&[0; 124]);
         }
-        Ok(self.transmission(index))
+        Ok(self.transmission(index, exports))
     }
 
-    fn transmission(&self, export: usize) -> ServerStep {
+    fn transmission<D: ExportDirectory + ?Sized>(&self, export: usize, exports: &D) -> ServerStep {
         // Contexts were selected for one export; another export goes without ("SET_META_CONTEXT").
-        let block_status = self.block_status_of == Some(export);
+        let block_status = self.block_status_of.as_ref() == Some(&exports.export(export).name);
         ServerStep::Transmission(Session {
             export,
             structured_replies: self.structured_replies,
@@ -173,7 +173,7 @@ impl ServerHandshake {
         };
         self.describe(exports.export(index), &request, &mut replies);
         replies.ack();
-        if replies.option == opt::GO { self.transmission(index) } else { ServerStep::Continue }
+        if replies.option == opt::GO { self.transmission(index, exports) } else { ServerStep::Continue }
     }
 
     /// `INFO_EXPORT` always; the block sizes always too, since a client that did not ask is better off knowing;
@@ -211,7 +211,7 @@ impl ServerHandshake {
             return replies.error(rep::ERR_UNKNOWN, &format!("there is no export {:?}", request.name));
         };
         if set && request.any(|query| query == BASE_ALLOCATION) {
-            self.block_status_of = Some(index);
+            self.block_status_of = Some(exports.export(index).name.clone());
             replies.base_allocation(BASE_ALLOCATION_ID);
         }
         // A list without queries means all contexts, and the bare namespace means all within it.

@@ -1,0 +1,86 @@
+//! Volumes that are created, resized and deleted while the array is served, as other people's clients see them.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::{create, describe, directory, find, run, serve, skipped, succeeded, tier0, uri};
+
+/// Runs a verb on the array that must succeed.
+fn verb(array: &Path, words: &[&str]) -> String {
+    let path = array.display().to_string();
+    let arguments = [&words[..2], &[&path], &words[2..]].concat();
+    succeeded(&arguments.join(" "), &tier0(&arguments).output().expect("it starts"))
+}
+
+/// Runs a verb on the array that must fail; what it says.
+fn refused(array: &Path, words: &[&str]) -> String {
+    let path = array.display().to_string();
+    let arguments = [&words[..2], &[&path], &words[2..]].concat();
+    let output = tier0(&arguments).output().expect("it starts");
+    assert!(!output.status.success(), "{arguments:?} succeeds");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn uri_of(directory: &Path, volume: &str) -> String {
+    uri(directory).replace("lun0", volume)
+}
+
+fn listed(directory: &Path) -> Vec<String> {
+    let text = run("nbdinfo", &["--list", "--json", &uri_of(directory, "")]);
+    let found: serde_json::Value = serde_json::from_str(&text).expect("nbdinfo prints JSON");
+    let exports = found["exports"].as_array().expect("a list");
+    exports.iter().map(|export| export["export-name"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn volumes_come_and_go_while_the_array_is_served() {
+    if skipped("volumes_come_and_go_while_the_array_is_served", false, &["nbdinfo", "nbdcopy"]) {
+        return;
+    }
+    let directory = directory();
+    let at = directory.path();
+    let array = describe(at, "raid5", 4, 4, "16MiB");
+    create(&array);
+    let server = serve(&array);
+    assert_eq!(listed(at), ["lun0"]);
+
+    verb(&array, &["volume", "create", "logs", "--size", "24MiB", "--thin"]);
+    assert_eq!(listed(at), ["lun0", "logs"]);
+    assert_eq!(run("nbdinfo", &["--size", &uri_of(at, "logs")]).trim(), (24 << 20).to_string());
+    let (image, copy) = (at.join("image"), at.join("copy"));
+    let bytes: Vec<u8> = (0..24u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(&image, &bytes).expect("an image");
+    run("nbdcopy", &[&image.display().to_string(), &uri_of(at, "logs")]);
+
+    verb(&array, &["volume", "resize", "logs", "--size", "40MiB"]);
+    assert_eq!(run("nbdinfo", &["--size", &uri_of(at, "logs")]).trim(), (40 << 20).to_string());
+    server.stop();
+
+    let server = serve(&array);
+    assert_eq!(listed(at), ["lun0", "logs"]);
+    run("nbdcopy", &[&uri_of(at, "logs"), &copy.display().to_string()]);
+    let read = std::fs::read(&copy).expect("a copy");
+    assert_eq!(read.len(), 40 << 20);
+    assert!(read[..24 << 20] == bytes && read[24 << 20..].iter().all(|byte| *byte == 0));
+
+    // A client that stays.
+    let nbdcopy = find("nbdcopy").expect("it is installed");
+    let mut client = Command::new(nbdcopy);
+    client.args(["-", &uri_of(at, "logs")]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut client = client.spawn().expect("it starts");
+    // More than a pipe holds: when it is taken, the client is connected and writes.
+    client.stdin.as_mut().expect("a pipe").write_all(&bytes[..8 << 20]).expect("it reads");
+    assert!(refused(&array, &["volume", "delete", "logs"]).contains("--force"));
+    assert_eq!(listed(at), ["lun0", "logs"]);
+    verb(&array, &["volume", "delete", "logs", "--force"]);
+    assert_eq!(listed(at), ["lun0"]);
+    drop(client.stdin.take());
+    client.wait().expect("it ends");
+    assert!(refused(&array, &["volume", "delete", "logs"]).contains("no volume"));
+    server.stop();
+
+    let server = serve(&array);
+    assert_eq!(listed(at), ["lun0"]);
+    server.stop();
+}

@@ -1,0 +1,199 @@
+//! Volumes created, resized and deleted while the array runs: the metadata first, then the shards; of a volume that goes,
+//! hosts and shards first.
+//!
+//! A crash leaves a volume as it was before or as it is after: what decides is its record in the metadata journal. The
+//! slots of a deleted volume are lent again only when no shard knows them any more.
+
+use std::rc::Rc;
+
+use tier0_pool::{MetaRecord, SlotRun, Volume as VolumeRecord};
+use tier0_units::{ByteCount, SectorCount, SlotRef, WriteCache};
+use tier0_world::IoError;
+use tier0_world::sync::oneshot;
+
+use super::Control;
+use super::admin::Done;
+use crate::admin::AdminError;
+use crate::description::{VolumeDescription, is_name};
+use crate::plan::{check_fits, new_volume};
+use crate::shard::Ask;
+use crate::upkeep::Order;
+use crate::volumes::VolumesOrder;
+
+/// A volume that an administrator means.
+struct Meant {
+    pool: usize,
+    record: VolumeRecord,
+    /// Its number in the array.
+    number: u32,
+}
+
+fn refused(error: impl ToString) -> AdminError {
+    AdminError::new(error.to_string())
+}
+
+impl Control {
+    pub(super) async fn create_volume(
+        self: &Rc<Self>,
+        pool: Option<&str>,
+        name: &str,
+        size: ByteCount,
+        thin: bool,
+        write_cache: WriteCache,
+    ) -> Done {
+        let pool = self.pool_meant(pool)?;
+        let _turn = self.volumes_turn.acquire(1).await;
+        check_size(size)?;
+        if !is_name(name) {
+            return Err(AdminError::new(format!(
+                "{name:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'"
+            )));
+        }
+        if self.find_volume(name).is_some() {
+            return Err(AdminError::new(format!("there is a volume {name:?} already; use another name")));
+        }
+        let description = VolumeDescription {
+            name: name.to_owned(),
+            pool,
+            sectors: SectorCount::in_bytes(size),
+            thin,
+            write_cache: Some(write_cache),
+        };
+        let guarded = self.guarded(pool);
+        let (record, id) = {
+            let state = guarded.metadata.state();
+            check_fits(&state, &description).map_err(refused)?;
+            let record = new_volume(&state, &description, self.new_id());
+            let MetaRecord::VolumeCreated(volume) = &record else { unreachable!("it creates a volume") };
+            let id = volume.id;
+            (record, id)
+        };
+        guarded.metadata.commit(vec![record]).await.map_err(refused)?;
+        let record = guarded.metadata.state().volumes().find(|volume| volume.id == id).cloned();
+        let record = record.ok_or_else(|| AdminError::new("the volume is gone again"))?;
+        let number = self.number_volume(pool, record.number);
+        self.order(|reply| VolumesOrder::Add { number, pool, record: record.clone(), reply }).await?;
+        self.offer_volume(number).await?;
+        Ok(format!("volume {name} of {size} is created and served"))
+    }
+
+    pub(super) async fn resize_volume(self: &Rc<Self>, name: &str, size: ByteCount) -> Done {
+        let _turn = self.volumes_turn.acquire(1).await;
+        check_size(size)?;
+        let Meant { pool, record, number } = self.volume_meant(name)?;
+        let (now, sectors) = (SectorCount(record.sectors).bytes(), SectorCount::in_bytes(size).0);
+        if sectors < record.sectors {
+            return Err(AdminError::new(format!(
+                "volume {name:?} has {now} and can only grow; create a smaller one and copy what it holds"
+            )));
+        }
+        let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
+        self.guarded(pool).metadata.commit(vec![resized]).await.map_err(refused)?;
+        self.order(|reply| VolumesOrder::Resize { number, sectors, reply }).await?;
+        self.offer_volume(number).await?;
+        Ok(format!(
+            "volume {name} has grown from {now} to {size}; clients that are connected see it when they connect anew"
+        ))
+    }
+
+    pub(super) async fn delete_volume(self: &Rc<Self>, name: &str, force: bool) -> Done {
+        let _turn = self.volumes_turn.acquire(1).await;
+        let Meant { pool, record, number } = self.volume_meant(name)?;
+        if let Err(error) = self.withdraw_volume(name, number, force).await {
+            self.offer_volume(number).await?;
+            return Err(error);
+        }
+        self.order(|reply| VolumesOrder::Close { number, reply }).await?;
+        let guarded = self.guarded(pool);
+        let gone = MetaRecord::VolumeDeleted { volume: record.number };
+        if let Err(error) = guarded.metadata.commit_keeping_slots(vec![gone]).await {
+            self.order(|reply| VolumesOrder::Open { number, reply }).await?;
+            self.offer_volume(number).await?;
+            return Err(refused(error));
+        }
+        let slots = self.order(|reply| VolumesOrder::Forget { number, reply }).await?;
+        self.volume_numbers.borrow_mut().remove(&(pool, record.number));
+        let runs: Vec<SlotRun> = slots.iter().flatten().map(one_slot).collect();
+        guarded.metadata.return_slots(&runs);
+        Ok(format!(
+            "volume {name} is deleted; take it out of the array file too, or the next start creates it anew, empty"
+        ))
+    }
+
+    pub(super) async fn change_cache(self: &Rc<Self>, name: &str, write_cache: WriteCache) -> Done {
+        let _turn = self.volumes_turn.acquire(1).await;
+        let Meant { pool, record, number } = self.volume_meant(name)?;
+        // A stricter promise must not be told before it holds, a laxer one not after.
+        let changed = MetaRecord::ModeChanged { volume: record.number, write_cache };
+        self.guarded(pool).commit(vec![changed]).await.map_err(refused)?;
+        let order = |reply| Order::SetMode { volume: number, mode: write_cache, reply };
+        for result in self.ask_all(order).await {
+            result
+                .unwrap_or(Err(IoError::Gone))
+                .map_err(|error| AdminError::new(format!("the log cannot be written: {error}")))?;
+        }
+        self.offer_volume(number).await?;
+        Ok(format!(
+            "volume {name}: write cache {write_cache} from now on; clients that are connected were told {} when they came",
+            record.write_cache
+        ))
+    }
+
+    async fn withdraw_volume(&self, name: &str, number: u32, force: bool) -> Result<(), AdminError> {
+        let answers = self.order(|reply| VolumesOrder::Withdraw { number, force, reply }).await?;
+        let users: usize = answers.into_iter().filter_map(Result::err).sum();
+        if users == 0 {
+            return Ok(());
+        }
+        Err(AdminError::new(format!(
+            "volume {name:?} is used by {users} connections; disconnect them, or add --force to cut them off"
+        )))
+    }
+
+    async fn offer_volume(&self, number: u32) -> Result<(), AdminError> {
+        let offered = self.order(|reply| VolumesOrder::Offer { number, reply }).await?;
+        offered.into_iter().collect::<Result<(), String>>().map_err(AdminError::new)
+    }
+
+    /// Orders something of every shard; they end only with the array.
+    async fn order<T>(
+        &self,
+        order: impl Fn(oneshot::Sender<T>) -> VolumesOrder,
+    ) -> Result<Vec<T>, AdminError> {
+        let answers = self.ask_every(|reply| Ask::Volumes(order(reply))).await;
+        answers.into_iter().collect::<Option<_>>().ok_or_else(|| AdminError::new("the array is ending"))
+    }
+
+    fn volume_meant(&self, name: &str) -> Result<Meant, AdminError> {
+        self.pools_meant(None)?;
+        self.find_volume(name).ok_or_else(|| {
+            AdminError::new(format!("there is no volume {name:?}; \"tier0 status\" lists them"))
+        })
+    }
+
+    fn find_volume(&self, name: &str) -> Option<Meant> {
+        (0..self.pools.len()).filter(|pool| self.pools[*pool].guarded.is_some()).find_map(|pool| {
+            let record = self.guarded(pool).metadata.state().volume_named(name)?.clone();
+            let number = *self.volume_numbers.borrow().get(&(pool, record.number))?;
+            Some(Meant { pool, record, number })
+        })
+    }
+
+    /// The next number in the array, for a volume of a pool.
+    pub(super) fn number_volume(&self, pool: usize, volume: u32) -> u32 {
+        let number = self.volumes_ever.replace(self.volumes_ever.get() + 1);
+        self.volume_numbers.borrow_mut().insert((pool, volume), number);
+        number
+    }
+}
+
+fn check_size(size: ByteCount) -> Result<(), AdminError> {
+    if size.0 == 0 || !size.0.is_multiple_of(4096) {
+        return Err(AdminError::new(format!("a size of {size} does not do; use a multiple of 4KiB")));
+    }
+    Ok(())
+}
+
+fn one_slot(slot: &SlotRef) -> SlotRun {
+    SlotRun { first: slot.slot, count: 1 }
+}

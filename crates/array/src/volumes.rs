@@ -1,0 +1,142 @@
+//! Volumes that come, change and go while the array runs, as one shard sees it. The control task orders it, shard by
+//! shard; [`VolumeFront`] is how whoever serves hosts learns of it.
+//!
+//! A new volume is known to every shard before the first front offers it. A volume that goes is withdrawn by every front,
+//! then closed in every shard, then gone from the metadata, and only then forgotten: what was acknowledged is dropped
+//! when nothing can bring it back.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use tier0_pool::Volume as VolumeRecord;
+use tier0_units::SlotRef;
+use tier0_world::sync::oneshot;
+
+use crate::Volume;
+use crate::shard::{ListedVolume, Shard};
+use crate::volume_io::{CachedVolume, VolumeIo};
+
+/// Whoever offers a shard's volumes to hosts.
+pub trait VolumeFront {
+    /// Offers a volume from now on; one that is offered under that name already is offered with its size as it is now.
+    ///
+    /// # Errors
+    /// Why it cannot: the fact and the remedy.
+    fn offer(&self, volume: Volume) -> Result<(), String>;
+
+    /// Hosts that use a volume.
+    fn users(&self, name: &str) -> usize;
+
+    /// Offers a volume no more, and ends when no host uses it: who does is answered what it has asked, and sent away.
+    fn withdraw(&self, name: &str) -> Pin<Box<dyn Future<Output = ()>>>;
+}
+
+/// What a shard is to do about a volume; volumes are meant by their numbers in the array.
+pub(crate) enum VolumesOrder {
+    /// A volume was created.
+    Add { number: u32, pool: usize, record: VolumeRecord, reply: oneshot::Sender<()> },
+    /// Offer it to hosts.
+    Offer { number: u32, reply: oneshot::Sender<Result<(), String>> },
+    /// It has another size.
+    Resize { number: u32, sectors: u64, reply: oneshot::Sender<()> },
+    /// Offer it no more, unless it is used and must not be taken away: the number of its users then.
+    Withdraw { number: u32, force: bool, reply: oneshot::Sender<Result<(), usize>> },
+    /// Let nobody in, and wait until nobody is inside.
+    Close { number: u32, reply: oneshot::Sender<()> },
+    /// Let everybody in again.
+    Open { number: u32, reply: oneshot::Sender<()> },
+    /// It is gone from the metadata: drop what is dirty; its slots are nobody's.
+    Forget { number: u32, reply: oneshot::Sender<Vec<SlotRef>> },
+}
+
+impl VolumesOrder {
+    pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {
+        // Whoever ordered may be gone; then nobody needs the answer.
+        match self {
+            VolumesOrder::Add { number, pool, record, reply } => {
+                shard.add_volume(number, pool, &record);
+                let _ = reply.send(());
+            }
+            VolumesOrder::Offer { number, reply } => {
+                let _ = reply.send(shard.offer_volume(number));
+            }
+            VolumesOrder::Resize { number, sectors, reply } => {
+                if let Some(volume) = shard.volume(number).ok().as_deref().and_then(VolumeIo::cached) {
+                    volume.sectors.set(sectors);
+                }
+                let _ = reply.send(());
+            }
+            VolumesOrder::Withdraw { number, force, reply } => {
+                let _ = reply.send(shard.withdraw_volume(number, force).await);
+            }
+            VolumesOrder::Close { number, reply } => {
+                if let Some(volume) = shard.volume(number).ok().as_deref().and_then(VolumeIo::cached) {
+                    volume.gate.close().await;
+                }
+                let _ = reply.send(());
+            }
+            VolumesOrder::Open { number, reply } => {
+                if let Some(volume) = shard.volume(number).ok().as_deref().and_then(VolumeIo::cached) {
+                    volume.gate.open();
+                }
+                let _ = reply.send(());
+            }
+            VolumesOrder::Forget { number, reply } => {
+                let _ = reply.send(shard.forget_volume(number).await);
+            }
+        }
+    }
+}
+
+impl Shard {
+    /// Gives the volumes to `front`, those that come later too.
+    pub(crate) fn set_front(self: &Rc<Self>, front: Rc<dyn VolumeFront>) -> Result<(), String> {
+        *self.front.borrow_mut() = Some(front.clone());
+        Volume::all(self).into_iter().try_for_each(|volume| front.offer(volume))
+    }
+
+    fn front(&self) -> Option<Rc<dyn VolumeFront>> {
+        self.front.borrow().clone()
+    }
+
+    fn add_volume(&self, number: u32, pool: usize, record: &VolumeRecord) {
+        let pool = self.pool(pool);
+        pool.mapping.add_volume(record.number, record.thin);
+        let listed = ListedVolume::new(&record.name, VolumeIo::Cached(CachedVolume::new(pool, record)));
+        let mut volumes = self.volumes.borrow_mut();
+        let place = number as usize;
+        if volumes.len() <= place {
+            volumes.resize_with(place + 1, || None);
+        }
+        volumes[place] = Some(listed);
+    }
+
+    fn offer_volume(self: &Rc<Self>, number: u32) -> Result<(), String> {
+        match (self.front(), Volume::of(self, number)) {
+            (Some(front), Some(volume)) => front.offer(volume),
+            _ => Ok(()),
+        }
+    }
+
+    async fn withdraw_volume(self: &Rc<Self>, number: u32, force: bool) -> Result<(), usize> {
+        let (Some(front), Some(volume)) = (self.front(), Volume::of(self, number)) else { return Ok(()) };
+        let users = front.users(volume.name());
+        if users > 0 && !force {
+            return Err(users);
+        }
+        front.withdraw(volume.name()).await;
+        Ok(())
+    }
+
+    async fn forget_volume(&self, number: u32) -> Vec<SlotRef> {
+        let listed = self.volumes.borrow_mut().get_mut(number as usize).and_then(Option::take);
+        let Some(listed) = listed else { return Vec::new() };
+        let VolumeIo::Cached(volume) = &*listed.io else { return Vec::new() };
+        let pool = &volume.pool;
+        pool.write_back.forget(|extent| extent.volume == volume.number).await;
+        let slots = pool.mapping.remove_volume(volume.number).await;
+        slots.iter().for_each(|slot| pool.slot_io.free(*slot));
+        slots
+    }
+}
