@@ -1,6 +1,6 @@
 //! Runs of fio, read from its JSON.
 
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -18,11 +18,27 @@ pub(crate) struct Outcome {
 
 /// Runs one job with `arguments` besides the output format.
 pub(crate) fn run(arguments: &[String]) -> Result<Outcome, BenchError> {
-    let command = Command::new("fio")
+    outcome(arguments, start(arguments)?)
+}
+
+/// Runs several at once, each in a process of its own.
+pub(crate) fn run_together(jobs: &[Vec<String>]) -> Result<Vec<Outcome>, BenchError> {
+    let children = jobs.iter().map(|arguments| start(arguments)).collect::<Result<Vec<_>, _>>()?;
+    jobs.iter().zip(children).map(|(arguments, child)| outcome(arguments, child)).collect()
+}
+
+fn start(arguments: &[String]) -> Result<Child, BenchError> {
+    Command::new("fio")
         .args(["--name=job", "--output-format=json", "--unified_rw_reporting=mixed"])
         .args(arguments)
-        .output()
-        .map_err(BenchError::system("fio cannot be started"))?;
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(BenchError::system("fio cannot be started"))
+}
+
+fn outcome(arguments: &[String], child: Child) -> Result<Outcome, BenchError> {
+    let command = child.wait_with_output().map_err(BenchError::system("fio cannot be waited for"))?;
     let failed = |fact: String| {
         let words = String::from_utf8_lossy(&command.stderr);
         BenchError::Failed(format!("fio {}: {fact} {}", arguments.join(" "), words.trim()))

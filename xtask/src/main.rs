@@ -1,4 +1,4 @@
-//! What maintainers run: `cargo xtask bench nbd|file|virtual|idle`, `cargo xtask torture`, `cargo xtask fuzz`,
+//! What maintainers run: `cargo xtask bench`, `cargo xtask torture`, `cargo xtask fuzz`,
 //! `cargo xtask sim`.
 //!
 //! Benchmarks run peers in turn on the same machine and print ratios with their spread; they assert nothing, so that
@@ -45,6 +45,14 @@ enum Bench {
     Virtual(bench::virtual_time::Options),
     /// The processor time of an idle server
     Idle(bench::idle::Options),
+    /// Durable writes beside raw mirrored writes by fio
+    Durability(bench::durability::Options),
+    /// Small writes to modelled disks in RAID 6 with the log and without
+    SmallWrites(bench::small_writes::Options),
+    /// The time of a rebuild by the number of modelled drives
+    Rebuild(bench::rebuild::Options),
+    /// The time to start on a full log
+    Recovery(bench::recovery::Options),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +61,10 @@ fn main() -> ExitCode {
         Task::Bench(Bench::File(options)) => bench::file::run(&options),
         Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),
+        Task::Bench(Bench::Durability(options)) => bench::durability::run(&options),
+        Task::Bench(Bench::SmallWrites(options)) => bench::small_writes::run(&options),
+        Task::Bench(Bench::Rebuild(options)) => bench::rebuild::run(&options),
+        Task::Bench(Bench::Recovery(options)) => bench::recovery::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Sim(options) => sim::run(&options),
         Task::Torture(options) => torture::run(&options),

@@ -61,12 +61,13 @@ impl PoolShard {
         let state = &seed.state;
         let reporter = LossReporter { pool: seed.number, control: control.clone() };
         let log = open_log(world, seed, &state.log().rings[seat.index], &drives, &reporter).await?;
+        let drive_count = drives.iter().flatten().count();
         let members = Members::new(drives, seed.lost.clone(), Rc::new(reporter));
         let counts = Rc::new(IntegrityCounts::new(seed.shape.slots.clone()));
         let raid = RaidIo::with_report(seed.shape.sets.clone(), members, counts.clone());
         let short_id = u64::from_le_bytes(state.id().as_bytes()[..8].try_into().expect("eight bytes"));
         let slots = seed.shape.slots.clone();
-        let slot_io = SlotIo::new(raid, slots, short_id, SlotIoOptions::default(), counts);
+        let slot_io = SlotIo::new(raid, slots, short_id, slot_io_options(drive_count), counts);
         let exists = |extent: ExtentId| {
             let volume = state.volume(extent.volume);
             volume.is_some_and(|volume| u64::from(extent.index) < state.extents_of(volume.sectors))
@@ -131,6 +132,15 @@ impl PoolShard {
             IoError::Gone
         })
     }
+}
+
+/// Rows per drive that destaging has under way at once: enough for a disk's queue to find short ways, and few enough for
+/// the log's writes behind them in the same queue.
+const ROWS_PER_DRIVE: usize = 8;
+
+/// What destaging may have under way.
+fn slot_io_options(drive_count: usize) -> SlotIoOptions {
+    SlotIoOptions { rows_in_flight: ROWS_PER_DRIVE * drive_count, ..SlotIoOptions::default() }
 }
 
 /// The mapped extents of a pool.

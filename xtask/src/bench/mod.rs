@@ -1,8 +1,13 @@
 //! The benchmarks.
 
+pub(crate) mod durability;
 pub(crate) mod file;
 pub(crate) mod idle;
 pub(crate) mod nbd;
+pub(crate) mod rebuild;
+pub(crate) mod recovery;
+mod served;
+pub(crate) mod small_writes;
 pub(crate) mod virtual_time;
 
 use std::path::Path;

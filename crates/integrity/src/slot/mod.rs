@@ -29,7 +29,8 @@ use crate::table::{SlotTable, SlotTables};
 pub struct SlotIoOptions {
     /// Slot tables in memory, bytes: 4 per page of a slot that holds data. Tables in use may exceed it.
     pub table_memory_bytes: usize,
-    /// Rows of a batch that are read or written at once.
+    /// Rows and tables that batches read or write at once. What is under way stands before the log's writes in the
+    /// queues of drives that have both, so more of it delays writers.
     pub rows_in_flight: usize,
 }
 
@@ -55,7 +56,7 @@ struct Inner {
     counts: Rc<IntegrityCounts>,
     /// What unwritten pages are filled with.
     zero_page: Buf,
-    /// Rows that may still be read or written at once.
+    /// Rows and tables that may still be read or written at once.
     rows: Semaphore,
 }
 

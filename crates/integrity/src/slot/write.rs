@@ -129,12 +129,17 @@ impl SlotIo {
         if changed.is_empty() && !wrote_rows {
             return Ok(());
         }
-        try_join_all(changed.iter().map(|table| self.0.tables.write(table))).await?;
+        try_join_all(changed.iter().map(|table| self.write_table(table))).await?;
         if !planted(PlantedBug::SkipFlushBeforeRelease) {
             self.raid().flush_sets(tables.iter().map(|table| table.home().set)).await?;
         }
         changed.iter().for_each(|table| self.0.tables.flushed(table));
         Ok(())
+    }
+
+    async fn write_table(&self, table: &SlotTable) -> Result<(), IoError> {
+        let _permit = self.0.rows.acquire(1).await;
+        self.0.tables.write(table).await
     }
 
     /// What is written anew is lost no more.

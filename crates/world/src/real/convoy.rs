@@ -7,7 +7,8 @@
 //! half of the requests is with the device while the other half is with the clients.
 //!
 //! A device that reports its requests one by one is never held back: what was learnt is forgotten at twice the speed.
-//! Held requests wait at most [`HELD_MAX`], so that one that hangs does not take the others with it. Flushes are not held.
+//! Held requests wait at most [`HELD_MAX`], so that one that hangs does not take the others with it. Flushes and durable
+//! writes are neither held nor learnt from: somebody waits for each of them, and their end is not the device's alone.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;

@@ -37,9 +37,9 @@ impl Op {
         matches!(self, Op::Read { .. } | Op::Write { .. } | Op::SyncData | Op::Deallocate { .. })
     }
 
-    /// Whether it moves data to or from a file or device.
+    /// Whether it does nothing but move data to or from a file or device. A durable write ends with a flush.
     pub(crate) fn is_transfer(&self) -> bool {
-        matches!(self, Op::Read { .. } | Op::Write { .. })
+        matches!(self, Op::Read { .. } | Op::Write { durable: false, .. })
     }
 }
 

@@ -1,0 +1,77 @@
+//! `cargo xtask bench recovery`: how long tier0 takes to serve again after it was killed with a full log, by the size of
+//! the volume: it should depend on the log alone.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::served::Served;
+use super::{judge_at_most, table};
+use crate::error::{BenchError, need};
+use crate::spread::Spread;
+use crate::{clock, fio, machine};
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Where to put the files; not a tmpfs [default: the build's directory]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Rounds
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+}
+
+/// Sizes of the volume in MiB; writes go to all of it.
+const VOLUMES_MIB: [u32; 3] = [512, 1024, 2048];
+const LOG_MIB: u32 = 256;
+/// "In seconds": no more than this.
+const SECONDS_MOST: f64 = 5.0;
+
+/// Runs it and prints.
+pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
+    need("fio", "fio")?;
+    println!("{}", machine::describe());
+    println!(
+        "tier0 killed under random writes of 8 KiB, and started again; a mirror of two files, log {LOG_MIB} MiB, {} rounds",
+        options.rounds
+    );
+    let mut table = table(&["volume MiB", "log in use MB", "serves again after s"]);
+    let mut worst: f64 = 0.0;
+    for volume_mib in VOLUMES_MIB {
+        let pool = format!("raid = \"raid1\"\nlog = \"{LOG_MIB}MiB\"");
+        let volume = format!("size = \"{volume_mib}MiB\"");
+        let array =
+            Served::create(options.dir.as_deref(), (2, 2 * volume_mib + 2 * LOG_MIB), &pool, &volume)?;
+        let (mut used, mut took) = (Vec::new(), Vec::new());
+        for _ in 0..options.rounds {
+            let server = array.serve()?;
+            let arguments = [
+                "--ioengine=nbd".to_owned(),
+                format!("--uri={}", server.uri()),
+                "--rw=randwrite".into(),
+                "--bs=8k".into(),
+                "--iodepth=64".into(),
+                "--norandommap".into(),
+                "--randrepeat=0".into(),
+                format!("--io_size={}m", 4 * LOG_MIB),
+                format!("--size={volume_mib}m"),
+            ];
+            fio::run(&arguments)?;
+            let status = array.status()?;
+            let log = &status["pools"][0]["log"]["used_bytes"];
+            used.push(log.as_f64().ok_or_else(|| BenchError::Failed("no log in the status".into()))? / 1e6);
+            drop(server);
+            let began = clock::wall_s();
+            let server = array.serve()?;
+            took.push(clock::wall_s() - began);
+            drop(server);
+        }
+        let took = Spread::of(took);
+        worst = worst.max(took.range().1);
+        table.add_row([volume_mib.to_string(), format!("{:.0}", Spread::of(used)), format!("{took:.2}")]);
+    }
+    println!("\nmedian (least to greatest) of the rounds\n{}", table.trim_fmt());
+    println!("aimed at: <= {SECONDS_MOST} s: {}", judge_at_most(worst, SECONDS_MOST));
+    Ok(())
+}

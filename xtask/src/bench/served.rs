@@ -1,0 +1,78 @@
+//! An array on drive files that tier0 serves, in a directory of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::error::BenchError;
+use crate::server::{Server, build_tier0, tier0};
+
+/// An array that was created; dropping it removes its files.
+pub(crate) struct Served {
+    program: PathBuf,
+    directory: TempDir,
+}
+
+impl Served {
+    /// Makes an array of `drives` files of `drive_mib` each. `pool` and `volume` are what follows in the tables of the
+    /// pool and of the one volume, lun0.
+    pub(crate) fn create(
+        place: Option<&Path>,
+        (drives, drive_mib): (u32, u32),
+        pool: &str,
+        volume: &str,
+    ) -> Result<Served, BenchError> {
+        let program = build_tier0()?;
+        let beside = program.parent().expect("a program lies in a directory");
+        let directory = tempfile::tempdir_in(place.unwrap_or(beside))
+            .map_err(BenchError::system("no directory for the files can be made; name one with --dir"))?;
+        let served = Served { program, directory };
+        let text = format!(
+            "[array]\nname = \"bench\"\ncores = 1\n\
+             [[drive]]\nname = \"d{{n}}\"\ncount = {drives}\npath = {:?}\nsize = \"{drive_mib}MiB\"\n\
+             [[pool]]\nname = \"pool0\"\n{pool}\n\
+             [[volume]]\nname = \"lun0\"\n{volume}\n\
+             [nbd]\nlisten = [\"unix:{}\"]\n",
+            served.path("d{n}.img"),
+            served.socket().display()
+        );
+        super::write(&served.array(), &text)?;
+        served.tier0(&["create", "--json"])?;
+        Ok(served)
+    }
+
+    /// Starts the server.
+    pub(crate) fn serve(&self) -> Result<Server, BenchError> {
+        tier0(&self.program, &self.array(), &self.socket())
+    }
+
+    /// The status of the running array.
+    pub(crate) fn status(&self) -> Result<Value, BenchError> {
+        let text = self.tier0(&["status", "--json"])?;
+        serde_json::from_slice(&text).map_err(|error| BenchError::Failed(format!("tier0 status: {error}")))
+    }
+
+    /// A file of the array's directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn array(&self) -> PathBuf {
+        self.path("array.toml")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.path("s")
+    }
+
+    fn tier0(&self, arguments: &[&str]) -> Result<Vec<u8>, BenchError> {
+        let output = Command::new(&self.program).args(arguments).arg(self.array()).output();
+        let output = output.map_err(BenchError::system("tier0 cannot be started"))?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        Err(BenchError::Failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+}
