@@ -7,9 +7,10 @@ use std::process::Command;
 
 use clap::Args;
 
-use super::{judge_at_least, table, write};
+use super::served::Served;
+use super::{judge_at_least, table};
 use crate::error::{BenchError, need};
-use crate::server::{Server, build_tier0, tier0};
+use crate::server::Server;
 use crate::spread::Spread;
 use crate::{fio, machine};
 
@@ -38,29 +39,11 @@ const SPARE_MIB: u32 = 256;
 /// Runs it and prints.
 pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     need("fio", "fio")?;
-    let program = build_tier0()?;
-    let beside = program.parent().expect("a program lies in a directory").to_owned();
-    let directory = tempfile::tempdir_in(options.dir.clone().unwrap_or(beside))
-        .map_err(BenchError::system("no directory for the file can be made; name one with --dir"))?;
-    let (file, socket) = (directory.path().join("drive.img"), directory.path().join("s"));
-    let array = directory.path().join("array.toml");
-    let text = format!(
-        "[array]\nname = \"bench\"\ncores = 1\n\
-         [[drive]]\nname = \"file\"\npath = {file:?}\nsize = \"{}MiB\"\n\
-         [[pool]]\nname = \"pool0\"\nraid = \"raid0\"\nset_size = 1\nstripe_unit = \"64KiB\"\n\
-         [[volume]]\nname = \"lun0\"\nsize = \"{}MiB\"\n\
-         [nbd]\nlisten = [\"unix:{}\"]\n",
-        options.mib + SPARE_MIB,
-        options.mib,
-        socket.display()
-    );
-    write(&array, &text)?;
-    let created = Command::new(&program).args(["create", "--json"]).arg(&array).output();
-    let created = created.map_err(BenchError::system("tier0 cannot be started"))?;
-    if !created.status.success() {
-        return Err(BenchError::Failed(String::from_utf8_lossy(&created.stderr).trim().to_owned()));
-    }
-    let server = tier0(&program, &array, &socket)?;
+    let pool = "raid = \"raid0\"\nset_size = 1\nstripe_unit = \"64KiB\"";
+    let volume = format!("size = \"{}MiB\"", options.mib);
+    let array = Served::create(options.dir.as_deref(), (1, options.mib + SPARE_MIB), pool, &volume)?;
+    let file = array.path("d1.img");
+    let server = array.serve()?;
     let through_nbd =
         ["--ioengine=nbd".to_owned(), format!("--uri={}", server.uri()), format!("--size={}m", options.mib)];
     let on_file = [
@@ -82,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         "8 KiB random reads with O_DIRECT, queue depth 32, {} MiB, {} rounds of {} s, in turn",
         options.mib, options.rounds, options.seconds
     );
-    let peer = start_qemu(directory.path(), &file);
+    let peer = start_qemu(&array.path("q"), &file);
     if let Err(error) = &peer {
         println!("without qemu-nbd: {error}");
     }
@@ -113,9 +96,8 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
 }
 
 /// Reads the file as tier0 does: past the page cache, with io_uring.
-fn start_qemu(directory: &Path, file: &Path) -> Result<Server, BenchError> {
+fn start_qemu(socket: &Path, file: &Path) -> Result<Server, BenchError> {
     need("qemu-nbd", "qemu-utils")?;
-    let socket = directory.join("q");
     let mut command = Command::new("qemu-nbd");
     command.args([
         "--format=raw",
@@ -125,8 +107,8 @@ fn start_qemu(directory: &Path, file: &Path) -> Result<Server, BenchError> {
         "--cache=none",
         "--aio=io_uring",
     ]);
-    command.arg("--socket").arg(&socket).arg(file);
-    Server::start("qemu-nbd", &mut command, &socket, "")
+    command.arg("--socket").arg(socket).arg(file);
+    Server::start("qemu-nbd", &mut command, socket, "")
 }
 
 fn report(rounds: &[Vec<fio::Outcome>]) {

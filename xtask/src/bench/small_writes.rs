@@ -8,9 +8,9 @@ use tier0_array::Description;
 use tier0_array::simulated::{ModelShelf, build, build_protected};
 use tier0_catalog::Catalog;
 use tier0_units::Nanos;
-use tier0_workload::stats::LoadReport;
 use tier0_workload::run::LoadRun;
 use tier0_workload::spec::{Arrival, LoadSpec, RunLimits, StreamSpec};
+use tier0_workload::stats::LoadReport;
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
 use super::{judge_at_least, table};

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
 use tier0_pool::MetaRecord;
 use tier0_units::Nanos;
 use tier0_world::IoError;
@@ -12,8 +12,9 @@ use tier0_world::IoError;
 use super::{Control, Guarded};
 use crate::upkeep::Order;
 
-/// Columns that are rebuilt at the same time: enough to keep several spares busy, few enough to finish some early.
-const COLUMNS_AT_ONCE: usize = 4;
+/// Columns that are rebuilt at the same time, at least. Otherwise as many as the pool has drives: each reads from several
+/// and writes to one, so that all drives have something to do, and twice the drives are whole in half the time.
+const COLUMNS_AT_ONCE_MIN: usize = 4;
 /// How long to wait before what could not be rebuilt is tried again.
 const RETRY_PAUSE: Nanos = Nanos::from_secs(10);
 
@@ -102,12 +103,10 @@ impl Control {
             live.map(|(set, column, _)| (set, column)).collect()
         };
         guarded.rebuild.total.set(guarded.rebuild.done.get() + self.slots_missing(number, &columns));
-        let mut result = Ok(());
-        for some in columns.chunks(COLUMNS_AT_ONCE) {
-            let all = some.iter().map(|(set, column)| self.rebuild_column(number, *set, *column));
-            result = join_all(all).await.into_iter().fold(result, Result::and);
-        }
-        result
+        let drives = guarded.metadata.state().members().iter().filter(|member| member.is_active()).count();
+        let at_once = drives.max(COLUMNS_AT_ONCE_MIN);
+        let rebuilds = columns.into_iter().map(|(set, column)| self.rebuild_column(number, set, column));
+        stream::iter(rebuilds).buffer_unordered(at_once).fold(Ok(()), async |all, one| one.and(all)).await
     }
 
     async fn assign_spares(self: &Rc<Self>, number: usize) -> Result<(), IoError> {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use futures_util::future::join_all;
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
 use tier0_units::{ExtentId, SECTOR_BYTES, SlotRef};
@@ -12,6 +13,10 @@ use super::pace::Pace;
 use crate::control::{ControlMessage, SlotRebuiltNote};
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
+
+/// Slots of a column that are rebuilt together: their reads and writes come to the drives in stretches of several
+/// stripe units, and one slot's writes meet the next one's reads.
+const SLOTS_AT_ONCE: usize = 2;
 
 impl Shard {
     /// Rebuilds all slots of a column that this shard's extents have.
@@ -34,17 +39,20 @@ impl Shard {
             if missing.is_empty() || result.is_err() {
                 return result;
             }
-            for (extent, slot) in missing {
+            for some in missing.chunks(SLOTS_AT_ONCE) {
                 let begun = self.world.now();
-                match self.rebuild_slot(&pool, number, (extent, slot), (set, column)).await {
-                    Err(IoError::Gone) => return Err(IoError::Gone),
-                    Err(error) => {
-                        tracing::error!("{extent} cannot be rebuilt: {error}");
-                        result = Err(error);
+                let all = some.iter().map(|slot| self.rebuild_slot(&pool, number, *slot, (set, column)));
+                for ((extent, _), rebuilt) in some.iter().zip(join_all(all).await) {
+                    match rebuilt {
+                        Err(IoError::Gone) => return Err(IoError::Gone),
+                        Err(error) => {
+                            tracing::error!("{extent} cannot be rebuilt: {error}");
+                            result = Err(error);
+                        }
+                        Ok(()) => {}
                     }
-                    Ok(()) => {}
                 }
-                pace.rest(begun, pool.extent_sectors * SECTOR_BYTES).await;
+                pace.rest(begun, some.len() as u64 * pool.extent_sectors * SECTOR_BYTES).await;
             }
         }
     }
