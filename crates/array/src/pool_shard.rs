@@ -94,7 +94,9 @@ impl PoolShard {
                     pool: state.name().to_owned(),
                     fact: error.to_string(),
                 };
-                recovered.await.map_err(failed)?.0
+                let (write_back, report) = recovered.await.map_err(failed)?;
+                tracing::debug!(shard = seat.index, ?report, "the log is recovered");
+                write_back
             }
         };
         write_back.start();
