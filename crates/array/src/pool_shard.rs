@@ -95,7 +95,8 @@ impl PoolShard {
                     pool: state.name().to_owned(),
                     fact: error.to_string(),
                 };
-                let write_back = recovered.await.map_err(failed)?.0;
+                let (write_back, report) = recovered.await.map_err(failed)?;
+                tracing::debug!(shard = seat.index, ?report, "the log is recovered");
                 // Only what exists no more can be another's: an array keeps its number of shards.
                 write_back.disown().await.map_err(failed)?;
                 write_back

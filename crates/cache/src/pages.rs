@@ -4,6 +4,7 @@
 //! key, 8 of value), about 23 with the tree's usual slack; content, extent and log position are the record's.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 /// Bits of a key that are the page in its slot: slots have at most 2^20 pages (4 GiB).
@@ -20,16 +21,18 @@ pub(crate) struct RecordId(pub(crate) u32);
 pub(crate) struct Page {
     /// The record.
     pub(crate) record: RecordId,
-    /// Which of the record's data pages, or [`Page::ZERO`].
+    /// Which of the record's data pages, or [`Page::ZERO`]; with [`Page::UNSETTLED`] where that holds.
     index: u32,
 }
 
 impl Page {
-    const ZERO: u32 = u32::MAX;
+    /// A power cut may have caught the page on its way to its slot, and nobody has written it there since.
+    const UNSETTLED: u32 = 1 << 31;
+    const ZERO: u32 = Self::UNSETTLED - 1;
 
     /// The page has data: page `index` of the record.
     pub(crate) fn data(record: RecordId, index: u32) -> Page {
-        debug_assert!(index != Self::ZERO, "a record has fewer pages");
+        debug_assert!(index < Self::ZERO, "a record has fewer pages");
         Page { record, index }
     }
 
@@ -40,7 +43,12 @@ impl Page {
 
     /// Its number among the record's data pages, unless it is zeros.
     pub(crate) fn index(self) -> Option<u32> {
-        (self.index != Self::ZERO).then_some(self.index)
+        let index = self.index & !Self::UNSETTLED;
+        (index != Self::ZERO).then_some(index)
+    }
+
+    fn is_unsettled(self) -> bool {
+        self.index & Self::UNSETTLED != 0
     }
 }
 
@@ -50,6 +58,8 @@ pub(crate) struct DirtyPages {
     pages: BTreeMap<u64, Page>,
     /// How many of them have data.
     data: u64,
+    /// How many of them are unsettled.
+    unsettled: u64,
 }
 
 impl DirtyPages {
@@ -75,23 +85,51 @@ impl DirtyPages {
         self.pages.range(keys).map(|(key, page)| (*key as u32 & (SLOT_PAGES_MAX - 1), *page))
     }
 
-    /// Sets the newest content of a page; returns what it was before.
-    pub(crate) fn insert(&mut self, slot: u64, page: u32, content: Page) -> Option<Page> {
-        let old = self.pages.insert(key(slot, page), content);
+    /// Sets the newest content of a page; returns what it was before. An unsettled page stays so.
+    pub(crate) fn insert(&mut self, slot: u64, page: u32, mut content: Page) -> Option<Page> {
+        let place = self.pages.entry(key(slot, page));
+        let old = match &place {
+            Entry::Occupied(old) => Some(*old.get()),
+            Entry::Vacant(_) => None,
+        };
+        content.index |= old.map_or(0, |old| old.index & Page::UNSETTLED);
+        place.insert_entry(content);
         self.data += u64::from(content.index().is_some());
         self.data -= u64::from(old.is_some_and(|old| old.index().is_some()));
         old
     }
 
-    /// Forgets a page whose newest content is still `record`'s; false if it has been written since.
+    /// Sets the newest content of a page that recovery has found in the log: unsettled until it is destaged.
+    pub(crate) fn insert_recovered(&mut self, slot: u64, page: u32, content: Page) {
+        self.insert(slot, page, content);
+        let found = self.pages.get_mut(&key(slot, page)).expect("it was just inserted");
+        self.unsettled += u64::from(!found.is_unsettled());
+        found.index |= Page::UNSETTLED;
+    }
+
+    /// A page was destaged. It is forgotten if its newest content is still `record`'s; false if it has been written since.
     pub(crate) fn forget(&mut self, slot: u64, page: u32, record: RecordId) -> bool {
-        let key = key(slot, page);
-        let found = self.pages.get(&key).filter(|found| found.record == record).copied();
-        if let Some(found) = found {
-            self.pages.remove(&key);
-            self.data -= u64::from(found.index().is_some());
+        let Entry::Occupied(mut place) = self.pages.entry(key(slot, page)) else { return false };
+        let found = *place.get();
+        self.unsettled -= u64::from(found.is_unsettled());
+        if found.record != record {
+            place.get_mut().index &= !Page::UNSETTLED;
+            return false;
         }
-        found.is_some()
+        place.remove();
+        self.data -= u64::from(found.index().is_some());
+        true
+    }
+
+    /// How many pages recovery has loaded that were not destaged since.
+    pub(crate) fn unsettled(&self) -> u64 {
+        self.unsettled
+    }
+
+    /// The slots of these pages, each as often as it has some.
+    pub(crate) fn unsettled_slots(&self) -> impl Iterator<Item = u64> + '_ {
+        let unsettled = self.pages.iter().filter(|(_, page)| page.is_unsettled());
+        unsettled.map(|(key, _)| key >> PAGE_BITS)
     }
 }
 
@@ -131,6 +169,23 @@ mod tests {
         pages.insert(4, 8, Page::zero(RecordId(4)));
         assert_eq!(pages.data_len(), 0);
         assert!(pages.forget(4, 8, RecordId(4)) && pages.is_empty());
+    }
+
+    #[test]
+    fn a_recovered_page_is_unsettled_until_it_is_destaged_whatever_is_written_to_it() {
+        let mut pages = DirtyPages::default();
+        pages.insert_recovered(4, 7, Page::data(RecordId(1), 0));
+        pages.insert_recovered(4, 7, Page::zero(RecordId(2)));
+        pages.insert_recovered(5, 0, Page::data(RecordId(2), 1));
+        pages.insert(4, 7, Page::data(RecordId(3), 9));
+        assert_eq!(pages.range(4, 7..8).map(|(_, page)| page.index()).collect::<Vec<_>>(), [Some(9)]);
+        assert_eq!((pages.unsettled(), pages.unsettled_slots().collect::<Vec<_>>()), (2, vec![4, 5]));
+        assert!(!pages.forget(4, 7, RecordId(2)), "the second version was destaged, the third is newer");
+        assert_eq!((pages.unsettled(), pages.len()), (1, 2));
+        assert!(pages.forget(5, 0, RecordId(2)));
+        assert_eq!((pages.unsettled(), pages.data_len()), (0, 1));
+        pages.insert(4, 7, Page::zero(RecordId(4)));
+        assert_eq!((pages.unsettled(), pages.data_len()), (0, 0));
     }
 
     #[test]

@@ -19,8 +19,8 @@ impl SlotStore for SlotIo {
         SlotIo::write_batch(self, writes, intents).await
     }
 
-    async fn replay_intent(&self, intent: &Intent, pages: &[Buf]) -> Result<(), IoError> {
-        SlotIo::replay_intent(self, intent, pages).await
+    async fn replay_intents(&self, intents: &[(&Intent, &[Buf])]) -> Result<(), IoError> {
+        SlotIo::replay_intents(self, intents).await
     }
 
     async fn sync(&self) -> Result<(), IoError> {

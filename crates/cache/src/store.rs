@@ -28,9 +28,9 @@ pub trait SlotStore: Clone + 'static {
         intents: &dyn IntentLog,
     ) -> impl Future<Output = Result<Vec<SlotOutcome>, IoError>>;
 
-    /// Writes a row as an intent says; `pages` are the contents of its pages that lie in the log. Stable after
-    /// [`SlotStore::sync`].
-    fn replay_intent(&self, intent: &Intent, pages: &[Buf]) -> impl Future<Output = Result<(), IoError>>;
+    /// Writes the rows of one extent as its intents say, in the order of the log, each with the contents of its pages
+    /// that lie in the log. Stable after [`SlotStore::sync`].
+    fn replay_intents(&self, intents: &[(&Intent, &[Buf])]) -> impl Future<Output = Result<(), IoError>>;
 
     /// Makes everything that was replayed stable.
     fn sync(&self) -> impl Future<Output = Result<(), IoError>>;

@@ -119,6 +119,7 @@ impl IntegrityCounts {
 
 impl RepairReport for IntegrityCounts {
     fn report(&self, event: &RepairEvent) {
+        tracing::debug!(?event, "a page is wrong");
         match (event.source, event.page) {
             (Some(RepairSource::Copy(_)), _) => add(&self.repaired_by_copy, 1),
             (Some(RepairSource::Data), _) => add(&self.repaired_parity, 1),

@@ -189,12 +189,11 @@ impl Life {
 
     /// Replays intents, then destages what the log has; checks before and after.
     async fn recover(&self) {
-        for (intent, pages) in self.story.log.intents() {
-            let mapped = self.story.map.borrow().get(&intent.extent.index).copied();
-            if mapped == Some(intent.slot) {
-                self.shard.io.replay_intent(&intent, &pages).await.expect("a replay");
-            }
-        }
+        let mut intents = self.story.log.intents();
+        let map = self.story.map.borrow().clone();
+        intents.retain(|(intent, _)| map.get(&intent.extent.index) == Some(&intent.slot));
+        let intents: Vec<_> = intents.iter().map(|(intent, pages)| (intent, pages.as_slice())).collect();
+        self.shard.io.replay_intents(&intents).await.expect("a replay");
         self.shard.io.sync().await.expect("a sync");
         let dirty = self.story.log.dirty();
         let but = dirty.keys().copied().collect();

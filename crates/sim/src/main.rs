@@ -42,10 +42,17 @@ struct Options {
     /// Plant this bug, which the simulator must find
     #[arg(long)]
     planted: Option<String>,
+    /// Print what the array logs, as RUST_LOG would have it, for instance "info"
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if let Some(filter) = &options.log {
+        // Without the wall clock's time: a seed's log is always the same.
+        tracing_subscriber::fmt().with_env_filter(filter).without_time().with_ansi(false).init();
+    }
     if let Some(bug) = &options.planted
         && let Err(reason) = check_bug(bug)
     {

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use tier0_pool::ChunkletAddress;
 use tier0_raid::io::FailureReport;
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
@@ -58,6 +59,8 @@ pub(crate) struct SlotRebuiltNote {
     pub(crate) pool: usize,
     pub(crate) set: u32,
     pub(crate) column: u32,
+    /// Where the column was rebuilt to.
+    pub(crate) target: ChunkletAddress,
     /// The slot's number in the pool.
     pub(crate) slot: u64,
     /// Told when the metadata remember it.

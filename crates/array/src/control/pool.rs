@@ -25,6 +25,9 @@ const BATCH_MAX: u64 = 64;
 /// A batch is at most this share of what is left for every shard, so that the last slots are not hoarded.
 const BATCH_SHARE: u64 = 4;
 
+/// Permits of [`Guarded::moves`]: more than commits are ever under way.
+pub(super) const ALL_MOVES: u64 = 1 << 32;
+
 /// A pool.
 pub(crate) struct PoolControl {
     pub(crate) name: String,
@@ -41,6 +44,9 @@ pub(crate) struct Guarded {
     allocations: RefCell<Range<u64>>,
     /// One reserves allocation numbers for all.
     reserving: Semaphore,
+    /// Whoever says which slots of a column are there has one permit until that is stable, whoever moves columns has
+    /// all: what is true of a column's old place must not be remembered of its new one.
+    pub(super) moves: Semaphore,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
 }
@@ -53,6 +59,7 @@ impl Guarded {
             shape,
             allocations: RefCell::new(0..0),
             reserving: Semaphore::new(1),
+            moves: Semaphore::new(ALL_MOVES),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
         }
@@ -158,6 +165,7 @@ impl PoolControl {
         mapped.retain(|(extent, _)| guarded.metadata.state().volume(extent.volume).is_some());
         let mut records = Vec::new();
         let mut never_mapped = Vec::new();
+        let _still = guarded.moves.acquire(1).await;
         if !mapped.is_empty() {
             records.push(MetaRecord::map(mapped.iter().copied()));
             records.extend(guarded.fresh_slots(&mapped));
@@ -187,6 +195,11 @@ impl PoolControl {
         let Some(home) = guarded.metadata.state().slot_home(note.slot) else {
             return Err(IoError::OutOfRange);
         };
+        let _still = guarded.moves.acquire(1).await;
+        let (set, column) = Guarded::column(note.set, note.column);
+        if guarded.shape.sets.chunklet(set, column) != note.target {
+            return Err(IoError::Gone);
+        }
         let ranges = one_slot(home.index);
         let record = MetaRecord::SlotsRebuilt { set: note.set, column: note.column, ranges };
         guarded.commit(vec![record]).await?;

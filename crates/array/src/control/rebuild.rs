@@ -9,6 +9,7 @@ use tier0_pool::MetaRecord;
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
+use super::pool::ALL_MOVES;
 use super::{Control, Guarded};
 use crate::upkeep::Order;
 
@@ -119,6 +120,7 @@ impl Control {
                 without_spare += 1;
                 continue;
             };
+            let _alone = guarded.moves.acquire(ALL_MOVES).await;
             guarded.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
             let (set, column) = Guarded::column(set, column);
             guarded.shape.sets.start_rebuild(set, column, target);

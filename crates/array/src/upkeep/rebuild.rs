@@ -32,6 +32,9 @@ impl Shard {
     ) -> Result<(), IoError> {
         let pool = self.pool(number).clone();
         let (index, place) = (SetIndex(set), Column(column as u8));
+        // Copies of a page that a power cut has caught may all fail its checksum until the log has written it again.
+        pool.write_back.settle_recovered().await?;
+        tracing::debug!(shard = self.index, set, column, "a column is rebuilt");
         let mut pace = Pace::new(&self.world, &self.activity, None);
         let mut result = Ok(());
         loop {
@@ -66,9 +69,12 @@ impl Shard {
     ) -> Result<(), IoError> {
         // Given back meanwhile: there is nothing to rebuild.
         let Some(_held) = pool.mapping.hold(extent, slot) else { return Ok(()) };
+        if pool.write_back.is_troubled(extent) {
+            return Err(IoError::RedundancyLost);
+        }
         let rebuilt = pool.slot_io.rebuild_slot(slot, Column(column as u8)).await?;
         let (reply, answer) = oneshot::channel();
-        let note = SlotRebuiltNote { pool: number, set, column, slot: slot.slot, reply };
+        let note = SlotRebuiltNote { pool: number, set, column, target: rebuilt.target(), slot: slot.slot, reply };
         pool.mapping.tell(ControlMessage::SlotRebuilt(note));
         answer.await.unwrap_or(Err(IoError::Gone))?;
         if rebuilt.declare_present() { Ok(()) } else { Err(IoError::Gone) }

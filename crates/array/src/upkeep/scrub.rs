@@ -71,11 +71,12 @@ impl Shard {
     /// the scrub goes on.
     pub(crate) async fn scrub_slots(self: &Rc<Self>, number: usize, rate: Option<u64>, shared: &ScrubShared) {
         let pool = self.pool(number).clone();
-        // Pages that a power cut tore are made whole by destaging; until then their copies may differ.
-        if let Err(error) = pool.write_back.drain().await {
+        // Copies of a page that a power cut has caught may all fail its checksum until the log has written it again.
+        if let Err(error) = pool.write_back.settle_recovered().await {
             tracing::error!("the scrub cannot begin: {error}");
             return;
         }
+        tracing::debug!(shard = self.index, pool = number, "a scrub begins");
         let mut pace = Pace::new(&self.world, &self.activity, rate);
         let mut slots: Vec<(ExtentId, SlotRef)> = pool.mapping.extents();
         slots.retain(|(_, slot)| slot.slot >= shared.from);
@@ -86,6 +87,10 @@ impl Shard {
             }
             shared.next[self.index].store(slot.slot, Ordering::Relaxed);
             let begun = self.world.now();
+            if pool.write_back.is_troubled(extent) {
+                tracing::error!("{extent} cannot be scrubbed before what is written to it is in its place");
+                continue;
+            }
             let Some(held) = pool.mapping.hold(extent, slot) else { continue };
             match pool.slot_io.scrub_slot(slot).await {
                 Ok(found) => {
@@ -107,6 +112,10 @@ impl Shard {
             shared.slots_done.fetch_add(1, Ordering::Relaxed);
             shared.pages.fetch_add(pool.extent_sectors / PAGE_SECTORS, Ordering::Relaxed);
             pace.rest(begun, pool.extent_sectors * SECTOR_BYTES).await;
+        }
+        // A scrub promises that what it has seen stays right: repairs that reads have made before it, too.
+        if let Err(error) = pool.slot_io.raid().flush().await {
+            tracing::error!("what the scrub has repaired may not be stable: {error}");
         }
         shared.next[self.index].store(u64::MAX, Ordering::Relaxed);
     }

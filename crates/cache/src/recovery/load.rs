@@ -110,7 +110,7 @@ fn load_own<S: SlotStore>(
         }
         for (page, index) in pages {
             let content = index.map_or(Page::zero(id), |index| Page::data(id, index));
-            state.pages.insert(slots[&record.head.extent].slot, page, content);
+            state.pages.insert_recovered(slots[&record.head.extent].slot, page, content);
         }
     }
     for failure in failed {

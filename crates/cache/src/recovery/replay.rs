@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
+use tier0_integrity::Intent;
 use tier0_units::ExtentId;
 use tier0_world::{Buf, IoError};
 
@@ -64,10 +65,9 @@ pub(super) async fn replay<S: SlotStore>(
 }
 
 async fn replay_extent<S: SlotStore>(slots: &S, replays: &[Replay<'_>]) -> Result<(), IoError> {
-    for replay in replays {
-        slots.replay_intent(&replay.found.intent, &replay.pages).await?;
-    }
-    Ok(())
+    let intents: Vec<(&Intent, &[Buf])> =
+        replays.iter().map(|replay| (&replay.found.intent, replay.pages.as_slice())).collect();
+    slots.replay_intents(&intents).await
 }
 
 /// The intents to be replayed, by extent, in order.

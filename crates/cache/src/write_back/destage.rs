@@ -67,10 +67,13 @@ async fn until_stable(appends: Vec<Append>) -> Result<(), IoError> {
 impl<S: SlotStore> Inner<S> {
     /// Carries a batch out and books its end.
     pub(crate) async fn destage(self: &Rc<Self>, batch: Batch) {
+        let pages = batch.page_count();
+        tracing::trace!(id = batch.id, pages, aged = batch.aged, "a batch is destaged");
         match self.write_batch(&batch).await {
             Ok(outcomes) => self.complete_batch(&batch, outcomes).await,
             Err(error) => self.fail_batch(&batch, error),
         }
+        tracing::trace!(id = batch.id, "the batch has ended");
         let now = self.world.now();
         let mut state = self.state.borrow_mut();
         for taken in &batch.slots {

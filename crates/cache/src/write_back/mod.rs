@@ -23,6 +23,7 @@ mod state;
 mod write;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tier0_journal::{Ring, RingError};
@@ -171,6 +172,31 @@ impl<S: SlotStore> WriteBack<S> {
         }
     }
 
+    /// Destages whatever recovery has found in the log. Until then the copies of a page that a power cut has caught may
+    /// differ from each other and from their checksum: nobody must judge a slot by them. Costs nothing afterwards.
+    ///
+    /// Extents that cannot be destaged are left out; [`WriteBack::is_troubled`] tells which.
+    ///
+    /// # Errors
+    /// When the log has failed.
+    pub async fn settle_recovered(&self) -> Result<(), IoError> {
+        if self.0.is_settled() {
+            return Ok(());
+        }
+        let _draining = self.0.begin_drain();
+        while !self.0.is_settled() {
+            self.0.check_log()?;
+            self.0.work.notify_all();
+            self.0.progress.wait().await;
+        }
+        Ok(())
+    }
+
+    /// Whether an extent could not be destaged when it was last tried, so that its rows may be half written.
+    pub fn is_troubled(&self, extent: ExtentId) -> bool {
+        self.0.state.borrow().troubled.contains_key(&extent)
+    }
+
     /// How it stands.
     pub fn status(&self) -> WriteBackStatus {
         let level = self.0.level(0, 0);
@@ -232,6 +258,18 @@ impl<S: SlotStore> Inner<S> {
                 + state.records.destaged()
                 + state.reserved_pages,
         }
+    }
+
+    /// Whether every page that recovery has loaded is destaged, but for those of extents that cannot be.
+    fn is_settled(&self) -> bool {
+        let state = self.state.borrow();
+        if state.pages.unsettled() == 0 {
+            return true;
+        }
+        let stuck = state.troubled.keys().filter(|extent| !state.busy.contains(extent));
+        let stuck: BTreeSet<u64> =
+            stuck.filter_map(|extent| self.mapping.slot(*extent)).map(|slot| slot.slot).collect();
+        !stuck.is_empty() && state.pages.unsettled_slots().all(|slot| stuck.contains(&slot))
     }
 
     fn low(&self) -> f64 {

@@ -45,19 +45,21 @@ impl SlotRebuilt {
         self.io.is_target(self.set, self.column, self.target)
     }
 
+    /// Where the column was rebuilt to.
+    pub fn target(&self) -> ChunkletAddress {
+        self.target
+    }
+
     /// Declares the slot's rows present on the column, and unlocks them: the metadata remember it. False, and nothing is
     /// present, if the column has moved on meanwhile.
     pub fn declare_present(self) -> bool {
-        let current = self.is_current();
-        if current {
-            self.io.raid().sets().set_rebuilt(self.set, self.column, self.io.slots().rows(self.slot.slot));
-        }
-        current
+        let rows = self.io.slots().rows(self.slot.slot);
+        self.is_current() && self.io.raid().sets().set_rebuilt_at(self.set, self.column, self.target, rows)
     }
 }
 
 impl SlotIo {
-    /// Reads everything that a slot has on every drive, and makes right what is wrong.
+    /// Reads everything that a slot has on every drive, and makes right what is wrong; repairs are stable when it ends.
     ///
     /// Pages that a power cut caught and that the log still has must have been destaged before: at levels without parity
     /// they may fail until then.
@@ -66,10 +68,16 @@ impl SlotIo {
     /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost.
     pub async fn scrub_slot(&self, slot: SlotRef) -> Result<SlotScrub, IoError> {
         let _guard = self.0.locks.lock([slot.slot].into()).await;
+        tracing::trace!(?slot, "a slot is scrubbed");
         let table = self.table(slot).await?;
         let tables_repaired = self.0.tables.scrub(&table).await?;
         let set = table.home().set;
         let rows = self.raid().scrub_rows(set, self.slots().rows(slot.slot), table.as_ref()).await?;
+        // What is repaired is stable before anybody is told, and before the scrub's cursor moves on.
+        if tables_repaired + rows.repaired > 0 {
+            self.raid().flush_sets([set]).await?;
+            self.0.tables.flushed(&table);
+        }
         let in_slot = |page: &u64| (page - table.home().first_page) as u32;
         let lost_pages = rows.lost_pages.iter().map(in_slot).collect();
         Ok(SlotScrub { rows, tables_repaired, lost_pages })
@@ -84,6 +92,7 @@ impl SlotIo {
     /// spare's drive fails with.
     pub async fn rebuild_slot(&self, slot: SlotRef, column: Column) -> Result<SlotRebuilt, IoError> {
         let guard = self.0.locks.lock([slot.slot].into()).await;
+        tracing::trace!(?slot, ?column, "a slot is rebuilt");
         let table = self.table(slot).await?;
         let set = table.home().set;
         let target = self.raid().sets().chunklet(set, column);

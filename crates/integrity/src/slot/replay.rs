@@ -1,7 +1,9 @@
 //! Recovery: rows whose write a power cut may have broken off are written again as their intents say.
 
+use std::collections::BTreeMap;
+
 use tier0_raid::io::Rest;
-use tier0_raid::layout::Column;
+use tier0_raid::layout::{Column, ColumnMask, Unit};
 use tier0_units::{Lba, PAGE_SECTORS};
 use tier0_world::{Buf, IoError, PlantedBug, planted};
 
@@ -9,28 +11,79 @@ use super::SlotIo;
 use crate::intent::{Intent, IntentPage};
 
 impl SlotIo {
-    /// Writes a row as its intent says: `pages` are the contents of the intent's [`IntentPage::Log`] pages, in order.
-    /// Intents are replayed one after the other in the order of the log, before anything else is written; whoever replays
-    /// leaves out those whose allocation is no longer the extent's. Nothing of it is stable before [`SlotIo::sync`].
+    /// Writes the rows of one extent as its intents say, in the order of the log: each with the contents of its
+    /// [`IntentPage::Log`] pages, in order. This comes before anything else is written; whoever replays leaves out those
+    /// whose allocation is no longer the extent's. Nothing of it is stable before [`SlotIo::sync`].
+    ///
+    /// An intent has no parity for a column that was lost when it was made. If that column is there again, it was rebuilt
+    /// after the intent's write, and is right as it is: the parity that earlier intents have for it is left out.
     ///
     /// # Errors
-    /// [`IoError::OutOfRange`] when the intent does not fit the pool or its pages; [`IoError::RedundancyLost`] when too
-    /// many drives are lost; [`IoError::DataLost`] when the slot's table is lost.
-    pub async fn replay_intent(&self, intent: &Intent, pages: &[Buf]) -> Result<(), IoError> {
+    /// [`IoError::OutOfRange`] when an intent does not fit the pool or its pages; [`IoError::RedundancyLost`] when too
+    /// many drives are lost; [`IoError::DataLost`] when the slot's table is lost. The intents before it were replayed.
+    pub async fn replay_intents(&self, intents: &[(&Intent, &[Buf])]) -> Result<(), IoError> {
         if planted(PlantedBug::IgnoreIntents) {
             return Ok(());
         }
+        let stale = self.stale_parity(intents.iter().map(|(intent, _)| *intent));
+        for ((intent, pages), stale) in intents.iter().zip(stale) {
+            self.replay_intent(intent, pages, stale).await?;
+        }
+        Ok(())
+    }
+
+    /// Per intent the columns whose parity a later intent of its row does without.
+    fn stale_parity<'a>(&self, intents: impl DoubleEndedIterator<Item = &'a Intent>) -> Vec<ColumnMask> {
+        let mut without: BTreeMap<(u32, u64), ColumnMask> = BTreeMap::new();
+        let stale_of = |intent: &Intent| {
+            let later = without.entry((intent.set.0, intent.row.0)).or_default();
+            let stale = *later;
+            *later = stale | self.parity_left_out(intent);
+            stale
+        };
+        let mut stale: Vec<ColumnMask> = intents.rev().map(stale_of).collect();
+        stale.reverse();
+        stale
+    }
+
+    /// The parity columns of what an intent writes that it says nothing of: they were lost when it was made.
+    fn parity_left_out(&self, intent: &Intent) -> ColumnMask {
+        let layout = self.raid().sets().layout();
+        if intent.parity.is_empty() && intent.pages.len() == layout.row_pages() {
+            return ColumnMask::EMPTY;
+        }
+        let row_pages = layout.row_pages() as u64;
+        let group = |page: u32| {
+            let unit = u64::from(page) % row_pages / layout.unit_pages() as u64;
+            layout.group_of(Unit(unit as u8))
+        };
+        let needed = intent
+            .pages
+            .iter()
+            .map(|(page, _)| layout.parity_columns(intent.row, group(*page)).mask())
+            .fold(ColumnMask::EMPTY, |all, columns| all | columns);
+        needed - intent.parity.iter().map(|piece| piece.column).collect()
+    }
+
+    async fn replay_intent(
+        &self,
+        intent: &Intent,
+        pages: &[Buf],
+        stale: ColumnMask,
+    ) -> Result<(), IoError> {
         let contents = self.fit(intent, pages).ok_or(IoError::OutOfRange)?;
         let _guard = self.0.locks.lock([intent.slot.slot].into()).await;
         let table = self.table(intent.slot).await?;
         let layout = self.raid().sets().layout();
         let written = if contents.len() == layout.row_pages() && layout.parities() > 0 {
-            let prepared =
+            let mut prepared =
                 self.raid().prepare(intent.set, intent.row, &contents, Rest::Kept, table.as_ref()).await?;
+            prepared.leave_out_parity(stale);
             prepared.write().await?
         } else {
+            let kept = intent.parity.iter().filter(|piece| !stale.contains(piece.column));
             let parity: Vec<(Column, Lba, Buf)> =
-                intent.parity.iter().map(|piece| (piece.column, piece.lba, piece.buf.clone())).collect();
+                kept.map(|piece| (piece.column, piece.lba, piece.buf.clone())).collect();
             self.raid().replay_row(intent.set, intent.row, &contents, &parity, Rest::Kept).await?
         };
         for ((page, source), (_, buf)) in intent.pages.iter().zip(&contents) {

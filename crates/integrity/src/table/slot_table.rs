@@ -47,6 +47,8 @@ pub(crate) struct SlotTable {
     pub(super) unflushed: Cell<bool>,
     /// Columns whose copy lacks the newest write.
     pub(super) lacking: Cell<ColumnMask>,
+    /// Columns whose copy cannot be read where the write after the newest one goes.
+    pub(super) spoiled: Cell<ColumnMask>,
     /// Asked for since eviction last came by.
     pub(super) referenced: Cell<bool>,
 }
@@ -65,6 +67,7 @@ impl SlotTable {
             dirty: Cell::new(false),
             unflushed: Cell::new(false),
             lacking: Cell::new(ColumnMask::EMPTY),
+            spoiled: Cell::new(ColumnMask::EMPTY),
             referenced: Cell::new(true),
         }
     }

@@ -60,6 +60,19 @@ struct FoundCopy {
     /// The generations of this very allocation that are valid.
     valid: Vec<TableBlock>,
     too_new: Option<u32>,
+    /// Places, of an odd generation or an even one, that cannot be read.
+    unreadable: Vec<u64>,
+}
+
+impl FoundCopy {
+    fn has(&self, generation: u64) -> bool {
+        self.valid.iter().any(|block| block.generation == generation)
+    }
+
+    /// Whether what lies in the place of the generation after this one cannot be read.
+    fn is_spoiled(&self, generation: u64) -> bool {
+        self.unreadable.contains(&((generation + 1) % GENERATIONS))
+    }
 }
 
 impl SlotTables {
@@ -184,32 +197,53 @@ impl SlotTables {
             return Err(TableError::Lost { slot, columns });
         };
         table.load(newest.generation, &newest.entries);
-        let lacks =
-            |found: &&FoundCopy| found.valid.iter().all(|block| block.generation != newest.generation);
-        table.lacking.set(found.iter().filter(lacks).map(|found| found.copy.column).collect());
+        table.note(&found, newest.generation);
         // The table can be used as it is; a drive that fails meanwhile has been reported as lost.
         let _ = self.heal(&table).await;
         Ok(table)
     }
 
-    /// Reads both generations of a copy. A copy that cannot be read holds nothing.
+    /// Reads both generations of a copy. One that cannot be read holds nothing, and says nothing of the other.
     async fn read_copy(&self, table: &SlotTable, copy: TableCopy) -> FoundCopy {
-        let (member, lba) = self.place(table, copy, 0);
-        let sectors = self.0.placement.place_sectors() as u32;
-        let members = self.0.raid.members();
-        let (result, buf) = members.read(member, lba, BufMut::new(sectors, members.width())).await;
-        let mut found = FoundCopy { copy, valid: Vec::new(), too_new: None };
-        if result.is_err() || !self.verifies() {
-            return found;
-        }
-        for block in buf.as_slice().chunks(buf.as_slice().len() / GENERATIONS as usize) {
-            match decode(block) {
+        let mut found = FoundCopy { copy, valid: Vec::new(), too_new: None, unreadable: Vec::new() };
+        let both = self.read_place(table, copy, 0, self.0.placement.place_sectors()).await;
+        let blocks: Vec<(u64, Option<Buf>)> = match both {
+            Some(both) => {
+                let sectors = self.0.placement.block_sectors() as u32;
+                let block = |place: u64| Some(both.slice(place as u32 * sectors, sectors));
+                (0..GENERATIONS).map(|place| (place, block(place))).collect()
+            }
+            None => {
+                let single = |place| async move {
+                    let sectors = self.0.placement.block_sectors();
+                    (place, self.read_place(table, copy, place * sectors, sectors).await)
+                };
+                join_all((0..GENERATIONS).map(single)).await
+            }
+        };
+        for (place, block) in blocks {
+            let Some(block) = block else {
+                // An odd generation lies in front.
+                found.unreadable.push((place + 1) % GENERATIONS);
+                continue;
+            };
+            if !self.verifies() {
+                continue;
+            }
+            match decode(block.as_slice()) {
                 FoundTable::Valid(block) if self.is_of(&block, table.home()) => found.valid.push(block),
                 FoundTable::TooNew(version) => found.too_new = Some(version),
                 FoundTable::Valid(_) | FoundTable::Damaged | FoundTable::None => {}
             }
         }
         found
+    }
+
+    async fn read_place(&self, table: &SlotTable, copy: TableCopy, offset: u64, sectors: u64) -> Option<Buf> {
+        let (member, lba) = self.place(table, copy, offset);
+        let members = self.0.raid.members();
+        let (result, buf) = members.read(member, lba, BufMut::new(sectors as u32, members.width())).await;
+        result.ok().map(|()| buf.freeze())
     }
 
     fn is_of(&self, block: &TableBlock, home: &TableHome) -> bool {
@@ -227,6 +261,8 @@ impl SlotTables {
         if !(self.live_columns(table) & table.lacking.get()).is_empty() {
             self.heal(table).await?;
         }
+        // What is written now goes there.
+        table.spoiled.set(ColumnMask::EMPTY);
         if table.unflushed.get() {
             self.0.raid.flush_sets([table.home().set]).await?;
             table.unflushed.set(false);
@@ -234,7 +270,7 @@ impl SlotTables {
         table.generation.set(table.generation.get() + 1);
         table.dirty.set(false);
         let (live, _) = self.live_copies(table);
-        let result = self.write_copies(table, &live).await;
+        let result = self.write_copies(table, table.generation.get(), &live).await;
         if result.is_err() {
             table.dirty.set(true);
         }
@@ -246,50 +282,63 @@ impl SlotTables {
         table.unflushed.set(false);
     }
 
-    /// Writes the table as it is to the copies that lack its newest generation. What memory has beyond that generation
-    /// is in the log too, so a copy that has it early does no harm.
+    /// Writes the table as it is to the copies that lack its newest generation, and where a copy cannot be read. What
+    /// memory has beyond that generation is in the log too, so a copy that has it early does no harm. What can be read in
+    /// the other place is left alone: it is all that the copy has while the newest generation is on its way.
     pub(crate) async fn heal(&self, table: &SlotTable) -> Result<(), IoError> {
         let (live, _) = self.live_copies(table);
-        let lacking: Vec<TableCopy> =
-            live.into_iter().filter(|copy| table.lacking.get().contains(copy.column)).collect();
-        table.lacking.set(ColumnMask::EMPTY);
-        if lacking.is_empty() {
+        let on = |columns: ColumnMask| -> Vec<TableCopy> {
+            live.iter().filter(|copy| columns.contains(copy.column)).copied().collect()
+        };
+        let (lacking, spoiled) = (on(table.lacking.take()), on(table.spoiled.take()));
+        if lacking.is_empty() && spoiled.is_empty() {
             return Ok(());
         }
-        self.0.counts.count_table_copies(lacking.len() as u64);
-        self.write_copies(table, &lacking).await
+        self.0.counts.count_table_copies((lacking.len() + spoiled.len()) as u64);
+        tracing::debug!(home = ?table.home(), ?lacking, ?spoiled, "copies of a slot table are written again");
+        let generation = table.generation.get();
+        let results = [
+            self.write_copies(table, generation, &lacking).await,
+            self.write_copies(table, generation + 1, &spoiled).await,
+        ];
+        let written = [lacking, spoiled].into_iter().zip(results).filter(|(copies, _)| !copies.is_empty());
+        written.map(|(_, result)| result).fold(Ok(()), Result::and)
     }
 
-    /// Writes the newest generation, as memory has it, to the copies on these columns, lost or not.
+    /// Writes the newest generation, as memory has it, to the copies on these columns, lost or not: into both places, so
+    /// that nothing older is left there. Nobody reads these copies yet.
     pub(crate) async fn write_columns(&self, table: &SlotTable, columns: ColumnMask) -> Result<(), IoError> {
         let copies = self.0.placement.copies(table.home().slot_in_set);
         let own: Vec<TableCopy> = copies.filter(|copy| columns.contains(copy.column)).collect();
         table.lacking.set(table.lacking.get() - columns);
+        table.spoiled.set(table.spoiled.get() - columns);
         if own.is_empty() || table.is_fresh() {
             return Ok(());
         }
-        self.write_copies(table, &own).await
+        let generation = table.generation.get();
+        self.write_copies(table, generation, &own).await?;
+        self.write_copies(table, generation + 1, &own).await
     }
 
-    /// Reads all live copies again and has those rewritten that lack the newest generation; returns how many.
+    /// Reads all live copies again and has those rewritten that lack the newest generation, or cannot be read; returns
+    /// how many.
     pub(crate) async fn scrub(&self, table: &SlotTable) -> Result<u64, IoError> {
         if table.is_fresh() || !self.verifies() {
             return Ok(0);
         }
         let (live, _) = self.live_copies(table);
         let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy))).await;
-        let generation = table.generation.get();
-        let lacks = |found: &&FoundCopy| found.valid.iter().all(|block| block.generation != generation);
-        let lacking: ColumnMask = found.iter().filter(lacks).map(|found| found.copy.column).collect();
-        table.lacking.set(table.lacking.get() | lacking);
+        table.note(&found, table.generation.get());
+        let repaired = (table.lacking.get() | table.spoiled.get()) & self.live_columns(table);
         self.heal(table).await?;
-        Ok(lacking.len() as u64)
+        Ok(repaired.len() as u64)
     }
 
-    async fn write_copies(&self, table: &SlotTable, copies: &[TableCopy]) -> Result<(), IoError> {
+    /// Writes the newest generation, as memory has it, where generation `place` lies.
+    async fn write_copies(&self, table: &SlotTable, place: u64, copies: &[TableCopy]) -> Result<(), IoError> {
         let block = self.encode(table);
         table.unflushed.set(true);
-        let offset = self.0.placement.generation_offset(table.generation.get());
+        let offset = self.0.placement.generation_offset(place);
         let write_one = |copy: &TableCopy| {
             let (member, lba) = self.place(table, *copy, offset);
             self.0.raid.members().write(member, lba, block.clone(), false)
@@ -376,6 +425,20 @@ impl SlotTables {
             if !kept {
                 tables.remove(&slot);
             }
+        }
+    }
+}
+
+impl SlotTable {
+    /// Takes note of what the copies that were read lack, where `generation` is the newest.
+    fn note(&self, found: &[FoundCopy], generation: u64) {
+        let of = |wrong: &dyn Fn(&FoundCopy) -> bool| -> ColumnMask {
+            found.iter().filter(|found| wrong(found)).map(|found| found.copy.column).collect()
+        };
+        self.lacking.set(self.lacking.get() | of(&|found| !found.has(generation)));
+        // Before the second generation nothing of this slot lay in the other place.
+        if generation > 1 {
+            self.spoiled.set(self.spoiled.get() | of(&|found| found.is_spoiled(generation)));
         }
     }
 }

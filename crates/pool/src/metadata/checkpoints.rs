@@ -142,8 +142,8 @@ impl Core {
     }
 }
 
-/// The newest valid checkpoint of these drives, and which of the drives have it. A drive that cannot be read is named
-/// with its error.
+/// The newest valid checkpoint of these drives, and which of the drives have it. A drive that fails is named with its
+/// error; a bad sector spoils one slot, which is written again.
 pub(super) struct Newest {
     pub(super) found: Found,
     pub(super) holders: Vec<u32>,
@@ -167,7 +167,7 @@ pub(super) async fn newest(
                     let known = checkpoint::VERSION;
                     return Err(PoolError::CheckpointTooNew { pool: pool.to_owned(), found, known });
                 }
-                Ok(Slot::None) => continue,
+                Ok(Slot::None) | Err(IoError::Medium) => continue,
                 Err(error) => {
                     failed.push((*member, error));
                     break;

@@ -77,7 +77,7 @@ async fn write_superblocks(core: &Core, drives: &[DriveHandle]) -> Result<(), Po
     for copy in [1, 0] {
         for (member, drive) in drives.iter().enumerate() {
             let own = superblock(member);
-            superblock::write(drive, &own, copy).await.map_err(|source| drive_error(drive, source))?;
+            superblock::write_copy(drive, &own, copy).await.map_err(|source| drive_error(drive, source))?;
         }
     }
     core.labels.borrow_mut().next_copy.fill(1);

@@ -15,7 +15,7 @@ use crate::{MetaRecord, PoolError};
 pub(super) struct Labels {
     pub(super) generation: u64,
     pub(super) label: PoolLabel,
-    /// By member: the copy, 0 or 1, that the next superblock is written to.
+    /// By member: the copy, 0 or 1, that the next superblock is written to first.
     pub(super) next_copy: Vec<u64>,
 }
 

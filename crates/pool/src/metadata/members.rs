@@ -29,9 +29,8 @@ impl Metadata {
             };
             let failed = |source| PoolError::Drive { drive: drive.info().name.clone(), source };
             if core.persistent {
-                // Both copies, so that no older superblock survives; nobody else knows of the drive yet.
+                // No older superblock survives; nobody else knows of the drive yet.
                 superblock::write(&drive, &superblock, 1).await.map_err(failed)?;
-                superblock::write(&drive, &superblock, 0).await.map_err(failed)?;
             }
             core.labels.borrow_mut().next_copy.push(1);
             core.drives.borrow_mut().push(core.persistent.then_some(drive));

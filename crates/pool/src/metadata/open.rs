@@ -87,6 +87,8 @@ enum Place {
     Older,
     /// A newer one, or another pool's: the checkpoint is not the newest there was.
     Stranger,
+    /// It cannot be read, and may be any of these.
+    Unreadable,
 }
 
 impl Journal<'_> {
@@ -122,7 +124,7 @@ impl Journal<'_> {
         lost: &mut Vec<(u32, IoError)>,
     ) -> Result<Option<Recovered>, PoolError> {
         let mut copies: Vec<(u32, DriveHandle)> = Vec::new();
-        let (mut is_older, mut stranger) = (false, None);
+        let (mut is_older, mut stranger, mut unreadable) = (false, None, None);
         for (member, drive) in carriers {
             if lost.iter().any(|(lost, _)| lost == member) {
                 continue;
@@ -132,6 +134,7 @@ impl Journal<'_> {
                 Ok(Place::Nothing) => {}
                 Ok(Place::Older) => is_older = true,
                 Ok(Place::Stranger) => stranger = Some(drive.info().name.clone()),
+                Ok(Place::Unreadable) => unreadable = Some(drive.info().name.clone()),
                 Err(error) => lost.push((*member, error)),
             }
         }
@@ -148,20 +151,30 @@ impl Journal<'_> {
             }
         }
         let gap = |fact: String| Err(PoolError::JournalGap { pool: self.pool.to_owned(), fact });
-        match stranger {
+        match (stranger, unreadable) {
+            // A new journal is complete on all carriers or on none.
             _ if is_older => Ok(None),
-            Some(drive) => gap(format!("drive {drive:?} holds another journal")),
-            None => gap("no drive holds a journal".to_owned()),
+            (_, Some(drive)) => gap(format!("drive {drive:?} cannot read its journal")),
+            (Some(drive), None) => gap(format!("drive {drive:?} holds another journal")),
+            (None, None) => gap("no drive holds a journal".to_owned()),
         }
     }
 
     async fn look(&self, drive: &DriveHandle) -> Result<Place, IoError> {
         let start = self.area_of.label.area.journal_start();
         let mut ids: Vec<Uuid> = Vec::new();
+        let mut is_unreadable = false;
         for place in 0..2 {
             let at = Lba(start.0 + place * PAGE_SECTORS);
             let (result, buf) = drive.read(at, drive.world().buffer(PAGE_SECTORS as u32)).await;
-            result?;
+            match result {
+                Ok(()) => {}
+                Err(IoError::Medium) => {
+                    is_unreadable = true;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
             match decode_journal_header(buf.as_slice()) {
                 JournalHeader::Valid(header) => ids.push(header.ring),
                 // Recovery says so.
@@ -170,7 +183,9 @@ impl Journal<'_> {
             }
         }
         let wanted = self.header.journal;
-        Ok(if ids.is_empty() {
+        Ok(if is_unreadable && !ids.contains(&wanted) {
+            Place::Unreadable
+        } else if ids.is_empty() {
             Place::Nothing
         } else if ids.iter().all(|id| *id == wanted) {
             Place::Wanted

@@ -1,4 +1,4 @@
-//! The superblock: who a drive is, whom it belongs to, and who else does; two copies, written in turn.
+//! The superblock: who a drive is, whom it belongs to, and who else does; two copies, written one after the other.
 //!
 //! A copy starts at byte 65,536 (copy 0) or 131,072 (copy 1) and has room for 65,536 bytes, little-endian:
 //!
@@ -18,8 +18,10 @@
 //! and of each its identity (16), size in sectors (8), state (1: 0 active, 1 lost, 2 removed), class (1: 0 flash,
 //! 1 disk, 2 memory) and name (length in 2 bytes, UTF-8).
 //!
-//! The next copy is written where the newest one of this drive is not, so a torn write leaves the newest. The format is
-//! read from untrusted bytes: every length is checked before it is used.
+//! A new superblock is first written where the newest one of this drive is not, so a torn write leaves the newest, and
+//! then over that one too. Nothing is acknowledged on it before both are stable, so one copy that cannot be read, or is
+//! damaged, hides nothing that matters. The format is read from untrusted bytes: every length is checked before it is
+//! used.
 
 use tier0_drive::DriveHandle;
 use tier0_units::{Lba, SECTOR_BYTES};
@@ -41,6 +43,8 @@ const HEADER_BYTES: usize = 48;
 const CHECKSUM_AT: usize = 40;
 const MEMBER_BYTES_MIN: usize = 28;
 const COPY_BYTES: usize = 64 << 10;
+/// A copy is read and written in multiples of this: no drive has larger blocks.
+const BLOCK_BYTES: usize = 4096;
 const COPIES: u64 = 2;
 const FIRST_COPY_BYTE: u64 = 64 << 10;
 
@@ -95,6 +99,8 @@ pub struct Newest {
     pub superblock: Superblock,
     /// Its copy, 0 or 1.
     pub copy: u64,
+    /// Whether the other copy is not there, or older: it is to be written again.
+    pub is_alone: bool,
 }
 
 /// Whether a label fits a copy.
@@ -141,7 +147,7 @@ pub fn encode(superblock: &Superblock) -> Vec<u8> {
     let checksum = crc64(&[&writer.0, &body]);
     writer.u64(checksum);
     writer.0.extend_from_slice(&body);
-    writer.0.resize(writer.0.len().next_multiple_of(4096), 0);
+    writer.0.resize(writer.0.len().next_multiple_of(BLOCK_BYTES), 0);
     assert!(writer.0.len() <= COPY_BYTES, "labels are checked to fit a superblock");
     writer.0
 }
@@ -172,28 +178,26 @@ fn decode_known(mut reader: Reader<'_>, covered: &[u8], rest: &[u8]) -> Option<S
     Some(Superblock { generation, member, label: decode_label(body)? })
 }
 
-/// Reads a drive's superblock: none if it never had one.
+/// Reads a drive's superblock: none if it never had one. A copy that cannot be read for a bad sector is none; what else
+/// a drive fails with, it fails with.
 pub async fn read(drive: &DriveHandle) -> Result<Option<Newest>, PoolError> {
     let name = || drive.info().name.clone();
     if drive.info().sectors.0 < END_SECTORS {
         return Ok(None);
     }
     let mut newest: Option<Newest> = None;
-    let (mut damaged, mut failure) = (false, None);
+    let (mut damaged, mut unreadable) = (false, None);
     for copy in 0..COPIES {
-        let buf = BufMut::new((COPY_BYTES as u64 / SECTOR_BYTES) as u32, drive.world().width());
-        let (result, buf) = drive.read(copy_lba(copy), buf).await;
-        if let Err(source) = result {
-            failure = Some(PoolError::Drive { drive: name(), source });
-            continue;
-        }
-        match decode(buf.as_slice()) {
-            Copy::Valid(found) => {
-                let newer = |n: &Newest| n.superblock.generation < found.generation;
-                if newest.as_ref().is_none_or(newer) {
-                    newest = Some(Newest { superblock: *found, copy });
-                }
+        let bytes = match read_copy(drive, copy).await {
+            Ok(bytes) => bytes,
+            Err(IoError::Medium) => {
+                unreadable = Some(PoolError::Drive { drive: name(), source: IoError::Medium });
+                continue;
             }
+            Err(source) => return Err(PoolError::Drive { drive: name(), source }),
+        };
+        match decode(&bytes) {
+            Copy::Valid(found) => newest = Some(newer(newest, *found, copy)),
             Copy::Other(PRE_RELEASE) => return Err(PoolError::PreRelease { drive: name() }),
             Copy::Other(found) => {
                 return Err(PoolError::TooNew { drive: name(), found, known: VERSION });
@@ -202,17 +206,57 @@ pub async fn read(drive: &DriveHandle) -> Result<Option<Newest>, PoolError> {
             Copy::None => {}
         }
     }
-    match (newest, failure) {
-        // A copy that cannot be read may have been the newer one: the drive is not to be believed.
-        (_, Some(error)) => Err(error),
-        (Some(newest), None) => Ok(Some(newest)),
+    match (newest, unreadable) {
+        (Some(newest), _) => Ok(Some(newest)),
+        (None, Some(error)) => Err(error),
         (None, None) if damaged => Err(PoolError::Damaged { drive: name() }),
         (None, None) => Ok(None),
     }
 }
 
+/// Reads a copy as far as its header says that it goes: a bad sector behind that is nobody's.
+async fn read_copy(drive: &DriveHandle, copy: u64) -> Result<Vec<u8>, IoError> {
+    let read = async |offset: usize, bytes: usize| {
+        let buf = BufMut::new((bytes as u64 / SECTOR_BYTES) as u32, drive.world().width());
+        let at = Lba(copy_lba(copy).0 + offset as u64 / SECTOR_BYTES);
+        let (result, buf) = drive.read(at, buf).await;
+        result.map(|()| buf.as_slice().to_vec())
+    };
+    let mut bytes = read(0, BLOCK_BYTES).await?;
+    let end = encoded_bytes(&bytes);
+    if end > BLOCK_BYTES {
+        bytes.extend(read(BLOCK_BYTES, end - BLOCK_BYTES).await?);
+    }
+    Ok(bytes)
+}
+
+/// Bytes of a copy that begins with these, in whole blocks.
+fn encoded_bytes(front: &[u8]) -> usize {
+    let length = front.get(12..16).filter(|_| front.starts_with(&MAGIC));
+    let length = length.map_or(0, |bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
+    (HEADER_BYTES + length as usize).min(COPY_BYTES).next_multiple_of(BLOCK_BYTES)
+}
+
+/// The newer of what is known and what a copy holds.
+fn newer(known: Option<Newest>, found: Superblock, copy: u64) -> Newest {
+    match known {
+        Some(known) if known.superblock.generation >= found.generation => {
+            Newest { is_alone: known.superblock != found, ..known }
+        }
+        _ => Newest { superblock: found, copy, is_alone: true },
+    }
+}
+
+/// Writes both copies, the one that is not the newest first; each is stable before the next thing happens.
+pub async fn write(drive: &DriveHandle, superblock: &Superblock, first: u64) -> Result<(), IoError> {
+    for copy in [first, 1 - first] {
+        write_copy(drive, superblock, copy).await?;
+    }
+    Ok(())
+}
+
 /// Writes copy 0 or 1, and makes it stable.
-pub async fn write(drive: &DriveHandle, superblock: &Superblock, copy: u64) -> Result<(), IoError> {
+pub async fn write_copy(drive: &DriveHandle, superblock: &Superblock, copy: u64) -> Result<(), IoError> {
     let buf = BufMut::copy_from(&encode(superblock), drive.world().width()).freeze();
     drive.write(copy_lba(copy), buf, true).await?;
     drive.flush().await

@@ -46,7 +46,7 @@ pub struct FoundPool {
     pub members: Vec<FoundMember>,
     /// Why the pool cannot be opened, as far as the superblocks tell.
     pub problem: Option<PoolError>,
-    /// Whether some believed drive has an older superblock than the one that counts.
+    /// Whether some believed drive has an older superblock than the one that counts, or only one copy of it.
     pub(super) is_uneven: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct FoundMember {
     pub standing: Standing,
     /// Its drive, where it is there and believed.
     pub drive: Option<DriveHandle>,
-    /// The copy of its superblock that is written next.
+    /// The copy of its superblock that is written first the next time.
     pub(super) next_copy: u64,
 }
 
@@ -139,6 +139,7 @@ fn assemble(carriers: Vec<Carrier>) -> FoundPool {
                 shrunk = Some(PoolError::TooSmall { drive, sectors, needed: found.member.sectors });
                 continue;
             }
+            is_uneven |= carrier.newest.is_alone;
             is_uneven |= own.generation != generation || own.label != label;
             found.standing = Standing::Present;
             found.next_copy = 1 - carrier.newest.copy;

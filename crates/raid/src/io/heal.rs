@@ -48,7 +48,10 @@ impl RaidIo {
             let slice = Slice::new(self.sets().layout(), grid, offset, expect);
             for data in slice.wrong() {
                 let fault = slice.fault(&data).expect("it is wrong");
-                self.report_data(grid, offset, &data, fault, None);
+                // Nobody misses a page of which nothing is stored.
+                if data.expected != Expected::Zero {
+                    self.report_data(grid, offset, &data, fault, None);
+                }
                 lost.push(LostPage { offset, data });
             }
         }

@@ -89,6 +89,11 @@ impl Prepared {
         self.parity.iter().map(|write| (write.column, write.lba, &write.buf))
     }
 
+    /// Leaves these columns' parity as it is: for whoever knows that they hold newer parity than this.
+    pub fn leave_out_parity(&mut self, columns: ColumnMask) {
+        self.parity.retain(|write| !columns.contains(write.column));
+    }
+
     /// Writes data and parity to all columns at once. After a power cut any part of it may be there.
     ///
     /// # Errors

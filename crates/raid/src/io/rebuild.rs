@@ -139,6 +139,11 @@ impl RaidIo {
             let place = PagePlace { unit, offset };
             let page = layout.page_of_set(at.row, place);
             let expected = expect.expect(at.set, page);
+            if expected == Expected::Zero {
+                // Nothing is stored there, so whether it can be read is nobody's concern.
+                pages.push(self.blank_page());
+                continue;
+            }
             pages.push(match self.best_copy(&mut grid, place, expected).await {
                 Ok(copy) => copy,
                 Err(_) if expected == Expected::Unknown => return Err(IoError::Medium),

@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
 use tier0_pool::{ChunkletAddress, DATA_START_SECTORS};
@@ -61,6 +62,9 @@ pub struct RaidSets {
     /// By set and column: [`pack`]ed.
     places: Box<[AtomicU64]>,
     rebuilding: Rebuilding,
+    /// Held while a column moves or rows are declared rebuilt: a shard's word for the old place must not be taken for
+    /// the new one. The data path never asks for it.
+    moving: Mutex<()>,
 }
 
 impl RaidSets {
@@ -85,7 +89,7 @@ impl RaidSets {
         let rows = layout.rows(SectorCount(chunklet_sectors - table_sectors));
         let rebuilding = Rebuilding::new(sets, layout.columns(), rows);
         let data_start_sectors = DATA_START_SECTORS;
-        Ok(RaidSets { layout, data_start_sectors, chunklet_sectors, table_sectors, places, rebuilding })
+        Ok(RaidSets { layout, data_start_sectors, chunklet_sectors, table_sectors, places, rebuilding, moving: Mutex::default() })
     }
 
     /// The same sets on drives whose first chunklet starts at this sector.
@@ -152,6 +156,7 @@ impl RaidSets {
     /// Moves a column whose drive is lost to `target`; all its rows are missing from now on. Also restarts a rebuild
     /// whose target was lost in its turn. Called by one thread at a time.
     pub fn start_rebuild(&self, set: SetIndex, column: Column, target: ChunkletAddress) {
+        let _turn = self.turn();
         self.rebuilding.start(set, column);
         self.places[self.index(set, column)].store(pack(target), Ordering::Release);
     }
@@ -159,7 +164,29 @@ impl RaidSets {
     /// Declares rows of a column rebuilt: its chunklet holds them, stable. Called under the rows' locks
     /// ([`crate::io::Rebuilt`] has them), or before the pool is in use.
     pub fn set_rebuilt(&self, set: SetIndex, column: Column, rows: Range<Row>) {
+        let _turn = self.turn();
         self.rebuilding.set_present(set, column, rows.start.0..rows.end.0);
+    }
+
+    /// As [`RaidSets::set_rebuilt`], if the column still lies at `target`; else it has moved on, nothing is declared, and
+    /// the result is false.
+    pub fn set_rebuilt_at(
+        &self,
+        set: SetIndex,
+        column: Column,
+        target: ChunkletAddress,
+        rows: Range<Row>,
+    ) -> bool {
+        let _turn = self.turn();
+        let current = self.chunklet(set, column) == target;
+        if current {
+            self.rebuilding.set_present(set, column, rows.start.0..rows.end.0);
+        }
+        current
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.moving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Declares a column rebuilt in all rows.
