@@ -7,11 +7,17 @@ use tier0_sim::sweep::catching;
 use tier0_sim::{Array, SimConfig, System, run};
 
 const KEPT: &[(u64, &str)] = &[
-    (113, "a bad sector in the stale place of a slot table was repaired in the other place, by every scrub anew"),
+    (
+        113,
+        "a bad sector in the stale place of a slot table was repaired in the other place, by every scrub anew",
+    ),
     (167, "what a scrub repaired was not flushed, and a power cut took it back"),
     (709, "as 113"),
     (847, "one bad sector in a superblock cost the whole drive, and with a second one missing the pool"),
-    (957, "a rebuild judged mirrors by pages that a power cut had torn and the log still had, and called them lost"),
+    (
+        957,
+        "a rebuild judged mirrors by pages that a power cut had torn and the log still had, and called them lost",
+    ),
     (1181, "as 167"),
     (1773, "as 113"),
     (1784, "as 113 and 167; and a bad sector where a new table had never written was taken for damage"),

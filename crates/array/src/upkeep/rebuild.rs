@@ -74,7 +74,8 @@ impl Shard {
         }
         let rebuilt = pool.slot_io.rebuild_slot(slot, Column(column as u8)).await?;
         let (reply, answer) = oneshot::channel();
-        let note = SlotRebuiltNote { pool: number, set, column, target: rebuilt.target(), slot: slot.slot, reply };
+        let note =
+            SlotRebuiltNote { pool: number, set, column, target: rebuilt.target(), slot: slot.slot, reply };
         pool.mapping.tell(ControlMessage::SlotRebuilt(note));
         answer.await.unwrap_or(Err(IoError::Gone))?;
         if rebuilt.declare_present() { Ok(()) } else { Err(IoError::Gone) }

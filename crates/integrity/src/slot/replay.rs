@@ -65,12 +65,7 @@ impl SlotIo {
         needed - intent.parity.iter().map(|piece| piece.column).collect()
     }
 
-    async fn replay_intent(
-        &self,
-        intent: &Intent,
-        pages: &[Buf],
-        stale: ColumnMask,
-    ) -> Result<(), IoError> {
+    async fn replay_intent(&self, intent: &Intent, pages: &[Buf], stale: ColumnMask) -> Result<(), IoError> {
         let contents = self.fit(intent, pages).ok_or(IoError::OutOfRange)?;
         let _guard = self.0.locks.lock([intent.slot.slot].into()).await;
         let table = self.table(intent.slot).await?;

@@ -89,7 +89,15 @@ impl RaidSets {
         let rows = layout.rows(SectorCount(chunklet_sectors - table_sectors));
         let rebuilding = Rebuilding::new(sets, layout.columns(), rows);
         let data_start_sectors = DATA_START_SECTORS;
-        Ok(RaidSets { layout, data_start_sectors, chunklet_sectors, table_sectors, places, rebuilding, moving: Mutex::default() })
+        Ok(RaidSets {
+            layout,
+            data_start_sectors,
+            chunklet_sectors,
+            table_sectors,
+            places,
+            rebuilding,
+            moving: Mutex::default(),
+        })
     }
 
     /// The same sets on drives whose first chunklet starts at this sector.
