@@ -42,7 +42,7 @@ fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
         input.extend_from_slice(&other[..index(other.len() + 1, random)]);
         return;
     }
-    match random.below(11) {
+    match random.below(12) {
         0 => {
             let at = index(input.len(), random);
             input[at] ^= 1 << random.below(8);
@@ -72,6 +72,8 @@ fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
             input[range.clone()].copy_from_slice(&other[range]);
         }
         8 | 9 => counted(input, random),
+        // Formats are rows of records: what follows in one input often may follow in another.
+        10 => input.extend_from_slice(&other[index(other.len() + 1, random)..]),
         // Shrinking is rare: short inputs reach less.
         _ if random.chance(0.25) => {
             let most = input.len();

@@ -19,7 +19,8 @@ pub(super) const TARGET: Target = Target {
     repair,
     run,
     input_bytes_max: 4096,
-    inputs_in_tests: 4000,
+    // Of 40 seeds each found the fault, after 15,000 inputs on average and 58,277 at most; an input takes a microsecond.
+    inputs_in_tests: 250_000,
     memory_bytes_max: (1 << 16, 4),
 };
 
