@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_cache::{RingEntries, WriteBack, WriteBackOptions};
+use tier0_cache::{RingEntries, WriteBack, WriteBackOptions, ring_settings};
 use tier0_drive::DriveHandle;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
 use tier0_journal::{LossReport, Recovered, Region, Ring, RingError, Settings};
@@ -243,12 +243,7 @@ impl LossReport for Unheard {
 }
 
 fn settings(place: &LogRing) -> Settings {
-    Settings { headroom_sectors: log_headroom(place), ..Settings::default() }
-}
-
-/// What destaging may always use of a ring: an eighth, so that a log full of writes can be emptied.
-fn log_headroom(place: &LogRing) -> u64 {
-    place.copies.iter().map(|copy| copy.sectors).min().unwrap_or(0) / 8
+    ring_settings(place.copies.iter().map(|copy| copy.sectors).min().unwrap_or(0))
 }
 
 /// Says which drive it was that a copy of the log lay on.

@@ -11,14 +11,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_cache::{LocalFuture, Mapping, WriteBack, WriteBackOptions};
+use tier0_cache::{LocalFuture, Mapping, WriteBack, WriteBackOptions, ring_settings};
 use tier0_catalog::{Catalog, DriveSpec};
 use tier0_drive::disk::{DiskModel, DiskParameters, Geometry};
 use tier0_drive::flash::{FlashModel, FlashParameters, Precondition};
 use tier0_drive::{Content, DiskDrive, DriveHandle, FlashDrive};
 use tier0_integrity::table::ColumnPlan;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
-use tier0_journal::{LossReport, Region, Ring, Settings};
+use tier0_journal::{LossReport, Region, Ring};
 use tier0_pool::Chunklets;
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
@@ -201,7 +201,7 @@ fn with_log() -> (f64, f64) {
         let pool = pool(&world, &catalog);
         let region = |drive| Region { drive, first: Lba(0), sectors: LOG.0 / 512 };
         let regions = flash(&world, &catalog).into_iter().map(region).collect();
-        let settings = Settings { headroom_sectors: 4096, ..Settings::default() };
+        let settings = ring_settings(LOG.0 / 512);
         let ring = Ring::format(&world, regions, Uuid::from_u128(1), settings, Rc::new(Nobody)).await;
         let ring = ring.expect("a ring");
         let options = WriteBackOptions { memory_max: ByteCount::mib(512), ..WriteBackOptions::default() };

@@ -11,7 +11,8 @@
 //! - Of one page, records in the log are in the order of its versions, and memory has the newest.
 //! - A slot is taken before anything that needs it is logged; a pool without space refuses the write and nothing else.
 //! - No two batches touch one extent at once; no slot is read where it is being written, or after it was given back.
-//! - Destaging always finds room in the log for its intents (see `level`).
+//! - Destaging always finds room in the log for its intents, whatever was destaged before and whenever power fails (see
+//!   `level`), provided that the ring has [`ring_settings`] and at least [`ring_sectors_min`].
 //! - Whatever could not be destaged stays in memory and log and is tried again.
 //!
 //! What it costs: 16 bytes per dirty page (23 with the tree's usual slack) and 48 per record of the log that is alive,
@@ -26,6 +27,7 @@ mod locks;
 mod mapping;
 mod options;
 mod pages;
+mod rate;
 mod readers;
 mod records;
 mod recovery;
@@ -36,7 +38,7 @@ mod write_back;
 
 pub use head::{Head, HeadError, Run};
 pub use mapping::{LocalFuture, Mapping};
-pub use options::WriteBackOptions;
+pub use options::{WriteBackOptions, ring_sectors_min, ring_settings};
 pub use recovery::{RecoverError, RecoveryReport, RingEntries};
 pub use status::{Stage, WriteBackStatus};
 pub use store::SlotStore;

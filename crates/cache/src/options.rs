@@ -1,6 +1,12 @@
-//! How much a write cache may use, and when it destages.
+//! How much a write cache may use, when it destages, and how its ring must be.
 
-use tier0_units::{ByteCount, Nanos};
+use tier0_journal::{Region, Settings};
+use tier0_units::{ByteCount, Nanos, PAGE_SECTORS};
+
+use crate::level::{Capacity, frame_blocks_max, intent_page_bytes};
+
+/// Blocks of a region in front of the ring proper.
+const HEADER_BLOCKS: u64 = 2;
 
 /// The limits of one write cache. Nothing of it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,5 +36,43 @@ impl Default for WriteBackOptions {
             batches_max: 4,
             batch_pages_max: 512,
         }
+    }
+}
+
+/// How the ring of a write cache is to be set up, in regions of this many sectors: its frames are so short that none of
+/// them keeps the log from being emptied. Nothing of it is stored.
+pub fn ring_settings(region_sectors: u64) -> Settings {
+    let blocks = (region_sectors / PAGE_SECTORS).saturating_sub(HEADER_BLOCKS);
+    Settings { frame_sectors_max: frame_blocks_max(blocks) * PAGE_SECTORS, ..Settings::default() }
+}
+
+/// The smallest regions for the ring of a write cache, in sectors, where rows have so many parity columns and data pages:
+/// the log takes a page, and destages it even if that fails once.
+pub fn ring_sectors_min(parity_columns: u32, row_pages: u32) -> u64 {
+    let intent_page_bytes = intent_page_bytes(parity_columns, row_pages);
+    let works = |sectors: &u64| {
+        let blocks = sectors / PAGE_SECTORS - HEADER_BLOCKS;
+        Capacity { pages: u64::MAX, blocks, intent_page_bytes }.takes_a_page()
+    };
+    let mut sizes = (Region::SECTORS_MIN..).step_by(PAGE_SECTORS as usize);
+    sizes.find(works).expect("a log that is large enough takes a page")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_of_a_few_blocks_is_enough() {
+        assert_eq!(ring_sectors_min(0, 1), Region::SECTORS_MIN);
+        // Beside two blocks of headers. One page with its frame 2, F 2, I(1) 2 or 3, g = I(1) − 1, a sixteenth.
+        assert_eq!(ring_sectors_min(1, 16), (2 + 2 + 1 + 2 + 2 * 2) * PAGE_SECTORS);
+        assert_eq!(ring_sectors_min(2, 96), (2 + 2 + 2 + 2 + 2 * 3) * PAGE_SECTORS);
+    }
+
+    #[test]
+    fn large_logs_have_frames_of_256_kib() {
+        assert_eq!(ring_settings(1 << 20).frame_sectors_max, 512);
+        assert_eq!(ring_settings(80).frame_sectors_max, 16);
     }
 }

@@ -74,6 +74,8 @@ pub(crate) struct State {
     pub(crate) urgent: VecDeque<Waiting>,
     pub(crate) normal: VecDeque<Waiting>,
     pub(crate) waiting_blocks: u64,
+    /// Those of urgent records.
+    pub(crate) urgent_blocks: u64,
     /// Positions before this one are not needed.
     pub(crate) released: u64,
     /// The block of the tail in the stable headers: space from here on must not be reused.
@@ -101,6 +103,7 @@ impl State {
             urgent: VecDeque::new(),
             normal: VecDeque::new(),
             waiting_blocks: 0,
+            urgent_blocks: 0,
             released: tail.position,
             persisted: tail.block,
             pin: None,
@@ -141,9 +144,13 @@ impl State {
     }
 
     pub(crate) fn enqueue(&mut self, lane: Lane, waiting: Waiting) {
-        self.waiting_blocks += waiting.record.extend(Extent::EMPTY).blocks();
+        let blocks = waiting.record.extend(Extent::EMPTY).blocks();
+        self.waiting_blocks += blocks;
         match lane {
-            Lane::Urgent => self.urgent.push_back(waiting),
+            Lane::Urgent => {
+                self.urgent_blocks += blocks;
+                self.urgent.push_back(waiting);
+            }
             Lane::Normal => self.normal.push_back(waiting),
         }
     }
@@ -152,7 +159,7 @@ impl State {
     pub(crate) fn is_starved(&self) -> bool {
         let fits = |waiting: &Waiting, room: u64| waiting.record.extend(Extent::EMPTY).blocks() <= room;
         match (self.urgent.front(), self.normal.front()) {
-            (Some(urgent), _) => !fits(urgent, self.free()),
+            (Some(_), _) => self.urgent_blocks > self.free(),
             (None, Some(normal)) => !fits(normal, self.free().saturating_sub(self.headroom)),
             (None, None) => false,
         }
@@ -160,6 +167,10 @@ impl State {
 
     /// Takes as many waiting records as fit into one frame of at most `blocks_max` blocks: urgent ones first, then normal ones, each in order.
     pub(crate) fn cut(&mut self, blocks_max: u64) -> Option<Cut> {
+        // Urgent records are counted on to share frames: with room that comes back soon they would not.
+        if self.urgent_blocks > self.free() && self.tail().block > self.persisted {
+            return None;
+        }
         let mut extent = Extent::EMPTY;
         let (mut records, mut done) = (Vec::new(), Vec::new());
         for (lane, room) in
@@ -179,7 +190,9 @@ impl State {
                 }
                 extent = grown;
                 let waiting = queue.pop_front().expect("it was there just now");
-                self.waiting_blocks -= waiting.record.extend(Extent::EMPTY).blocks();
+                let blocks = waiting.record.extend(Extent::EMPTY).blocks();
+                self.waiting_blocks -= blocks;
+                self.urgent_blocks -= if lane == Lane::Urgent { blocks } else { 0 };
                 records.push(waiting.record);
                 done.push(waiting.done);
             }
@@ -245,7 +258,7 @@ impl State {
         for done in self.in_flight.drain(..).flat_map(|frame| frame.done).chain(waiting) {
             let _ = done.send(Err(error.clone()));
         }
-        self.waiting_blocks = 0;
+        (self.waiting_blocks, self.urgent_blocks) = (0, 0);
         self.failed = Some(error);
     }
 }

@@ -103,7 +103,8 @@ impl NewPool<'_> {
     ) -> Result<PlacedLog, ArrayError> {
         let geometry = state.geometry();
         let wanted = self.description.log_sectors.unwrap_or_else(|| (least / LOG_SHARE).min(LOG_SECTORS_MAX));
-        let ring_sectors_min = tier0_journal::Region::SECTORS_MIN;
+        let row_pages = layout.row_pages() as u32;
+        let ring_sectors_min = tier0_cache::ring_sectors_min(layout.parities() as u32, row_pages);
         let shards = self.shards.max(1) as u64;
         let wanted = wanted.max(shards * ring_sectors_min).div_ceil(geometry.chunklet_sectors);
         let chunklets = wanted.max(1);

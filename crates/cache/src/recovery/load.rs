@@ -118,13 +118,15 @@ fn load_own<S: SlotStore>(
         let own = |index: &&usize| decoded.logs[decoded.intents[**index].ring].own;
         let intents = failure.intents.iter().filter(own).map(|index| &decoded.intents[*index]);
         let floor = intents.map(|found| Position(found.position)).min();
+        let named = failure.intents.iter().flat_map(|index| &decoded.intents[*index].intent.pages);
+        let pages = named.map(|(page, _)| *page).collect();
         let pins = decoded
             .records
             .iter()
             .filter(|record| record.head.extent == failure.extent)
             .filter_map(|record| ids.remove(&record.position))
             .collect();
-        let trouble = Trouble { due: now, failures: 1, error: failure.error, floor, pins };
+        let trouble = Trouble { due: now, failures: 1, error: failure.error, floor, pages, pins };
         state.troubled.insert(failure.extent, trouble);
     }
 }

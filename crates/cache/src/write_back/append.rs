@@ -88,6 +88,8 @@ pub(crate) struct Logging<S: SlotStore> {
     pub(crate) sequence: u64,
     /// Records that it takes pages from, once per page.
     superseded: Vec<RecordId>,
+    /// How many of those pages have data and are zeros from now on.
+    voided: u64,
     /// A task of its own waits for it. If that is dropped too, the world ends.
     detached: bool,
 }
@@ -109,19 +111,30 @@ impl<S: SlotStore> Inner<S> {
         let buffers = if change.data.sectors() > 0 { vec![change.data.clone()] } else { vec![] };
         let append = self.ring.append(Record { head: head.encode(), pages: buffers });
         let id = state.records.push(self.world.now(), extent, change.data, pages, bound);
-        let mut superseded = Vec::new();
+        let (mut superseded, mut voided) = (Vec::new(), 0);
         let mut index = 0;
         for run in head.runs {
             for page in run.first..run.first + run.count {
                 let content = if run.zero { Page::zero(id) } else { Page::data(id, index) };
                 index += u32::from(!run.zero);
-                superseded.extend(state.pages.insert(slot.slot, page, content).map(|old| old.record));
+                let old = state.pages.insert(slot.slot, page, content);
+                voided += u64::from(run.zero && old.is_some_and(|old| old.index().is_some()));
+                superseded.extend(old.map(|old| old.record));
             }
         }
         state.counts.written_pages += u64::from(pages);
+        state.voided_pages += voided;
         drop(state);
         drop(admission);
-        Logging { inner: self.clone(), append: Some(append), id, sequence, superseded, detached: false }
+        Logging {
+            inner: self.clone(),
+            append: Some(append),
+            id,
+            sequence,
+            superseded,
+            voided,
+            detached: false,
+        }
     }
 }
 
@@ -139,6 +152,7 @@ impl<S: SlotStore> Logging<S> {
             Ok(appended) => {
                 state.records.settle(self.id, appended.position);
                 state.unpin_all(self.superseded.drain(..));
+                state.voided_pages -= self.voided;
                 trimmed = state.records.trim();
                 Ok(())
             }
@@ -212,6 +226,7 @@ impl<S: SlotStore> Drop for Logging<S> {
             id: self.id,
             sequence: self.sequence,
             superseded: std::mem::take(&mut self.superseded),
+            voided: self.voided,
             detached: true,
         };
         self.inner.world.spawn(async move { rest.finish().await }).detach();

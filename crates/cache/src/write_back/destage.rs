@@ -10,13 +10,14 @@
 //! After a failure everything stays as it was, and the extents of the batch are tried again one by one.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_integrity::{Intent, IntentLog, SlotOutcome};
-use tier0_journal::{Position, Record, Ring};
+use tier0_journal::{Append, Position, Record};
 use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 
@@ -46,14 +47,17 @@ impl<S: SlotStore> IntentLog for BatchIntents<'_, S> {
             let floor = self.inner.ring.stable();
             self.inner.state.borrow_mut().floors.insert(self.batch, floor);
         }
-        Box::pin(append_intents(&self.inner.ring, intents))
+        let append = |intent: Intent| {
+            self.inner.ring.append_urgent(Record { head: intent.encode_head(), pages: intent.buffers() })
+        };
+        // All at once, so that they share frames; from here on the ring counts them.
+        let appends: Vec<_> = intents.into_iter().map(append).collect();
+        self.inner.state.borrow_mut().intents_due.remove(&self.batch);
+        Box::pin(until_stable(appends))
     }
 }
 
-async fn append_intents(ring: &Ring, intents: Vec<Intent>) -> Result<(), IoError> {
-    let append =
-        |intent: Intent| ring.append_urgent(Record { head: intent.encode_head(), pages: intent.buffers() });
-    let appends: Vec<_> = intents.into_iter().map(append).collect();
+async fn until_stable(appends: Vec<Append>) -> Result<(), IoError> {
     for appended in join_all(appends).await {
         appended.map_err(|error| io_error(&error))?;
     }
@@ -73,7 +77,7 @@ impl<S: SlotStore> Inner<S> {
             state.busy.remove(&taken.extent);
         }
         state.in_flight.remove(&batch.id);
-        state.flying_pages -= batch.page_count();
+        state.intents_due.remove(&batch.id);
         let busy = !state.in_flight.is_empty();
         state.rate.end(now, batch.page_count(), busy);
         if batch.aged {
@@ -225,12 +229,14 @@ impl State {
             failures: 0,
             error,
             floor: None,
+            pages: BTreeSet::new(),
             pins: Vec::new(),
         });
         trouble.failures += 1;
         trouble.error = error;
         let wait = RETRY_MIN.0.saturating_mul(1 << trouble.failures.min(20)).min(RETRY_MAX.0);
         trouble.due = now + Nanos(wait);
+        trouble.pages.extend(taken.pages.iter().map(|(number, _)| *number));
         trouble.floor = [trouble.floor, floor].into_iter().flatten().min();
         if trouble.pins.is_empty() || floor.is_some() {
             trouble.pins.extend(taken.records());

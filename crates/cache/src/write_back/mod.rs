@@ -30,7 +30,7 @@ use tier0_units::{ByteCount, ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 use tier0_world::sync::{Notify, Semaphore};
 use tier0_world::{IoError, World};
 
-use crate::level::{Capacity, Usage, intent_blocks_per_page};
+use crate::level::{Capacity, Usage, intent_page_bytes};
 use crate::locks::PageLocks;
 use crate::readers::Readers;
 pub(crate) use crate::write_back::append::Change;
@@ -94,7 +94,7 @@ impl<S: SlotStore> WriteBack<S> {
         let capacity = Capacity {
             pages: (options.memory_max.0 / PAGE_BYTES).max(1),
             blocks: ring.space().capacity / PAGE_SECTORS,
-            intent_blocks_per_page: intent_blocks_per_page(slots.parity_columns(), slots.row_pages()),
+            intent_page_bytes: intent_page_bytes(slots.parity_columns(), slots.row_pages()),
         };
         WriteBack(Rc::new(Inner {
             world: world.clone(),
@@ -224,9 +224,13 @@ impl<S: SlotStore> Inner<S> {
         let space = self.ring.space();
         Usage {
             pages: state.records.pages() + state.pages.len() / BOOKKEEPING_SHARE + state.reserved_pages,
-            used_blocks: (space.live + space.waiting) / PAGE_SECTORS + state.reserved_blocks,
-            dirty_pages: state.pages.data_len() + state.records.destaged() + state.reserved_pages,
-            flying_pages: state.flying_pages,
+            used_blocks: (space.live + space.waiting) / PAGE_SECTORS
+                + state.reserved_blocks
+                + state.intents_due.values().sum::<u64>(),
+            dirty_pages: state.pages.data_len()
+                + state.voided_pages
+                + state.records.destaged()
+                + state.reserved_pages,
         }
     }
 

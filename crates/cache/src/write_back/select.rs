@@ -4,6 +4,8 @@
 //! extents of the oldest records, a window of the log, and goes through them in the order of slots; with every row that
 //! has a page of the window it takes all dirty pages of that row, because their parity is written anyway.
 
+use std::collections::BTreeMap;
+
 use tier0_integrity::{LogPlace, PageContent, SlotWrite};
 use tier0_units::{ExtentId, Nanos, SlotRef};
 
@@ -48,10 +50,11 @@ impl<S: SlotStore> Inner<S> {
             Need::Aged(limit) => limit,
             Need::Space => state.records.end(),
         };
-        let slots = if self.capacity.is_tight(&self.usage(&state), self.batch_pages_max() as u64) {
-            self.take_oldest(&mut state)
+        let budget = self.capacity.pages_out_of_turn(&self.usage(&state));
+        let slots = if budget < self.batch_pages_max() as u64 {
+            self.take_in_turn(&mut state, limit)
         } else {
-            self.take_any(&mut state, limit)
+            self.take_any(&mut state, limit, usize::try_from(budget).unwrap_or(usize::MAX))
         };
         let slots = slots?;
         let now = self.world.now();
@@ -63,7 +66,9 @@ impl<S: SlotStore> Inner<S> {
         }
         let id = state.batches_begun;
         state.batches_begun += 1;
-        state.flying_pages += slots.iter().map(|taken| taken.pages.len() as u64).sum::<u64>();
+        let data = slots.iter().flat_map(|taken| &taken.pages).filter(|(_, page)| page.index().is_some());
+        let intents_due = self.capacity.intent_blocks(data.count() as u64);
+        state.intents_due.insert(id, intents_due);
         state.in_flight.insert(id);
         state.rate.begin(now);
         Some(Batch { id, slots, began: now, aged: matches!(need, Need::Aged(_)) })
@@ -88,53 +93,83 @@ impl<S: SlotStore> Inner<S> {
         batch.slots.iter().map(write).collect()
     }
 
-    fn take_any(&self, state: &mut State, limit: u64) -> Option<Vec<SlotBatch>> {
+    /// Whatever is best, up to `budget` pages.
+    fn take_any(&self, state: &mut State, limit: u64, budget: usize) -> Option<Vec<SlotBatch>> {
         let now = self.world.now();
         let mut due = state.troubled.iter().filter(|(_, trouble)| trouble.due <= now);
         let due = due.find(|(extent, _)| !state.busy.contains(extent)).map(|(extent, _)| *extent);
         let slots = due.and_then(|extent| self.take_troubled(state, extent));
-        let slots = slots.or_else(|| self.take_urgent(state)).or_else(|| self.take_pass(state));
+        let slots =
+            slots.or_else(|| self.take_urgent(state, budget)).or_else(|| self.take_pass(state, budget));
         slots.or_else(|| {
             self.begin_pass(state, limit);
-            self.take_pass(state)
+            self.take_pass(state, budget)
         })
     }
 
-    /// The rows of the oldest record alone: nothing else may use the log's last room.
-    fn take_oldest(&self, state: &mut State) -> Option<Vec<SlotBatch>> {
-        let (sequence, extent) = state.oldest().filter(|(_, extent)| !state.busy.contains(extent))?;
+    /// The oldest pages alone, as `level` counts on them: nothing else may use the log's last room.
+    fn take_in_turn(&self, state: &mut State, limit: u64) -> Option<Vec<SlotBatch>> {
+        if !state.in_flight.is_empty() {
+            return None;
+        }
+        // Who waits for an extent is served in turn as well.
+        let pages = &state.pages;
+        state.urgent.retain(|(slot, _)| pages.range(*slot, 0..SLOT_PAGES_MAX).next().is_some());
+        let limit = if state.urgent.is_empty() { limit } else { u64::MAX };
+        let (sequence, extent) = state.oldest()?;
         match state.troubled.get(&extent) {
-            Some(trouble) if trouble.due <= self.world.now() => self.take_troubled(state, extent),
-            Some(_) => None,
-            None => {
-                let mut taken = self.take_extent(state, extent, sequence + 1, usize::MAX)?;
-                taken.pages.retain(|(_, page)| state.records.is_before(page.record, sequence + 1));
-                // Its newest pages may still be on their way into the log; then it is about to be superseded.
-                (!taken.pages.is_empty()).then(|| vec![taken])
+            Some(trouble) if trouble.due <= self.world.now() => return self.take_troubled(state, extent),
+            Some(_) => return None,
+            None if sequence >= limit => return None,
+            None => {}
+        }
+        let mut room = self.capacity.pages_in_turn();
+        let mut slots: BTreeMap<ExtentId, SlotBatch> = BTreeMap::new();
+        for (sequence, record) in state.records.iter_from(state.records.first()) {
+            if !record.is_stable() {
+                // Fewer are worth their header only with what is on its way into the log, which needs nobody's help.
+                return (room == 0).then(|| sorted(slots));
+            }
+            let Some(slot) = self.mapping.slot(record.extent) else { continue };
+            if !record.is_needed() || state.troubled.contains_key(&record.extent) {
+                continue;
+            }
+            let id = RecordId(sequence as u32);
+            let newest =
+                state.pages.range(slot.slot, 0..SLOT_PAGES_MAX).filter(|(_, page)| page.record == id);
+            for (number, page) in newest {
+                let is_data = u64::from(page.index().is_some());
+                if room < is_data {
+                    return Some(sorted(slots));
+                }
+                room -= is_data;
+                let empty = || SlotBatch { extent: record.extent, slot, pages: Vec::new() };
+                slots.entry(record.extent).or_insert_with(empty).pages.push((number, page));
             }
         }
+        (!slots.is_empty()).then(|| sorted(slots))
     }
 
-    /// An extent that failed, alone. Whatever the failed batch left half done must be covered, so all its pages are
-    /// taken or none.
+    /// An extent that failed, alone: all pages that the failed batches may have left half done, or none.
     fn take_troubled(&self, state: &mut State, extent: ExtentId) -> Option<Vec<SlotBatch>> {
-        let all = |taken: &SlotBatch| {
-            taken.pages.len() == state.pages.range(taken.slot.slot, 0..SLOT_PAGES_MAX).count()
-        };
-        let taken = self.take_extent(state, extent, u64::MAX, usize::MAX).filter(all);
-        let pages = taken.as_ref().map_or(0, |taken| taken.pages.len() as u64);
-        let has_room = self.capacity.has_room_for_retry(&self.usage(state), pages);
-        let taken = taken.filter(|_| has_room);
-        if taken.is_none() {
-            // Some of it is on its way into the log, or the log is full of failed attempts: look again a little later.
-            let trouble = state.troubled.get_mut(&extent).expect("it is troubled");
-            trouble.due = self.world.now() + if has_room { RETRY_SOON } else { RETRY_LATE };
+        let slot = self.mapping.slot(extent);
+        let trouble = &state.troubled[&extent];
+        let dirty = slot.into_iter().flat_map(|slot| state.pages.range(slot.slot, 0..SLOT_PAGES_MAX));
+        let pages: Vec<(u32, Page)> = dirty.filter(|(number, _)| trouble.pages.contains(number)).collect();
+        let stable = pages.iter().all(|(_, page)| state.records.get(page.record).is_stable());
+        let data = pages.iter().filter(|(_, page)| page.index().is_some()).count() as u64;
+        let has_room = self.capacity.has_room_for_retry(&self.usage(state), data);
+        if let Some(slot) = slot.filter(|_| stable && has_room && !pages.is_empty()) {
+            return Some(vec![SlotBatch { extent, slot, pages }]);
         }
-        taken.map(|taken| vec![taken])
+        // Some of it is on its way into the log, or the log is full of failed attempts: look again a little later.
+        let due = self.world.now() + if has_room { RETRY_SOON } else { RETRY_LATE };
+        state.troubled.get_mut(&extent).expect("it is troubled").due = due;
+        None
     }
 
     /// Extents that somebody waits for.
-    fn take_urgent(&self, state: &mut State) -> Option<Vec<SlotBatch>> {
+    fn take_urgent(&self, state: &mut State, budget: usize) -> Option<Vec<SlotBatch>> {
         let mut slots = Vec::new();
         let mut room = self.batch_pages_max();
         let urgent: Vec<(u64, ExtentId)> = state.urgent.iter().copied().collect();
@@ -146,7 +181,8 @@ impl<S: SlotStore> Inner<S> {
                 continue;
             }
             state.urgent.remove(&(slot, extent));
-            if let Some(taken) = self.take_extent(state, extent, u64::MAX, room) {
+            let most = budget - taken_pages(&slots);
+            if let Some(taken) = self.take_extent(state, extent, u64::MAX, room, most) {
                 room = room.saturating_sub(taken.pages.len());
                 slots.push(taken);
             }
@@ -155,7 +191,7 @@ impl<S: SlotStore> Inner<S> {
     }
 
     /// The next extents of the pass.
-    fn take_pass(&self, state: &mut State) -> Option<Vec<SlotBatch>> {
+    fn take_pass(&self, state: &mut State, budget: usize) -> Option<Vec<SlotBatch>> {
         let mut slots = Vec::new();
         let mut room = self.batch_pages_max();
         while room > 0 {
@@ -164,7 +200,8 @@ impl<S: SlotStore> Inner<S> {
                 continue;
             }
             let cutoff = state.pass.cutoff;
-            if let Some(taken) = self.take_extent(state, extent, cutoff, room) {
+            let most = budget - taken_pages(&slots);
+            if let Some(taken) = self.take_extent(state, extent, cutoff, room, most) {
                 room = room.saturating_sub(taken.pages.len());
                 slots.push(taken);
             }
@@ -172,8 +209,16 @@ impl<S: SlotStore> Inner<S> {
         (!slots.is_empty()).then_some(slots)
     }
 
-    /// The rows of an extent that have a page of a record before `cutoff`, up to about `room` pages.
-    fn take_extent(&self, state: &State, extent: ExtentId, cutoff: u64, room: usize) -> Option<SlotBatch> {
+    /// The rows of an extent that have a page of a record before `cutoff`: up to `room` pages, or a row that has more of
+    /// them, but never more than `most`.
+    fn take_extent(
+        &self,
+        state: &State,
+        extent: ExtentId,
+        cutoff: u64,
+        room: usize,
+        most: usize,
+    ) -> Option<SlotBatch> {
         let slot = self.mapping.slot(extent)?;
         let row_pages = self.slots.row_pages();
         let stable = |page: &(u32, Page)| state.records.get(page.1.record).is_stable();
@@ -183,7 +228,7 @@ impl<S: SlotStore> Inner<S> {
         for row in dirty.chunk_by(|a, b| a.0 / row_pages == b.0 / row_pages) {
             let wanted = row.iter().any(|(_, page)| state.records.is_before(page.record, cutoff));
             if wanted && (pages.is_empty() || pages.len() + row.len() <= room) {
-                pages.extend_from_slice(row);
+                pages.extend_from_slice(&row[..row.len().min(most)]);
             }
         }
         (!pages.is_empty()).then_some(SlotBatch { extent, slot, pages })
@@ -224,6 +269,17 @@ impl<S: SlotStore> Inner<S> {
 const RETRY_SOON: Nanos = Nanos::from_millis(10);
 /// When one is looked at again for which the log has no room.
 const RETRY_LATE: Nanos = Nanos::from_secs(1);
+
+/// A batch's slots, their pages ascending.
+fn sorted(slots: BTreeMap<ExtentId, SlotBatch>) -> Vec<SlotBatch> {
+    let mut slots: Vec<SlotBatch> = slots.into_values().collect();
+    slots.iter_mut().for_each(|taken| taken.pages.sort_unstable_by_key(|(number, _)| *number));
+    slots
+}
+
+fn taken_pages(slots: &[SlotBatch]) -> usize {
+    slots.iter().map(|taken| taken.pages.len()).sum()
+}
 
 impl Batch {
     /// How many pages it has.

@@ -6,8 +6,8 @@ use tier0_journal::Position;
 use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 
-use crate::level::DestageRate;
 use crate::pages::{DirtyPages, RecordId};
+use crate::rate::DestageRate;
 use crate::records::Records;
 
 /// Totals since the start.
@@ -29,6 +29,8 @@ pub(crate) struct Trouble {
     pub(crate) failures: u32,
     pub(crate) error: IoError,
     pub(crate) floor: Option<Position>,
+    /// The pages that may be half destaged: all of them are tried again together, whatever is their newest content.
+    pub(crate) pages: BTreeSet<u32>,
     pub(crate) pins: Vec<RecordId>,
 }
 
@@ -61,8 +63,10 @@ pub(crate) struct State {
     pub(crate) batches_begun: u64,
     /// The batches under way, by number.
     pub(crate) in_flight: BTreeSet<u64>,
-    /// Their pages.
-    pub(crate) flying_pages: u64,
+    /// By batch under way: blocks of intents that it may still send into the log.
+    pub(crate) intents_due: BTreeMap<u64, u64>,
+    /// Pages with data whose newest content is zeros that are not stable yet.
+    pub(crate) voided_pages: u64,
     pub(crate) draining: usize,
     /// Not before this time destages what has merely aged.
     pub(crate) next_aged: Nanos,
@@ -97,7 +101,8 @@ impl State {
             floors: BTreeMap::new(),
             batches_begun: 0,
             in_flight: BTreeSet::new(),
-            flying_pages: 0,
+            intents_due: BTreeMap::new(),
+            voided_pages: 0,
             draining: 0,
             next_aged: Nanos::ZERO,
             hungry: false,

@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_cache::{RecoverError, RecoveryReport, RingEntries, WriteBack, WriteBackOptions};
+use tier0_cache::{RecoverError, RecoveryReport, RingEntries, WriteBack, WriteBackOptions, ring_settings};
 use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
 use tier0_integrity::table::ColumnPlan;
@@ -199,7 +199,7 @@ impl Rack {
     }
 
     fn settings(&self) -> Settings {
-        Settings { headroom_sectors: self.shape.log_blocks, ..Settings::default() }
+        ring_settings(region_sectors(self.shape.log_blocks))
     }
 
     /// A ring, with what is in it.
