@@ -95,7 +95,10 @@ impl PoolShard {
                     pool: state.name().to_owned(),
                     fact: error.to_string(),
                 };
-                recovered.await.map_err(failed)?.0
+                let write_back = recovered.await.map_err(failed)?.0;
+                // Only what exists no more can be another's: an array keeps its number of shards.
+                write_back.disown().await.map_err(failed)?;
+                write_back
             }
         };
         write_back.start();

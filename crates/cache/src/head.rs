@@ -12,7 +12,8 @@
 //! | 20–23 | runs, n, at least 1 |
 //! | 8 each, n times | first page (4), kind (1 bit, the highest: 1 for zeros) and number of pages (31 bits, at least 1); ascending, without overlap |
 //!
-//! The other kind of record in the ring is the intent, whose head is `tier0_integrity::Intent`'s.
+//! The other kinds of record in the ring are the intent, whose head is `tier0_integrity::Intent`'s, and the mark that
+//! extents have moved (`moved`).
 
 use thiserror::Error;
 use tier0_units::ExtentId;
@@ -48,7 +49,7 @@ pub struct Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HeadError {
     /// It begins as nothing that is known.
-    #[error("the record is neither data nor an intent")]
+    #[error("the record is of no known kind")]
     Magic,
     /// It is longer or shorter than its count says.
     #[error("the record's head has {found} bytes instead of {expected}")]

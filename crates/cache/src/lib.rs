@@ -8,6 +8,7 @@
 //! - What was acknowledged is in the log until it is stable in its slot and the slot's mapping is durable: the log is
 //!   released up to the oldest record that a dirty page, a batch or an intent needs, and a record is needed until its
 //!   successor is stable.
+//! - A ring has nothing of an extent that another ring has taken over, or says that it is void (`moved`).
 //! - Of one page, records in the log are in the order of its versions, and memory has the newest.
 //! - A slot is taken before anything that needs it is logged; a pool without space refuses the write and nothing else.
 //! - No two batches touch one extent at once; no slot is read where it is being written, or after it was given back.
@@ -25,6 +26,7 @@ mod head;
 mod level;
 mod locks;
 mod mapping;
+mod moved;
 mod options;
 mod pages;
 mod rate;

@@ -94,7 +94,6 @@ fn life(rack: &Rack, model: &std::rc::Rc<Model>, seed: u64, shards: usize, cut_w
 }
 
 #[test]
-#[ignore = "fails: a page is recovered with a version its owner does not know; see docs/reliability.md"]
 fn pages_follow_their_owners() {
     for seed in 0..20 {
         let rack = Rack::new(shape(), seed);

@@ -1,11 +1,14 @@
 //! All entries of all rings, understood.
 
+use std::collections::BTreeSet;
+
 use tier0_integrity::{Intent, IntentPage};
 use tier0_units::{ExtentId, PAGE_SECTORS};
 use tier0_world::{Buf, BufMut};
 
 use super::{RecoverError, RingEntries};
 use crate::head::Head;
+use crate::moved;
 
 /// A data record of an extent of this shard.
 pub(super) struct DataRecord<'a> {
@@ -31,6 +34,8 @@ pub(super) struct Decoded<'a> {
     pub(super) intents: Vec<FoundIntent>,
     /// The highest version in any ring, of whatever shard.
     pub(super) version_max: u64,
+    /// Extents of other shards of which the own ring has something that is not void.
+    pub(super) foreign: BTreeSet<ExtentId>,
 }
 
 impl<'a> Decoded<'a> {
@@ -38,7 +43,13 @@ impl<'a> Decoded<'a> {
         logs: &'a [RingEntries],
         owns: impl Fn(ExtentId) -> bool,
     ) -> Result<Decoded<'a>, RecoverError> {
-        let mut decoded = Decoded { logs, records: Vec::new(), intents: Vec::new(), version_max: 0 };
+        let mut decoded = Decoded {
+            logs,
+            records: Vec::new(),
+            intents: Vec::new(),
+            version_max: 0,
+            foreign: BTreeSet::new(),
+        };
         for (ring, log) in logs.iter().enumerate() {
             for entry in &log.entries {
                 let position = entry.position.0;
@@ -47,7 +58,18 @@ impl<'a> Decoded<'a> {
                         .map_err(|source| RecoverError::Intent { ring, position, source })?;
                     if owns(intent.extent) {
                         decoded.intents.push(FoundIntent { ring, position, intent });
+                    } else if log.own {
+                        decoded.foreign.insert(intent.extent);
                     }
+                    continue;
+                }
+                if moved::is_moved(&entry.head) {
+                    let extents = moved::decode(&entry.head).map_err(|source| RecoverError::Head {
+                        ring,
+                        position,
+                        source,
+                    })?;
+                    decoded.void(ring, &extents);
                     continue;
                 }
                 let head = Head::decode(&entry.head, entry.pages.len())
@@ -55,10 +77,21 @@ impl<'a> Decoded<'a> {
                 decoded.version_max = decoded.version_max.max(head.version);
                 if owns(head.extent) {
                     decoded.records.push(DataRecord { ring, position, head, pages: &entry.pages });
+                } else if log.own {
+                    decoded.foreign.insert(head.extent);
                 }
             }
         }
         Ok(decoded)
+    }
+
+    /// Another ring has taken over what this one has of some extents so far.
+    fn void(&mut self, ring: usize, extents: &BTreeSet<ExtentId>) {
+        self.records.retain(|record| record.ring != ring || !extents.contains(&record.head.extent));
+        self.intents.retain(|found| found.ring != ring || !extents.contains(&found.intent.extent));
+        if self.logs[ring].own {
+            self.foreign.retain(|extent| !extents.contains(extent));
+        }
     }
 
     /// The pages that an intent has from the log; none if some were released, so that the intent is no longer needed.

@@ -8,7 +8,8 @@
 //!
 //! A cut at any point leaves the rings as they were, or with more copies of the same versions: recovery begins again.
 //! Nothing of any ring is released before [`WriteBack::start`]. Whoever has several shards recovers all of them, then
-//! gives up the rings that are nobody's own, then starts all.
+//! lets each disown what the others have taken over, gives up the rings that are nobody's own, then starts all: else a
+//! power cut could find an old version in one ring when the other has destaged and released the newer one.
 
 mod decode;
 mod error;
@@ -17,14 +18,15 @@ mod replay;
 
 use std::rc::Rc;
 
-use tier0_journal::{Entry, Ring};
+use tier0_journal::{Entry, Record, Ring};
 use tier0_units::ExtentId;
 use tier0_world::{IoError, World};
 
 pub use error::RecoverError;
 
 use crate::recovery::decode::Decoded;
-use crate::{Mapping, SlotStore, WriteBack, WriteBackOptions};
+use crate::write_back::io_error;
+use crate::{Mapping, SlotStore, WriteBack, WriteBackOptions, moved};
 
 /// What was found in one ring.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +79,22 @@ impl<S: SlotStore> WriteBack<S> {
         let first_version = decoded.version_max + 1;
         let cache = WriteBack::with_versions(world, ring, slots, mapping, options, first_version);
         load::load(&cache.0, &decoded, failed, &mut report).await?;
+        cache.0.state.borrow_mut().foreign = decoded.foreign;
         Ok((cache, report))
+    }
+
+    /// Says in the own ring that what it has of other shards' extents is void. To be called once all shards are
+    /// recovered, and before any is started. Costs nothing where all shards own what they did before.
+    ///
+    /// # Errors
+    /// [`RecoverError::Log`] when the log has failed.
+    pub async fn disown(&self) -> Result<(), RecoverError> {
+        let foreign = std::mem::take(&mut self.0.state.borrow_mut().foreign);
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        let mark = Record { head: moved::encode(&foreign), pages: Vec::new() };
+        let appended = self.0.ring.append_urgent(mark).await;
+        appended.map(drop).map_err(|error| RecoverError::Log(io_error(&error)))
     }
 }

@@ -260,6 +260,9 @@ impl Rack {
             let rings = rings.iter().map(|(ring, _)| ring.clone()).collect();
             shards.push(Shard { cache, ring, slots: slots.clone(), map: map.clone(), report, rings });
         }
+        for shard in &shards {
+            shard.cache.disown().await?;
+        }
         Ok(shards)
     }
 }
