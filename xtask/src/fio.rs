@@ -76,3 +76,16 @@ pub(crate) fn random_8k(read_percent: u32, seconds: u32) -> Vec<String> {
     }
     arguments
 }
+
+/// fio's arguments for writing all of its target once, in order, with data that does not repeat.
+pub(crate) fn fill() -> Vec<String> {
+    ["--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers"].map(Into::into).into()
+}
+
+/// fio's arguments for random 8 KiB writes, other ones in every run; how many is left to the caller.
+pub(crate) fn random_writes_8k(queue_depth: u32) -> Vec<String> {
+    let mut arguments: Vec<String> =
+        ["--rw=randwrite", "--bs=8k", "--norandommap", "--randrepeat=0"].map(Into::into).into();
+    arguments.push(format!("--iodepth={queue_depth}"));
+    arguments
+}

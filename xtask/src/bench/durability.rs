@@ -52,8 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let through_nbd =
         ["--ioengine=nbd".to_owned(), format!("--uri={}", server.uri()), format!("--size={VOLUME_MIB}m")];
     let raw_files: Vec<PathBuf> = ["raw0", "raw1"].map(|name| array.path(name)).into();
-    let mut fill: Vec<String> =
-        ["--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers"].map(Into::into).into();
+    let mut fill = fio::fill();
     for file in &raw_files {
         let mut fill = fill.clone();
         fill.extend([
@@ -100,10 +99,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
 }
 
 fn writes(limit: &[String]) -> Vec<String> {
-    let mut arguments: Vec<String> =
-        ["--rw=randwrite", "--bs=8k", "--iodepth=32", "--norandommap", "--randrepeat=0"]
-            .map(Into::into)
-            .into();
+    let mut arguments = fio::random_writes_8k(32);
     arguments.extend_from_slice(limit);
     arguments
 }

@@ -55,8 +55,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         format!("--offset={}m", SPARE_MIB / 4),
         format!("--size={}m", options.mib - SPARE_MIB / 4),
     ];
-    let mut fill: Vec<String> =
-        ["--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers"].map(Into::into).into();
+    let mut fill = fio::fill();
     fill.extend(through_nbd.clone());
     fio::run(&fill)?;
 

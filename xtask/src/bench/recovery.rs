@@ -46,17 +46,13 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         let (mut used, mut took) = (Vec::new(), Vec::new());
         for _ in 0..options.rounds {
             let server = array.serve()?;
-            let arguments = [
+            let mut arguments = fio::random_writes_8k(64);
+            arguments.extend([
                 "--ioengine=nbd".to_owned(),
                 format!("--uri={}", server.uri()),
-                "--rw=randwrite".into(),
-                "--bs=8k".into(),
-                "--iodepth=64".into(),
-                "--norandommap".into(),
-                "--randrepeat=0".into(),
                 format!("--io_size={}m", 4 * LOG_MIB),
                 format!("--size={volume_mib}m"),
-            ];
+            ]);
             fio::run(&arguments)?;
             let status = array.status()?;
             let log = &status["pools"][0]["log"]["used_bytes"];
