@@ -20,9 +20,9 @@ pub enum PlantedBug {
     TrustWriteOrder,
     /// A small write leaves the parity as it was.
     ForgetParityUpdate,
-    /// Recovery replays what had been destaged and released.
+    /// Recovery replays intents whose slot was given back, or whose row was destaged again and released since.
     ReplayReleasedLog,
-    /// A discard is acknowledged and not logged.
+    /// A discard is acknowledged before its record is stable in the log.
     LoseDiscard,
     /// After a rebuild the set's column still names the old chunklet.
     WrongChunkletAfterRebuild,
@@ -38,7 +38,7 @@ pub enum PlantedBug {
     ForgetMapping,
     /// Intents are not replayed after a power cut: the write hole is open.
     IgnoreIntents,
-    /// A loss is not written into the superblocks before the next acknowledgement.
+    /// A loss is remembered in memory only: neither superblocks nor metadata journal are told.
     ForgetLoss,
     /// A metadata record takes effect before it is stable.
     MetadataBeforeStable,

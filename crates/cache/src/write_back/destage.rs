@@ -19,7 +19,7 @@ use futures_util::future::join_all;
 use tier0_integrity::{Intent, IntentLog, SlotOutcome};
 use tier0_journal::{Append, Position, Record};
 use tier0_units::{ExtentId, Nanos, SlotRef};
-use tier0_world::IoError;
+use tier0_world::{IoError, PlantedBug, planted};
 
 use super::select::{Batch, SlotBatch};
 use super::state::{State, Trouble};
@@ -105,7 +105,9 @@ impl<S: SlotStore> Inner<S> {
                 .collect()
         };
         if !mapped.is_empty() {
-            self.mapping.commit(mapped.clone(), Vec::new()).await?;
+            if !planted(PlantedBug::ForgetMapping) {
+                self.mapping.commit(mapped.clone(), Vec::new()).await?;
+            }
             let mut state = self.state.borrow_mut();
             for (extent, _) in &mapped {
                 state.fresh.remove(extent);

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef, WriteCache};
-use tier0_world::{Buf, BufMut, IoError};
+use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
 
 use super::append::{Change, Logging, UnderWay};
 use super::{Inner, PAGE_BYTES, WriteBack};
@@ -136,7 +136,8 @@ impl<S: SlotStore> Inner<S> {
         let (_guard, slot) = self.enter(extent, &pages, false).await;
         let Some(slot) = slot else { return Ok(None) };
         let none = self.world.buffer(0).freeze();
-        Ok(Some(self.log(extent, slot, Change::zeros(pages, none), admission)))
+        let record = self.log(extent, slot, Change::zeros(pages, none), admission);
+        Ok((!planted(PlantedBug::LoseDiscard)).then_some(record))
     }
 
     /// Makes a part of one page zeros.
@@ -220,6 +221,13 @@ impl<S: SlotStore> Inner<S> {
         sector: u64,
     ) -> Result<BufMut, IoError> {
         let buf = self.world.buffer(PAGE_SECTORS as u32);
+        if planted(PlantedBug::MergeOldPage)
+            && let Some(slot) = slot
+        {
+            let _reading = self.readers.enter(slot.slot);
+            let (result, buf) = self.slots.read(slot, sector, buf).await;
+            return result.map(|()| buf);
+        }
         let (result, buf) = self.read_at(extent, slot, sector, buf).await;
         result.map(|()| buf)
     }

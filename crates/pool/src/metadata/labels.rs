@@ -119,8 +119,13 @@ impl Core {
             tracing::warn!(member, %error, pool = self.pool_name(), "a drive is lost");
             self.drives.borrow_mut()[*member as usize] = None;
             self.drop_carrier(*member);
-            // Durable with the next commits; the superblocks know already.
-            drop(self.enqueue(vec![MetaRecord::MemberLost { member: *member }]));
+            let record = MetaRecord::MemberLost { member: *member };
+            if planted(PlantedBug::ForgetLoss) {
+                let _ = self.state.borrow_mut().apply_all(&[record]);
+            } else {
+                // Durable with the next commits; the superblocks know already.
+                drop(self.enqueue(vec![record]));
+            }
             (self.on_loss)(*member, *error);
         }
         if !lost.is_empty() {
