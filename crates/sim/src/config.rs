@@ -103,6 +103,8 @@ pub struct FaultOptions {
     pub per_life: f64,
     /// Share of the reopenings at which a drive is left out.
     pub missing_share: f64,
+    /// Share of the drives that are out of the array which come back, with what they held, while it is down.
+    pub return_share: f64,
 }
 
 /// A trouble.
@@ -225,7 +227,7 @@ impl SimConfig {
         let array = draw_array(abilities, random);
         let may_run_out = array.volumes.iter().any(|volume| volume.thin);
         let crashes = random.below(4) + u64::from(random.chance(0.9));
-        SimConfig {
+        let mut config = SimConfig {
             seed,
             drives: DriveOptions {
                 volatile_cache: random.chance(0.85),
@@ -240,7 +242,9 @@ impl SimConfig {
             stop_after_lives: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,
-        }
+        };
+        crate::emphasis::apply(&mut config, abilities);
+        config
     }
 
     /// One line about it, for reports.
@@ -276,7 +280,7 @@ fn between(range: &std::ops::RangeInclusive<u64>, random: &mut Random) -> u64 {
 }
 
 /// The fewest drives of a level.
-fn drives_min(level: RaidLevel) -> usize {
+pub(crate) fn drives_min(level: RaidLevel) -> usize {
     match level {
         RaidLevel::Raid0 => 1,
         RaidLevel::Raid1 => 2,
@@ -358,7 +362,7 @@ fn draw_faults(array: &ArrayConfig, abilities: &Abilities, random: &mut Random) 
     }
     let per_life = if random.chance(0.75) { random.unit() * 8.0 } else { 0.0 };
     let missing_share = if redundant && random.chance(0.4) { random.unit() * 0.6 } else { 0.0 };
-    FaultOptions { weights, per_life, missing_share }
+    FaultOptions { weights, per_life, missing_share, return_share: 0.3 }
 }
 
 fn draw_life(random: &mut Random) -> LifePlan {

@@ -19,6 +19,7 @@ mod client;
 mod config;
 mod coverage;
 pub mod crash_points;
+mod emphasis;
 mod engine;
 mod failure;
 mod heal;

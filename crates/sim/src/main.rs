@@ -2,17 +2,19 @@
 //!
 //! Prints a failing seed as one sentence and one command; ends with exit code 1 if there is one.
 
+mod planted;
+
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use tier0_sim::crash_points::Script;
+use tier0_sim::crash_points::{Script, Theme};
 use tier0_sim::sweep::{SweepReport, catching, sweep};
 use tier0_sim::{Array, Failure, RunReport, SimConfig, System, run};
-#[cfg(feature = "planted-bugs")]
-use tier0_world::PlantedBug;
+
+use planted::with_bug;
 
 /// Breaks the array in every way it must survive, in virtual time
 #[derive(Parser)]
@@ -27,20 +29,27 @@ struct Options {
     /// The first of them
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Crash scripts at every write, discard and flush in turn
+    /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive, or
+    /// that of --seed or --script alone
     #[arg(long)]
     crash_points: bool,
-    /// Crash the script of --seed at this point alone
-    #[arg(long, requires = "seed", requires = "crash_points")]
+    /// The script to crash, by its number
+    #[arg(long, requires = "crash_points", conflicts_with = "seed")]
+    script: Option<u64>,
+    /// Crash the script at this point alone
+    #[arg(long, requires = "crash_points")]
     point: Option<u64>,
+    /// Crash at every so many-th point only
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
     /// Stop after so many failures
     #[arg(long, default_value_t = 5)]
     failures: usize,
     /// Threads; as many as the machine has cores where none are given
     #[arg(long)]
     threads: Option<usize>,
-    /// Plant this bug, which the simulator must find
-    #[arg(long)]
+    /// Plant this bug, which the simulator must find; without a name, look for the first seed that finds each of them
+    #[arg(long, value_name = "BUG", num_args = 0..=1, default_missing_value = planted::ALL)]
     planted: Option<String>,
     /// Print what the array logs, as RUST_LOG would have it, for instance "info"
     #[arg(long, value_name = "FILTER")]
@@ -54,12 +63,15 @@ fn main() -> ExitCode {
         tracing_subscriber::fmt().with_env_filter(filter).without_time().with_ansi(false).init();
     }
     if let Some(bug) = &options.planted
-        && let Err(reason) = check_bug(bug)
+        && let Err(reason) = planted::check(bug)
     {
         eprintln!("xtask: {reason}");
         return ExitCode::FAILURE;
     }
     let failed = match (options.crash_points, options.seed) {
+        (false, None) if options.planted.as_deref() == Some(planted::ALL) => {
+            planted::search(&seeds(&options), threads(&options))
+        }
         (false, Some(seed)) => one(&options, seed),
         (false, None) => many(&options),
         (true, _) => every_point(&options),
@@ -95,41 +107,54 @@ fn report_one(result: Result<RunReport, Box<Failure>>) -> bool {
 }
 
 fn many(options: &Options) -> bool {
-    let seeds = options.from..options.from + options.seeds;
     let clock = Clock::start(options.seeds);
-    let report =
-        sweep(seeds, threads(options), options.failures, |seed| run_seed(options, seed), |_| clock.tick());
+    let report = sweep(
+        seeds(options),
+        threads(options),
+        options.failures,
+        |seed| run_seed(options, seed),
+        |_| clock.tick(),
+    );
     finish(&report, &clock, "seeds")
 }
 
-/// Scripts that are crashed at every point where no seed is given: one of each kind of array, small loads.
-const SCRIPTS: u64 = 6;
+/// The scripts that the options name, each with what it is about.
+fn scripts(options: &Options) -> Vec<(String, Result<Script, Box<Failure>>)> {
+    let bug = options.planted.as_deref();
+    if let Some(seed) = options.seed {
+        return vec![(format!("seed {seed}"), with_bug(bug, || Script::of_seed(&Array, seed)))];
+    }
+    let themes = (0..).zip(Theme::all(&Array.abilities()));
+    let wanted = themes.filter(|(number, _)| options.script.is_none_or(|script| script == *number));
+    let script = |number, theme: &Theme| with_bug(bug, || Script::of_theme(&Array, number, theme));
+    wanted
+        .map(|(number, theme)| (format!("{number}, {}", theme.describe()), script(number, &theme)))
+        .collect()
+}
 
 fn every_point(options: &Options) -> bool {
-    let seeds = options.seed.map_or(0..SCRIPTS, |seed| seed..seed + 1);
     let mut failed = false;
-    for seed in seeds {
-        let script = match catching_script(options, seed) {
+    for (about, script) in scripts(options) {
+        let script = match script {
             Ok(script) => script,
             Err(failure) => {
-                println!("{failure}");
-                return true;
+                println!("script {about}: {failure}");
+                failed = true;
+                continue;
             }
         };
-        println!("script {seed}: {} changes of drives, {} crash points", script.changes, script.points());
+        println!("script {about}: {} changes of drives, {} crash points", script.changes, script.points());
         let crash = |point| with_bug(options.planted.as_deref(), || script.crash(&Array, point));
         if let Some(point) = options.point {
-            return report_one(catching(seed, || crash(point)));
+            return report_one(catching(point, || crash(point)));
         }
-        let clock = Clock::start(script.points());
-        let report = sweep(0..script.points(), threads(options), options.failures, crash, |_| clock.tick());
+        let points = script.points().div_ceil(options.every);
+        let clock = Clock::start(points);
+        let crash = |number| crash(number * options.every);
+        let report = sweep(0..points, threads(options), options.failures, crash, |_| clock.tick());
         failed |= finish(&report, &clock, "crash points");
     }
     failed
-}
-
-fn catching_script(options: &Options, seed: u64) -> Result<Script, Box<Failure>> {
-    with_bug(options.planted.as_deref(), || Script::of_seed(&Array, seed))
 }
 
 /// Tells how a sweep went; true if something failed.
@@ -147,6 +172,10 @@ fn finish(report: &SweepReport, clock: &Clock, what: &str) -> bool {
     );
     print!("{}", report.coverage);
     !report.failures.is_empty()
+}
+
+fn seeds(options: &Options) -> std::ops::Range<u64> {
+    options.from..options.from + options.seeds
 }
 
 fn threads(options: &Options) -> usize {
@@ -186,33 +215,4 @@ impl Clock {
             let _ = std::io::stderr().flush();
         }
     }
-}
-
-#[cfg(feature = "planted-bugs")]
-fn bug_named(name: &str) -> Option<PlantedBug> {
-    PlantedBug::ALL.into_iter().find(|bug| format!("{bug:?}").eq_ignore_ascii_case(name))
-}
-
-#[cfg(feature = "planted-bugs")]
-fn check_bug(name: &str) -> Result<(), String> {
-    let names: Vec<String> = PlantedBug::ALL.iter().map(|bug| format!("{bug:?}")).collect();
-    bug_named(name)
-        .map(|_| ())
-        .ok_or_else(|| format!("there is no bug {name:?}; plant one of {}", names.join(", ")))
-}
-
-#[cfg(feature = "planted-bugs")]
-fn with_bug<T>(name: Option<&str>, act: impl FnOnce() -> T) -> T {
-    let _planted = name.and_then(bug_named).map(tier0_world::plant);
-    act()
-}
-
-#[cfg(not(feature = "planted-bugs"))]
-fn check_bug(_: &str) -> Result<(), String> {
-    Err("this build has no planted bugs; build it with --features planted-bugs".to_owned())
-}
-
-#[cfg(not(feature = "planted-bugs"))]
-fn with_bug<T>(_: Option<&str>, act: impl FnOnce() -> T) -> T {
-    act()
 }

@@ -19,7 +19,7 @@ use crate::system::{Running, System, SystemError};
 const RECLAIM_MAX: Nanos = Nanos::from_secs(600);
 
 /// What a clean run tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunReport {
     /// The hash of all events; two runs of one seed and one commit agree in it.
     pub hash: u64,
@@ -136,7 +136,7 @@ impl<S: System> Run<S> {
         let mut random = session.random(0xbe);
         let mut shelf = session.shelf.borrow_mut();
         for name in shelf.names(Whereabouts::Out) {
-            if random.chance(0.3) {
+            if random.chance(session.config.faults.return_share) {
                 shelf.put(&name, Whereabouts::In);
                 session.count("stale drives brought back");
             }

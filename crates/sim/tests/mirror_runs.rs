@@ -51,7 +51,6 @@ fn a_seed_reproduces_a_run_event_by_event() {
 }
 
 #[test]
-#[ignore = "fails: ForgetLoss is not found in 400 seeds; see docs/reliability.md"]
 fn each_planted_bug_is_found() {
     for bug in Bug::ALL {
         let report = sweep(0..SEEDS_MAX, 2, 1, |seed| run_seed(Some(bug), seed), |_| {});

@@ -40,7 +40,7 @@ pub(crate) enum Bug {
     ServeUnrepaired,
     /// A rebuild leaves a part out.
     IncompleteRebuild,
-    /// A drive's loss is not written down before the next acknowledgement.
+    /// A drive's loss is not written down: neither before the next acknowledgement nor at opening without it.
     ForgetLoss,
     /// A hanging drive is waited for.
     WaitForEver,

@@ -89,7 +89,7 @@ impl Store {
             scrub_repaired: Cell::default(),
             unrecoverable: Cell::default(),
         });
-        if missing {
+        if missing && bug != Some(Bug::ForgetLoss) {
             store.write_members().await.map_err(|error| SystemError::Failed(error.to_string()))?;
         }
         store.recover().await.map_err(|error| SystemError::Failed(error.to_string()))?;

@@ -1,0 +1,100 @@
+//! `cargo xtask sim --planted`: the bugs that are planted in the array, and whether the simulator finds them.
+//!
+//! A bug is active only on the thread that runs a seed, while it runs it; see [`tier0_world::PlantedBug`]. A bug counts
+//! as found by a seed that fails with it and is clean without.
+
+#[cfg(feature = "planted-bugs")]
+pub(crate) use with::*;
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) use without::*;
+
+#[cfg(feature = "planted-bugs")]
+mod with {
+    use std::ops::Range;
+
+    use tier0_sim::sweep::{catching, sweep};
+    use tier0_sim::{Array, Failure, RunReport, SimConfig, System, run};
+    use tier0_world::{PlantedBug, plant};
+
+    /// What stands for all bugs on the command line.
+    pub(crate) const ALL: &str = "all";
+
+    /// Whether there is a bug of that name.
+    pub(crate) fn check(name: &str) -> Result<(), String> {
+        let names: Vec<String> = PlantedBug::ALL.iter().map(|bug| format!("{bug:?}")).collect();
+        if name == ALL || named(name).is_some() {
+            return Ok(());
+        }
+        Err(format!("there is no bug {name:?}; plant one of {}", names.join(", ")))
+    }
+
+    /// Does something while the bug of that name, if one is given, is active.
+    pub(crate) fn with_bug<T>(name: Option<&str>, act: impl FnOnce() -> T) -> T {
+        let _planted = name.and_then(named).map(plant);
+        act()
+    }
+
+    /// Looks for every bug among these seeds and prints a line for each; true if one is not found.
+    pub(crate) fn search(seeds: &Range<u64>, threads: usize) -> bool {
+        let mut missed = false;
+        println!("{:<26} {:>6} {:>6}  what the simulator says", "bug", "seed", "runs");
+        for bug in PlantedBug::ALL {
+            let report = sweep(seeds.clone(), threads, 1, |seed| find(bug, seed), |_| {});
+            match report.failures.first() {
+                Some(failure) => {
+                    let name = format!("{bug:?}");
+                    println!("{name:<26} {:>6} {:>6}  {}", failure.seed, report.runs, failure.sentence);
+                }
+                None => {
+                    missed = true;
+                    println!("{:<26} {:>6} {:>6}  nothing", format!("{bug:?}"), "-", report.runs);
+                }
+            }
+        }
+        missed
+    }
+
+    /// A failure that is due to the bug alone.
+    fn find(bug: PlantedBug, seed: u64) -> Result<RunReport, Box<Failure>> {
+        let config = SimConfig::draw(seed, &Array.abilities());
+        let report = catching(seed, || {
+            let _planted = plant(bug);
+            run(&Array, &config)
+        });
+        match report {
+            Ok(report) => Ok(report),
+            Err(failure) => match catching(seed, || run(&Array, &config)) {
+                Ok(_) => Err(failure),
+                // It fails anyway, which proves nothing.
+                Err(_) => Ok(RunReport::default()),
+            },
+        }
+    }
+
+    fn named(name: &str) -> Option<PlantedBug> {
+        PlantedBug::ALL.into_iter().find(|bug| format!("{bug:?}").eq_ignore_ascii_case(name))
+    }
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+mod without {
+    use std::ops::Range;
+
+    /// What stands for all bugs on the command line.
+    pub(crate) const ALL: &str = "all";
+
+    /// There is no bug in this build.
+    pub(crate) fn check(_: &str) -> Result<(), String> {
+        Err("this build has no planted bugs; build it with --features planted-bugs".to_owned())
+    }
+
+    /// Does something.
+    pub(crate) fn with_bug<T>(_: Option<&str>, act: impl FnOnce() -> T) -> T {
+        act()
+    }
+
+    /// Nothing to look for, and [`check`] has said so.
+    pub(crate) fn search(_: &Range<u64>, _: usize) -> bool {
+        true
+    }
+}
