@@ -26,7 +26,7 @@ const HOT_SECTORS: u64 = 2048;
 /// Sectors of one read of the check: 1 MiB.
 const CHECK_SECTORS: u64 = 2048;
 /// A request that takes longer hangs.
-const HANG: Nanos = Nanos::from_secs(30);
+const HANG: Nanos = Nanos::from_secs(120);
 
 /// What a load did.
 #[derive(Clone, Copy, Debug, Default)]

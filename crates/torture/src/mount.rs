@@ -20,7 +20,7 @@ pub(crate) const TOOLS: [(&str, &str); 5] = [
 ];
 
 /// The longest that mounting and unmounting may take.
-const SECONDS_MAX: u32 = 30;
+const SECONDS_MAX: u32 = 120;
 
 /// A mounted volume. Dropping it unmounts it, whatever state it is in.
 pub(crate) struct Mounted {

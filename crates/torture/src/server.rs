@@ -14,7 +14,7 @@ use crate::shape::Site;
 use crate::tools;
 
 /// The longest that a start may take before it counts as hanging.
-const START_SECONDS_MAX: u32 = 60;
+const START_SECONDS_MAX: u32 = 180;
 
 /// The program under test.
 #[derive(Clone, Debug)]
