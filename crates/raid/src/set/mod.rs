@@ -1,6 +1,7 @@
 //! RAID sets of a pool: which chunklets they consist of, how extents lie in them, and where lost columns move.
 
 mod formation;
+mod grow_list;
 mod rebuilding;
 mod slots;
 mod spare;

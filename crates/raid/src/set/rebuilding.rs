@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::layout::{Column, ColumnMask};
 use crate::set::SetIndex;
+use crate::set::grow_list::GrowList;
 
 #[derive(Debug)]
 pub(super) struct Rebuilding {
     /// How many columns are being rebuilt in all sets.
     columns_under_way: AtomicU32,
-    sets: Box<[SetState]>,
+    sets: GrowList<SetState>,
     columns: usize,
     rows: u64,
 }
@@ -29,8 +30,13 @@ struct SetState {
 
 impl Rebuilding {
     pub(super) fn new(sets: usize, columns: usize, rows: u64) -> Rebuilding {
-        let sets = (0..sets).map(|_| SetState::default()).collect();
+        let sets = GrowList::new((0..sets).map(|_| SetState::default()));
         Rebuilding { columns_under_way: AtomicU32::new(0), sets, columns, rows }
+    }
+
+    /// One more set, of which nothing is being rebuilt. Called by one thread at a time.
+    pub(super) fn add_set(&self) {
+        self.sets.append(|_| {});
     }
 
     #[inline]
@@ -43,7 +49,7 @@ impl Rebuilding {
         if !self.any() {
             return ColumnMask::EMPTY;
         }
-        ColumnMask::from_bits(self.sets[set.0 as usize].columns.load(Ordering::Acquire))
+        ColumnMask::from_bits(self.sets.get(set.0 as usize).columns.load(Ordering::Acquire))
     }
 
     #[inline]
@@ -61,7 +67,7 @@ impl Rebuilding {
             word.store(0, Ordering::Release);
         }
         let bit = ColumnMask::only(column).bits();
-        let before = self.sets[set.0 as usize].columns.fetch_or(bit, Ordering::AcqRel);
+        let before = self.sets.get(set.0 as usize).columns.fetch_or(bit, Ordering::AcqRel);
         if before & bit == 0 {
             self.columns_under_way.fetch_add(1, Ordering::AcqRel);
         }
@@ -77,7 +83,7 @@ impl Rebuilding {
 
     pub(super) fn finish(&self, set: SetIndex, column: Column) {
         let bit = ColumnMask::only(column).bits();
-        let before = self.sets[set.0 as usize].columns.fetch_and(!bit, Ordering::AcqRel);
+        let before = self.sets.get(set.0 as usize).columns.fetch_and(!bit, Ordering::AcqRel);
         if before & bit != 0 {
             self.columns_under_way.fetch_sub(1, Ordering::AcqRel);
         }
@@ -91,7 +97,7 @@ impl Rebuilding {
     fn words(&self, set: SetIndex, column: Column) -> &[AtomicU64] {
         let per_column = self.rows.div_ceil(64) as usize;
         let fresh = || (0..self.columns * per_column).map(|_| AtomicU64::new(0)).collect();
-        let words = self.sets[set.0 as usize].present.get_or_init(fresh);
+        let words = self.sets.get(set.0 as usize).present.get_or_init(fresh);
         &words[column.index() * per_column..(column.index() + 1) * per_column]
     }
 }

@@ -6,8 +6,10 @@
 //! band's sets, row by row, so a volume is striped over all drives and still lies in one stretch on each.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::layout::Row;
+use crate::set::grow_list::GrowList;
 use crate::set::{RaidSets, SetIndex};
 
 /// Where a slot lies.
@@ -19,11 +21,11 @@ pub struct SlotPlace {
     pub first_sector: u64,
 }
 
-/// The arithmetic from slots to sets.
-#[derive(Clone, Debug)]
+/// The arithmetic from slots to sets. It grows with its sets while others use it: slots keep their numbers.
+#[derive(Debug)]
 pub struct SlotMap {
     /// Never empty; a pool that grew has several.
-    groups: Vec<Group>,
+    groups: GrowList<OnceLock<Group>>,
     slots_per_set: u64,
     slot_sectors: u64,
     rows_per_slot: u64,
@@ -58,21 +60,38 @@ impl SlotMap {
         let place = |(sets, sets_per_band): (u64, u64)| {
             let group = Group { first_set, sets, sets_per_band };
             first_set += sets;
-            group
+            OnceLock::from(group)
         };
-        let groups: Vec<Group> = groups.into_iter().map(place).collect();
+        let groups: Vec<OnceLock<Group>> = groups.into_iter().map(place).collect();
         assert!(first_set == u64::from(sets.count()), "the groups hold {first_set} of {} sets", sets.count());
         SlotMap {
-            groups,
+            groups: GrowList::new(groups),
             slots_per_set: sets.rows() / rows_per_slot,
             slot_sectors: rows_per_slot * row_sectors,
             rows_per_slot,
         }
     }
 
+    /// So many sets have joined behind those that are there, in bands of so many. Called by one thread at a time, after
+    /// [`RaidSets::append`] and before anybody is told of their slots.
+    pub fn append(&self, sets: u64, sets_per_band: u64) {
+        let first_set = self.groups().last().map_or(0, |last| last.first_set + last.sets);
+        let group = Group { first_set, sets, sets_per_band };
+        self.groups.append(|place| place.set(group).expect("nothing was there"));
+    }
+
+    /// How many groups of sets there are.
+    pub fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().map(group_of)
+    }
+
     /// All slots of the pool.
     pub fn count(&self) -> u64 {
-        self.groups.iter().map(|group| group.sets * self.slots_per_set).sum()
+        self.groups().map(|group| group.sets * self.slots_per_set).sum()
     }
 
     /// Data sectors a slot has: at least an extent's; what is more lies idle.
@@ -85,14 +104,13 @@ impl SlotMap {
     pub fn place(&self, slot: u64) -> SlotPlace {
         debug_assert!(slot < self.count());
         let mut slot = slot;
-        let mut group = &self.groups[0];
-        for next in &self.groups[1..] {
-            let slots = group.sets * self.slots_per_set;
-            if slot < slots {
-                break;
-            }
-            slot -= slots;
-            group = next;
+        let mut number = 0;
+        let mut group = group_of(self.groups.get(0));
+        // Whoever has the slot has been told of its group.
+        while slot >= group.sets * self.slots_per_set {
+            slot -= group.sets * self.slots_per_set;
+            number += 1;
+            group = group_of(self.groups.get(number));
         }
         let band_slots = group.sets_per_band * self.slots_per_set;
         let (band, inside) = (slot / band_slots, slot % band_slots);
@@ -112,13 +130,17 @@ impl SlotMap {
     pub fn slots_of(&self, set: SetIndex) -> impl Iterator<Item = u64> + use<> {
         let set = u64::from(set.0);
         let holds = |group: &&Group| (group.first_set..group.first_set + group.sets).contains(&set);
-        let group = self.groups.iter().find(holds).expect("the set is in a group");
+        let group = self.groups().find(holds).expect("the set is in a group");
         let inside = set - group.first_set;
         let first_of_band = inside / group.sets_per_band * group.sets_per_band;
         let width = group.sets_per_band.min(group.sets - first_of_band);
         let first = (group.first_set + first_of_band) * self.slots_per_set + inside - first_of_band;
         (0..self.slots_per_set).map(move |place| first + place * width)
     }
+}
+
+fn group_of(place: &OnceLock<Group>) -> &Group {
+    place.get().expect("a group is there before it is counted")
 }
 
 #[cfg(test)]
@@ -155,7 +177,7 @@ mod tests {
                 assert!(seen.insert((place.set, place.first_sector)), "slot {slot} overlaps another");
                 assert_eq!(slots.rows(slot).start.0 * row, place.first_sector);
                 assert_eq!((slots.rows(slot).end.0 - slots.rows(slot).start.0) * row, slots.slot_sectors());
-                if slot > 0 && slots.groups[0].sets_per_band > 1 && slot < slots.count() / 2 {
+                if slot > 0 && group_of(slots.groups.get(0)).sets_per_band > 1 && slot < slots.count() / 2 {
                     assert_ne!(slots.place(slot - 1).set, place.set);
                 }
             }
@@ -169,6 +191,17 @@ mod tests {
         let count = u64::from(sets.count());
         let (old, new) = (13, count - 13);
         let grown = SlotMap::of_groups(&sets, 64, [(old, 2), (new, 1)]);
+        // The same, grown while it is in use.
+        let table = sets.table();
+        let live = RaidSets::from_table(layout, 1024, &table[..13 * 3], 0).expect("valid");
+        let slots = SlotMap::of_groups(&live, 64, [(old, 2)]);
+        let early: Vec<SlotPlace> = (0..slots.count()).map(|slot| slots.place(slot)).collect();
+        live.append(&table[13 * 3..]).expect("valid");
+        slots.append(new, 1);
+        assert_eq!(slots.count(), grown.count());
+        let places = |map: &SlotMap| (0..map.count()).map(|slot| map.place(slot)).collect::<Vec<_>>();
+        assert_eq!(places(&slots), places(&grown));
+        assert_eq!(places(&slots)[..early.len()], early);
         let slots_per_set = grown.count() / count;
         let mut seen = BTreeSet::new();
         for slot in 0..grown.count() {

@@ -1,7 +1,7 @@
 //! The chunklet table: where the columns of every set lie, and which of them are being rebuilt.
 //!
 //! One table is shared by all shards. What changes while the array runs (a lost column moves to a spare chunklet and
-//! fills row by row) is kept in atomics, so the data path takes no lock. A column moves only after its drive was
+//! fills row by row; sets join behind those that are there) is kept in atomics, so the data path takes no lock. A column moves only after its drive was
 //! declared lost, and is declared rebuilding before its new place is visible: whoever still goes to the old place finds
 //! the drive lost, whoever goes to the new one finds the row missing ([`RaidSets::is_missing`]) until it was rebuilt.
 //!
@@ -18,6 +18,7 @@ use tier0_pool::{ChunkletAddress, DATA_START_SECTORS};
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount};
 
 use crate::layout::{Column, ColumnMask, Layout, Row};
+use crate::set::grow_list::GrowList;
 use crate::set::rebuilding::Rebuilding;
 
 /// A set's number in its pool.
@@ -60,7 +61,7 @@ pub struct RaidSets {
     chunklet_sectors: u64,
     table_sectors: u64,
     /// By set and column: [`pack`]ed.
-    places: Box<[AtomicU64]>,
+    places: GrowList<AtomicU64>,
     rebuilding: Rebuilding,
     /// Held while a column moves or rows are declared rebuilt: a shard's word for the old place must not be taken for
     /// the new one. The data path never asks for it.
@@ -84,7 +85,7 @@ impl RaidSets {
             "{table_sectors} sectors of tables do not fit in chunklets of {chunklet_sectors}"
         );
         check(&layout, table)?;
-        let places: Box<[AtomicU64]> = table.iter().map(|chunklet| AtomicU64::new(pack(*chunklet))).collect();
+        let places = GrowList::new(table.iter().map(|chunklet| AtomicU64::new(pack(*chunklet))));
         let sets = places.len() / layout.columns();
         let rows = layout.rows(SectorCount(chunklet_sectors - table_sectors));
         let rebuilding = Rebuilding::new(sets, layout.columns(), rows);
@@ -103,6 +104,24 @@ impl RaidSets {
     /// The same sets on drives whose first chunklet starts at this sector.
     pub fn with_data_start(self, data_start_sectors: u64) -> RaidSets {
         RaidSets { data_start_sectors, ..self }
+    }
+
+    /// Sets join behind those that are there: the chunklets of all of them, column by column. Called by one thread at a
+    /// time, the one that moves columns; other threads may use a set as soon as they are told of it.
+    ///
+    /// # Errors
+    /// When the grown table would contradict itself: nothing has joined.
+    pub fn append(&self, columns: &[ChunkletAddress]) -> Result<(), TableError> {
+        let mut grown = self.table();
+        grown.extend_from_slice(columns);
+        check(&self.layout, &grown)?;
+        for _ in 0..columns.len() / self.layout.columns() {
+            self.rebuilding.add_set();
+        }
+        for chunklet in columns {
+            self.places.append(|place| place.store(pack(*chunklet), Ordering::Release));
+        }
+        Ok(())
     }
 
     /// The table as it stands: the chunklets of all sets, column by column.
@@ -158,7 +177,7 @@ impl RaidSets {
     /// The chunklet of a column; while it is being rebuilt, the one it is rebuilt to.
     #[inline]
     pub fn chunklet(&self, set: SetIndex, column: Column) -> ChunkletAddress {
-        unpack(self.places[self.index(set, column)].load(Ordering::Acquire))
+        unpack(self.places.get(self.index(set, column)).load(Ordering::Acquire))
     }
 
     /// Moves a column whose drive is lost to `target`; all its rows are missing from now on. Also restarts a rebuild
@@ -166,7 +185,7 @@ impl RaidSets {
     pub fn start_rebuild(&self, set: SetIndex, column: Column, target: ChunkletAddress) {
         let _turn = self.turn();
         self.rebuilding.start(set, column);
-        self.places[self.index(set, column)].store(pack(target), Ordering::Release);
+        self.places.get(self.index(set, column)).store(pack(target), Ordering::Release);
     }
 
     /// Declares rows of a column rebuilt: its chunklet holds them, stable. Called under the rows' locks
@@ -296,6 +315,24 @@ mod tests {
             refused(&[chunklet(4, 0), chunklet(4, 1)]),
             TableError::SameDrive { set: SetIndex(0), drive: 4 }
         );
+    }
+
+    #[test]
+    fn sets_join_behind_those_that_are_there() {
+        let sets = mirrors(&[chunklet(0, 0), chunklet(1, 0)], 64).expect("valid");
+        let twice = sets.append(&[chunklet(2, 0), chunklet(1, 0)]);
+        assert_eq!(twice, Err(TableError::Twice { chunklet: chunklet(1, 0) }));
+        assert_eq!((sets.count(), sets.table().len()), (1, 2));
+        for index in 1..200 {
+            sets.append(&[chunklet(0, index), chunklet(1, index)]).expect("free");
+        }
+        assert_eq!(sets.count(), 200);
+        let last = SetIndex(199);
+        assert_eq!(sets.chunklet(last, Column(1)), chunklet(1, 199));
+        sets.start_rebuild(last, Column(0), chunklet(2, 5));
+        assert!(sets.is_missing(last, Column(0), Row(3)) && !sets.is_missing(last, Column(1), Row(3)));
+        sets.finish_rebuild(last, Column(0));
+        assert_eq!(sets.chunklet(last, Column(0)), chunklet(2, 5));
     }
 
     #[test]
