@@ -188,12 +188,20 @@ impl Engine {
     /// Adds a drive to a pool.
     pub async fn add_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), ArrayError> {
         let drive = DriveHandle::new(PatientDrive::new(drive, PATIENCE));
+        // Nothing is placed on the drive before every shard has it.
+        let _turn = self.control.turn.acquire(1).await;
         let member = self.control.admit_drive(pool, name, drive.clone()).await?;
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
         }
         self.control.member_joined(pool);
         Ok(())
+    }
+
+    /// How many slots of each set of a pool have extents.
+    pub fn set_fill(&self, pool: usize) -> Vec<u32> {
+        let state = self.control.guarded(pool).metadata.state();
+        (0..state.set_count()).map(|set| state.used_slots_of(set).count() as u32).collect()
     }
 
     /// Destages everything that is dirty.

@@ -13,7 +13,7 @@ use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, Notify, oneshot};
 
-use tier0_cache::{LocalFuture, Mapping};
+use tier0_cache::{LocalFuture, Mapping, Relocate, Relocation};
 
 use crate::control::{Commit, ControlMessage, Refill};
 use crate::plan::PoolShape;
@@ -127,10 +127,15 @@ impl ShardMapping {
     }
 
     /// Waits until nobody has any of these slots in hand; nobody can take them in hand any more.
-    async fn let_go_of(&self, slots: &[SlotRef]) {
+    pub(crate) async fn let_go_of(&self, slots: &[SlotRef]) {
         while slots.iter().any(|slot| self.held.borrow().contains_key(&slot.slot)) {
             self.let_go.wait().await;
         }
+    }
+
+    /// A slot was lent for an extent that moves.
+    pub(crate) fn declare_fresh(&self, slot: SlotRef) {
+        self.shape.declare_fresh(slot.slot);
     }
 
     /// Takes what is in stock out of it.
@@ -224,5 +229,18 @@ impl Mapping for ShardMapping {
         unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> LocalFuture<'_, Result<(), IoError>> {
         Box::pin(self.make_stable(mapped, unmapped))
+    }
+}
+
+impl Relocate for ShardMapping {
+    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>> {
+        let Relocation { extent, from, to, .. } = relocation;
+        let (reply, answer) = oneshot::channel();
+        self.control.send(ControlMessage::Move { pool: self.pool, extent, from, to, reply });
+        Box::pin(async move { answer.await.unwrap_or(Err(IoError::Gone)) })
+    }
+
+    fn moved(&self, relocation: Relocation) {
+        self.extents.borrow_mut().insert(relocation.extent, relocation.to);
     }
 }

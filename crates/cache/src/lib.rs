@@ -44,4 +44,4 @@ pub use options::{WriteBackOptions, ring_sectors_min, ring_settings};
 pub use recovery::{RecoverError, RecoveryReport, RingEntries};
 pub use status::{Stage, WriteBackStatus};
 pub use store::SlotStore;
-pub use write_back::WriteBack;
+pub use write_back::{Relocate, Relocation, WriteBack};

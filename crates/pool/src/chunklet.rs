@@ -25,8 +25,8 @@ pub struct ChunkletAddress {
 #[derive(Clone, Debug)]
 pub struct Chunklets {
     chunklet_sectors: u64,
-    /// Per drive: the first chunklet nobody has, and how many may be handed out.
-    drives: Vec<(u32, u32)>,
+    /// Per drive: what nobody has and may be handed out, in runs, the lowest last.
+    drives: Vec<Vec<Range<u32>>>,
 }
 
 impl Chunklets {
@@ -42,7 +42,7 @@ impl Chunklets {
                 return Err(PoolError::TooSmall { drive: name.to_owned(), sectors, needed });
             }
             let count = (sectors - DATA_START_SECTORS) / chunklet_sectors - spare;
-            Ok((0, u32::try_from(count).unwrap_or(u32::MAX)))
+            Ok(one_run(0..u32::try_from(count).unwrap_or(u32::MAX)))
         };
         let drives = drives.into_iter().map(cut).collect::<Result<_, _>>()?;
         Ok(Chunklets { chunklet_sectors, drives })
@@ -50,8 +50,17 @@ impl Chunklets {
 
     /// Drives of which these chunklets may be handed out.
     pub fn of_ranges(chunklet_sectors: u64, ranges: impl IntoIterator<Item = Range<u32>>) -> Chunklets {
-        let drives = ranges.into_iter().map(|range| (range.start, range.end)).collect();
-        Chunklets { chunklet_sectors, drives }
+        Chunklets { chunklet_sectors, drives: ranges.into_iter().map(one_run).collect() }
+    }
+
+    /// Drives of which these chunklets may be handed out: runs of each, ascending.
+    pub fn of_runs(chunklet_sectors: u64, drives: impl IntoIterator<Item = Vec<Range<u32>>>) -> Chunklets {
+        let descending = |mut runs: Vec<Range<u32>>| {
+            runs.retain(|run| !run.is_empty());
+            runs.reverse();
+            runs
+        };
+        Chunklets { chunklet_sectors, drives: drives.into_iter().map(descending).collect() }
     }
 
     /// Sectors of a chunklet.
@@ -66,14 +75,17 @@ impl Chunklets {
 
     /// Chunklets of a drive that can still be handed out.
     pub fn free(&self, drive: usize) -> u32 {
-        self.drives[drive].1 - self.drives[drive].0
+        self.drives[drive].iter().map(|run| run.end - run.start).sum()
     }
 
     /// Takes the next chunklet of a drive.
     pub fn take(&mut self, drive: usize) -> Option<ChunkletAddress> {
-        let (next, count) = &mut self.drives[drive];
-        let index = (*next < *count).then_some(*next)?;
-        *next += 1;
+        let runs = &mut self.drives[drive];
+        let run = runs.last_mut()?;
+        let index = run.next()?;
+        if run.start == run.end {
+            runs.pop();
+        }
         Some(ChunkletAddress { drive: drive as u32, index })
     }
 
@@ -81,6 +93,11 @@ impl Chunklets {
     pub fn start(&self, chunklet: ChunkletAddress) -> Lba {
         Lba(DATA_START_SECTORS + u64::from(chunklet.index) * self.chunklet_sectors)
     }
+}
+
+/// A list of one run, or of none where it is empty.
+fn one_run(run: Range<u32>) -> Vec<Range<u32>> {
+    if run.is_empty() { Vec::new() } else { vec![run] }
 }
 
 #[cfg(test)]
@@ -98,6 +115,18 @@ mod tests {
         assert_eq!(chunklets.start(second), Lba(DATA_START_SECTORS + 2048));
         assert!((0..6).all(|_| chunklets.take(1).is_some()));
         assert!(chunklets.take(1).is_some_and(|last| last.index == 8));
+        assert_eq!(chunklets.take(1), None);
+    }
+
+    #[test]
+    fn holes_are_handed_out_in_order() {
+        let mut chunklets = Chunklets::of_runs(2048, [vec![3..5, 9..9, 20..21], vec![]]);
+        assert_eq!((chunklets.free(0), chunklets.free(1)), (3, 0));
+        let mut taken = std::iter::from_fn(|| chunklets.take(0)).map(|chunklet| chunklet.index);
+        assert_eq!(
+            [taken.next(), taken.next(), taken.next(), taken.next()],
+            [Some(3), Some(4), Some(20), None]
+        );
         assert_eq!(chunklets.take(1), None);
     }
 

@@ -21,7 +21,9 @@ The array must be served (tier0 serve array.toml); \"tier0 status array.toml\" s
 
 const POOL_EXAMPLES: &str = "\
 Examples:
-  tier0 pool grow array.toml            after tier0 drive add: use the new drives and spread the data over all";
+  tier0 pool grow array.toml            after tier0 drive add: use the new drives and spread the data over all
+  tier0 pool restripe array.toml --rate 100MiB   spread the data over all drives, at most this much per second
+  tier0 pool restripe array.toml --stop          stop; what has moved has moved";
 
 const SCRUB_EXAMPLES: &str = "\
 Examples:
@@ -112,6 +114,9 @@ pub(crate) enum Pool {
     /// Use drives that were added, and spread what is stored over all of them
     #[command(after_help = POOL_EXAMPLES)]
     Grow(Grow),
+    /// Spread what is stored over all sets evenly
+    #[command(after_help = POOL_EXAMPLES)]
+    Restripe(Restripe),
 }
 
 /// What is to grow.
@@ -123,6 +128,23 @@ pub(crate) struct Grow {
     /// The pool, where there are several
     #[arg(long)]
     pool: Option<String>,
+}
+
+/// What is to be spread.
+#[derive(Args, Debug)]
+pub(crate) struct Restripe {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The pool, where there are several
+    #[arg(long)]
+    pool: Option<String>,
+    /// Move at most this much per second
+    #[arg(long, value_name = "SIZE", conflicts_with = "stop")]
+    rate: Option<ByteCount>,
+    /// Stop what is going on
+    #[arg(long)]
+    stop: bool,
 }
 
 /// Verifies what is stored.
@@ -244,8 +266,13 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
 
 /// Does what a pool verb asks.
 pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
-    let Pool::Grow(Grow { array, pool }) = verb;
-    say(ask(array, &AdminRequest::PoolGrow { pool: pool.clone() })?)
+    let (array, request) = match verb {
+        Pool::Grow(Grow { array, pool }) => (array, AdminRequest::PoolGrow { pool: pool.clone() }),
+        Pool::Restripe(Restripe { array, pool, rate, stop }) => {
+            (array, AdminRequest::PoolRestripe { pool: pool.clone(), rate: *rate, stop: *stop })
+        }
+    };
+    say(ask(array, &request)?)
 }
 
 /// Starts or stops a scrub.

@@ -72,6 +72,16 @@ fn pool_text(pool: &PoolStatus) -> String {
             ByteCount(rebuild.rate_bytes_per_s),
         ));
     }
+    if let Some(restripe) = &pool.restripe {
+        let left =
+            restripe.left_s.map_or("time left unknown".to_owned(), |left| format!("about {left} s left"));
+        text.push_str(&format!(
+            "  restripe: {} of {} slots, {}/s, {left}\n",
+            restripe.slots_done,
+            restripe.slots_total,
+            ByteCount(restripe.rate_bytes_per_s),
+        ));
+    }
     if let Some(scrub) = &pool.scrub {
         text.push_str(&format!(
             "  scrub: {}, {:.1} %, {} pages verified, {} repaired, {} unrecoverable\n",

@@ -141,3 +141,19 @@ pub(crate) fn serve(array: &Path) -> Running {
 pub(crate) fn uri(directory: &Path) -> String {
     format!("nbd+unix:///lun0?socket={}/nbd.sock", directory.display())
 }
+
+/// Runs a verb on the array that must succeed.
+pub(crate) fn verb(array: &Path, words: &[&str]) -> String {
+    let path = array.display().to_string();
+    let arguments = [&words[..2], &[&path], &words[2..]].concat();
+    succeeded(&arguments.join(" "), &tier0(&arguments).output().expect("it starts"))
+}
+
+/// Runs a verb on the array that must fail; what it says.
+pub(crate) fn refused(array: &Path, words: &[&str]) -> String {
+    let path = array.display().to_string();
+    let arguments = [&words[..2], &[&path], &words[2..]].concat();
+    let output = tier0(&arguments).output().expect("it starts");
+    assert!(!output.status.success(), "{arguments:?} succeeds");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -4,23 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{create, describe, directory, find, run, serve, skipped, succeeded, tier0, uri};
-
-/// Runs a verb on the array that must succeed.
-fn verb(array: &Path, words: &[&str]) -> String {
-    let path = array.display().to_string();
-    let arguments = [&words[..2], &[&path], &words[2..]].concat();
-    succeeded(&arguments.join(" "), &tier0(&arguments).output().expect("it starts"))
-}
-
-/// Runs a verb on the array that must fail; what it says.
-fn refused(array: &Path, words: &[&str]) -> String {
-    let path = array.display().to_string();
-    let arguments = [&words[..2], &[&path], &words[2..]].concat();
-    let output = tier0(&arguments).output().expect("it starts");
-    assert!(!output.status.success(), "{arguments:?} succeeds");
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use crate::support::{create, describe, directory, find, refused, run, serve, skipped, uri, verb};
 
 fn uri_of(directory: &Path, volume: &str) -> String {
     uri(directory).replace("lun0", volume)

@@ -8,6 +8,6 @@ mod status;
 
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
-    DriveState, DriveStatus, Health, IntegrityStatus, LogStatus, PoolStatus, RebuildStatus, ScrubStatus,
-    SetsStatus, SpaceStatus, Status, VolumeStatus,
+    DriveState, DriveStatus, Health, IntegrityStatus, LogStatus, PoolStatus, RebuildStatus, RestripeStatus,
+    ScrubStatus, SetsStatus, SpaceStatus, Status, VolumeStatus,
 };

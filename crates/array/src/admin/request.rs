@@ -55,6 +55,15 @@ pub enum AdminRequest {
         /// The pool.
         pool: Option<String>,
     },
+    /// Spreads what is stored over all sets evenly, or stops doing so.
+    PoolRestripe {
+        /// The pool.
+        pool: Option<String>,
+        /// Bytes per second at most.
+        rate: Option<ByteCount>,
+        /// Stop what is going on.
+        stop: bool,
+    },
     /// Starts a scrub, or goes on with one that was stopped.
     ScrubStart {
         /// The pool; all of them where none is given.

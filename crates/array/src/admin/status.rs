@@ -51,6 +51,8 @@ pub struct PoolStatus {
     pub sets: SetsStatus,
     /// A rebuild that is going on.
     pub rebuild: Option<RebuildStatus>,
+    /// Extents on their way to sets that hold less.
+    pub restripe: Option<RestripeStatus>,
     /// The scrub that is going on, or the last one.
     pub scrub: Option<ScrubStatus>,
     /// Its write log; none where writes go straight to the drives.
@@ -115,6 +117,19 @@ pub struct RebuildStatus {
     /// Slots to rebuild, those done included.
     pub slots_total: u64,
     /// How fast, of late.
+    pub rate_bytes_per_s: u64,
+    /// How long it will take at that rate.
+    pub left_s: Option<u64>,
+}
+
+/// A restriping that is going on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RestripeStatus {
+    /// Slots moved.
+    pub slots_done: u64,
+    /// Slots to move, those done included, as far as is known: writes meanwhile change it.
+    pub slots_total: u64,
+    /// How fast, since it began.
     pub rate_bytes_per_s: u64,
     /// How long it will take at that rate.
     pub left_s: Option<u64>,

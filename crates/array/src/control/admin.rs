@@ -38,6 +38,7 @@ impl Control {
                 self.replace_drive(&drive, place).await
             }
             AdminRequest::PoolGrow { pool } => self.grow(pool.as_deref()).await,
+            AdminRequest::PoolRestripe { pool, rate, stop } => self.restripe(pool.as_deref(), rate, stop),
         };
         match done {
             Ok(text) => AdminReply::Done(text),

@@ -104,11 +104,12 @@ impl Control {
 
     pub(super) async fn add_drive(self: &Rc<Self>, pool: Option<&str>, place: NewPlace) -> Done {
         let number = self.pool_meant(pool)?;
-        let name = place.name.clone();
+        let (name, path) = (place.name.clone(), place.path.clone());
         self.join(number, place).await?;
         let pool = &self.pools[number].name;
         Ok(format!(
-            "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them"
+            "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them. Add the \
+             drive to the array file (name {name:?}, path {path:?}), so that the next start finds it"
         ))
     }
 
@@ -141,6 +142,7 @@ impl Control {
     async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
         let refused = |error: ArrayError| AdminError::new(error.to_string());
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
+        let _turn = self.turn.acquire(1).await;
         let taken = self
             .guarded(number)
             .metadata
@@ -164,21 +166,15 @@ impl Control {
         let NewDrive { drive, medium } = shop.open(&description, place.force).map_err(refused)?;
         let member = self.admit_drive(number, &place.name, drive).await.map_err(refused)?;
         let order = |reply| Order::Join { pool: number, member, medium: medium.clone(), reply };
-        for result in self.ask_all(order).await {
-            let result = result.unwrap_or_else(|| Err("the shard has ended".to_owned()));
-            result
-                .map_err(|fact| AdminError::new(format!("drive {:?} cannot be used: {fact}", place.name)))?;
+        let joined = self.ask_all(order).await.into_iter();
+        let joined = joined.map(|result| result.unwrap_or_else(|| Err("the shard has ended".to_owned())));
+        if let Err(fact) = joined.collect::<Result<(), String>>() {
+            // A member that a shard cannot use must not be given anything.
+            self.take_out(number, member as u32).await;
+            return Err(AdminError::new(format!("drive {:?} cannot be used: {fact}", place.name)));
         }
         self.member_joined(number);
         Ok(())
-    }
-
-    pub(super) async fn grow(self: &Rc<Self>, pool: Option<&str>) -> Done {
-        let number = self.pool_meant(pool)?;
-        Err(AdminError::new(format!(
-            "pool {:?} cannot grow while it is served by this version; what joins it serves as spare space",
-            self.pools[number].name
-        )))
     }
 
     /// Makes a drive a member of a pool; its place. Every shard must get it before [`Control::member_joined`].

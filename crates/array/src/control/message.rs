@@ -21,6 +21,16 @@ pub(crate) enum ControlMessage {
     Refill(Refill),
     /// The map has changed.
     Commit(Commit),
+    /// An extent has moved to another slot, if that becomes stable; the old one is lent when it comes back.
+    Move {
+        pool: usize,
+        extent: ExtentId,
+        from: SlotRef,
+        to: SlotRef,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// A slot that was lent, or that an extent has left, is nobody's.
+    GiveBack { pool: usize, slot: SlotRef },
     /// A slot of a column is rebuilt.
     SlotRebuilt(SlotRebuiltNote),
     /// An administrator asks.

@@ -6,11 +6,13 @@
 
 mod admin;
 mod drives;
+mod grow;
 mod log;
 mod message;
 mod pool;
 mod rebuild;
 mod report;
+mod restripe;
 mod scrub;
 mod volumes;
 
@@ -49,8 +51,8 @@ pub(crate) struct Control {
     volume_numbers: RefCell<BTreeMap<(usize, u32), u32>>,
     /// Volumes that there ever were in this run: the next number in the array.
     volumes_ever: Cell<u32>,
-    /// Volumes are created, changed and deleted one after the other.
-    volumes_turn: Semaphore,
+    /// Volumes and pools change their shape one after the other.
+    pub(crate) turn: Semaphore,
     /// Identities made so far.
     identities: Cell<u64>,
     /// Whether every shard is there for orders.
@@ -81,7 +83,7 @@ impl Control {
             shop,
             volume_numbers: RefCell::default(),
             volumes_ever: Cell::new(0),
-            volumes_turn: Semaphore::new(1),
+            turn: Semaphore::new(1),
             identities: Cell::new(0),
             upkeep: Cell::new(false),
         };
@@ -111,6 +113,7 @@ impl Control {
                 }
                 control.start_rebuilds(number);
                 control.resume_scrub(number);
+                control.resume_restripe(number);
             };
             self.world.spawn(begin).detach();
         }
@@ -145,6 +148,10 @@ impl Control {
             ControlMessage::Commit(Commit { pool, mapped, unmapped, reply }) => {
                 let _ = reply.send(self.pools[pool].commit(mapped, unmapped).await);
             }
+            ControlMessage::Move { pool, extent, from, to, reply } => {
+                let _ = reply.send(self.pools[pool].move_extent(extent, from, to).await);
+            }
+            ControlMessage::GiveBack { pool, slot } => self.pools[pool].give_back(slot),
             ControlMessage::SlotRebuilt(note) => {
                 let result = self.pools[note.pool].slot_rebuilt(&note).await;
                 let _ = note.reply.send(result);

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_pool::metadata::Metadata;
@@ -15,6 +16,7 @@ use tier0_world::sync::Semaphore;
 
 use super::SlotRebuiltNote;
 use super::rebuild::RebuildProgress;
+use super::restripe::RestripeProgress;
 use super::scrub::ScrubProgress;
 use crate::plan::PoolShape;
 
@@ -49,11 +51,16 @@ pub(crate) struct Guarded {
     pub(super) moves: Semaphore,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
+    pub(crate) restripe: RestripeProgress,
+    /// Extents move, or columns are rebuilt, not both.
+    pub(super) moving: Semaphore,
 }
 
 impl Guarded {
     /// A pool whose metadata are open.
     pub(crate) fn new(metadata: Metadata, shape: PoolShape) -> Guarded {
+        let follower = shape.clone();
+        metadata.on_sets_added(Rc::new(move |state| follower.follow(state)));
         Guarded {
             metadata,
             shape,
@@ -62,6 +69,8 @@ impl Guarded {
             moves: Semaphore::new(ALL_MOVES),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
+            restripe: RestripeProgress::default(),
+            moving: Semaphore::new(1),
         }
     }
 
@@ -187,6 +196,50 @@ impl PoolControl {
         }
         guarded.metadata.return_slots(&never_mapped);
         Ok(())
+    }
+
+    /// Makes stable that an extent has another slot; the old one stays lent.
+    pub(super) async fn move_extent(
+        &self,
+        extent: ExtentId,
+        from: SlotRef,
+        to: SlotRef,
+    ) -> Result<(), IoError> {
+        let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        if guarded.metadata.state().slot(extent) != Some(from) {
+            return Err(IoError::Gone);
+        }
+        let mut records = vec![MetaRecord::unmap([extent]), MetaRecord::map([(extent, to)])];
+        records.extend(guarded.fresh_slots(&[(extent, to)]));
+        guarded.metadata.commit_keeping_slots(records).await.map_err(|error| {
+            tracing::error!("{error}");
+            IoError::Gone
+        })
+    }
+
+    /// Takes a slot back that an extent has left or never got.
+    pub(super) fn give_back(&self, slot: SlotRef) {
+        let Some(guarded) = &self.guarded else { return };
+        // A move that failed half way, with the metadata: nothing is lent any more.
+        let in_use = guarded.metadata.state().used_slots().contains(slot.slot);
+        if !in_use {
+            guarded.metadata.return_slots(&[SlotRun { first: slot.slot, count: 1 }]);
+        }
+    }
+
+    /// Lends the lowest free slot of a set for an extent that moves there; none where the set is full, or where thick
+    /// volumes have reserved all that is free.
+    pub(super) async fn lend_in(&self, set: u32) -> Option<SlotRef> {
+        let guarded = self.guarded.as_ref()?;
+        let slot = guarded.metadata.lend_slot_of(set)?;
+        match guarded.allocations(1).await {
+            Ok(allocation) => Some(SlotRef { slot, allocation }),
+            Err(error) => {
+                tracing::error!("{error}");
+                guarded.metadata.return_slots(&[SlotRun { first: slot, count: 1 }]);
+                None
+            }
+        }
     }
 
     /// Remembers that a slot is rebuilt, unless its column has moved on meanwhile.

@@ -71,9 +71,11 @@ impl Control {
             return;
         }
         guarded.rebuild.begin(self.world.now());
+        guarded.restripe.make_way();
         let control = self.clone();
         let work = async move {
             let guarded = control.guarded(number);
+            let _turn = guarded.moving.acquire(1).await;
             loop {
                 guarded.rebuild.again.set(false);
                 let log = control.restore_log(number).await;
@@ -90,7 +92,7 @@ impl Control {
         self.world.spawn(work).detach();
     }
 
-    pub(super) fn guarded(&self, number: usize) -> &Guarded {
+    pub(crate) fn guarded(&self, number: usize) -> &Guarded {
         self.pools[number].guarded.as_ref().expect("only protected pools are rebuilt and scrubbed")
     }
 

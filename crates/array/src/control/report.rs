@@ -66,6 +66,7 @@ impl Control {
             drives: drives_status(guarded, &state),
             sets,
             rebuild,
+            restripe: guarded.restripe_status(self.world.now()),
             scrub,
             log: Some(log),
             space,

@@ -42,7 +42,7 @@ impl Control {
         write_cache: WriteCache,
     ) -> Done {
         let pool = self.pool_meant(pool)?;
-        let _turn = self.volumes_turn.acquire(1).await;
+        let _turn = self.turn.acquire(1).await;
         check_size(size)?;
         if !is_name(name) {
             return Err(AdminError::new(format!(
@@ -78,7 +78,7 @@ impl Control {
     }
 
     pub(super) async fn resize_volume(self: &Rc<Self>, name: &str, size: ByteCount) -> Done {
-        let _turn = self.volumes_turn.acquire(1).await;
+        let _turn = self.turn.acquire(1).await;
         check_size(size)?;
         let Meant { pool, record, number } = self.volume_meant(name)?;
         let (now, sectors) = (SectorCount(record.sectors).bytes(), SectorCount::in_bytes(size).0);
@@ -97,7 +97,7 @@ impl Control {
     }
 
     pub(super) async fn delete_volume(self: &Rc<Self>, name: &str, force: bool) -> Done {
-        let _turn = self.volumes_turn.acquire(1).await;
+        let _turn = self.turn.acquire(1).await;
         let Meant { pool, record, number } = self.volume_meant(name)?;
         if let Err(error) = self.withdraw_volume(name, number, force).await {
             self.offer_volume(number).await?;
@@ -121,7 +121,7 @@ impl Control {
     }
 
     pub(super) async fn change_cache(self: &Rc<Self>, name: &str, write_cache: WriteCache) -> Done {
-        let _turn = self.volumes_turn.acquire(1).await;
+        let _turn = self.turn.acquire(1).await;
         let Meant { pool, record, number } = self.volume_meant(name)?;
         // A stricter promise must not be told before it holds, a laxer one not after.
         let changed = MetaRecord::ModeChanged { volume: record.number, write_cache };

@@ -1,6 +1,7 @@
 //! From descriptions and states to sets, slots and maps: pure arithmetic, the same in both worlds and in every shard.
 
 mod direct;
+mod growth;
 mod protected;
 
 use tier0_pool::RaidRecord;
@@ -8,6 +9,7 @@ use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::SectorCount;
 
 pub(crate) use direct::PoolPlan;
+pub(crate) use growth::plan_growth;
 pub(crate) use protected::{
     NewPool, PoolShape, check_fits, drives_of, is_protected, members_max, new_volume,
 };

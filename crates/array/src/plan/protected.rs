@@ -252,6 +252,19 @@ impl PoolShape {
         Ok(shape)
     }
 
+    /// Takes over sets that have joined the state since.
+    pub(crate) fn follow(&self, state: &PoolState) {
+        let known = self.sets.count() * state.geometry().columns();
+        let joined = &state.set_table()[known as usize..];
+        if joined.is_empty() {
+            return;
+        }
+        self.sets.append(joined).expect("the state has checked them");
+        for group in &state.groups()[self.slots.group_count()..] {
+            self.slots.append(u64::from(group.sets), u64::from(group.sets_per_band));
+        }
+    }
+
     /// A slot is about to get an extent: nothing is stored in it, so a column that is being rebuilt has all of it.
     pub(crate) fn declare_fresh(&self, slot: u64) {
         if !self.sets.any_rebuilding() {

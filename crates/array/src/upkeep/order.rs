@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tier0_cache::WriteBackStatus;
 use tier0_pool::LogCopy;
@@ -9,6 +10,7 @@ use tier0_units::{SlotRef, WriteCache};
 use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 
+use super::restripe::Move;
 use super::scrub::ScrubShared;
 use crate::open::Medium;
 use crate::pool_shard::PoolShard;
@@ -26,6 +28,16 @@ pub(crate) enum Order {
         rate: Option<u64>,
         shared: Arc<ScrubShared>,
         reply: oneshot::Sender<()>,
+    },
+    /// Move extents to other slots; how many of this shard's have moved.
+    MoveExtents {
+        pool: usize,
+        moves: Arc<[Move]>,
+        /// Bytes per second at most.
+        rate: Option<u64>,
+        /// Begin no more of them.
+        halt: Arc<AtomicBool>,
+        reply: oneshot::Sender<u64>,
     },
     /// Say how a pool does here.
     Report { pool: usize, reply: oneshot::Sender<ShardReport> },
@@ -82,6 +94,9 @@ impl Order {
             Order::Scrub { pool, rate, shared, reply } => {
                 shard.scrub_slots(pool, rate, &shared).await;
                 let _ = reply.send(());
+            }
+            Order::MoveExtents { pool, moves, rate, halt, reply } => {
+                let _ = reply.send(shard.move_extents(pool, &moves, rate, &halt).await);
             }
             Order::Report { pool, reply } => {
                 let _ = reply.send(report(shard.pool(pool)));

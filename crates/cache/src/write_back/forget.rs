@@ -6,7 +6,7 @@ use tier0_units::ExtentId;
 
 use super::{Inner, WriteBack};
 use crate::SlotStore;
-use crate::locks::WHOLE;
+use crate::locks::{PageGuard, WHOLE};
 use crate::pages::SLOT_PAGES_MAX;
 
 impl<S: SlotStore> WriteBack<S> {
@@ -32,11 +32,22 @@ impl<S: SlotStore> Inner<S> {
         logged.chain(others).filter(|extent| wanted(*extent)).collect()
     }
 
-    async fn forget_extent(&self, extent: ExtentId) {
-        let _guard = self.locks.lock(extent, WHOLE).await;
-        while self.state.borrow().busy.contains(&extent) {
-            self.progress.wait().await;
+    /// Locks an extent that no batch is on. Whoever has it in hand may need the lock to come to an end, so it is not held
+    /// while one waits.
+    async fn lock_idle(&self, extent: ExtentId) -> PageGuard {
+        loop {
+            while self.state.borrow().busy.contains(&extent) {
+                self.progress.wait().await;
+            }
+            let guard = self.locks.lock(extent, WHOLE).await;
+            if !self.state.borrow().busy.contains(&extent) {
+                return guard;
+            }
         }
+    }
+
+    async fn forget_extent(&self, extent: ExtentId) {
+        let _guard = self.lock_idle(extent).await;
         let Some(slot) = self.mapping.slot(extent) else { return };
         {
             let mut state = self.state.borrow_mut();

@@ -11,6 +11,7 @@
 //! | `destage` | batches: intents, writes in place, mappings, release |
 //! | `conduct` | how many batches are under way, and when |
 //! | `forget` | extents that exist no more |
+//! | `relocate` | extents that move to other slots |
 
 mod admit;
 mod append;
@@ -18,6 +19,7 @@ mod conduct;
 mod destage;
 mod forget;
 mod read;
+mod relocate;
 mod select;
 mod state;
 mod write;
@@ -35,6 +37,7 @@ use crate::level::{Capacity, Usage, intent_page_bytes};
 use crate::locks::PageLocks;
 use crate::readers::Readers;
 pub(crate) use crate::write_back::append::Change;
+pub use crate::write_back::relocate::{Relocate, Relocation};
 use crate::write_back::state::State;
 pub(crate) use crate::write_back::state::Trouble;
 use crate::{Mapping, SlotStore, Stage, WriteBackOptions, WriteBackStatus};

@@ -104,6 +104,11 @@ impl Core {
         self.lending.borrow().check(&state, records)?;
         let freed = if waiting.keeps_slots { Vec::new() } else { freed_slots(&state, records) };
         state.apply_all(records)?;
+        if records.iter().any(|record| matches!(record, MetaRecord::SetsAdded { .. }))
+            && let Some(hook) = &*self.on_sets.borrow()
+        {
+            hook(&state);
+        }
         self.lending.borrow_mut().follow(&state, records);
         Ok(freed)
     }

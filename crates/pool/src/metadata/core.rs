@@ -20,6 +20,10 @@ use crate::state::PoolState;
 /// work, so it must not wait and must not commit; it may start tasks that do.
 pub type LossHook = Rc<dyn Fn(u32, IoError)>;
 
+/// Told of the state whenever sets have joined it, before anybody can borrow their slots. It is called in the middle of
+/// the metadata's work: it must not ask the metadata for anything.
+pub type SetsHook = Rc<dyn Fn(&PoolState)>;
+
 /// The metadata of an open pool; clones are the same.
 #[derive(Clone)]
 pub struct Metadata(pub(super) Rc<Core>);
@@ -38,6 +42,7 @@ pub(super) struct Core {
     pub(super) lending: RefCell<Lending>,
     pub(super) failed: RefCell<Option<PoolError>>,
     pub(super) on_loss: LossHook,
+    pub(super) on_sets: RefCell<Option<SetsHook>>,
     /// Rung when commits have ended.
     pub(super) changed: Notify,
     /// Whether the pool has drives that remember anything.
@@ -99,6 +104,7 @@ impl Core {
             lending: RefCell::new(lending),
             failed: RefCell::new(None),
             on_loss,
+            on_sets: RefCell::default(),
             changed: Notify::new(),
             persistent,
         })
@@ -151,6 +157,11 @@ impl Metadata {
     /// it borrowed and panic.
     pub fn state(&self) -> Ref<'_, PoolState> {
         self.0.state.borrow()
+    }
+
+    /// Has `hook` told when sets have joined.
+    pub fn on_sets_added(&self, hook: SetsHook) {
+        *self.0.on_sets.borrow_mut() = Some(hook);
     }
 
     /// Why nothing can be committed any more, if so.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::core::{Core, Metadata};
-use crate::state::{BitSet, PoolState};
+use crate::state::{BitSet, PoolState, SlotHome};
 use crate::{MetaError, MetaRecord, PoolError, SlotRun};
 
 pub(super) struct Lending {
@@ -120,6 +120,20 @@ impl Metadata {
         let runs = lending.take(count.min(reserved));
         lending.for_thick.extend(runs.iter().flat_map(|run| run.first..run.first + run.count));
         runs
+    }
+
+    /// Lends the lowest free slot of a set; none where it has none, or where thick volumes have reserved all that is free.
+    pub fn lend_slot_of(&self, set: u32) -> Option<u64> {
+        let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
+        let (free, reserved) = lending.free(&state);
+        if free <= reserved {
+            return None;
+        }
+        let homes = (0..state.geometry().slots_per_set).map(|index| SlotHome { set, index });
+        let slot =
+            homes.filter_map(|home| state.slot_at(home)).find(|slot| !lending.taken.contains(*slot))?;
+        lending.taken.insert(slot);
+        Some(slot)
     }
 
     /// Takes lent slots back that no extent has got.

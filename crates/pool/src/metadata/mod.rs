@@ -37,5 +37,5 @@ mod survey;
 mod tests;
 
 pub use commit::Commit;
-pub use core::{LossHook, Metadata};
+pub use core::{LossHook, Metadata, SetsHook};
 pub use survey::{FoundMember, FoundPool, OtherDrive, Standing, Survey, survey};

@@ -1,5 +1,7 @@
 //! Free chunklets, and which of them a lost column should move to.
 
+use std::ops::Range;
+
 use crate::ChunkletAddress;
 use crate::state::{Owner, PoolState};
 
@@ -26,6 +28,26 @@ impl PoolState {
             index = chunklet.index + 1;
         }
         (u64::from(index) < count).then_some(ChunkletAddress { drive: member, index })
+    }
+
+    /// The free chunklets of a member in runs, the lowest first; none where it does not serve.
+    pub fn free_runs(&self, member: u32) -> Vec<Range<u32>> {
+        let mut runs = Vec::new();
+        let mut from = 0;
+        while let Some(first) = self.free_chunklet(member, from) {
+            let next_owned =
+                self.owned(member).map(|(chunklet, _)| chunklet.index).find(|i| *i > first.index);
+            let count = self.geometry.chunklets(self.inventory.members[member as usize].sectors) as u32;
+            let end = next_owned.unwrap_or(count);
+            runs.push(first.index..end);
+            from = end;
+        }
+        runs
+    }
+
+    /// Whether a member has columns of sets, or takes some over.
+    pub fn has_columns(&self, member: u32) -> bool {
+        self.owned(member).any(|(_, owner)| !matches!(owner, Owner::Log))
     }
 
     /// Where a lost column of a set should be rebuilt: on the member that the set does not use, of the class of the

@@ -1,0 +1,329 @@
+//! Restriping: after a pool has grown, extents move from the sets that hold most to those that hold least, until all hold
+//! the same, give or take one.
+//!
+//! Nothing remembers how far it is but the map itself: whatever has moved has moved, and a start that finds a grown pool
+//! uneven goes on. One extent's move is the business of its shard and of the write cache there; here is decided which
+//! moves where. While columns are being rebuilt nothing moves.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tier0_pool::PoolState;
+use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES, SlotRef};
+
+use super::admin::Done;
+use super::{Control, Guarded};
+use crate::admin::{AdminError, RestripeStatus};
+use crate::upkeep::{Move, Order};
+
+/// Extents that are looked at before others have their turn.
+const EXTENTS_AT_ONCE: usize = 4096;
+/// Extents that are on their way at once, in all shards.
+const MOVES_AT_ONCE: usize = 32;
+/// How long others have their turn.
+const TURN: Nanos = Nanos::from_micros(1);
+/// How often one looks whether a rebuild has ended.
+const REBUILD_LOOK: Nanos = Nanos::from_secs(1);
+/// Sets may differ by this share of their slots, and by two slots in any case, before a start goes on by itself: between
+/// times deletions leave them uneven, too.
+const UNEVEN_SHARE: u32 = 8;
+
+/// How far the restriping of a pool is.
+#[derive(Default)]
+pub(crate) struct RestripeProgress {
+    running: Cell<bool>,
+    stopping: Cell<bool>,
+    /// A rebuild came in between since somebody looked.
+    interrupted: Cell<bool>,
+    /// Shards begin no more moves of those they were given.
+    halt: Arc<AtomicBool>,
+    done: Cell<u64>,
+    total: Cell<u64>,
+    begun: Cell<Nanos>,
+}
+
+/// How many slots of each set are in use.
+struct Fill {
+    used: Vec<u32>,
+    /// Sets that may take more, those with the fewest first.
+    targets: BTreeSet<(u32, u32)>,
+}
+
+impl Fill {
+    fn new(used: Vec<u32>) -> Fill {
+        let targets = (0u32..).zip(&used).map(|(set, used)| (*used, set)).collect();
+        Fill { used, targets }
+    }
+
+    /// By how much the fullest set exceeds the emptiest.
+    fn spread(&self) -> u32 {
+        let least = self.used.iter().min().copied().unwrap_or(0);
+        self.used.iter().max().copied().unwrap_or(0) - least
+    }
+
+    /// Slots that sets hold above the average.
+    fn surplus(&self) -> u64 {
+        let total: u64 = self.used.iter().map(|used| u64::from(*used)).sum();
+        let average = total.div_ceil(self.used.len().max(1) as u64);
+        self.used.iter().map(|used| u64::from(*used).saturating_sub(average)).sum()
+    }
+
+    /// The set that should take a slot of this one, if that makes them more even.
+    fn target_for(&self, set: u32) -> Option<u32> {
+        let (least, target) = *self.targets.first()?;
+        (self.used[set as usize] >= least + 2).then_some(target)
+    }
+
+    fn shift(&mut self, from: u32, to: u32) {
+        for (set, more) in [(from, false), (to, true)] {
+            let used = &mut self.used[set as usize];
+            let before = *used;
+            *used = if more { before + 1 } else { before - 1 };
+            if self.targets.remove(&(before, set)) {
+                self.targets.insert((*used, set));
+            }
+        }
+    }
+
+    /// A set takes no more.
+    fn close(&mut self, set: u32) {
+        self.targets.remove(&(self.used[set as usize], set));
+    }
+}
+
+impl Control {
+    /// Starts or stops the restriping of a pool.
+    pub(super) fn restripe(self: &Rc<Self>, pool: Option<&str>, rate: Option<ByteCount>, stop: bool) -> Done {
+        let number = self.pool_meant(pool)?;
+        let name = &self.pools[number].name;
+        let progress = &self.guarded(number).restripe;
+        match (stop, progress.running.get()) {
+            (true, false) => Ok(format!("nothing of pool {name} is moving")),
+            (true, true) => {
+                progress.stopping.set(true);
+                progress.halt.store(true, Ordering::SeqCst);
+                Ok(format!(
+                    "restriping of pool {name} stops; it goes on when it is asked for, or at the next start"
+                ))
+            }
+            (false, _) if self.start_restripe(number, rate.map(|rate| rate.0)) => {
+                Ok(format!("restriping of pool {name} has begun; \"tier0 status\" shows how far"))
+            }
+            (false, true) => Err(AdminError::new(format!("pool {name:?} is being restriped already"))),
+            (false, false) => Err(AdminError::new("the array is starting; ask again")),
+        }
+    }
+
+    /// Goes on with what a stop or a crash has interrupted.
+    pub(super) fn resume_restripe(self: &Rc<Self>, number: usize) {
+        let Some(guarded) = &self.pools[number].guarded else { return };
+        if guarded.metadata.state().groups().len() < 2 {
+            return;
+        }
+        let control = self.clone();
+        let look = async move {
+            let guarded = control.guarded(number);
+            let tolerated = (guarded.metadata.state().geometry().slots_per_set / UNEVEN_SHARE).max(2);
+            if control.fill(guarded).await.spread() > tolerated {
+                control.start_restripe(number, None);
+            }
+        };
+        self.world.spawn(look).detach();
+    }
+
+    /// Starts moving; false if it is going on, or cannot begin yet.
+    pub(super) fn start_restripe(self: &Rc<Self>, number: usize, rate: Option<u64>) -> bool {
+        let progress = &self.guarded(number).restripe;
+        if !self.upkeep.get() || progress.running.replace(true) {
+            return false;
+        }
+        progress.stopping.set(false);
+        progress.interrupted.set(false);
+        progress.done.set(0);
+        progress.total.set(0);
+        progress.begun.set(self.world.now());
+        let control = self.clone();
+        let work = async move {
+            // What is written meanwhile makes sets uneven again.
+            let progress = &control.guarded(number).restripe;
+            while control.restripe_pass(number, rate).await > 0 || progress.interrupted.take() {}
+            progress.running.set(false);
+        };
+        self.world.spawn(work).detach();
+        true
+    }
+
+    /// Goes through all extents once; how many have moved.
+    async fn restripe_pass(self: &Rc<Self>, number: usize, rate: Option<u64>) -> u64 {
+        let guarded = self.guarded(number);
+        let progress = &guarded.restripe;
+        let mut fill = self.fill(guarded).await;
+        progress.total.set(progress.done.get() + fill.surplus());
+        let mut moved = 0;
+        let mut from = Some(ExtentId { volume: 0, index: 0 });
+        while let Some(first) = from {
+            while guarded.rebuild.is_running() && !progress.stopping.get() {
+                self.world.sleep(REBUILD_LOOK).await;
+            }
+            if progress.stopping.get() || guarded.metadata.failure().is_some() || fill.spread() < 2 {
+                break;
+            }
+            let (extents, next) = scan(&guarded.metadata.state(), first, EXTENTS_AT_ONCE);
+            from = next;
+            for some in self.choose(guarded, extents, &fill).chunks(MOVES_AT_ONCE) {
+                let moves = self.lend_for(number, some, &mut fill).await;
+                moved += self.move_all(number, moves, rate).await;
+                if progress.stopping.get() {
+                    return 0;
+                }
+            }
+            self.world.sleep(TURN).await;
+        }
+        moved
+    }
+
+    /// The extents in sets that hold more than others, with their sets.
+    fn choose(
+        &self,
+        guarded: &Guarded,
+        extents: Vec<(ExtentId, SlotRef)>,
+        fill: &Fill,
+    ) -> Vec<(ExtentId, SlotRef, u32)> {
+        let state = guarded.metadata.state();
+        let in_set = |(extent, slot): (ExtentId, SlotRef)| {
+            let set = state.slot_home(slot.slot)?.set;
+            fill.target_for(set).map(|_| (extent, slot, set))
+        };
+        extents.into_iter().filter_map(in_set).collect()
+    }
+
+    /// Slots for those that still make the sets more even.
+    async fn lend_for(
+        &self,
+        number: usize,
+        extents: &[(ExtentId, SlotRef, u32)],
+        fill: &mut Fill,
+    ) -> Vec<Move> {
+        let mut moves = Vec::new();
+        for (extent, from, set) in extents {
+            while let Some(target) = fill.target_for(*set) {
+                if let Some(to) = self.pools[number].lend_in(target).await {
+                    fill.shift(*set, target);
+                    moves.push(Move { extent: *extent, from: *from, to });
+                    break;
+                }
+                fill.close(target);
+            }
+        }
+        moves
+    }
+
+    async fn move_all(&self, number: usize, moves: Vec<Move>, rate: Option<u64>) -> u64 {
+        let guarded = self.guarded(number);
+        let progress = &guarded.restripe;
+        // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
+        let _turn = guarded.moving.acquire(1).await;
+        if moves.is_empty() || progress.stopping.get() || guarded.rebuild.is_running() {
+            progress.interrupted.set(guarded.rebuild.is_running());
+            moves.iter().for_each(|one| self.pools[number].give_back(one.to));
+            return 0;
+        }
+        progress.halt.store(false, Ordering::SeqCst);
+        let moves: Arc<[Move]> = moves.into();
+        let share = rate.map(|rate| (rate / self.shards.len() as u64).max(1));
+        let order = |reply| {
+            let (moves, halt) = (moves.clone(), progress.halt.clone());
+            Order::MoveExtents { pool: number, moves, rate: share, halt, reply }
+        };
+        let moved = self.ask_all(order).await.into_iter().flatten().sum();
+        progress.done.set(progress.done.get() + moved);
+        moved
+    }
+
+    /// How full the sets are.
+    async fn fill(&self, guarded: &Guarded) -> Fill {
+        let mut used = vec![0; guarded.metadata.state().set_count() as usize];
+        let mut from = Some(ExtentId { volume: 0, index: 0 });
+        while let Some(first) = from {
+            {
+                let state = guarded.metadata.state();
+                let (extents, next) = scan(&state, first, EXTENTS_AT_ONCE);
+                from = next;
+                // Sets may have joined meanwhile.
+                used.resize(state.set_count() as usize, 0);
+                for home in extents.iter().filter_map(|(_, slot)| state.slot_home(slot.slot)) {
+                    used[home.set as usize] += 1;
+                }
+            }
+            self.world.sleep(TURN).await;
+        }
+        Fill::new(used)
+    }
+}
+
+impl RestripeProgress {
+    /// A rebuild is to begin: no more moves.
+    pub(super) fn make_way(&self) {
+        self.interrupted.set(true);
+        self.halt.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Guarded {
+    /// How far restriping is; none if none is going on.
+    pub(super) fn restripe_status(&self, now: Nanos) -> Option<RestripeStatus> {
+        let progress = &self.restripe;
+        let (done, total) = (progress.done.get(), progress.total.get().max(progress.done.get()));
+        let slot_bytes = self.shape.slots.slot_sectors() * SECTOR_BYTES;
+        let time = now.saturating_sub(progress.begun.get()).0.max(1);
+        let rate = u128::from(done * slot_bytes) * 1_000_000_000 / u128::from(time);
+        let rate_bytes_per_s = u64::try_from(rate).unwrap_or(u64::MAX);
+        progress.running.get().then_some(RestripeStatus {
+            slots_done: done,
+            slots_total: total,
+            rate_bytes_per_s,
+            left_s: ((total - done) * slot_bytes).checked_div(rate_bytes_per_s),
+        })
+    }
+}
+
+/// Up to so many mapped extents from `from` on, and where to go on.
+fn scan(state: &PoolState, from: ExtentId, most: usize) -> (Vec<(ExtentId, SlotRef)>, Option<ExtentId>) {
+    let mut found = Vec::new();
+    for volume in state.volumes().map(|volume| volume.number).filter(|number| *number >= from.volume) {
+        let first = if volume == from.volume { from.index } else { 0 };
+        for (index, slot) in state.map(volume).into_iter().flat_map(|map| map.iter_from(first)) {
+            let extent = ExtentId { volume, index };
+            if found.len() == most {
+                return (found, Some(extent));
+            }
+            found.push((extent, slot));
+        }
+    }
+    (found, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_go_to_the_emptiest_until_all_hold_the_same() {
+        let mut fill = Fill::new(vec![9, 8, 0, 0, 10]);
+        assert_eq!((fill.surplus(), fill.spread()), (9, 10));
+        fill.close(3);
+        let mut shifts = 0;
+        for set in [0, 1, 4].into_iter().cycle().take(60) {
+            if let Some(target) = fill.target_for(set) {
+                assert_ne!(target, 3);
+                fill.shift(set, target);
+                shifts += 1;
+            }
+        }
+        assert_eq!(fill.used, [7, 7, 6, 0, 7]);
+        assert_eq!(shifts, 7);
+    }
+}

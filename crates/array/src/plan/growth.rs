@@ -1,0 +1,86 @@
+//! What a pool grows by: sets of all free chunklets but the spares, on old and new drives alike.
+//!
+//! The chunklets that every drive keeps free for rebuilding are not touched, nor are drives that hold the log and no
+//! column of any set: they were given for the log alone. Where one change of the metadata could not name all sets, they
+//! join in several groups; a crash between two of them leaves a pool that has grown by the first.
+
+use std::ops::Range;
+
+use tier0_integrity::table::ColumnPlan;
+use tier0_pool::{Chunklets, MetaRecord, PoolState};
+use tier0_raid::layout::Layout;
+use tier0_raid::set::RaidSets;
+
+use super::config_of;
+
+/// The most bytes that a chunklet takes in a change of the metadata, its braces, names and commas included:
+/// `{"drive":4294967295,"index":4294967295},`.
+const COLUMN_BYTES: usize = 48;
+/// What a change takes beside.
+const CHANGE_BYTES: usize = 256;
+
+/// Sets that can join.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Growth {
+    /// One change of the metadata each.
+    pub(crate) records: Vec<MetaRecord>,
+    /// How many sets they add.
+    pub(crate) sets: u64,
+}
+
+/// What a pool can grow by, in changes of at most `change_bytes_max` bytes.
+///
+/// # Errors
+/// Why it cannot grow: the fact and the remedy.
+pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<Growth, String> {
+    let geometry = state.geometry();
+    let layout = config_of(&geometry.raid)
+        .and_then(|config| Layout::new(&config).map_err(|error| error.to_string()))?;
+    if state.lost_columns().next().is_some() || state.rebuilds().next().is_some() {
+        return Err(
+            "sets lack a drive or are being rebuilt, which needs free chunklets; wait for the rebuild \
+                    (tier0 status), then grow"
+                .to_owned(),
+        );
+    }
+    let places = 0..state.members().len() as u32;
+    let runs: Vec<Vec<Range<u32>>> = places.map(|member| room_of(state, member)).collect();
+    let usable = runs.iter().filter(|runs| !runs.is_empty()).count();
+    if usable < layout.columns() {
+        return Err(format!(
+            "{usable} of its drives have free chunklets beside their spares, and a set takes one of {} drives each; \
+             add {} drives (tier0 drive add)",
+            layout.columns(),
+            layout.columns() - usable
+        ));
+    }
+    let mut chunklets = Chunklets::of_runs(geometry.chunklet_sectors, runs);
+    let tables = ColumnPlan::new(&layout, geometry.chunklet_sectors, geometry.extent_sectors).table_sectors;
+    let columns = layout.columns();
+    let formed = RaidSets::form_with_tables(layout, &mut chunklets, tables);
+    let sets = u64::from(formed.count());
+    let sets_per_change = ((change_bytes_max - CHANGE_BYTES) / (columns * COLUMN_BYTES)).max(1);
+    let band = |sets: usize| (usable / columns).clamp(1, sets) as u32;
+    let table = formed.table();
+    let change = |part: &[_]| MetaRecord::SetsAdded {
+        columns: part.to_vec(),
+        sets_per_band: band(part.len() / columns),
+    };
+    Ok(Growth { records: table.chunks(sets_per_change * columns).map(change).collect(), sets })
+}
+
+/// Free chunklets of a member that sets may take: the lowest, so that as many as are to be spare are left.
+fn room_of(state: &PoolState, member: u32) -> Vec<Range<u32>> {
+    let holds_log = state.log().copies().any(|copy| copy.member == member);
+    if holds_log && !state.has_columns(member) {
+        return Vec::new();
+    }
+    let mut left = state.free_chunklets(member).saturating_sub(state.geometry().spare_chunklets) as u32;
+    let mut runs = state.free_runs(member);
+    for run in &mut runs {
+        run.end = run.end.min(run.start + left);
+        left -= run.end - run.start;
+    }
+    runs.retain(|run| !run.is_empty());
+    runs
+}

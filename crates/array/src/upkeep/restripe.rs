@@ -1,0 +1,79 @@
+//! A shard's part in restriping: its extents move to other slots, one after the other.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tier0_cache::Relocation;
+use tier0_units::{ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
+use tier0_volume::owner;
+use tier0_world::IoError;
+
+use super::pace::Pace;
+use crate::control::ControlMessage;
+use crate::pool_shard::PoolShard;
+use crate::shard::Shard;
+
+/// An extent that is to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub(crate) extent: ExtentId,
+    pub(crate) from: SlotRef,
+    /// Lent for it.
+    pub(crate) to: SlotRef,
+}
+
+impl Shard {
+    /// Moves those of the extents that are this shard's, at most so many bytes per second, until it is to halt; how many
+    /// have moved.
+    pub(crate) async fn move_extents(
+        self: &Rc<Self>,
+        number: usize,
+        moves: &Arc<[Move]>,
+        rate: Option<u64>,
+        halt: &AtomicBool,
+    ) -> u64 {
+        let pool = self.pool(number).clone();
+        let mut pace = Pace::new(&self.world, &self.activity, rate);
+        let own = |one: &&Move| {
+            owner(one.extent.volume, u64::from(one.extent.index), self.peers.len()) == self.index
+        };
+        let mut moved = 0;
+        for one in moves.iter().filter(own) {
+            let begun = self.world.now();
+            let result =
+                if halt.load(Ordering::SeqCst) { Ok(false) } else { self.move_extent(&pool, one).await };
+            let gone = match result {
+                Ok(true) => {
+                    moved += 1;
+                    one.from
+                }
+                Ok(false) => one.to,
+                Err(error) => {
+                    tracing::warn!("{} keeps its slot for now: {error}", one.extent);
+                    one.to
+                }
+            };
+            pool.mapping.tell(ControlMessage::GiveBack { pool: number, slot: gone });
+            if !halt.load(Ordering::SeqCst) {
+                pace.rest(begun, pool.extent_sectors * SECTOR_BYTES).await;
+            }
+        }
+        moved
+    }
+
+    async fn move_extent(&self, pool: &PoolShard, one: &Move) -> Result<bool, IoError> {
+        let pages = u32::try_from(pool.extent_sectors.div_ceil(PAGE_SECTORS)).expect("extents are small");
+        let Move { extent, from, to } = *one;
+        // A volume that is deleted meanwhile keeps the slot until it is read no more.
+        let Some(held) = pool.mapping.hold(extent, from) else { return Ok(false) };
+        pool.mapping.declare_fresh(to);
+        let relocation = Relocation { extent, from, to, pages };
+        let moved = pool.write_back.relocate(relocation, &*pool.mapping).await?;
+        drop(held);
+        if moved {
+            pool.mapping.let_go_of(&[from]).await;
+        }
+        Ok(moved)
+    }
+}

@@ -1,0 +1,172 @@
+//! An extent moves to another slot, while it is read and written.
+//!
+//! 1. No batch touches the extent from now on: what is written meanwhile stays dirty, in memory and log.
+//! 2. What is not dirty is copied, verified, into whole rows of the new slot, and made stable. Nobody knows that slot
+//!    yet, so it needs no intents.
+//! 3. The mapping changes, durably. The log knows extents, not slots, so a crash finds its pages' place either way.
+//! 4. Writers that have looked up the old slot are waited for. Then, in one step, the dirty pages and the mapping in memory
+//!    are the new slot's.
+//! 5. When no read of the old slot is under way any more, nothing of it is remembered, and it is nobody's.
+//!
+//! A page that is dirty is never read from the old slot: a power cut may have torn it there.
+
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+
+use tier0_integrity::{Intent, IntentLog, LogPlace, PageContent, SlotWrite, split_zero_pages};
+use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
+use tier0_world::IoError;
+
+use super::state::State;
+use super::{Inner, WriteBack};
+use crate::locks::WHOLE;
+use crate::pages::SLOT_PAGES_MAX;
+use crate::{Mapping, SlotStore};
+
+/// Pages that are copied at once, if a row has not more: 1 MiB.
+const PAGES_AT_ONCE: u32 = 256;
+
+/// Where an extent is to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// The extent.
+    pub extent: ExtentId,
+    /// The slot it has.
+    pub from: SlotRef,
+    /// A slot that nobody has.
+    pub to: SlotRef,
+    /// Pages of an extent.
+    pub pages: u32,
+}
+
+/// A map whose extents can move.
+pub trait Relocate: Mapping {
+    /// Makes durable that the extent has the new slot and not the old one, which is lent to nobody yet.
+    ///
+    /// # Errors
+    /// When it has not changed, or nothing can become durable any more.
+    fn commit_move(&self, relocation: Relocation) -> Pin<Box<dyn Future<Output = Result<(), IoError>> + '_>>;
+
+    /// From now on [`Mapping::slot`] says the new slot.
+    fn moved(&self, relocation: Relocation);
+}
+
+/// What is copied into a slot that nobody knows needs no intents.
+struct NoIntents;
+
+impl IntentLog for NoIntents {
+    fn append(&self, _: Vec<Intent>) -> Pin<Box<dyn Future<Output = Result<(), IoError>> + '_>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl<S: SlotStore> WriteBack<S> {
+    /// Moves an extent to another slot; true when it has moved and the old slot is nobody's. False where it cannot move
+    /// now: a batch is on it, it has failed, or has that slot no more; then nothing has changed.
+    ///
+    /// # Errors
+    /// When it could not be copied, or the change did not become durable: it keeps its slot.
+    pub async fn relocate(&self, relocation: Relocation, map: &impl Relocate) -> Result<bool, IoError> {
+        let Relocation { extent, from, to, .. } = relocation;
+        if self.0.mapping.slot(extent) != Some(from) || !self.0.state.borrow_mut().claim(extent) {
+            return Ok(false);
+        }
+        self.0.slots.allocate(to);
+        let copied = self.0.copy(relocation).await;
+        let committed = match copied {
+            Ok(()) => map.commit_move(relocation).await,
+            Err(error) => Err(error),
+        };
+        if committed.is_ok() {
+            let _guard = self.0.locks.lock(extent, WHOLE).await;
+            map.moved(relocation);
+            self.0.state.borrow_mut().change_slot(extent, from, to);
+        } else {
+            self.0.slots.free(to);
+        }
+        self.0.state.borrow_mut().busy.remove(&extent);
+        self.0.progress.notify_all();
+        self.0.work.notify_all();
+        committed?;
+        self.0.readers.wait(from.slot).await;
+        self.0.slots.free(from);
+        Ok(true)
+    }
+}
+
+impl<S: SlotStore> Inner<S> {
+    /// Copies whatever is not dirty.
+    async fn copy(&self, relocation: Relocation) -> Result<(), IoError> {
+        let row = self.slots.row_pages();
+        let step = PAGES_AT_ONCE.next_multiple_of(row);
+        let mut first = 0;
+        while first < relocation.pages {
+            let end = (first + step).min(relocation.pages);
+            let mut pages = Vec::new();
+            for clean in self.clean_runs(relocation.from, first..end) {
+                pages.extend(self.read_run(relocation.from, clean).await?);
+            }
+            if !pages.is_empty() {
+                let write = SlotWrite { extent: relocation.extent, slot: relocation.to, pages };
+                self.slots.write_batch(vec![write], &NoIntents).await?;
+            }
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// The runs of pages that are not dirty.
+    fn clean_runs(&self, slot: SlotRef, pages: Range<u32>) -> Vec<Range<u32>> {
+        let state = self.state.borrow();
+        let mut runs = Vec::new();
+        let mut from = pages.start;
+        for (dirty, _) in state.pages.range(slot.slot, pages.clone()) {
+            runs.push(from..dirty);
+            from = dirty + 1;
+        }
+        runs.push(from..pages.end);
+        runs.retain(|run| !run.is_empty());
+        runs
+    }
+
+    /// The pages of a run that are not zeros.
+    async fn read_run(&self, slot: SlotRef, run: Range<u32>) -> Result<Vec<(u32, PageContent)>, IoError> {
+        let buf = self.world.buffer((run.end - run.start) * PAGE_SECTORS as u32);
+        let (result, buf) = self.slots.read(slot, u64::from(run.start) * PAGE_SECTORS, buf).await;
+        result?;
+        let buf = buf.freeze();
+        let zeros = split_zero_pages(&buf);
+        let content = |(place, page): (u32, u32)| {
+            let sector = place * PAGE_SECTORS as u32;
+            // No intent says where in the log it lies.
+            let log = LogPlace { position: 0, page: place };
+            (page, PageContent::Data { buf: buf.slice(sector, sector + PAGE_SECTORS as u32), log })
+        };
+        let stored = (0u32..).zip(run).zip(zeros).filter(|(_, zero)| !zero);
+        Ok(stored.map(|(page, _)| content(page)).collect())
+    }
+}
+
+impl State {
+    /// Takes an extent that no batch is on and that has nothing unfinished; false where that is not so.
+    fn claim(&mut self, extent: ExtentId) -> bool {
+        let free = !self.busy.contains(&extent)
+            && !self.troubled.contains_key(&extent)
+            && !self.fresh.contains_key(&extent)
+            && !self.emptied.contains(&extent);
+        free && self.busy.insert(extent)
+    }
+
+    /// What is dirty of an extent is the new slot's.
+    fn change_slot(&mut self, extent: ExtentId, from: SlotRef, to: SlotRef) {
+        let dirty: Vec<_> = self.pages.range(from.slot, 0..SLOT_PAGES_MAX).collect();
+        for (number, page) in dirty {
+            self.pages.forget(from.slot, number, page.record);
+            self.pages.insert(to.slot, number, page);
+        }
+        if self.urgent.remove(&(from.slot, extent)) {
+            self.urgent.insert((to.slot, extent));
+        }
+    }
+}
