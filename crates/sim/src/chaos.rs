@@ -10,6 +10,7 @@ use tier0_world::Random;
 use crate::config::{Trouble, pick};
 use crate::heal::heal;
 use crate::life::Life;
+use crate::scratch;
 use crate::shelf::Whereabouts;
 use crate::system::{Admin, Running, SystemError};
 
@@ -54,7 +55,9 @@ async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Ran
     life.status().await;
     match trouble {
         Trouble::Heal => return heal(life).await,
-        Trouble::AdminScrub => return ask(life, Admin::Scrub, "scrubs asked for").await,
+        Trouble::AdminScrub => return ask(life, Admin::Scrub, "scrubs asked for").await.map(|_| ()),
+        Trouble::AdminGrow => return scratch::grow(life, random).await,
+        Trouble::AdminVolumes => return scratch::come_or_go(life, random).await,
         Trouble::AdminAdd => return add(life).await,
         _ => {}
     }
@@ -68,7 +71,9 @@ async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Ran
     life.session.note(&life.world, format!("{trouble:?} on {drive}"));
     life.session.damaged.set(life.session.damaged.get() || trouble.damages());
     match trouble {
-        Trouble::AdminFail => ask(life, Admin::Fail { drive }, "drives failed by an administrator").await,
+        Trouble::AdminFail => {
+            ask(life, Admin::Fail { drive }, "drives failed by an administrator").await.map(|_| ())
+        }
         Trouble::AdminReplace => replace(life, &drive).await,
         _ => {
             strike(life, trouble, &drive, random);
@@ -145,6 +150,8 @@ fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, drive: &str, random:
         | Trouble::AdminReplace
         | Trouble::AdminAdd
         | Trouble::AdminScrub
+        | Trouble::AdminGrow
+        | Trouble::AdminVolumes
         | Trouble::Heal => unreachable!("an administrator does that"),
     };
     session.count(counted);
@@ -157,7 +164,7 @@ async fn add<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     let Some(name) = out.first() else { return add_blank(life).await };
     session.shelf.borrow_mut().put(name, Whereabouts::In);
     let drive = session.shelf.borrow_mut().handle(name, &life.world);
-    ask(life, Admin::Add { drive }, "stale drives brought back").await
+    ask(life, Admin::Add { drive }, "stale drives brought back").await.map(|_| ())
 }
 
 /// Adds a blank drive.
@@ -165,7 +172,7 @@ pub(crate) async fn add_blank<R: Running>(life: &Rc<Life<R>>) -> Result<(), Stri
     let session = &life.session;
     let name = session.shelf.borrow_mut().make();
     let drive = session.shelf.borrow_mut().handle(&name, &life.world);
-    ask(life, Admin::Add { drive }, "blank drives added").await
+    ask(life, Admin::Add { drive }, "blank drives added").await.map(|_| ())
 }
 
 /// Replaces a drive by a blank one.
@@ -173,15 +180,15 @@ pub(crate) async fn replace<R: Running>(life: &Rc<Life<R>>, old: &str) -> Result
     let session = &life.session;
     let name = session.shelf.borrow_mut().make();
     let new = session.shelf.borrow_mut().handle(&name, &life.world);
-    ask(life, Admin::Replace { old: old.to_owned(), new }, "drives replaced").await
+    ask(life, Admin::Replace { old: old.to_owned(), new }, "drives replaced").await.map(|_| ())
 }
 
-/// Asks the system for something; it may refuse, but not fail.
+/// Asks the system for something; it may refuse, but not fail. False where it refuses.
 pub(crate) async fn ask<R: Running>(
     life: &Rc<Life<R>>,
     request: Admin,
     counted: &'static str,
-) -> Result<(), String> {
+) -> Result<bool, String> {
     let what = request.describe();
     let _request = life.session.request(|| what.clone());
     let result = life.running.admin(request).await;
@@ -189,11 +196,11 @@ pub(crate) async fn ask<R: Running>(
     match result {
         Ok(()) => {
             life.session.count(counted);
-            Ok(())
+            Ok(true)
         }
         Err(SystemError::Refused(_)) => {
             life.session.count("administrators refused");
-            Ok(())
+            Ok(false)
         }
         Err(SystemError::Failed(why)) => Err(format!("to {what} fails: {why}")),
     }

@@ -146,11 +146,15 @@ pub enum Trouble {
     AdminScrub,
     /// All faults end, and the array must heal.
     Heal,
+    /// An administrator adds drives and has the pool grow.
+    AdminGrow,
+    /// An administrator creates or deletes a volume.
+    AdminVolumes,
 }
 
 impl Trouble {
     /// All troubles, in the order of their weights.
-    pub const ALL: [Trouble; 18] = [
+    pub const ALL: [Trouble; 20] = [
         Trouble::Rot,
         Trouble::Scramble,
         Trouble::Unreadable,
@@ -169,11 +173,18 @@ impl Trouble {
         Trouble::AdminAdd,
         Trouble::AdminScrub,
         Trouble::Heal,
+        Trouble::AdminGrow,
+        Trouble::AdminVolumes,
     ];
 
     /// Whether it damages what is stored on a drive that stays in service.
     pub const fn damages(self) -> bool {
         self.is_silent() || matches!(self, Trouble::Unreadable)
+    }
+
+    /// Whether it changes the array's shape. Only runs that are to grow have these ([`SimConfig::growing`]).
+    pub const fn is_growth(self) -> bool {
+        matches!(self, Trouble::AdminGrow | Trouble::AdminVolumes)
     }
 
     /// Whether only checksums can tell.
@@ -245,6 +256,19 @@ impl SimConfig {
         };
         crate::emphasis::apply(&mut config, abilities);
         config
+    }
+
+    /// The same, with administrators who let the pool grow, and create and delete volumes. Drawn apart, so that what a
+    /// seed stands for without it stays the same.
+    pub fn growing(mut self) -> SimConfig {
+        let random = &mut Random::new(self.seed, 0x6209);
+        for (weight, trouble) in self.faults.weights.iter_mut().zip(Trouble::ALL) {
+            if trouble.is_growth() {
+                *weight = 2 + random.below(8);
+            }
+        }
+        self.faults.per_life = self.faults.per_life.max(2.0 + random.unit() * 6.0);
+        self
     }
 
     /// One line about it, for reports.
@@ -351,6 +375,7 @@ fn draw_faults(array: &ArrayConfig, abilities: &Abilities, random: &mut Random) 
     let redundant = array.level != RaidLevel::Raid0;
     for (weight, trouble) in weights.iter_mut().zip(Trouble::ALL) {
         let can = match trouble {
+            trouble if trouble.is_growth() => false,
             Trouble::Slow => true,
             Trouble::AdminScrub => abilities.scrub,
             Trouble::Unreadable => redundant && abilities.scrub,

@@ -159,11 +159,8 @@ impl Script {
     /// # Errors
     /// It fails without a crash.
     pub fn of_seed<S: System>(system: &S, seed: u64) -> Result<Script, Box<Failure>> {
-        let mut config = SimConfig::draw(seed, &system.abilities());
-        config.load.operations = config.load.operations.min(24);
-        config.load.sectors_max = config.load.sectors_max.min(64);
+        let mut config = small(system, seed);
         config.faults.per_life = 0.0;
-        config.faults.missing_share = 0.0;
         Script::new(system, config)
     }
 
@@ -173,6 +170,16 @@ impl Script {
     /// It fails without a crash.
     pub fn of_theme<S: System>(system: &S, number: u64, theme: &Theme) -> Result<Script, Box<Failure>> {
         Script::named(system, theme.config(number, &system.abilities()), format!("--script {number}"))
+    }
+
+    /// As [`Script::of_seed`], while the pool grows and volumes come and go.
+    ///
+    /// # Errors
+    /// It fails without a crash.
+    pub fn growing<S: System>(system: &S, seed: u64) -> Result<Script, Box<Failure>> {
+        let mut config = small(system, seed);
+        config.faults.weights.fill(0);
+        Script::new(system, config.growing())
     }
 
     /// How many runs it takes.
@@ -195,6 +202,15 @@ impl Script {
             failure
         })
     }
+}
+
+/// The options of a seed, with a load that is small enough to crash everywhere.
+fn small<S: System>(system: &S, seed: u64) -> SimConfig {
+    let mut config = SimConfig::draw(seed, &system.abilities());
+    config.load.operations = config.load.operations.min(24);
+    config.load.sectors_max = config.load.sectors_max.min(64);
+    config.faults.missing_share = 0.0;
+    config
 }
 
 fn plan(end: LifeEnd, manner: PowerCut) -> LifePlan {

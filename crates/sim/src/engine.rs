@@ -152,11 +152,21 @@ impl RunningArray {
     }
 }
 
+/// Whether the array was created with a volume: those are called v0, v1 …
+fn is_first(volume: &Volume) -> bool {
+    volume.name().starts_with('v')
+}
+
 impl Running for RunningArray {
     type Volume = Volume;
 
     fn volumes(&self) -> Vec<Volume> {
-        self.engine.volumes()
+        self.engine.volumes().into_iter().filter(is_first).collect()
+    }
+
+    fn scratch(&self) -> Vec<(String, Volume)> {
+        let later = self.engine.volumes().into_iter().filter(|volume| !is_first(volume));
+        later.map(|volume| (volume.name().to_owned(), volume)).collect()
     }
 
     async fn status(&self) -> Status {
@@ -192,6 +202,15 @@ impl Running for RunningArray {
                 self.add(new).await
             }
             Admin::Scrub => self.ask(AdminRequest::ScrubStart { pool: None, rate: None }).await,
+            Admin::Grow => self.ask(AdminRequest::PoolGrow { pool: None }).await,
+            Admin::CreateVolume { name, sectors, thin } => {
+                let size = ByteCount(sectors * SECTOR_BYTES);
+                let write_cache = WriteCache::Durable;
+                self.ask(AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache }).await
+            }
+            Admin::DeleteVolume { name } => {
+                self.ask(AdminRequest::VolumeDelete { volume: name, force: false }).await
+            }
         }
     }
 

@@ -25,6 +25,7 @@ mod failure;
 mod heal;
 mod life;
 mod run;
+mod scratch;
 mod shelf;
 pub mod sweep;
 mod system;

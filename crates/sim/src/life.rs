@@ -14,6 +14,7 @@ use crate::atlas::FaultAtlas;
 use crate::auditor::Auditor;
 use crate::config::{LifeEnd, LifePlan, SimConfig};
 use crate::coverage::Coverage;
+use crate::scratch::{self, Scratch};
 use crate::shelf::{Shelf, Whereabouts};
 use crate::system::{Running, Status, System, name_of};
 use crate::{chaos, client};
@@ -32,6 +33,7 @@ pub(crate) struct Session {
     pub(crate) atlas: RefCell<FaultAtlas>,
     pub(crate) shelf: RefCell<Shelf>,
     pub(crate) coverage: RefCell<Coverage>,
+    pub(crate) scratch: RefCell<Scratch>,
     pub(crate) switch: PowerSwitch,
     /// Stored data was damaged since the array was last scrubbed clean.
     pub(crate) damaged: Cell<bool>,
@@ -58,6 +60,7 @@ impl Session {
             switch: shelf.switch().clone(),
             shelf: RefCell::new(shelf),
             coverage: RefCell::default(),
+            scratch: RefCell::default(),
             damaged: Cell::default(),
             events: RefCell::default(),
             outstanding: RefCell::default(),
@@ -297,6 +300,7 @@ where
     check_announcement(&life)?;
     life.status().await;
     note_missing(&life);
+    scratch::check(&life).await?;
     life.verify(plan.verified_share).await?;
     if !plan.from_opening {
         set_end(&life.world, &life.session, plan.end);

@@ -29,8 +29,11 @@ struct Options {
     /// The first of them
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive, or
-    /// that of --seed or --script alone
+    /// Let pools grow, and volumes come and go
+    #[arg(long)]
+    growing: bool,
+    /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with
+    /// --growing, of six seeds), or that of --seed or --script alone
     #[arg(long)]
     crash_points: bool,
     /// The script to crash, by its number
@@ -81,11 +84,25 @@ fn main() -> ExitCode {
 
 /// Runs what a seed stands for, with the planted bug if there is one.
 fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
-    with_bug(options.planted.as_deref(), || run(&Array, &SimConfig::draw(seed, &Array.abilities())))
+    let result = with_bug(options.planted.as_deref(), || run(&Array, &config_of(options, seed)));
+    result.map_err(|failure| with_replay(options, failure))
+}
+
+/// What a seed stands for.
+fn config_of(options: &Options, seed: u64) -> SimConfig {
+    let config = SimConfig::draw(seed, &Array.abilities());
+    if options.growing { config.growing() } else { config }
+}
+
+fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
+    if options.growing {
+        failure.replay.push_str(" --growing");
+    }
+    failure
 }
 
 fn one(options: &Options, seed: u64) -> bool {
-    println!("{}", SimConfig::draw(seed, &Array.abilities()).describe());
+    println!("{}", config_of(options, seed).describe());
     report_one(catching(seed, || run_seed(options, seed)))
 }
 
@@ -118,11 +135,20 @@ fn many(options: &Options) -> bool {
     finish(&report, &clock, "seeds")
 }
 
+/// Scripts of growing pools that are crashed at every point where no seed is given.
+const GROWING_SCRIPTS: u64 = 6;
+
 /// The scripts that the options name, each with what it is about.
 fn scripts(options: &Options) -> Vec<(String, Result<Script, Box<Failure>>)> {
     let bug = options.planted.as_deref();
-    if let Some(seed) = options.seed {
-        return vec![(format!("seed {seed}"), with_bug(bug, || Script::of_seed(&Array, seed)))];
+    let of_seed = |seed: u64| {
+        let script = if options.growing { Script::growing } else { Script::of_seed };
+        (format!("of seed {seed}"), with_bug(bug, || script(&Array, seed)))
+    };
+    match options.seed {
+        Some(seed) => return vec![of_seed(seed)],
+        None if options.growing => return (0..GROWING_SCRIPTS).map(of_seed).collect(),
+        None => {}
     }
     let themes = (0..).zip(Theme::all(&Array.abilities()));
     let wanted = themes.filter(|(number, _)| options.script.is_none_or(|script| script == *number));
@@ -144,7 +170,10 @@ fn every_point(options: &Options) -> bool {
             }
         };
         println!("script {about}: {} changes of drives, {} crash points", script.changes, script.points());
-        let crash = |point| with_bug(options.planted.as_deref(), || script.crash(&Array, point));
+        let crash = |point| {
+            let crashed = with_bug(options.planted.as_deref(), || script.crash(&Array, point));
+            crashed.map_err(|failure| with_replay(options, failure))
+        };
         if let Some(point) = options.point {
             return report_one(catching(point, || crash(point)));
         }

@@ -12,6 +12,7 @@ use crate::coverage::Coverage;
 use crate::failure::Failure;
 use crate::heal::heal;
 use crate::life::{Ended, Life, Session, live};
+use crate::scratch;
 use crate::shelf::Whereabouts;
 use crate::system::{Running, System, SystemError};
 
@@ -173,6 +174,7 @@ async fn give_back<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
         client::flush(life, volume).await?;
     }
     life.verify(1.0).await?;
+    scratch::delete_all(life).await?;
     if life.session.config.array.volumes.iter().all(|volume| volume.thin) {
         become_empty(life).await?;
     }

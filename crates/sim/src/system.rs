@@ -116,6 +116,22 @@ pub enum Admin {
     },
     /// Starts a scrub.
     Scrub,
+    /// Makes space of the drives that were added.
+    Grow,
+    /// Creates a volume.
+    CreateVolume {
+        /// Its name.
+        name: String,
+        /// Its size.
+        sectors: u64,
+        /// Whether extents are allocated at the first write.
+        thin: bool,
+    },
+    /// Deletes a volume.
+    DeleteVolume {
+        /// Its name.
+        name: String,
+    },
 }
 
 impl Admin {
@@ -126,6 +142,11 @@ impl Admin {
             Admin::Add { drive } => format!("add {}", name_of(drive)),
             Admin::Replace { old, new } => format!("replace {old} by {}", name_of(new)),
             Admin::Scrub => "scrub".to_owned(),
+            Admin::Grow => "grow".to_owned(),
+            Admin::CreateVolume { name, sectors, thin } => {
+                format!("create volume {name} of {sectors} sectors, thin: {thin}")
+            }
+            Admin::DeleteVolume { name } => format!("delete volume {name}"),
         }
     }
 }
@@ -191,8 +212,13 @@ pub trait Running: Clone + 'static {
     /// One of its volumes.
     type Volume: BlockTarget + Clone + 'static;
 
-    /// Its volumes, in the order of their creation.
+    /// The volumes that it was created with, in order.
     fn volumes(&self) -> Vec<Self::Volume>;
+
+    /// The volumes that were created later, with their names.
+    fn scratch(&self) -> Vec<(String, Self::Volume)> {
+        Vec::new()
+    }
 
     /// How it does.
     fn status(&self) -> impl Future<Output = Status>;
