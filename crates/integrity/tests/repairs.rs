@@ -47,10 +47,11 @@ fn a_power_cut_right_after_a_scrub_takes_back_no_repair() {
             for _ in 0..6 {
                 model.write(&shard, &mut random).await.expect("a batch");
             }
+            // A drive that has something of the first slot; the others may be spares.
+            let (drive, _) = first.column_start(shard.io.slots().place(0).set, Column(0));
             for _ in 0..30 {
-                if let Some(lba) = first.media[0].sample_written(&mut random) {
-                    first.media[0].make_unreadable(lba.0..lba.0 + 1);
-                }
+                let lba = first.media[drive].sample_written(&mut random).expect("the drive was written");
+                first.media[drive].make_unreadable(lba.0..lba.0 + 1);
             }
             let (faults, tables) = model.scrub(&shard).await;
             assert!(faults + tables > 0, "{shape:?}: nothing was hit");
