@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
-use tier0_pool::{DriveClass, Member, MemberState};
+use tier0_pool::metadata::superblock;
+use tier0_pool::{DriveClass, Member, MemberState, MetaRecord};
 use tier0_units::ByteCount;
 use tier0_world::IoError;
 
@@ -41,19 +42,14 @@ pub(super) struct NewPlace {
 }
 
 impl Control {
-    /// The place of a drive by its name.
-    fn drive_meant(&self, name: &str) -> Result<(usize, u32), AdminError> {
+    /// The place of a member by its drive's name, and how it stands.
+    fn member_named(&self, name: &str) -> Result<(usize, u32, MemberState), AdminError> {
         for number in self.pools_meant(None)? {
             let state = self.guarded(number).metadata.state();
             let named =
                 |(_, member): &(u32, &Member)| member.name == name && member.state != MemberState::Removed;
             if let Some((place, member)) = (0u32..).zip(state.members()).find(named) {
-                return match member.state {
-                    MemberState::Lost => Err(AdminError::new(format!(
-                        "drive {name:?} is lost already; replace it with a new one"
-                    ))),
-                    _ => Ok((number, place)),
-                };
+                return Ok((number, place, member.state));
             }
         }
         Err(AdminError::new(format!("there is no drive {name:?}; \"tier0 status\" lists the drives")))
@@ -87,19 +83,65 @@ impl Control {
     }
 
     pub(super) async fn fail_drive(self: &Rc<Self>, name: &str) -> Done {
-        let (number, place) = self.drive_meant(name)?;
+        let (number, place, state) = self.member_named(name)?;
+        if state == MemberState::Lost {
+            return Err(AdminError::new(format!(
+                "drive {name:?} is lost already; replace it with a new one, or remove it"
+            )));
+        }
         self.check_dispensable(number, place)?;
         self.take_out(number, place).await;
         self.start_rebuilds(number);
         Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
     }
 
+    /// A drive that serves is taken out of service; it is forgotten when all that it held is elsewhere.
     pub(super) async fn remove_drive(self: &Rc<Self>, name: &str) -> Done {
-        let (number, place) = self.drive_meant(name)?;
-        self.check_dispensable(number, place)?;
-        self.take_out(number, place).await;
+        let (number, place, state) = self.member_named(name)?;
+        self.let_go(number, place, state).await?;
         self.start_rebuilds(number);
-        Ok(format!("drive {name} leaves; what it held is rebuilt elsewhere, as \"tier0 status\" shows"))
+        Ok(format!(
+            "drive {name} leaves: what it held is rebuilt elsewhere, as \"tier0 status\" shows, then it is forgotten"
+        ))
+    }
+
+    async fn let_go(&self, number: usize, place: u32, state: MemberState) -> Result<(), AdminError> {
+        let guarded = self.guarded(number);
+        let drive = guarded.metadata.drive(place);
+        if state == MemberState::Active {
+            self.check_dispensable(number, place)?;
+        }
+        guarded.leaving.borrow_mut().insert(place, drive);
+        if state == MemberState::Active {
+            self.take_out(number, place).await;
+        }
+        Ok(())
+    }
+
+    /// Forgets the members that are to leave and hold nothing any more. Their drives are marked as nobody's.
+    pub(super) async fn forget_leaving(&self, number: usize) {
+        let guarded = self.guarded(number);
+        let leaving: Vec<u32> = guarded.leaving.borrow().keys().copied().collect();
+        for place in leaving {
+            let record = MetaRecord::MemberRemoved { member: place };
+            if guarded.metadata.state().check(&record).is_err() {
+                continue;
+            }
+            let drive = guarded.leaving.borrow_mut().remove(&place).flatten();
+            if let Err(error) = guarded.metadata.remove_member(place).await {
+                tracing::warn!("a drive cannot be forgotten: {error}");
+                continue;
+            }
+            let Some(drive) = drive else { continue };
+            // Late, and only a courtesy: the pool's other drives say already that it is no member.
+            let erase = async move {
+                if let Err(error) = superblock::erase(&drive).await {
+                    let name = &drive.info().name;
+                    tracing::warn!("the superblock of drive {name:?}, which has left, cannot be erased: {error}");
+                }
+            };
+            self.world.spawn(erase).detach();
+        }
     }
 
     pub(super) async fn add_drive(self: &Rc<Self>, pool: Option<&str>, place: NewPlace) -> Done {
@@ -114,26 +156,14 @@ impl Control {
     }
 
     pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
-        let named = |number: &usize| {
-            let state = self.guarded(*number).metadata.state();
-            state.members().iter().any(|member| member.name == old && member.state != MemberState::Removed)
-        };
-        let unknown =
-            || AdminError::new(format!("there is no drive {old:?}; \"tier0 status\" lists the drives"));
-        let number = self.pools_meant(None)?.into_iter().find(named).ok_or_else(unknown)?;
-        let serving = {
-            let state = self.guarded(number).metadata.state();
-            let mut members = (0u32..).zip(state.members());
-            members.find(|(_, member)| member.name == old && member.is_active()).map(|(place, _)| place)
-        };
-        if let Some(serving) = serving {
-            self.check_dispensable(number, serving)?;
+        let (number, leaving, state) = self.member_named(old)?;
+        if state == MemberState::Active {
+            self.check_dispensable(number, leaving)?;
         }
         let name = place.name.clone();
         self.join(number, place).await?;
-        if let Some(serving) = serving {
-            self.take_out(number, serving).await;
-        }
+        let (_, _, state) = self.member_named(old)?;
+        self.let_go(number, leaving, state).await?;
         self.start_rebuilds(number);
         Ok(format!("drive {name} takes the place of {old}; \"tier0 status\" shows the rebuild"))
     }

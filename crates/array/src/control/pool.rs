@@ -1,10 +1,12 @@
 //! A pool as the control task keeps it.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tier0_drive::DriveHandle;
 use tier0_pool::metadata::Metadata;
 use tier0_pool::{MetaRecord, PoolError, SlotRun};
 use tier0_raid::io::LostDrives;
@@ -49,6 +51,8 @@ pub(crate) struct Guarded {
     /// Whoever says which slots of a column are there has one permit until that is stable, whoever moves columns has
     /// all: what is true of a column's old place must not be remembered of its new one.
     pub(super) moves: Semaphore,
+    /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
+    pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
@@ -67,6 +71,7 @@ impl Guarded {
             allocations: RefCell::new(0..0),
             reserving: Semaphore::new(1),
             moves: Semaphore::new(ALL_MOVES),
+            leaving: RefCell::default(),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),

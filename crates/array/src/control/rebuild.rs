@@ -80,6 +80,9 @@ impl Control {
                 guarded.rebuild.again.set(false);
                 let log = control.restore_log(number).await;
                 let result = control.rebuild_all(number).await.and(log);
+                if result.is_ok() {
+                    control.forget_leaving(number).await;
+                }
                 if guarded.rebuild.again.get() {
                     continue;
                 }

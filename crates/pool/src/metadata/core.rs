@@ -164,6 +164,11 @@ impl Metadata {
         *self.0.on_sets.borrow_mut() = Some(hook);
     }
 
+    /// The drive of a member that serves.
+    pub fn drive(&self, member: u32) -> Option<DriveHandle> {
+        self.0.drive(member)
+    }
+
     /// Why nothing can be committed any more, if so.
     pub fn failure(&self) -> Option<PoolError> {
         self.0.failure()

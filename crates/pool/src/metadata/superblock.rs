@@ -262,6 +262,16 @@ pub async fn write_copy(drive: &DriveHandle, superblock: &Superblock, copy: u64)
     drive.flush().await
 }
 
+/// Takes both copies' beginnings away: the drive is in no pool any more. What else it holds stays.
+pub async fn erase(drive: &DriveHandle) -> Result<(), IoError> {
+    let sectors = (BLOCK_BYTES as u64 / SECTOR_BYTES) as u32;
+    for copy in 0..COPIES {
+        let zeros = BufMut::zeroed(sectors, drive.world().width()).freeze();
+        drive.write(copy_lba(copy), zeros, true).await?;
+    }
+    drive.flush().await
+}
+
 fn copy_lba(copy: u64) -> Lba {
     Lba((FIRST_COPY_BYTE + copy * COPY_BYTES as u64) / SECTOR_BYTES)
 }
