@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tier0_raid::parity::{Level, is_zero};
 
 #[cfg(target_arch = "x86_64")]
-#[path = "../tests/isal/mod.rs"]
+#[path = "../tests/it/isal/mod.rs"]
 mod isal;
 
 const DATA_UNITS: usize = 8;

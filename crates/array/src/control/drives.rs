@@ -137,7 +137,9 @@ impl Control {
             let erase = async move {
                 if let Err(error) = superblock::erase(&drive).await {
                     let name = &drive.info().name;
-                    tracing::warn!("the superblock of drive {name:?}, which has left, cannot be erased: {error}");
+                    tracing::warn!(
+                        "the superblock of drive {name:?}, which has left, cannot be erased: {error}"
+                    );
                 }
             };
             self.world.spawn(erase).detach();

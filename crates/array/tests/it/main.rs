@@ -1,0 +1,9 @@
+//! The array as a whole, on modelled and real drives: one program, for the engine in it takes long to compile.
+
+mod engine;
+mod grow;
+mod real_array;
+mod removal;
+mod rig;
+mod simulated_array;
+mod volumes;

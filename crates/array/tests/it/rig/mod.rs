@@ -1,0 +1,162 @@
+//! What tests of arrays in virtual time share: drives that lose power, lives of the array's world, patterns on volumes.
+
+use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus};
+use tier0_array::engine::{Engine, create, start};
+use tier0_array::{Description, Volume};
+use tier0_drive::sim::{PowerCut, PowerSwitch, SimMedium, SimOptions};
+use tier0_drive::{BlockTarget, DriveHandle};
+use tier0_units::{ByteCount, Lba, SectorCount, WriteCache};
+use tier0_world::{IoError, PayloadWidth, VirtualRuntime, World};
+
+const DRIVE_SECTORS: u64 = (32 << 20) / 512;
+
+/// The drives of an array.
+#[derive(Clone)]
+pub(crate) struct Drives {
+    pub(crate) media: Vec<SimMedium>,
+    switch: PowerSwitch,
+    seed: u64,
+}
+
+impl Drives {
+    /// So many drives of 32 MiB with a new array on them: one pool of sets of `set_size`, a thin volume `lun0`.
+    pub(crate) fn founded(raid: &str, drives: usize, set_size: usize, shards: usize, seed: u64) -> Drives {
+        let mut all = Drives { media: Vec::new(), switch: PowerSwitch::default(), seed };
+        for _ in 0..drives {
+            all.plug_in();
+        }
+        let description = describe(raid, drives, set_size);
+        let own = all.clone();
+        live(seed, |world| async move {
+            create(&world, &description, own.open(&world), shards).await.expect("created");
+        });
+        all
+    }
+
+    /// One more drive; its name.
+    pub(crate) fn plug_in(&mut self) -> String {
+        let number = self.media.len();
+        let name = format!("d{number}");
+        let options = SimOptions::new(&name, SectorCount(DRIVE_SECTORS), self.seed * 1000 + number as u64);
+        self.media.push(SimMedium::new(options, &self.switch));
+        name
+    }
+
+    pub(crate) fn open(&self, world: &World) -> Vec<DriveHandle> {
+        self.media.iter().map(|medium| medium.open(world)).collect()
+    }
+
+    pub(crate) fn cut(&self) {
+        self.media.iter().for_each(|medium| medium.power_cut(PowerCut::Any));
+    }
+
+    /// A life of the array, and a power cut at its end.
+    pub(crate) fn life<F: Future<Output = T> + 'static, T: 'static>(
+        &self,
+        seed: u64,
+        life: impl FnOnce(World, Engine, Drives) -> F + 'static,
+    ) -> T {
+        let drives = self.clone();
+        let result = live(seed, |world| async move {
+            let engine = start(&world, drives.open(&world)).await.expect("started");
+            life(world, engine, drives).await
+        });
+        self.cut();
+        result
+    }
+}
+
+fn describe(raid: &str, drives: usize, set_size: usize) -> Description {
+    let text = format!(
+        r#"
+[array]
+name = "test"
+
+[[drive]]
+name = "d{{n}}"
+count = {drives}
+path = "d{{n}}"
+
+[[pool]]
+name = "pool0"
+raid = "{raid}"
+set_size = {set_size}
+chunklet = "2MiB"
+log = "2MiB"
+
+[[volume]]
+name = "lun0"
+size = "6MiB"
+thin = true
+"#
+    );
+    Description::parse(&text, "test.toml").expect("a correct description")
+}
+
+/// One life of a world.
+pub(crate) fn live<F: Future<Output = T> + 'static, T: 'static>(
+    seed: u64,
+    life: impl FnOnce(World) -> F,
+) -> T {
+    let runtime = VirtualRuntime::new(seed, PayloadWidth::REAL);
+    let world = runtime.world().clone();
+    runtime.run(life(world))
+}
+
+/// A volume that is there.
+pub(crate) fn volume(engine: &Engine, name: &str) -> Volume {
+    let found = engine.volumes().into_iter().find(|volume| volume.name() == name);
+    found.unwrap_or_else(|| panic!("there is no volume {name}"))
+}
+
+/// Writes sectors of one value.
+pub(crate) async fn write(world: &World, volume: &Volume, lba: u64, sectors: u32, value: u8) {
+    try_write(world, volume, lba, sectors, value).await.expect("a write succeeds");
+}
+
+pub(crate) async fn try_write(
+    world: &World,
+    volume: &Volume,
+    lba: u64,
+    sectors: u32,
+    value: u8,
+) -> Result<(), IoError> {
+    let mut buf = world.buffer(sectors);
+    buf.as_mut_slice().fill(value);
+    volume.write(Lba(lba), buf.freeze(), false).await
+}
+
+/// Reads sectors that must all have one value.
+pub(crate) async fn expect(world: &World, volume: &Volume, lba: u64, sectors: u32, value: u8) {
+    let (result, buf) = volume.read(Lba(lba), world.buffer(sectors)).await;
+    result.expect("a read succeeds");
+    let bytes = buf.as_slice();
+    let name = volume.name();
+    assert!(bytes.iter().all(|byte| *byte == value), "{name}: sector {lba} holds {}, not {value}", bytes[0]);
+}
+
+/// Asks for something that must be done; what the array says.
+pub(crate) async fn done(engine: &Engine, request: AdminRequest) -> String {
+    match engine.administer(request).await {
+        AdminReply::Done(text) => text,
+        reply => panic!("{reply:?}"),
+    }
+}
+
+/// Asks for something that must be refused; what the array says.
+pub(crate) async fn refused(engine: &Engine, request: AdminRequest) -> String {
+    match engine.administer(request).await {
+        AdminReply::Refused(text) => text,
+        reply => panic!("{reply:?}"),
+    }
+}
+
+pub(crate) fn create_volume(name: &str, size: ByteCount, thin: bool) -> AdminRequest {
+    let name = name.to_owned();
+    AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache: WriteCache::Durable }
+}
+
+/// How the pool does.
+pub(crate) async fn pool(engine: &Engine) -> PoolStatus {
+    engine.status().await.pools.remove(0)
+}

@@ -1,0 +1,269 @@
+//! A write cache on real slots and a real ring over simulated drives: what the tests of this crate share.
+//!
+//! A [`Rack`] is what outlives a world: the media, the committed map, which drives are lost. [`Rack::open`] is the engine
+//! on it in one world, fresh or recovered.
+
+pub(crate) mod map;
+pub(crate) mod model;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tier0_cache::{RecoverError, RecoveryReport, RingEntries, WriteBack, WriteBackOptions, ring_settings};
+use tier0_drive::DriveHandle;
+use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
+use tier0_integrity::table::ColumnPlan;
+use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
+use tier0_journal::{LossReport, Region, Ring, Settings};
+use tier0_pool::{ChunkletAddress, Chunklets};
+use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
+use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
+use tier0_raid::set::{RaidSets, SlotMap};
+use tier0_units::{ByteCount, ExtentId, Lba, Nanos, SectorCount};
+use tier0_world::{IoError, PayloadWidth, World};
+use uuid::Uuid;
+
+use map::{DurableMap, PoolMap};
+
+const POOL: u64 = 0x0bad_cafe;
+const CHUNKLET_SECTORS: u64 = 1024;
+const CHUNKLETS: u32 = 2;
+const STRIPE_UNIT: u64 = 16;
+/// Sectors of an extent: 32 pages.
+pub(crate) const EXTENT_SECTORS: u64 = 256;
+
+/// What a rack is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) level: RaidLevel,
+    pub(crate) columns: usize,
+    /// Rings, one per shard that there ever is.
+    pub(crate) rings: usize,
+    /// Blocks of each ring.
+    pub(crate) log_blocks: u64,
+    /// The time of a command on the drives of sets.
+    pub(crate) latency: (Nanos, Nanos),
+    pub(crate) width: PayloadWidth,
+}
+
+impl Shape {
+    pub(crate) fn new(level: RaidLevel, columns: usize) -> Shape {
+        Shape {
+            level,
+            columns,
+            rings: 1,
+            log_blocks: 400,
+            latency: (Nanos::from_micros(20), Nanos::from_micros(200)),
+            width: PayloadWidth::REAL,
+        }
+    }
+}
+
+pub(crate) fn shapes() -> [Shape; 4] {
+    [
+        Shape::new(RaidLevel::Raid10, 4),
+        Shape::new(RaidLevel::Raid1, 2),
+        Shape::new(RaidLevel::Raid5, 4),
+        Shape::new(RaidLevel::Raid6, 5),
+    ]
+}
+
+/// Small and eager, so that everything happens in a short test.
+pub(crate) fn eager() -> WriteBackOptions {
+    WriteBackOptions {
+        memory_max: ByteCount::kib(512),
+        age_max: Nanos::from_millis(3),
+        batch_pages_max: 24,
+        ..WriteBackOptions::default()
+    }
+}
+
+/// What outlives a world; clones share it.
+#[derive(Clone)]
+pub(crate) struct Rack {
+    pub(crate) shape: Shape,
+    layout: Layout,
+    plan: ColumnPlan,
+    pub(crate) media: Vec<SimMedium>,
+    pub(crate) log_media: Vec<SimMedium>,
+    pub(crate) switch: PowerSwitch,
+    pub(crate) lost: Rc<RefCell<BTreeSet<usize>>>,
+    lost_copies: Rc<RefCell<BTreeSet<usize>>>,
+    table: Vec<ChunkletAddress>,
+    pub(crate) map: DurableMap,
+    formatted: Rc<Cell<bool>>,
+    /// The drives as the last world has them: they outlive whatever a power cut drops.
+    open_drives: Rc<RefCell<Vec<DriveHandle>>>,
+}
+
+/// Remembers losses as a pool's metadata do.
+struct Losses(Rc<RefCell<BTreeSet<usize>>>);
+
+impl FailureReport for Losses {
+    fn report(&self, member: usize, _: IoError) -> Pin<Box<dyn Future<Output = ()>>> {
+        self.0.borrow_mut().insert(member);
+        Box::pin(async {})
+    }
+}
+
+impl LossReport for Losses {
+    fn report(&self, copy: usize, _: IoError) -> Pin<Box<dyn Future<Output = ()>>> {
+        self.0.borrow_mut().insert(copy);
+        Box::pin(async {})
+    }
+}
+
+/// The engine of one shard.
+#[derive(Clone)]
+pub(crate) struct Shard {
+    pub(crate) cache: WriteBack<SlotIo>,
+    pub(crate) slots: SlotIo,
+    pub(crate) map: Rc<PoolMap>,
+    pub(crate) report: RecoveryReport,
+    /// All rings of the rack, by number.
+    pub(crate) rings: Vec<Ring>,
+}
+
+impl Rack {
+    pub(crate) fn new(shape: Shape, seed: u64) -> Rack {
+        let config = RaidConfig::new(shape.level, shape.columns, SectorCount(STRIPE_UNIT));
+        let layout = Layout::new(&config).expect("valid");
+        let plan = ColumnPlan::new(&layout, CHUNKLET_SECTORS, EXTENT_SECTORS);
+        let switch = PowerSwitch::new();
+        let medium = |name: String, sectors: u64, n: u64, latency| {
+            let options = SimOptions::new(&name, SectorCount(sectors), seed << 8 | n);
+            SimMedium::new(SimOptions { width: shape.width, latency, ..options }, &switch)
+        };
+        let sectors = u64::from(CHUNKLETS) * CHUNKLET_SECTORS;
+        let media = (0..shape.columns)
+            .map(|n| medium(format!("d{n}"), sectors, n as u64, shape.latency.0..shape.latency.1))
+            .collect();
+        let ring_sectors = region_sectors(shape.log_blocks) * shape.rings as u64;
+        let fast = Nanos::from_micros(20)..Nanos::from_micros(60);
+        let log_media =
+            (0..2).map(|n| medium(format!("log{n}"), ring_sectors, 100 + n as u64, fast.clone())).collect();
+        let mut chunklets = Chunklets::of_ranges(CHUNKLET_SECTORS, (0..shape.columns).map(|_| 0..CHUNKLETS));
+        let sets = RaidSets::form_with_tables(layout, &mut chunklets, plan.table_sectors);
+        let slot_count = SlotMap::new(&sets, EXTENT_SECTORS, shape.columns).count();
+        Rack {
+            shape,
+            layout,
+            plan,
+            media,
+            log_media,
+            switch,
+            lost: Rc::default(),
+            lost_copies: Rc::default(),
+            table: sets.table(),
+            map: DurableMap::new(slot_count),
+            formatted: Rc::default(),
+            open_drives: Rc::default(),
+        }
+    }
+
+    /// Slots of the pool.
+    pub(crate) fn slot_count(&self) -> u64 {
+        self.map.slot_count()
+    }
+
+    fn slot_io(&self, world: &World) -> SlotIo {
+        let sets = RaidSets::from_table(self.layout, CHUNKLET_SECTORS, &self.table, self.plan.table_sectors);
+        let sets = Arc::new(sets.expect("valid").with_data_start(0));
+        let slots = Arc::new(SlotMap::new(&sets, EXTENT_SECTORS, self.media.len()));
+        let lost = LostDrives::new(self.media.len());
+        for drive in self.lost.borrow().iter() {
+            lost.set_lost(*drive);
+        }
+        let open: Vec<DriveHandle> = self.media.iter().map(|medium| medium.open(world)).collect();
+        self.open_drives.borrow_mut().extend(open.iter().cloned());
+        let drive = |n: usize| (!self.lost.borrow().contains(&n)).then(|| open[n].clone());
+        let drives = (0..self.media.len()).map(drive).collect();
+        let members = Members::new(drives, lost, Rc::new(Losses(self.lost.clone())));
+        let counts = Rc::new(IntegrityCounts::new(slots.clone()));
+        let raid = RaidIo::with_report(sets, members, counts.clone());
+        SlotIo::new(raid, slots, POOL, SlotIoOptions::default(), counts)
+    }
+
+    fn regions(&self, drives: &[DriveHandle], ring: usize) -> Vec<Option<Region>> {
+        let sectors = region_sectors(self.shape.log_blocks);
+        let region =
+            |n: usize| Region { drive: drives[n].clone(), first: Lba(ring as u64 * sectors), sectors };
+        (0..2).map(|n| (!self.lost_copies.borrow().contains(&n)).then(|| region(n))).collect()
+    }
+
+    fn settings(&self) -> Settings {
+        ring_settings(region_sectors(self.shape.log_blocks))
+    }
+
+    /// A ring, with what is in it.
+    async fn open_ring(&self, world: &World, drives: &[DriveHandle], ring: usize) -> (Ring, RingEntries) {
+        let id = Uuid::from_u128(ring as u128 + 1);
+        let losses = Rc::new(Losses(self.lost_copies.clone()));
+        let regions = self.regions(drives, ring);
+        if !self.formatted.get() {
+            let regions = regions.into_iter().map(|region| region.expect("none is lost yet")).collect();
+            let ring = Ring::format(world, regions, id, self.settings(), losses).await.expect("a ring");
+            return (ring, RingEntries::default());
+        }
+        let found =
+            Ring::recover(world, regions, id, self.settings(), losses).await.expect("the ring is recovered");
+        (found.ring, RingEntries { own: false, entries: found.entries })
+    }
+
+    /// One write cache on the first ring, which has taken over everything and destages.
+    pub(crate) async fn open(&self, world: &World, options: WriteBackOptions) -> Shard {
+        let shard = self.open_shards(world, options, 1).await.expect("recovery succeeds").remove(0);
+        shard.cache.start();
+        shard
+    }
+
+    /// Several write caches, an extent's owner being its number modulo how many there are. None is started.
+    pub(crate) async fn open_shards(
+        &self,
+        world: &World,
+        options: WriteBackOptions,
+        count: usize,
+    ) -> Result<Vec<Shard>, RecoverError> {
+        let drives: Vec<DriveHandle> = self.log_media.iter().map(|medium| medium.open(world)).collect();
+        *self.open_drives.borrow_mut() = drives.clone();
+        let mut rings = Vec::new();
+        for ring in 0..self.shape.rings {
+            rings.push(self.open_ring(world, &drives, ring).await);
+        }
+        self.formatted.set(true);
+        let logs: Vec<RingEntries> = rings.iter().map(|(_, entries)| entries.clone()).collect();
+        let mut shards = Vec::new();
+        let map = Rc::new(PoolMap::new(world, &self.map, &self.switch));
+        let slots = self.slot_io(world);
+        for shard in 0..count {
+            let mut logs = logs.clone();
+            logs[shard].own = true;
+            let owns = move |extent: ExtentId| extent.index as usize % count == shard;
+            let ring = rings[shard].0.clone();
+            let (cache, report) = WriteBack::recover(
+                world,
+                ring,
+                slots.clone(),
+                map.clone() as Rc<_>,
+                options,
+                &logs,
+                owns,
+            )
+            .await?;
+            let rings = rings.iter().map(|(ring, _)| ring.clone()).collect();
+            shards.push(Shard { cache, slots: slots.clone(), map: map.clone(), report, rings });
+        }
+        for shard in &shards {
+            shard.cache.disown().await?;
+        }
+        Ok(shards)
+    }
+}
+
+fn region_sectors(blocks: u64) -> u64 {
+    (blocks + 2) * 8
+}

@@ -1,0 +1,178 @@
+//! What is repaired stays repaired: after a power cut, and where a bad sector lies under nothing that is read often.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::bench::{Model, NoLog, Rack, SHAPES, SMALL, Shape, Shard, content, page};
+use tier0_drive::sim::PowerCut;
+use tier0_integrity::table::TablePlacement;
+use tier0_integrity::{Intent, IntentLog, LogPlace, SlotIoOptions, SlotWrite};
+use tier0_raid::layout::{Column, Group, RaidLevel};
+use tier0_raid::set::SetIndex;
+use tier0_units::{ExtentId, SlotRef};
+use tier0_world::{Buf, IoError, PayloadWidth, VirtualRuntime};
+
+const SLOT: SlotRef = SlotRef { slot: 0, allocation: 1 };
+const EXTENT: ExtentId = ExtentId { volume: 0, index: 0 };
+
+/// Runs `work` in a world of its own.
+fn run<F: Future<Output = ()> + 'static>(seed: u64, work: impl FnOnce(tier0_world::World) -> F) {
+    let runtime = VirtualRuntime::new(seed, PayloadWidth::REAL);
+    let world = runtime.world().clone();
+    runtime.run(work(world));
+}
+
+fn batch(pages: impl IntoIterator<Item = (u32, u64)>) -> Vec<SlotWrite> {
+    let place = LogPlace { position: 0, page: 0 };
+    let pages = pages.into_iter().map(|(page, mark)| (page, content(PayloadWidth::REAL, mark, place)));
+    vec![SlotWrite { extent: EXTENT, slot: SLOT, pages: pages.collect() }]
+}
+
+#[test]
+fn a_power_cut_right_after_a_scrub_takes_back_no_repair() {
+    for (n, shape) in SHAPES.into_iter().enumerate() {
+        let rack = Rack::new(shape, n as u64, PayloadWidth::REAL);
+        if rack.layout.tolerated_failures() == 0 {
+            continue;
+        }
+        let first = rack.clone();
+        run(1, |world| async move {
+            let shard = first.open(&world, SlotIoOptions::default());
+            let mut model = Model::allocate(&shard, 2);
+            let mut random = world.random(9);
+            for _ in 0..6 {
+                model.write(&shard, &mut random).await.expect("a batch");
+            }
+            // A drive that has something of the first slot; the others may be spares.
+            let (drive, _) = first.column_start(shard.io.slots().place(0).set, Column(0));
+            for _ in 0..30 {
+                let lba = first.media[drive].sample_written(&mut random).expect("the drive was written");
+                first.media[drive].make_unreadable(lba.0..lba.0 + 1);
+            }
+            let (faults, tables) = model.scrub(&shard).await;
+            assert!(faults + tables > 0, "{shape:?}: nothing was hit");
+            assert_eq!(model.scrub(&shard).await, (0, 0), "{shape:?}");
+            let mapped: BTreeSet<u64> = model.mapped.clone();
+            assert_eq!(mapped.len(), 2, "both slots have data");
+        });
+        rack.media.iter().for_each(|medium| medium.power_cut(PowerCut::KeepNothing));
+        rack.switch.restore();
+        let second = rack.clone();
+        run(2, |world| async move {
+            let shard = second.open(&world, SlotIoOptions::default());
+            for slot in (0..2).map(|slot| SlotRef { slot, allocation: slot + 1 }) {
+                let scrub = shard.io.scrub_slot(slot).await.expect("a scrub succeeds");
+                assert_eq!(scrub.rows.repaired + scrub.tables_repaired, 0, "{shape:?} {slot:?}: {scrub:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_bad_sector_in_the_stale_place_of_a_table_is_repaired_once() {
+    let rack = Rack::new(Shape(RaidLevel::Raid1, 2, SMALL), 3, PayloadWidth::REAL);
+    run(1, |world| async move {
+        let shard = rack.open(&world, SlotIoOptions::default());
+        shard.io.allocate(SLOT);
+        for mark in 1..3 {
+            shard.io.write_batch(batch([(0, mark)]), &NoLog).await.expect("a batch");
+        }
+        let set = shard.io.slots().place(SLOT.slot).set;
+        let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot());
+        let copy = placement.copies(0).next().expect("a table has copies");
+        let (drive, start) = rack.column_start(set, copy.column);
+        let stale = start + copy.lba.0 + placement.generation_offset(1);
+        rack.media[drive].make_unreadable(stale..stale + 1);
+        assert_eq!(shard.io.scrub_slot(SLOT).await.expect("a scrub succeeds").tables_repaired, 1);
+        assert!(rack.media[drive].is_readable(stale..stale + 1), "it was written again");
+        assert_eq!(shard.io.scrub_slot(SLOT).await.expect("a scrub succeeds").tables_repaired, 0);
+        // The generation that counts was never touched.
+        let shard = rack.open(&world, SlotIoOptions::default());
+        let (result, read) = shard.io.read(SLOT, 0, world.buffer(8)).await;
+        assert!(result.is_ok() && read.as_slice() == page(PayloadWidth::REAL, 2).as_slice());
+    });
+}
+
+#[test]
+fn a_bad_sector_under_a_page_of_zeros_is_no_loss() {
+    for shape in [Shape(RaidLevel::Raid1, 2, SMALL), Shape(RaidLevel::Raid10, 4, SMALL)] {
+        let rack = Rack::new(shape, 4, PayloadWidth::REAL);
+        run(1, |world| async move {
+            let shard = rack.open(&world, SlotIoOptions::default());
+            shard.io.allocate(SLOT);
+            shard.io.write_batch(batch([(0, 7)]), &NoLog).await.expect("a batch");
+            let set = shard.io.slots().place(SLOT.slot).set;
+            let column = Column(0);
+            lose(&rack, &shard, set, column);
+            // Page 1 lies behind page 0 on the other copy, and holds nothing.
+            let (drive, start) = rack.column_start(set, Column(1));
+            let page = start + rack.plan.table_sectors + 8;
+            rack.media[drive].make_unreadable(page..page + 1);
+            rebuild(&rack, &shard, set, column).await;
+            assert_eq!(shard.io.counts().unrecoverable(), 0, "{shape:?}");
+        });
+    }
+}
+
+/// Declares the drive of a column lost.
+fn lose(rack: &Rack, shard: &Shard, set: SetIndex, column: Column) {
+    let (drive, _) = rack.column_start(set, column);
+    rack.lost.borrow_mut().insert(drive);
+    shard.io.raid().members().lost().set_lost(drive);
+}
+
+/// Rebuilds the slot's share of a column, and declares the column there.
+async fn rebuild(rack: &Rack, shard: &Shard, set: SetIndex, column: Column) {
+    let sets = shard.io.raid().sets();
+    sets.start_rebuild(set, column, rack.take_spare(set, column));
+    assert!(shard.io.rebuild_slot(SLOT, column).await.expect("a rebuild").declare_present());
+    sets.finish_rebuild(set, column);
+}
+
+/// Keeps intents.
+#[derive(Default)]
+struct Kept(RefCell<Vec<Intent>>);
+
+impl IntentLog for Kept {
+    fn append(&self, intents: Vec<Intent>) -> Pin<Box<dyn Future<Output = Result<(), IoError>> + '_>> {
+        self.0.borrow_mut().extend(intents);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[test]
+fn old_parity_is_not_replayed_over_a_column_that_was_rebuilt_since() {
+    for shape in SHAPES {
+        let rack = Rack::new(shape, 5, PayloadWidth::REAL);
+        if rack.layout.parities() == 0 {
+            continue;
+        }
+        run(1, |world| async move {
+            let shard = rack.open(&world, SlotIoOptions::default());
+            shard.io.allocate(SLOT);
+            let set = shard.io.slots().place(SLOT.slot).set;
+            let row = shard.io.slots().rows(SLOT.slot).start;
+            let all = (0..rack.layout.row_pages() as u32).map(|page| (page, 1 + u64::from(page)));
+            shard.io.write_batch(batch(all), &NoLog).await.expect("a batch");
+            let log = Kept::default();
+            shard.io.write_batch(batch([(0, 100)]), &log).await.expect("a batch");
+            let parity = rack.layout.parity_columns(row, Group(0)).p.expect("a level with parity");
+            lose(&rack, &shard, set, parity);
+            shard.io.write_batch(batch([(0, 200)]), &log).await.expect("a batch");
+            rebuild(&rack, &shard, set, parity).await;
+            // The process dies; the log still has both intents.
+            let shard = rack.open(&world, SlotIoOptions::default());
+            let intents = log.0.borrow().clone();
+            assert_eq!(intents.len(), 2);
+            let pages: Vec<[Buf; 1]> = [100, 200].map(|mark| [page(PayloadWidth::REAL, mark)]).to_vec();
+            let replays: Vec<(&Intent, &[Buf])> =
+                intents.iter().zip(&pages).map(|(intent, pages)| (intent, pages.as_slice())).collect();
+            shard.io.replay_intents(&replays).await.expect("a replay");
+            shard.io.sync().await.expect("a sync");
+            let scrub = shard.io.scrub_slot(SLOT).await.expect("a scrub succeeds");
+            assert_eq!(scrub.rows.parity_different, 0, "{shape:?}: {scrub:?}");
+        });
+    }
+}
