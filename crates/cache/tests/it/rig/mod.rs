@@ -244,16 +244,9 @@ impl Rack {
             logs[shard].own = true;
             let owns = move |extent: ExtentId| extent.index as usize % count == shard;
             let ring = rings[shard].0.clone();
-            let (cache, report) = WriteBack::recover(
-                world,
-                ring,
-                slots.clone(),
-                map.clone() as Rc<_>,
-                options,
-                &logs,
-                owns,
-            )
-            .await?;
+            let (cache, report) =
+                WriteBack::recover(world, ring, slots.clone(), map.clone() as Rc<_>, options, &logs, owns)
+                    .await?;
             let rings = rings.iter().map(|(ring, _)| ring.clone()).collect();
             shards.push(Shard { cache, slots: slots.clone(), map: map.clone(), report, rings });
         }

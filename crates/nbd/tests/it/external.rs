@@ -1,8 +1,6 @@
 //! Other people's clients against the server. Each test is skipped, saying so, where its program is not installed.
 
-mod common;
-
-use common::{ServerThread, Sockets, ram, run};
+use crate::common::{ServerThread, Sockets, ram, run};
 use tier0_nbd::server::ExportOptions;
 use tier0_units::ByteCount;
 

@@ -1,9 +1,7 @@
 //! Clients that lie, stall, flood or vanish: only their own connection ends, and a well-behaved neighbour is served
 //! all the while.
 
-mod common;
-
-use common::{Sockets, on_each_driver, server};
+use crate::common::{Sockets, on_each_driver, server};
 use tier0_drive::BlockTarget;
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::handshake::{ClientGoal, ClientHandshake, ClientStep};

@@ -1,11 +1,9 @@
 //! Server and client of this crate against each other, on both drivers of the real world.
 
-mod common;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
-use common::{Sockets, on_each_driver, ram, server};
+use crate::common::{Sockets, on_each_driver, ram, server};
 use tier0_drive::{BlockStatus, BlockTarget, DriveHandle, TargetInfo};
 use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
 use tier0_nbd::protocol::{NbdAddress, NbdUri};

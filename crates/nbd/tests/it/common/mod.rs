@@ -1,5 +1,4 @@
 //! What the tests share: a server on a RAM drive, in this thread's world or in a thread of its own.
-#![allow(dead_code, reason = "each test program uses its part")]
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +9,7 @@ use tier0_nbd::protocol::{NbdAddress, NbdUri};
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
 use tier0_units::ByteCount;
 use tier0_world::real::{Backend, PeerAddress};
-use tier0_world::{RealOptions, RealRuntime, Remote, World};
+use tier0_world::{RealOptions, RealRuntime, World};
 
 /// Runs `test` on each driver of the real world that this machine allows.
 pub(crate) fn on_each_driver<F: Future<Output = ()> + 'static>(test: impl Fn(World) -> F) {
@@ -67,7 +66,6 @@ pub(crate) fn server(
 
 /// A server in a thread of its own, for tests that wait for other programs. It stops when dropped.
 pub(crate) struct ServerThread {
-    remote: Remote,
     stop: Option<tier0_world::sync::oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -88,15 +86,15 @@ impl ServerThread {
             let server = Server::new(&world, ServerOptions::default());
             setup(&world, &server);
             server.listen(&address).expect("a free address");
-            ready.send(world.remote()).expect("the test waits");
+            ready.send(()).expect("the test waits");
             runtime.run(async move {
                 // The test may have failed and be gone, which is a reason to stop as well.
                 let _ = stopped.await;
                 server.shut_down().await;
             });
         });
-        let remote = started.recv().expect("the server starts");
-        ServerThread { remote, stop: Some(stop), thread: Some(thread) }
+        started.recv().expect("the server starts");
+        ServerThread { stop: Some(stop), thread: Some(thread) }
     }
 }
 

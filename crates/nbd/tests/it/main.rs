@@ -1,0 +1,6 @@
+//! The NBD server against foreign clients, hostile input and our own client: one program, for it takes long to compile.
+
+mod common;
+mod external;
+mod hostile;
+mod own_client;
