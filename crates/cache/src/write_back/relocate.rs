@@ -141,7 +141,7 @@ impl<S: SlotStore> Inner<S> {
             let sector = place * PAGE_SECTORS as u32;
             // No intent says where in the log it lies.
             let log = LogPlace { position: 0, page: place };
-            (page, PageContent::Data { buf: buf.slice(sector, sector + PAGE_SECTORS as u32), log })
+            (page, PageContent::Data { buf: buf.slice(sector, PAGE_SECTORS as u32), log })
         };
         let stored = (0u32..).zip(run).zip(zeros).filter(|(_, zero)| !zero);
         Ok(stored.map(|(page, _)| content(page)).collect())

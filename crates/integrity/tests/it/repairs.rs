@@ -1,7 +1,6 @@
 //! What is repaired stays repaired: after a power cut, and where a bad sector lies under nothing that is read often.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -42,7 +41,7 @@ fn a_power_cut_right_after_a_scrub_takes_back_no_repair() {
             let shard = first.open(&world, SlotIoOptions::default());
             let mut model = Model::allocate(&shard, 2);
             let mut random = world.random(9);
-            for _ in 0..6 {
+            while model.mapped.len() < 2 || random.chance(0.8) {
                 model.write(&shard, &mut random).await.expect("a batch");
             }
             // A drive that has something of the first slot; the others may be spares.
@@ -54,8 +53,6 @@ fn a_power_cut_right_after_a_scrub_takes_back_no_repair() {
             let (faults, tables) = model.scrub(&shard).await;
             assert!(faults + tables > 0, "{shape:?}: nothing was hit");
             assert_eq!(model.scrub(&shard).await, (0, 0), "{shape:?}");
-            let mapped: BTreeSet<u64> = model.mapped.clone();
-            assert_eq!(mapped.len(), 2, "both slots have data");
         });
         rack.media.iter().for_each(|medium| medium.power_cut(PowerCut::KeepNothing));
         rack.switch.restore();
