@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::served::Served;
+use super::served::{OnFiles, Served};
 use super::{judge_at_least, table};
 use crate::error::{BenchError, need};
 use crate::spread::Spread;
@@ -18,12 +18,8 @@ use crate::{clock, fio, machine};
 /// What to run.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where to put the files; not a tmpfs [default: the build's directory]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// Rounds
-    #[arg(long, default_value_t = 5)]
-    rounds: u32,
+    #[command(flatten)]
+    files: OnFiles,
     /// Seconds of each run without end
     #[arg(long, default_value_t = 5)]
     seconds: u32,
@@ -47,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     need("fio", "fio")?;
     let pool = "raid = \"raid1\"\nlog = \"1GiB\"";
     let volume = format!("size = \"{VOLUME_MIB}MiB\"");
-    let array = Served::create(options.dir.as_deref(), (2, 3 * VOLUME_MIB), pool, &volume)?;
+    let array = Served::create(options.files.dir.as_deref(), (2, 3 * VOLUME_MIB), pool, &volume)?;
     let server = array.serve()?;
     let through_nbd =
         ["--ioengine=nbd".to_owned(), format!("--uri={}", server.uri()), format!("--size={VOLUME_MIB}m")];
@@ -66,7 +62,10 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     fio::run(&fill)?;
 
     println!("{}", machine::describe());
-    println!("8 KiB random writes, queue depth 32, {VOLUME_MIB} MiB, {} rounds, in turn", options.rounds);
+    println!(
+        "8 KiB random writes, queue depth 32, {VOLUME_MIB} MiB, {} rounds, in turn",
+        options.files.rounds
+    );
     let raw = |limit: &[String]| {
         let jobs = raw_files.iter().map(|file| {
             let mut arguments = writes(limit);
@@ -87,7 +86,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let burst = [format!("--io_size={BURST_MIB}m")];
     let endless = ["--time_based".to_owned(), format!("--runtime={}", options.seconds)];
     let (mut bursts, mut endlesses) = (Vec::new(), Vec::new());
-    for _ in 0..options.rounds {
+    for _ in 0..options.files.rounds {
         wait_destaged(&array)?;
         bursts.push(Round { raw: raw(&burst)?, tier0: tier0(&burst)? });
         wait_destaged(&array)?;

@@ -2,12 +2,12 @@
 //! the file itself, through tier0's NBD on an array whose one drive is that file, and, where it is installed, through
 //! qemu-nbd with io_uring: what the hop through NBD costs another server on the same machine.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
 
-use super::served::Served;
+use super::served::{OnFiles, Served};
 use super::{judge_at_least, table};
 use crate::error::{BenchError, need};
 use crate::server::Server;
@@ -17,12 +17,8 @@ use crate::{fio, machine};
 /// What to run.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where to put the file; not a tmpfs [default: the build's directory]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// Rounds
-    #[arg(long, default_value_t = 5)]
-    rounds: u32,
+    #[command(flatten)]
+    files: OnFiles,
     /// Seconds per run
     #[arg(long, default_value_t = 5)]
     seconds: u32,
@@ -41,7 +37,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     need("fio", "fio")?;
     let pool = "raid = \"raid0\"\nset_size = 1\nstripe_unit = \"64KiB\"";
     let volume = format!("size = \"{}MiB\"", options.mib);
-    let array = Served::create(options.dir.as_deref(), (1, options.mib + SPARE_MIB), pool, &volume)?;
+    let array = Served::create(options.files.dir.as_deref(), (1, options.mib + SPARE_MIB), pool, &volume)?;
     let file = array.path("d1.img");
     let server = array.serve()?;
     let through_nbd =
@@ -62,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     println!("{}", machine::describe());
     println!(
         "8 KiB random reads with O_DIRECT, queue depth 32, {} MiB, {} rounds of {} s, in turn",
-        options.mib, options.rounds, options.seconds
+        options.mib, options.files.rounds, options.seconds
     );
     let peer = start_qemu(&array.path("q"), &file);
     if let Err(error) = &peer {
@@ -78,7 +74,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
             .collect::<Vec<_>>()
     });
     let mut rounds = Vec::new();
-    for _ in 0..options.rounds {
+    for _ in 0..options.files.rounds {
         let ask = |target: &[String]| {
             let mut arguments = fio::random_8k(100, options.seconds);
             arguments.extend_from_slice(target);

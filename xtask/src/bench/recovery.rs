@@ -1,11 +1,9 @@
 //! `cargo xtask bench recovery`: how long tier0 takes to serve again after it was killed with a full log, by the size of
 //! the volume: it should depend on the log alone.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
-use super::served::Served;
+use super::served::{OnFiles, Served};
 use super::{judge_at_most, table};
 use crate::error::{BenchError, need};
 use crate::spread::Spread;
@@ -14,12 +12,8 @@ use crate::{clock, fio, machine};
 /// What to run.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where to put the files; not a tmpfs [default: the build's directory]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// Rounds
-    #[arg(long, default_value_t = 3)]
-    rounds: u32,
+    #[command(flatten)]
+    files: OnFiles,
 }
 
 /// Sizes of the volume in MiB; writes go to all of it.
@@ -34,7 +28,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     println!("{}", machine::describe());
     println!(
         "tier0 killed under random writes of 8 KiB, and started again; a mirror of two files, log {LOG_MIB} MiB, {} rounds",
-        options.rounds
+        options.files.rounds
     );
     let mut table = table(&["volume MiB", "log in use MB", "serves again after s"]);
     let mut worst: f64 = 0.0;
@@ -42,9 +36,9 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         let pool = format!("raid = \"raid1\"\nlog = \"{LOG_MIB}MiB\"");
         let volume = format!("size = \"{volume_mib}MiB\"");
         let array =
-            Served::create(options.dir.as_deref(), (2, 2 * volume_mib + 2 * LOG_MIB), &pool, &volume)?;
+            Served::create(options.files.dir.as_deref(), (2, 2 * volume_mib + 2 * LOG_MIB), &pool, &volume)?;
         let (mut used, mut took) = (Vec::new(), Vec::new());
-        for _ in 0..options.rounds {
+        for _ in 0..options.files.rounds {
             let server = array.serve()?;
             let mut arguments = fio::random_writes_8k(64);
             arguments.extend([

@@ -3,11 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::Args;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::error::BenchError;
 use crate::server::{Server, build_tier0, tier0};
+
+/// The options of every benchmark on files.
+#[derive(Args)]
+pub(crate) struct OnFiles {
+    /// Where to put the files; not a tmpfs [default: the build's directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Rounds
+    #[arg(long, default_value_t = 5)]
+    pub(crate) rounds: u32,
+}
 
 /// An array that was created; dropping it removes its files.
 pub(crate) struct Served {

@@ -21,11 +21,20 @@ pub(crate) struct Drives {
 impl Drives {
     /// So many drives of 32 MiB with a new array on them: one pool of sets of `set_size`, a thin volume `lun0`.
     pub(crate) fn founded(raid: &str, drives: usize, set_size: usize, shards: usize, seed: u64) -> Drives {
+        Drives::described(describe(raid, drives, set_size, ""), drives, shards, seed)
+    }
+
+    /// As [`Drives::founded`], with as many of the drives as spares.
+    pub(crate) fn with_spares(raid: &str, drives: usize, spares: usize, shards: usize, seed: u64) -> Drives {
+        let spare_drives = format!("spare_drives = {spares}");
+        Drives::described(describe(raid, drives, drives - spares, &spare_drives), drives, shards, seed)
+    }
+
+    fn described(description: Description, drives: usize, shards: usize, seed: u64) -> Drives {
         let mut all = Drives { media: Vec::new(), switch: PowerSwitch::default(), seed };
         for _ in 0..drives {
             all.plug_in();
         }
-        let description = describe(raid, drives, set_size);
         let own = all.clone();
         live(seed, |world| async move {
             create(&world, &description, own.open(&world), shards).await.expect("created");
@@ -66,7 +75,7 @@ impl Drives {
     }
 }
 
-fn describe(raid: &str, drives: usize, set_size: usize) -> Description {
+fn describe(raid: &str, drives: usize, set_size: usize, more: &str) -> Description {
     let text = format!(
         r#"
 [array]
@@ -81,6 +90,7 @@ path = "d{{n}}"
 name = "pool0"
 raid = "{raid}"
 set_size = {set_size}
+{more}
 chunklet = "2MiB"
 log = "2MiB"
 
