@@ -1,5 +1,6 @@
 //! The benchmarks.
 
+pub(crate) mod checksums;
 pub(crate) mod durability;
 pub(crate) mod file;
 pub(crate) mod idle;
