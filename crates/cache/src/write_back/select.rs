@@ -3,8 +3,14 @@
 //! The log is given back from its oldest record on, and drives like the order of addresses. So a *pass* takes the
 //! extents of the oldest records, a window of the log, and goes through them in the order of slots; with every row that
 //! has a page of the window it takes all dirty pages of that row, because their parity is written anyway.
+//!
+//! An extent's block of checksums is written with every batch that has pages of the extent. So, where that costs no
+//! room in the log for intents, the rows of such an extent whose pages are in the older half of the log come along: of
+//! scattered writes an extent's pages then share that block, and pages that are often written again are still left
+//! alone, for their newest content is young.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tier0_integrity::{LogPlace, PageContent, SlotWrite};
 use tier0_units::{ExtentId, Nanos, SlotRef};
@@ -182,7 +188,7 @@ impl<S: SlotStore> Inner<S> {
             }
             state.urgent.remove(&(slot, extent));
             let most = budget - taken_pages(&slots);
-            if let Some(taken) = self.take_extent(state, extent, u64::MAX, room, most) {
+            if let Some(taken) = self.take_extent(state, extent, u64::MAX..u64::MAX, room, most) {
                 room = room.saturating_sub(taken.pages.len());
                 slots.push(taken);
             }
@@ -199,9 +205,9 @@ impl<S: SlotStore> Inner<S> {
             if state.busy.contains(&extent) || state.troubled.contains_key(&extent) {
                 continue;
             }
-            let cutoff = state.pass.cutoff;
+            let cutoffs = state.pass.cutoff..state.pass.along;
             let most = budget - taken_pages(&slots);
-            if let Some(taken) = self.take_extent(state, extent, cutoff, room, most) {
+            if let Some(taken) = self.take_extent(state, extent, cutoffs, room, most) {
                 room = room.saturating_sub(taken.pages.len());
                 slots.push(taken);
             }
@@ -209,13 +215,13 @@ impl<S: SlotStore> Inner<S> {
         (!slots.is_empty()).then_some(slots)
     }
 
-    /// The rows of an extent that have a page of a record before `cutoff`: up to `room` pages, or a row that has more of
-    /// them, but never more than `most`.
+    /// The rows of an extent that have a page of a record before the first of `cutoffs`, and with them those that have
+    /// one before the second: up to `room` pages, or a row that has more of them, but never more than `most`.
     fn take_extent(
         &self,
         state: &State,
         extent: ExtentId,
-        cutoff: u64,
+        cutoffs: Range<u64>,
         room: usize,
         most: usize,
     ) -> Option<SlotBatch> {
@@ -224,13 +230,22 @@ impl<S: SlotStore> Inner<S> {
         let stable = |page: &(u32, Page)| state.records.get(page.1.record).is_stable();
         let dirty: Vec<(u32, Page)> =
             state.pages.range(slot.slot, 0..SLOT_PAGES_MAX).filter(stable).collect();
+        let rows = || dirty.chunk_by(|a, b| a.0 / row_pages == b.0 / row_pages);
+        let is_before = |row: &[(u32, Page)], cutoff| {
+            row.iter().any(|(_, page)| state.records.is_before(page.record, cutoff))
+        };
         let mut pages = Vec::new();
-        for row in dirty.chunk_by(|a, b| a.0 / row_pages == b.0 / row_pages) {
-            let wanted = row.iter().any(|(_, page)| state.records.is_before(page.record, cutoff));
-            if wanted && (pages.is_empty() || pages.len() + row.len() <= room) {
+        let mut take = |row: &[(u32, Page)]| {
+            if pages.is_empty() || pages.len() + row.len() <= room {
                 pages.extend_from_slice(&row[..row.len().min(most)]);
             }
+        };
+        rows().filter(|row| is_before(row, cutoffs.start)).for_each(&mut take);
+        let along = |row: &&[(u32, Page)]| !is_before(row, cutoffs.start) && is_before(row, cutoffs.end);
+        if rows().any(|row| is_before(row, cutoffs.start)) {
+            rows().filter(along).for_each(&mut take);
         }
+        pages.sort_unstable_by_key(|(number, _)| *number);
         (!pages.is_empty()).then_some(SlotBatch { extent, slot, pages })
     }
 
@@ -256,6 +271,10 @@ impl<S: SlotStore> Inner<S> {
         slots.sort_unstable();
         slots.dedup();
         pass.extents = slots.into();
+        pass.along = pass.cutoff;
+        if limit == state.records.end() && self.capacity.intent_blocks(1) == 0 {
+            pass.along = pass.cutoff.max(state.records.first().midpoint(limit));
+        }
         state.pass = pass;
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Pass {
     pub(crate) extents: VecDeque<(u64, ExtentId)>,
     /// Rows with a page of a record before this number are taken.
     pub(crate) cutoff: u64,
+    /// Of an extent that is taken, rows with a page of a record before this number come along: not below `cutoff`.
+    pub(crate) along: u64,
 }
 
 pub(crate) struct State {
