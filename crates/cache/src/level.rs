@@ -171,7 +171,7 @@ impl Capacity {
     }
 }
 
-/// How fast writers are admitted, pages per second, where `rate` pages per second are destaged; none while the level is
+/// How fast writers are admitted, pages per second, where the log gets rid of `rate` pages per second; none while the level is
 /// below `high`.
 ///
 /// Between `high` and 1 it falls as (1 − x) ÷ x of the rate: unlimited at first, just the rate half way, nothing at 1.

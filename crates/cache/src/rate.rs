@@ -1,8 +1,9 @@
-//! How fast pages are destaged, measured.
+//! How fast something goes while there is anything to destage, measured: pages that are destaged, or pages of which the
+//! log is rid.
 
 use tier0_units::Nanos;
 
-/// The pages destaged per second while there was something to destage, smoothed.
+/// Pages per second while there was something to destage, smoothed.
 #[derive(Debug)]
 pub(crate) struct DestageRate {
     pages_per_s: f64,
@@ -43,7 +44,7 @@ impl DestageRate {
         self.since.get_or_insert(now);
     }
 
-    /// A batch of `pages` pages has ended; `busy` says whether others are under way.
+    /// A batch has ended, and `pages` pages are done since the last one; `busy` says whether others are under way.
     pub(crate) fn end(&mut self, now: Nanos, pages: u64, busy: bool) {
         let since = self.since.expect("a batch that ends has begun");
         self.busy += now.saturating_sub(since);

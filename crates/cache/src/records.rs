@@ -25,6 +25,8 @@ pub(crate) struct Record {
     needed: u32,
     /// Pages of it that were destaged while it had their newest content.
     destaged: u16,
+    /// Data pages that it came with; more count as 255.
+    pages: u8,
     stable: bool,
 }
 
@@ -45,6 +47,8 @@ pub(crate) struct Records {
     pages: u64,
     /// Pages that are destaged and would be loaded again after a crash.
     destaged: u64,
+    /// Data pages of all records that are gone.
+    gone_pages: u64,
 }
 
 impl Records {
@@ -58,6 +62,7 @@ impl Records {
             settled: 0,
             pages: 0,
             destaged: 0,
+            gone_pages: 0,
         }
     }
 
@@ -91,7 +96,16 @@ impl Records {
             self.marks.push_back((now, sequence));
         }
         self.pages += pages_of(&data);
-        self.list.push_back(Record { data, extent, position: bound, needed, destaged: 0, stable: false });
+        let pages = u8::try_from(pages_of(&data)).unwrap_or(u8::MAX);
+        self.list.push_back(Record {
+            data,
+            extent,
+            position: bound,
+            needed,
+            destaged: 0,
+            pages,
+            stable: false,
+        });
         RecordId(sequence as u32)
     }
 
@@ -161,11 +175,18 @@ impl Records {
         while let Some(record) = self.list.pop_front_if(|record| record.needed == 0 && record.stable) {
             self.first += 1;
             self.destaged -= u64::from(record.destaged);
+            self.gone_pages += u64::from(record.pages);
         }
         while self.marks.get(1).is_some_and(|(_, sequence)| *sequence <= self.first) {
             self.marks.pop_front();
         }
         self.first > before
+    }
+
+    /// Data pages of all records that were forgotten so far, whether destaged or superseded: what the log has room for
+    /// again.
+    pub(crate) fn gone_pages(&self) -> u64 {
+        self.gone_pages
     }
 
     /// The position before which no record is needed; none if there is no record at all.

@@ -64,7 +64,7 @@ impl<S: SlotStore> Inner<S> {
                 break Err(error);
             }
             let level = self.level(pages, blocks);
-            let rate = self.state.borrow().rate.pages_per_s();
+            let rate = self.state.borrow().room_rate.pages_per_s();
             let Some(rate) = admission_rate(level, self.high(), rate) else { break Ok(()) };
             if level > 1.0 {
                 if self.is_empty() {

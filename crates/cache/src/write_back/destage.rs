@@ -81,8 +81,8 @@ impl<S: SlotStore> Inner<S> {
         }
         state.in_flight.remove(&batch.id);
         state.intents_due.remove(&batch.id);
-        let busy = !state.in_flight.is_empty();
-        state.rate.end(now, batch.page_count(), busy);
+        state.records.trim();
+        state.end_rates(now, batch.page_count());
         if batch.aged {
             state.next_aged = now + now.saturating_sub(batch.began);
         }

@@ -212,7 +212,7 @@ impl<S: SlotStore> WriteBack<S> {
             log_used_bytes: (space.live + space.waiting) * SECTOR_BYTES,
             log_bytes: space.capacity * SECTOR_BYTES,
             level,
-            destage_pages_per_s: state.rate.pages_per_s(),
+            destage_pages_per_s: state.destage_rate.pages_per_s(),
             written_pages: state.counts.written_pages,
             destaged_pages: state.counts.destaged_pages,
             batches: state.counts.batches,

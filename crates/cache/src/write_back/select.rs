@@ -76,7 +76,7 @@ impl<S: SlotStore> Inner<S> {
         let intents_due = self.capacity.intent_blocks(data.count() as u64);
         state.intents_due.insert(id, intents_due);
         state.in_flight.insert(id);
-        state.rate.begin(now);
+        state.begin_rates(now);
         Some(Batch { id, slots, began: now, aged: matches!(need, Need::Aged(_)) })
     }
 

@@ -78,7 +78,12 @@ pub(crate) struct State {
     pub(crate) dozing: bool,
     pub(crate) reserved_pages: u64,
     pub(crate) reserved_blocks: u64,
-    pub(crate) rate: DestageRate,
+    /// How fast pages are destaged.
+    pub(crate) destage_rate: DestageRate,
+    /// How fast the log gets rid of pages, destaged or superseded: the rate at which writers can go on for long.
+    pub(crate) room_rate: DestageRate,
+    /// [`Records::gone_pages`] when that was last looked at.
+    pub(crate) gone_pages: u64,
     pub(crate) counts: Counts,
     pub(crate) last_failure: Option<IoError>,
     pub(crate) log_failure: Option<IoError>,
@@ -113,7 +118,9 @@ impl State {
             dozing: false,
             reserved_pages: 0,
             reserved_blocks: 0,
-            rate: DestageRate::default(),
+            destage_rate: DestageRate::default(),
+            room_rate: DestageRate::default(),
+            gone_pages: 0,
             counts: Counts::default(),
             last_failure: None,
             log_failure: None,
@@ -168,6 +175,20 @@ impl State {
     pub(crate) fn oldest(&self) -> Option<(u64, ExtentId)> {
         let mut records = self.records.iter_from(self.records.first());
         records.find(|(_, record)| record.is_needed()).map(|(sequence, record)| (sequence, record.extent))
+    }
+
+    /// A batch begins.
+    pub(crate) fn begin_rates(&mut self, now: Nanos) {
+        self.destage_rate.begin(now);
+        self.room_rate.begin(now);
+    }
+
+    /// A batch of `pages` pages has ended, and the log is released.
+    pub(crate) fn end_rates(&mut self, now: Nanos, pages: u64) {
+        let busy = !self.in_flight.is_empty();
+        self.destage_rate.end(now, pages, busy);
+        let gone = self.records.gone_pages();
+        self.room_rate.end(now, gone - std::mem::replace(&mut self.gone_pages, gone), busy);
     }
 
     /// Somebody does not need a record any more.

@@ -31,7 +31,6 @@ use map::{DurableMap, PoolMap};
 
 const POOL: u64 = 0x0bad_cafe;
 const CHUNKLET_SECTORS: u64 = 1024;
-const CHUNKLETS: u32 = 2;
 const STRIPE_UNIT: u64 = 16;
 /// Sectors of an extent: 32 pages.
 pub(crate) const EXTENT_SECTORS: u64 = 256;
@@ -41,6 +40,8 @@ pub(crate) const EXTENT_SECTORS: u64 = 256;
 pub(crate) struct Shape {
     pub(crate) level: RaidLevel,
     pub(crate) columns: usize,
+    /// Chunklets of each drive.
+    pub(crate) chunklets: u32,
     /// Rings, one per shard that there ever is.
     pub(crate) rings: usize,
     /// Blocks of each ring.
@@ -55,6 +56,7 @@ impl Shape {
         Shape {
             level,
             columns,
+            chunklets: 2,
             rings: 1,
             log_blocks: 400,
             latency: (Nanos::from_micros(20), Nanos::from_micros(200)),
@@ -138,7 +140,7 @@ impl Rack {
             let options = SimOptions::new(&name, SectorCount(sectors), seed << 8 | n);
             SimMedium::new(SimOptions { width: shape.width, latency, ..options }, &switch)
         };
-        let sectors = u64::from(CHUNKLETS) * CHUNKLET_SECTORS;
+        let sectors = u64::from(shape.chunklets) * CHUNKLET_SECTORS;
         let media = (0..shape.columns)
             .map(|n| medium(format!("d{n}"), sectors, n as u64, shape.latency.0..shape.latency.1))
             .collect();
@@ -146,7 +148,8 @@ impl Rack {
         let fast = Nanos::from_micros(20)..Nanos::from_micros(60);
         let log_media =
             (0..2).map(|n| medium(format!("log{n}"), ring_sectors, 100 + n as u64, fast.clone())).collect();
-        let mut chunklets = Chunklets::of_ranges(CHUNKLET_SECTORS, (0..shape.columns).map(|_| 0..CHUNKLETS));
+        let mut chunklets =
+            Chunklets::of_ranges(CHUNKLET_SECTORS, (0..shape.columns).map(|_| 0..shape.chunklets));
         let sets = RaidSets::form_with_tables(layout, &mut chunklets, plan.table_sectors);
         let slot_count = SlotMap::new(&sets, EXTENT_SECTORS, shape.columns).count();
         Rack {
