@@ -30,7 +30,6 @@ fn acknowledged_writes_survive_kills() {
 }
 
 #[test]
-#[ignore = "fails: a truncated drive was refused at the start; see docs/reliability.md"]
 fn acknowledged_writes_survive_kills_and_sick_drives() {
     // One campaign without damage, then one with each kind.
     short(Load::Blocks, 4, 30, true, Some("raid6 x5 durable"));
