@@ -5,8 +5,8 @@
 //! has a page of the window it takes all dirty pages of that row, because their parity is written anyway.
 //!
 //! An extent's block of checksums is written with every batch that has pages of the extent. So, where that costs no
-//! room in the log for intents, the rows of such an extent whose pages are in the older half of the log come along: of
-//! scattered writes an extent's pages then share that block, and pages that are often written again are still left
+//! room in the log for intents, the rows of such an extent come along whose pages are not in the youngest part of the log:
+//! of scattered writes an extent's pages then share that block, and pages that are often written again are still left
 //! alone, for their newest content is young.
 
 use std::collections::BTreeMap;
@@ -273,7 +273,7 @@ impl<S: SlotStore> Inner<S> {
         pass.extents = slots.into();
         pass.along = pass.cutoff;
         if limit == state.records.end() && self.capacity.intent_blocks(1) == 0 {
-            pass.along = pass.cutoff.max(state.records.first().midpoint(limit));
+            pass.along = pass.cutoff.max(limit - (limit - state.records.first()) / YOUNG_PART);
         }
         state.pass = pass;
     }
@@ -284,6 +284,9 @@ impl<S: SlotStore> Inner<S> {
     }
 }
 
+/// The youngest part of the log whose pages do not come along. With a quarter, slow mirrors take 1.7 times as many uniform
+/// writes as where nothing comes along, with none 2 times; but then what is soon written again would not meet in memory.
+const YOUNG_PART: u64 = 4;
 /// When a troubled extent that has nothing to destage right now is looked at again.
 const RETRY_SOON: Nanos = Nanos::from_millis(10);
 /// When one is looked at again for which the log has no room.
