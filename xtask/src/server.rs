@@ -1,5 +1,6 @@
 //! Servers under test: started, waited for, and ended with the benchmark.
 
+use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,8 +9,10 @@ use std::time::Duration;
 use crate::clock;
 use crate::error::BenchError;
 
-/// How long a server may take to listen; creating a RAM array and reading its drives takes far less.
+/// How long a server may take to serve; creating a RAM array and reading its drives takes far less.
 const START_WAIT: Duration = Duration::from_secs(20);
+/// What every NBD server says first.
+const GREETING: &[u8; 8] = b"NBDMAGIC";
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A running server; dropping it ends it.
@@ -21,8 +24,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `command` and waits until it listens on `socket`. Its words are not shown: that somebody only looks
-    /// whether it listens already is worth a complaint to some.
+    /// Starts `command` and waits until it greets on `socket`. Its words are not shown: that somebody only looks whether
+    /// it serves already is worth a complaint to some.
     pub(crate) fn start(
         name: &'static str,
         command: &mut Command,
@@ -33,12 +36,12 @@ impl Server {
         let child = child.map_err(BenchError::system(format!("{name} cannot be started")))?;
         let mut server = Server { name, child, socket: socket.to_owned(), export };
         let until = clock::wall_s() + START_WAIT.as_secs_f64();
-        while UnixStream::connect(socket).is_err() {
+        while !greets(socket) {
             if let Ok(Some(status)) = server.child.try_wait() {
                 return Err(BenchError::Failed(format!("{name} ended at once: {status}")));
             }
             if clock::wall_s() > until {
-                return Err(BenchError::Failed(format!("{name} does not listen on {}", socket.display())));
+                return Err(BenchError::Failed(format!("{name} does not serve on {}", socket.display())));
             }
             clock::pause(LOOK);
         }
@@ -69,6 +72,15 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether an NBD server greets there. That one can connect says nothing yet: the socket of a process that was killed
+/// lives on until the kernel has ended its io_uring.
+fn greets(socket: &Path) -> bool {
+    let Ok(mut stream) = UnixStream::connect(socket) else { return false };
+    let mut greeting = [0; GREETING.len()];
+    let heard = stream.set_read_timeout(Some(START_WAIT)).and_then(|()| stream.read_exact(&mut greeting));
+    heard.is_ok() && &greeting == GREETING
 }
 
 /// Builds tier0 as users do, and gives its path.
