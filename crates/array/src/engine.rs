@@ -44,6 +44,23 @@ pub async fn create(
     Ok(())
 }
 
+/// Whether [`create`] would make this array on drives of `sectors` each: the same planning, and nothing is written.
+///
+/// # Errors
+/// Why it would not.
+pub fn check_creatable(description: &Description, sectors: u64, shards: usize) -> Result<(), ArrayError> {
+    let ids = std::cell::Cell::new(0);
+    let id = || {
+        ids.set(ids.get() + 1);
+        Uuid::from_u64_pair(0, ids.get())
+    };
+    for number in 0..description.pools.len() {
+        let (places, _) = drives_of(&description.pools[number]);
+        new_state(description, number, vec![sectors; places.len()], shards, id)?;
+    }
+    Ok(())
+}
+
 /// Puts a new pool on its drives: the empty log first, the metadata after it, so that nothing is found before all is
 /// there.
 pub(crate) async fn found_pool(

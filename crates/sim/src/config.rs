@@ -8,7 +8,10 @@ use tier0_raid::layout::RaidLevel;
 use tier0_units::{Nanos, SectorCount, WriteCache};
 use tier0_world::Random;
 
-use crate::system::{Abilities, ArrayConfig, VolumeConfig};
+use crate::system::{Abilities, ArrayConfig, System, VolumeConfig};
+
+/// About one drawn array of four is refused: a seed runs out of these once in 10^60.
+const DRAWS_MAX: usize = 100;
 
 /// All options of a run.
 #[derive(Clone, Debug)]
@@ -232,9 +235,20 @@ pub enum Crash {
 }
 
 impl SimConfig {
-    /// The options of `seed` for a system with these abilities.
-    pub fn draw(seed: u64, abilities: &Abilities) -> SimConfig {
+    /// The options of `seed` for a system: the first of the seed's draws whose array it does not refuse.
+    ///
+    /// # Panics
+    /// The system refuses whatever its own abilities allow.
+    pub fn draw<S: System>(seed: u64, system: &S) -> SimConfig {
+        let abilities = system.abilities();
         let random = &mut Random::new(seed, 0xc0f);
+        let mut draws = (0..DRAWS_MAX).map(|_| SimConfig::draw_any(seed, &abilities, random));
+        let accepted = draws.find(|config| system.refuses(&config.array).is_none());
+        accepted.unwrap_or_else(|| panic!("seed {seed}: {DRAWS_MAX} arrays are refused in a row"))
+    }
+
+    /// The next options that `random` gives, whether the system accepts their array or not.
+    fn draw_any(seed: u64, abilities: &Abilities, random: &mut Random) -> SimConfig {
         let array = draw_array(abilities, random);
         let may_run_out = array.volumes.iter().any(|volume| volume.thin);
         let crashes = random.below(4) + u64::from(random.chance(0.9));

@@ -206,7 +206,7 @@ impl Script {
 
 /// The options of a seed, with a load that is small enough to crash everywhere.
 fn small<S: System>(system: &S, seed: u64) -> SimConfig {
-    let mut config = SimConfig::draw(seed, &system.abilities());
+    let mut config = SimConfig::draw(seed, system);
     config.load.operations = config.load.operations.min(24);
     config.load.sectors_max = config.load.sectors_max.min(64);
     config.faults.missing_share = 0.0;

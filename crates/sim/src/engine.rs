@@ -9,6 +9,7 @@ use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
 use tier0_world::World;
 
+use crate::shelf::drive_name;
 use crate::system::{Abilities, Admin, ArrayConfig, Running, Status, System, SystemError, name_of};
 
 /// The array, on drives of a few MiB: small enough to fill, to scrub and to rebuild within a run.
@@ -38,6 +39,17 @@ impl System for Array {
         }
     }
 
+    fn refuses(&self, config: &ArrayConfig) -> Option<String> {
+        let names: Vec<String> = (0..config.drives).map(drive_name).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let description = match describe(config, &names) {
+            Ok(description) => description,
+            Err(refused) => return Some(refused.to_string()),
+        };
+        let checked = engine::check_creatable(&description, config.drive_sectors, config.shards);
+        checked.err().filter(is_refusal).map(|error| error.to_string())
+    }
+
     async fn create(
         &self,
         world: &World,
@@ -50,9 +62,7 @@ impl System for Array {
         let description = describe(config, &names)?;
         match engine::create(world, &description, drives.clone(), config.shards).await {
             Ok(()) => Ok(()),
-            Err(
-                error @ (ArrayError::NoSet { .. } | ArrayError::Unusable { .. } | ArrayError::NoSpace { .. }),
-            ) => Err(SystemError::Refused(error.to_string())),
+            Err(error) if is_refusal(&error) => Err(SystemError::Refused(error.to_string())),
             Err(error) => Err(SystemError::Failed(error.to_string())),
         }
     }
@@ -67,6 +77,11 @@ impl System for Array {
         let engine = engine.map_err(|error| SystemError::Failed(error.to_string()))?;
         Ok(RunningArray { engine })
     }
+}
+
+/// Whether the array cannot be made of such drives, which is no fault of anybody's.
+fn is_refusal(error: &ArrayError) -> bool {
+    matches!(error, ArrayError::NoSet { .. } | ArrayError::Unusable { .. } | ArrayError::NoSpace { .. })
 }
 
 /// The description of an array: what `array.toml` would say.

@@ -90,7 +90,7 @@ fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
 
 /// What a seed stands for.
 fn config_of(options: &Options, seed: u64) -> SimConfig {
-    let config = SimConfig::draw(seed, &Array.abilities());
+    let config = SimConfig::draw(seed, &Array);
     if options.growing { config.growing() } else { config }
 }
 
@@ -129,7 +129,11 @@ fn many(options: &Options) -> bool {
         seeds(options),
         threads(options),
         options.failures,
-        |seed| run_seed(options, seed),
+        |seed| {
+            // At once, because whoever stops a long sweep wants to know what it has found.
+            let result = catching(seed, || run_seed(options, seed));
+            result.inspect_err(|_| eprintln!("seed {seed} fails"))
+        },
         |_| clock.tick(),
     );
     finish(&report, &clock, "seeds")

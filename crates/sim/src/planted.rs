@@ -13,7 +13,7 @@ mod with {
     use std::ops::Range;
 
     use tier0_sim::sweep::{catching, sweep};
-    use tier0_sim::{Array, Failure, RunReport, SimConfig, System, run};
+    use tier0_sim::{Array, Failure, RunReport, SimConfig, run};
     use tier0_world::{PlantedBug, plant};
 
     /// What stands for all bugs on the command line.
@@ -56,7 +56,7 @@ mod with {
 
     /// A failure that is due to the bug alone.
     fn find(bug: PlantedBug, seed: u64) -> Result<RunReport, Box<Failure>> {
-        let config = SimConfig::draw(seed, &Array.abilities());
+        let config = SimConfig::draw(seed, &Array);
         let report = catching(seed, || {
             let _planted = plant(bug);
             run(&Array, &config)

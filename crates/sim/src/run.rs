@@ -14,7 +14,7 @@ use crate::heal::heal;
 use crate::life::{Ended, Life, Session, live};
 use crate::scratch;
 use crate::shelf::Whereabouts;
-use crate::system::{Running, System, SystemError};
+use crate::system::{Running, System};
 
 /// Within this discarded space must be free.
 const RECLAIM_MAX: Nanos = Nanos::from_secs(600);
@@ -57,9 +57,7 @@ struct Run<S> {
 
 impl<S: System> Run<S> {
     fn all(&mut self) -> Result<(), String> {
-        if !self.create()? {
-            return Ok(());
-        }
+        self.create()?;
         for plan in self.session.config.lives.clone() {
             let heals = plan.heals;
             self.live(&plan, async move |life| if heals { heal(&life).await } else { Ok(()) })?;
@@ -84,8 +82,7 @@ impl<S: System> Run<S> {
         VirtualRuntime::new(seed, PayloadWidth::REAL)
     }
 
-    /// False where the system refuses such an array.
-    fn create(&mut self) -> Result<bool, String> {
+    fn create(&mut self) -> Result<(), String> {
         let runtime = self.runtime();
         let world = runtime.world().clone();
         let (system, session) = (self.system.clone(), self.session.clone());
@@ -93,14 +90,7 @@ impl<S: System> Run<S> {
         let created = runtime.run(async move { system.create(&world, &session.config.array, handles).await });
         self.bury(runtime, Crash::Power(PowerCut::Any));
         self.created = self.session.switch.changes();
-        match created {
-            Ok(()) => Ok(true),
-            Err(SystemError::Refused(_)) => {
-                self.session.count("arrays refused");
-                Ok(false)
-            }
-            Err(error) => Err(format!("the array cannot be created: {error}")),
-        }
+        created.map_err(|error| format!("the array cannot be created: {error}"))
     }
 
     /// One life and its end.

@@ -32,8 +32,13 @@ pub(crate) struct Shelf {
     options: SimOptions,
     switch: PowerSwitch,
     drives: BTreeMap<String, Placed>,
-    made: u64,
+    made: usize,
     seed: u64,
+}
+
+/// The name of the n-th drive of a run. Two digits, so that names sort as numbers do.
+pub(crate) fn drive_name(number: usize) -> String {
+    format!("d{number:02}")
 }
 
 impl Shelf {
@@ -54,11 +59,10 @@ impl Shelf {
 
     /// A blank drive more; its name.
     pub(crate) fn make(&mut self) -> String {
-        // Two digits, so that names sort as numbers do.
-        let name = format!("d{:02}", self.made);
+        let name = drive_name(self.made);
         let mut options = self.options.clone();
         options.info.name.clone_from(&name);
-        options.seed = Random::new(self.seed, 0xd00 + self.made).bits();
+        options.seed = Random::new(self.seed, 0xd00 + self.made as u64).bits();
         self.made += 1;
         let medium = SimMedium::new(options, &self.switch);
         self.drives.insert(name.clone(), Placed { medium, whereabouts: Whereabouts::In, handle: None });

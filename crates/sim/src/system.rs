@@ -190,6 +190,13 @@ pub trait System: Clone + 'static {
     /// What it can do.
     fn abilities(&self) -> Abilities;
 
+    /// Why it would refuse to create such an array, if it would: a run whose array is refused shows nothing, so none is
+    /// drawn.
+    fn refuses(&self, config: &ArrayConfig) -> Option<String> {
+        let _ = config;
+        None
+    }
+
     /// Creates the array on drives full of zeros, and leaves it at rest.
     fn create(
         &self,

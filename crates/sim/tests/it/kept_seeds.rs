@@ -4,7 +4,7 @@
 //! a smaller test of its own, that one is the proof.
 
 use tier0_sim::sweep::catching;
-use tier0_sim::{Array, SimConfig, System, run};
+use tier0_sim::{Array, SimConfig, run};
 
 const KEPT: &[(u64, &str)] = &[
     (
@@ -28,7 +28,7 @@ const KEPT: &[(u64, &str)] = &[
 fn seeds_that_once_failed_stay_clean() {
     let mut failed = Vec::new();
     for (seed, story) in KEPT {
-        let config = SimConfig::draw(*seed, &Array.abilities());
+        let config = SimConfig::draw(*seed, &Array);
         if let Err(failure) = catching(*seed, || run(&Array, &config)) {
             failed.push(format!("{failure}\nit was kept because {story}"));
         }

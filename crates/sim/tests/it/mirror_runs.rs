@@ -3,7 +3,7 @@
 use crate::mirror::{Bug, Mirror};
 use tier0_sim::crash_points::Script;
 use tier0_sim::sweep::{catching, sweep};
-use tier0_sim::{SimConfig, System, run};
+use tier0_sim::{SimConfig, run};
 use tier0_units::WriteCache;
 
 /// Seeds within which each bug must be found.
@@ -11,7 +11,7 @@ const SEEDS_MAX: u64 = 400;
 
 fn run_seed(bug: Option<Bug>, seed: u64) -> Result<tier0_sim::RunReport, Box<tier0_sim::Failure>> {
     let system = Mirror(bug);
-    run(&system, &SimConfig::draw(seed, &system.abilities()))
+    run(&system, &SimConfig::draw(seed, &system))
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn each_planted_bug_is_found() {
 fn crash_points_pass_the_correct_array_and_catch_a_skipped_flush() {
     let points = |bug: Option<Bug>| {
         let system = Mirror(bug);
-        let mut config = SimConfig::draw(5, &system.abilities());
+        let mut config = SimConfig::draw(5, &system);
         config.load.operations = 12;
         config.array.volumes.iter_mut().for_each(|volume| volume.write_cache = WriteCache::Durable);
         config.faults.per_life = 0.0;

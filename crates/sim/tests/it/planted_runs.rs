@@ -4,7 +4,7 @@
 //! the simulator has changed so that the known seed no longer does, others are tried before the bug counts as missed.
 
 use tier0_sim::sweep::catching;
-use tier0_sim::{Array, Failure, RunReport, SimConfig, System, run};
+use tier0_sim::{Array, Failure, RunReport, SimConfig, run};
 use tier0_world::{PlantedBug, plant};
 
 /// Seeds within which each bug must be found if its known one does not.
@@ -35,7 +35,7 @@ const KNOWN: [(PlantedBug, u64); 18] = [
 fn run_seed(bug: Option<PlantedBug>, seed: u64) -> Result<RunReport, Box<Failure>> {
     catching(seed, || {
         let _planted = bug.map(plant);
-        run(&Array, &SimConfig::draw(seed, &Array.abilities()))
+        run(&Array, &SimConfig::draw(seed, &Array))
     })
 }
 
