@@ -78,7 +78,11 @@ impl<S: SlotStore> Inner<S> {
     }
 
     /// There is nothing to begin: when to look again.
+    ///
+    /// An extent whose time for another attempt is past and which was not taken waits for its turn in the log: what
+    /// brings that rings the bell, while a timer that is past would turn this task in circles.
     fn rest(&self, state: &mut State, need: Need) -> Step {
+        let now = self.world.now();
         state.hungry = need == Need::Space || state.records.oldest_time().is_none();
         state.dozing = matches!(need, Need::Aged(_));
         let retry = state
@@ -86,6 +90,7 @@ impl<S: SlotStore> Inner<S> {
             .iter()
             .filter(|(extent, _)| !state.busy.contains(extent))
             .map(|(_, t)| t.due)
+            .filter(|due| *due > now)
             .min();
         let aged = match need {
             Need::Space => None,

@@ -102,9 +102,11 @@ impl<S: SlotStore> Inner<S> {
     /// Whatever is best, up to `budget` pages.
     fn take_any(&self, state: &mut State, limit: u64, budget: usize) -> Option<Vec<SlotBatch>> {
         let now = self.world.now();
-        let mut due = state.troubled.iter().filter(|(_, trouble)| trouble.due <= now);
-        let due = due.find(|(extent, _)| !state.busy.contains(extent)).map(|(extent, _)| *extent);
-        let slots = due.and_then(|extent| self.take_troubled(state, extent));
+        let due = state.troubled.iter().filter(|(_, trouble)| trouble.due <= now);
+        let due = due.map(|(extent, _)| *extent).filter(|extent| !state.busy.contains(extent));
+        // All that are due: one that cannot be taken yet is due later, and must not hide the others.
+        let due: Vec<ExtentId> = due.collect();
+        let slots = due.into_iter().find_map(|extent| self.take_troubled(state, extent));
         let slots =
             slots.or_else(|| self.take_urgent(state, budget)).or_else(|| self.take_pass(state, budget));
         slots.or_else(|| {

@@ -223,6 +223,30 @@ fn what_cannot_be_destaged_stays_and_the_rest_goes_on() {
 }
 
 #[test]
+fn extents_that_fail_in_a_full_log_are_tried_again_and_the_destager_rests_in_between() {
+    // A log in which only the oldest pages may be destaged: of several extents that are due for another attempt, all but
+    // one wait. The destager once looked for them again and again, and no time passed.
+    let shape = Shape { log_blocks: 64, ..Shape::new(RaidLevel::Raid5, 4) };
+    on_rack(shape, |rack, world| async move {
+        let shard = rack.open(&world, eager()).await;
+        shard.map.failures.set(u32::MAX);
+        for index in 0..9 {
+            assert_eq!(write(&shard, index, 0, 8, index as u8 + 1).await, Ok(()));
+        }
+        world.sleep(Nanos::from_secs(100)).await;
+        let status = shard.cache.status();
+        assert!(status.troubled_extents > 1 && status.failures > 3, "{status:?}");
+        shard.map.failures.set(0);
+        world.sleep(Nanos::from_secs(300)).await;
+        let status = shard.cache.status();
+        assert_eq!((status.dirty_pages, status.troubled_extents), (0, 0), "{status:?}");
+        for index in 0..9 {
+            assert_eq!(read_byte(&world, &shard, index, 0).await, index as u8 + 1);
+        }
+    });
+}
+
+#[test]
 fn a_log_that_fails_is_not_acknowledged_on() {
     on_rack(raid6(), |rack, world| async move {
         let shard = rack.open(&world, WriteBackOptions::default()).await;
