@@ -137,6 +137,7 @@ fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, drive: &str, random:
         }
         Trouble::Hang => {
             medium.inject(FaultPlan::share(Fault::Latency(HANG), 1.0));
+            session.hung.set(true);
             "drives that hang"
         }
         Trouble::Unplug | Trouble::Disconnect => {

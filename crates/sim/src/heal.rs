@@ -18,6 +18,8 @@ use crate::system::{Admin, Running, Status};
 const HEAL_MAX: Nanos = Nanos::from_secs(1_800);
 /// Spares may do without a new drive for so long.
 const PATIENCE: Nanos = Nanos::from_secs(60);
+/// Within this an array gives up a drive that does not answer.
+const HANG_NOTICED: Nanos = Nanos::from_secs(60);
 /// How often one looks.
 const LOOK: Nanos = Nanos::from_millis(200);
 
@@ -26,6 +28,10 @@ pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     let session = &life.session;
     session.note(&life.world, "heal");
     session.shelf.borrow().calm();
+    if session.hung.take() {
+        // A command that hangs does so although the drive answers the next: the loss it ends in is still to come.
+        life.world.sleep(HANG_NOTICED).await;
+    }
     announce_gone(life).await?;
     become_redundant(life).await?;
     if !session.config.can_scrub {

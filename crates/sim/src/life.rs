@@ -37,6 +37,8 @@ pub(crate) struct Session {
     pub(crate) switch: PowerSwitch,
     /// Stored data was damaged since the array was last scrubbed clean.
     pub(crate) damaged: Cell<bool>,
+    /// A drive hangs, or hung, whose commands may still be waited for.
+    pub(crate) hung: Cell<bool>,
     /// What was done to the array, for whoever reads a failure.
     events: RefCell<Vec<String>>,
     /// Requests under way, for whoever reads why nothing ends.
@@ -62,6 +64,7 @@ impl Session {
             coverage: RefCell::default(),
             scratch: RefCell::default(),
             damaged: Cell::default(),
+            hung: Cell::default(),
             events: RefCell::default(),
             outstanding: RefCell::default(),
             requests: Cell::default(),

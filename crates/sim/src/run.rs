@@ -118,6 +118,7 @@ impl<S: System> Run<S> {
         self.session.shelf.borrow_mut().crash(crash);
         self.session.auditor.borrow_mut().crash();
         self.session.forget_requests();
+        self.session.hung.set(false);
         self.session.life.set(self.session.life.get() + 1);
     }
 
