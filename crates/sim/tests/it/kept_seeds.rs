@@ -7,20 +7,41 @@ use tier0_sim::sweep::catching;
 use tier0_sim::{Array, SimConfig, run};
 
 const KEPT: &[(u64, &str)] = &[
+    (82, "a small log was filled until destaging found no room for its intents"),
     (
         113,
         "a bad sector in the stale place of a slot table was repaired in the other place, by every scrub anew",
     ),
+    (
+        144,
+        "the destager went round and round over an extent that was due for another attempt, but not in its turn; \
+         and a drive that hung was given up after the array had been found whole",
+    ),
     (167, "what a scrub repaired was not flushed, and a power cut took it back"),
+    (182, "as 82"),
+    (467, "as 144: a second drive was struck before the one that hung was given up"),
+    (589, "as 82"),
+    (593, "as 82"),
     (709, "as 113"),
+    (805, "as 82"),
     (847, "one bad sector in a superblock cost the whole drive, and with a second one missing the pool"),
+    (911, "as 82"),
     (
         957,
         "a rebuild judged mirrors by pages that a power cut had torn and the log still had, and called them lost",
     ),
     (1181, "as 167"),
+    (1191, "as 82"),
+    (1208, "as 82"),
+    (1265, "a rebuild, or a scrub, did not end; what mended the logs' hangs mended this"),
+    (1299, "as 82"),
+    (1359, "as 82"),
+    (1593, "as 82"),
+    (1664, "as 82"),
+    (1710, "as 82"),
     (1773, "as 113"),
     (1784, "as 113 and 167; and a bad sector where a new table had never written was taken for damage"),
+    (1864, "as 1265"),
     (1960, "a rebuild called a page lost that had no content and lay on a bad sector"),
 ];
 
