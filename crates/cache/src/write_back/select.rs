@@ -189,6 +189,10 @@ impl<S: SlotStore> Inner<S> {
                 continue;
             }
             state.urgent.remove(&(slot, extent));
+            if self.mapping.slot(extent).is_none_or(|now| now.slot != slot) {
+                // It has left this slot since; who still waits for it has asked for it in its new one.
+                continue;
+            }
             let most = budget - taken_pages(&slots);
             if let Some(taken) = self.take_extent(state, extent, u64::MAX..u64::MAX, room, most) {
                 room = room.saturating_sub(taken.pages.len());
