@@ -31,20 +31,31 @@ pub(crate) fn apply(config: &mut SimConfig, abilities: &Abilities) {
 /// Drives leave and come back with what they held, and nothing else goes wrong.
 ///
 /// Spares would take the place of what left, so there are few; and nothing damages what is stored, so that whatever a
-/// scrub repairs is the array's fault.
+/// scrub repairs is the array's fault. Drives leave early in a life, so that much is written without them before the
+/// power fails, and some that fail a command or are failed by an administrator are there again at the next start.
 fn departures(config: &mut SimConfig, random: &mut Random) {
     let weights = &mut config.faults.weights;
     weights.fill(0);
-    for trouble in [Trouble::Disconnect, Trouble::Unplug, Trouble::AdminFail] {
+    for trouble in [Trouble::Disconnect, Trouble::Unplug, Trouble::AdminFail, Trouble::WriteError] {
         weights[trouble as usize] = 1 + random.below(3);
     }
-    config.faults.per_life = 1.0 + random.unit() * 3.0;
+    // Healed, the array may be struck again.
+    weights[Trouble::Heal as usize] = 1;
+    config.faults.per_life = 4.0 + random.unit() * 8.0;
     config.faults.missing_share = 0.2 + random.unit() * 0.6;
     config.faults.return_share = 0.9;
     if random.chance(0.7) {
         config.array.spare_drives = 0;
     }
-    config.lives = (0..3 + random.below(5)).map(|_| life(0.4, random)).collect();
+    config.load.operations = log_uniform(150, 400, random);
+    config.lives = (0..3 + random.below(5))
+        .map(|_| LifePlan {
+            end: LifeEnd::Change(log_uniform(200, 4_000, random)),
+            // Whoever reads everything repairs what a stale drive holds, before a scrub can count it.
+            verified_share: pick(&[0.0, 1.0], random),
+            ..life(0.4, random)
+        })
+        .collect();
 }
 
 /// Extents are small, taken and given back all the time, and the power fails often.
