@@ -43,6 +43,7 @@ const KEPT: &[(u64, &str)] = &[
     (1784, "as 113 and 167; and a bad sector where a new table had never written was taken for damage"),
     (1864, "as 1265"),
     (1960, "a rebuild called a page lost that had no content and lay on a bad sector"),
+    (7201, "a batch took an extent twice that had found a new slot while it was waited for"),
 ];
 
 #[test]
