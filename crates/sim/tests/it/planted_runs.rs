@@ -12,24 +12,24 @@ const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
 const KNOWN: [(PlantedBug, u64); 18] = [
-    (PlantedBug::AckBeforeMirror, 42),
+    (PlantedBug::AckBeforeMirror, 181),
     (PlantedBug::SkipFlushBeforeRelease, 1),
     (PlantedBug::TrustWriteOrder, 1),
     (PlantedBug::ForgetParityUpdate, 3),
     (PlantedBug::ReplayReleasedLog, 10),
-    (PlantedBug::LoseDiscard, 18),
-    (PlantedBug::WrongChunkletAfterRebuild, 1),
-    (PlantedBug::CommitRebuildBeforeFlush, 1),
-    (PlantedBug::BelieveStaleDrive, 48),
-    (PlantedBug::IgnoreChecksum, 195),
-    (PlantedBug::FreeWhileMapped, 112),
-    (PlantedBug::ForgetMapping, 1),
-    (PlantedBug::IgnoreIntents, 246),
-    (PlantedBug::ForgetLoss, 158),
-    (PlantedBug::MetadataBeforeStable, 3),
-    (PlantedBug::CheckpointInPlace, 1),
-    (PlantedBug::ScrubBelievesFirstCopy, 298),
-    (PlantedBug::MergeOldPage, 1),
+    (PlantedBug::LoseDiscard, 48),
+    (PlantedBug::WrongChunkletAfterRebuild, 0),
+    (PlantedBug::CommitRebuildBeforeFlush, 44),
+    (PlantedBug::BelieveStaleDrive, 80),
+    (PlantedBug::IgnoreChecksum, 12),
+    (PlantedBug::FreeWhileMapped, 27),
+    (PlantedBug::ForgetMapping, 0),
+    (PlantedBug::IgnoreIntents, 10),
+    (PlantedBug::ForgetLoss, 232),
+    (PlantedBug::MetadataBeforeStable, 41),
+    (PlantedBug::CheckpointInPlace, 0),
+    (PlantedBug::ScrubBelievesFirstCopy, 252),
+    (PlantedBug::MergeOldPage, 0),
 ];
 
 fn run_seed(bug: Option<PlantedBug>, seed: u64) -> Result<RunReport, Box<Failure>> {
