@@ -121,6 +121,18 @@ impl DirtyPages {
         true
     }
 
+    /// What is dirty of a slot is another's from now on, of which nothing is dirty. No power cut has caught it there, so
+    /// it is unsettled no more.
+    pub(crate) fn change_slot(&mut self, from: u64, to: u64) {
+        let pages: Vec<(u32, Page)> = self.range(from, 0..SLOT_PAGES_MAX).collect();
+        for (number, mut page) in pages {
+            self.forget(from, number, page.record);
+            page.index &= !Page::UNSETTLED;
+            let other = self.insert(to, number, page);
+            debug_assert_eq!(other, None, "nothing is dirty of the new slot");
+        }
+    }
+
     /// How many pages recovery has loaded that were not destaged since.
     pub(crate) fn unsettled(&self) -> u64 {
         self.unsettled
@@ -186,6 +198,25 @@ mod tests {
         assert_eq!((pages.unsettled(), pages.data_len()), (0, 1));
         pages.insert(4, 7, Page::zero(RecordId(4)));
         assert_eq!((pages.unsettled(), pages.data_len()), (0, 0));
+    }
+
+    #[test]
+    fn pages_that_change_their_slot_are_settled_there() {
+        let mut pages = DirtyPages::default();
+        pages.insert_recovered(4, 7, Page::data(RecordId(1), 0));
+        pages.insert_recovered(4, 9, Page::zero(RecordId(2)));
+        pages.insert(4, 11, Page::data(RecordId(3), 5));
+        pages.insert_recovered(5, 0, Page::data(RecordId(2), 1));
+        pages.change_slot(4, 8);
+        assert_eq!(pages.range(4, 0..SLOT_PAGES_MAX).count(), 0);
+        let moved: Vec<_> =
+            pages.range(8, 0..SLOT_PAGES_MAX).map(|(number, page)| (number, page.index())).collect();
+        assert_eq!(moved, [(7, Some(0)), (9, None), (11, Some(5))]);
+        assert_eq!((pages.unsettled(), pages.len(), pages.data_len()), (1, 4, 3));
+        assert_eq!(pages.unsettled_slots().collect::<Vec<_>>(), [5]);
+        assert!(pages.forget(8, 7, RecordId(1)) && pages.forget(8, 9, RecordId(2)));
+        assert!(pages.forget(8, 11, RecordId(3)) && pages.forget(5, 0, RecordId(2)));
+        assert_eq!((pages.unsettled(), pages.len(), pages.data_len()), (0, 0, 0));
     }
 
     #[test]

@@ -31,6 +31,10 @@ impl SlotStore for SlotIo {
         SlotIo::allocate(self, slot);
     }
 
+    async fn make_known(&self, slot: SlotRef) -> Result<(), IoError> {
+        SlotIo::make_known(self, slot).await
+    }
+
     fn free(&self, slot: SlotRef) {
         SlotIo::free(self, slot);
     }

@@ -38,6 +38,10 @@ pub trait SlotStore: Clone + 'static {
     /// The slot was just allocated and reads as zeros.
     fn allocate(&self, slot: SlotRef);
 
+    /// Makes stable that an allocated slot reads as zeros, unless something of it was written before. Whatever is mapped
+    /// durably must be found after a crash.
+    fn make_known(&self, slot: SlotRef) -> impl Future<Output = Result<(), IoError>>;
+
     /// The slot is about to be given back: nothing of it may be remembered.
     fn free(&self, slot: SlotRef);
 

@@ -1,12 +1,13 @@
 //! An extent moves to another slot, while it is read and written.
 //!
 //! 1. No batch touches the extent from now on: what is written meanwhile stays dirty, in memory and log.
-//! 2. What is not dirty is copied, verified, into whole rows of the new slot, and made stable. Nobody knows that slot
-//!    yet, so it needs no intents.
-//! 3. The mapping changes, durably. The log knows extents, not slots, so a crash finds its pages' place either way.
-//! 4. Writers that have looked up the old slot are waited for. Then, in one step, the dirty pages and the mapping in memory
+//! 2. What is not dirty is copied, verified, into whole rows of the new slot, and made stable, its table even where
+//!    nothing was copied. Nobody knows that slot yet, so it needs no intents.
+//! 3. What was dirty, and therefore not copied, must be stable in the log: the new slot has not even its older content.
+//! 4. The mapping changes, durably. The log knows extents, not slots, so a crash finds its pages' place either way.
+//! 5. Writers that have looked up the old slot are waited for. Then, in one step, the dirty pages and the mapping in memory
 //!    are the new slot's.
-//! 5. When no read of the old slot is under way any more, nothing of it is remembered, and it is nobody's.
+//! 6. When no read of the old slot is under way any more, nothing of it is remembered, and it is nobody's.
 //!
 //! A page that is dirty is never read from the old slot: a power cut may have torn it there.
 
@@ -21,7 +22,6 @@ use tier0_world::IoError;
 use super::state::State;
 use super::{Inner, WriteBack};
 use crate::locks::WHOLE;
-use crate::pages::SLOT_PAGES_MAX;
 use crate::{Mapping, SlotStore};
 
 /// Pages that are copied at once, if a row has not more: 1 MiB.
@@ -73,15 +73,11 @@ impl<S: SlotStore> WriteBack<S> {
             return Ok(false);
         }
         self.0.slots.allocate(to);
-        let copied = self.0.copy(relocation).await;
-        let committed = match copied {
-            Ok(()) => map.commit_move(relocation).await,
-            Err(error) => Err(error),
-        };
+        let committed = self.commit_copy(relocation, map).await;
         if committed.is_ok() {
             let _guard = self.0.locks.lock(extent, WHOLE).await;
             map.moved(relocation);
-            self.0.state.borrow_mut().change_slot(extent, from, to);
+            self.0.state.borrow_mut().pages.change_slot(from.slot, to.slot);
         } else {
             self.0.slots.free(to);
         }
@@ -92,6 +88,13 @@ impl<S: SlotStore> WriteBack<S> {
         self.0.readers.wait(from.slot).await;
         self.0.slots.free(from);
         Ok(true)
+    }
+
+    /// Steps 2 to 4.
+    async fn commit_copy(&self, relocation: Relocation, map: &impl Relocate) -> Result<(), IoError> {
+        self.0.copy(relocation).await?;
+        self.flush().await?;
+        map.commit_move(relocation).await
     }
 }
 
@@ -113,7 +116,7 @@ impl<S: SlotStore> Inner<S> {
             }
             first = end;
         }
-        Ok(())
+        self.slots.make_known(relocation.to).await
     }
 
     /// The runs of pages that are not dirty.
@@ -156,17 +159,5 @@ impl State {
             && !self.fresh.contains_key(&extent)
             && !self.emptied.contains(&extent);
         free && self.busy.insert(extent)
-    }
-
-    /// What is dirty of an extent is the new slot's.
-    fn change_slot(&mut self, extent: ExtentId, from: SlotRef, to: SlotRef) {
-        let dirty: Vec<_> = self.pages.range(from.slot, 0..SLOT_PAGES_MAX).collect();
-        for (number, page) in dirty {
-            self.pages.forget(from.slot, number, page.record);
-            self.pages.insert(to.slot, number, page);
-        }
-        if self.urgent.remove(&(from.slot, extent)) {
-            self.urgent.insert((to.slot, extent));
-        }
     }
 }

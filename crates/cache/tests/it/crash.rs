@@ -7,9 +7,10 @@ use std::rc::Rc;
 use crate::rig::model::Model;
 use crate::rig::{EXTENT_SECTORS, Rack, Shape, Shard, eager, shapes};
 use futures_util::future::{Either, select};
+use tier0_cache::{Mapping, Relocation};
 use tier0_drive::sim::PowerCut;
 use tier0_raid::layout::RaidLevel;
-use tier0_units::{ExtentId, Nanos, WriteCache};
+use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, WriteCache};
 use tier0_world::{Random, VirtualRuntime, World};
 
 const EXTENTS: u32 = 5;
@@ -50,6 +51,20 @@ async fn requests(world: World, shard: Shard, model: Rc<Model>, mut random: Rand
     }
 }
 
+/// Moves extents to other slots until the power fails.
+async fn moves(world: World, shard: Shard, mut random: Random) {
+    let pages = (EXTENT_SECTORS / PAGE_SECTORS) as u32;
+    loop {
+        let extent = ExtentId { volume: 1, index: random.below(u64::from(EXTENTS)) as u32 };
+        if let (Some(from), Some(to)) = (shard.map.slot(extent), shard.map.lend()) {
+            let relocation = Relocation { extent, from, to, pages };
+            let moved = shard.cache.relocate(relocation, &*shard.map).await;
+            shard.map.give_back(if moved == Ok(true) { from } else { to });
+        }
+        world.sleep(Nanos::from_micros(random.below(4000))).await;
+    }
+}
+
 /// Runs until the power fails.
 async fn until_off(rack: &Rack, work: impl Future<Output = ()>) {
     let off = rack.switch.wait_off();
@@ -68,8 +83,17 @@ async fn check(world: &World, shard: &Shard, model: &Model) {
     }
 }
 
+/// What happens beside requests and power cuts.
+#[derive(Clone, Copy, Default)]
+struct Trouble {
+    /// A drive is lost with the power, once.
+    lose: bool,
+    /// Extents move to other slots.
+    moves: bool,
+}
+
 /// Some lives of one rack, each ended by a power cut at a random command.
-fn live(shape: Shape, seed: u64, lives: u64, lose: bool) {
+fn live(shape: Shape, seed: u64, lives: u64, trouble: Trouble) {
     let rack = Rack::new(shape, seed);
     let model = Rc::new(Model::default());
     let mut random = Random::new(seed, 0xc4a5);
@@ -92,7 +116,11 @@ fn live(shape: Shape, seed: u64, lives: u64, lose: bool) {
                     let random = world.random(task);
                     world.spawn(requests(world.clone(), shard.clone(), model.clone(), random))
                 });
-                let work: Vec<_> = work.collect();
+                let mut work: Vec<_> = work.collect();
+                if trouble.moves {
+                    let random = world.random(tasks);
+                    work.push(world.spawn(moves(world.clone(), shard.clone(), random)));
+                }
                 for task in work {
                     task.await;
                 }
@@ -105,7 +133,7 @@ fn live(shape: Shape, seed: u64, lives: u64, lose: bool) {
         for medium in media.media.iter().chain(&media.log_media) {
             medium.power_cut(manner);
         }
-        if lose && media.lost.borrow().is_empty() && random.chance(0.3) {
+        if trouble.lose && media.lost.borrow().is_empty() && random.chance(0.3) {
             let drive = random.below(media.media.len() as u64) as usize;
             media.lost.borrow_mut().insert(drive);
         }
@@ -139,7 +167,7 @@ fn what_was_acknowledged_survives_power_cuts() {
     for seed in 0..seeds() {
         for shape in shapes() {
             println!("seed {seed}, {shape:?}");
-            live(shape, seed, 6, false);
+            live(shape, seed, 6, Trouble::default());
         }
     }
 }
@@ -149,7 +177,7 @@ fn what_was_acknowledged_survives_power_cuts_with_the_loss_of_a_drive() {
     for seed in 1000..1000 + seeds() {
         for shape in shapes() {
             println!("seed {seed}, {shape:?}");
-            live(shape, seed, 6, true);
+            live(shape, seed, 6, Trouble { lose: true, ..Trouble::default() });
         }
     }
 }
@@ -157,6 +185,16 @@ fn what_was_acknowledged_survives_power_cuts_with_the_loss_of_a_drive() {
 #[test]
 fn levels_without_redundancy_survive_too() {
     for seed in 2000..2000 + seeds() {
-        live(Shape::new(RaidLevel::Raid0, 3), seed, 6, false);
+        live(Shape::new(RaidLevel::Raid0, 3), seed, 6, Trouble::default());
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_power_cuts_while_extents_move() {
+    for seed in 3000..3000 + seeds() {
+        for shape in shapes() {
+            println!("seed {seed}, {shape:?}");
+            live(shape, seed, 6, Trouble { lose: seed % 3 == 0, moves: true });
+        }
     }
 }

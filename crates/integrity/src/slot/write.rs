@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use futures_util::future::{join_all, try_join_all};
 use tier0_raid::io::{Prepared, Rest};
+use tier0_units::SlotRef;
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::SlotIo;
@@ -62,6 +63,23 @@ impl SlotIo {
         };
         self.forget_lost_pages(&batch);
         Ok(batch.iter().zip(&tables).map(outcome).collect())
+    }
+
+    /// Makes stable that an allocated slot of which nothing was ever written reads as zeros, so that its table is found
+    /// once the slot is mapped.
+    ///
+    /// # Errors
+    /// [`IoError::RedundancyLost`] when no copy of the table took it, or what a drive fails with.
+    pub async fn make_known(&self, slot: SlotRef) -> Result<(), IoError> {
+        let _guard = self.0.locks.lock([slot.slot].into()).await;
+        let table = self.table(slot).await?;
+        if !table.is_fresh() {
+            return Ok(());
+        }
+        self.write_table(&table).await?;
+        self.raid().flush_sets([table.home().set]).await?;
+        self.0.tables.flushed(&table);
+        Ok(())
     }
 
     fn check(&self, batch: &[SlotWrite]) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::rc::Rc;
 
-use tier0_cache::{LocalFuture, Mapping};
+use tier0_cache::{LocalFuture, Mapping, Relocate, Relocation};
 use tier0_drive::sim::PowerSwitch;
 use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::{IoError, World};
@@ -44,6 +44,10 @@ pub(crate) struct PoolMap {
     pending: RefCell<BTreeMap<ExtentId, SlotRef>>,
     /// Extents that are being allocated: two calls for one at once are a mistake.
     allocating: RefCell<BTreeSet<ExtentId>>,
+    /// Slots that extents are to move to, or have left and are not given back yet.
+    lent: RefCell<BTreeSet<u64>>,
+    /// Extents whose new slot is durable and not yet the one they have here: this is.
+    moving: RefCell<BTreeMap<ExtentId, SlotRef>>,
     /// So many commits fail.
     pub(crate) failures: Cell<u32>,
 }
@@ -56,6 +60,8 @@ impl PoolMap {
             switch: switch.clone(),
             pending: RefCell::default(),
             allocating: RefCell::default(),
+            lent: RefCell::default(),
+            moving: RefCell::default(),
             failures: Cell::default(),
         }
     }
@@ -67,7 +73,28 @@ impl PoolMap {
 
     fn taken(&self) -> BTreeSet<u64> {
         let committed = self.durable.0.committed.borrow();
-        committed.values().chain(self.pending.borrow().values()).map(|slot| slot.slot).collect()
+        let (pending, lent) = (self.pending.borrow(), self.lent.borrow());
+        let used = committed.values().chain(pending.values()).map(|slot| slot.slot);
+        used.chain(lent.iter().copied()).collect()
+    }
+
+    fn free_slot(&self) -> Option<SlotRef> {
+        let taken = self.taken();
+        let slot = (0..self.durable.0.slots).find(|slot| !taken.contains(slot))?;
+        let next = &self.durable.0.next_allocation;
+        Some(SlotRef { slot, allocation: next.replace(next.get() + 1) })
+    }
+
+    /// A slot for an extent that is to move.
+    pub(crate) fn lend(&self) -> Option<SlotRef> {
+        let slot = self.free_slot()?;
+        self.lent.borrow_mut().insert(slot.slot);
+        Some(slot)
+    }
+
+    /// A slot that was lent, or that an extent has left, is nobody's.
+    pub(crate) fn give_back(&self, slot: SlotRef) {
+        assert!(self.lent.borrow_mut().remove(&slot.slot), "{slot:?} was lent");
     }
 
     /// A step that takes time, and that never ends once the power is off.
@@ -82,6 +109,7 @@ impl PoolMap {
 impl Mapping for PoolMap {
     fn slot(&self, extent: ExtentId) -> Option<SlotRef> {
         let handed_out = self.pending.borrow().get(&extent).copied();
+        let handed_out = handed_out.or_else(|| self.moving.borrow().get(&extent).copied());
         handed_out.or_else(|| self.durable.0.committed.borrow().get(&extent).copied())
     }
 
@@ -91,11 +119,7 @@ impl Mapping for PoolMap {
             assert!(self.allocating.borrow_mut().insert(extent), "{extent} is being allocated twice");
             self.step().await;
             assert!(self.allocating.borrow_mut().remove(&extent));
-            let taken = self.taken();
-            let slot =
-                (0..self.durable.0.slots).find(|slot| !taken.contains(slot)).ok_or(IoError::NoSpace)?;
-            let next = &self.durable.0.next_allocation;
-            let slot = SlotRef { slot, allocation: next.replace(next.get() + 1) };
+            let slot = self.free_slot().ok_or(IoError::NoSpace)?;
             self.pending.borrow_mut().insert(extent, slot);
             Ok(slot)
         })
@@ -134,5 +158,31 @@ impl Mapping for PoolMap {
             self.step().await;
             Ok(())
         })
+    }
+}
+
+impl Relocate for PoolMap {
+    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>> {
+        Box::pin(async move {
+            self.step().await;
+            if self.failures.get() > 0 {
+                self.failures.set(self.failures.get() - 1);
+                return Err(IoError::Medium);
+            }
+            let Relocation { extent, from, to, .. } = relocation;
+            let had = self.durable.0.committed.borrow_mut().insert(extent, to);
+            assert_eq!(had, Some(from), "{extent} has the slot durably");
+            self.moving.borrow_mut().insert(extent, from);
+            self.step().await;
+            Ok(())
+        })
+    }
+
+    fn moved(&self, relocation: Relocation) {
+        let Relocation { extent, from, to, .. } = relocation;
+        assert_eq!(self.moving.borrow_mut().remove(&extent), Some(from), "{extent} was moving");
+        let mut lent = self.lent.borrow_mut();
+        assert!(lent.remove(&to.slot), "{to:?} was lent");
+        lent.insert(from.slot);
     }
 }
