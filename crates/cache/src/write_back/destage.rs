@@ -200,7 +200,7 @@ impl<S: SlotStore> Inner<S> {
                 if let Some(trouble) = state.troubled.get(&extent) {
                     return Err(trouble.error);
                 }
-                state.urgent.extend(self.mapping.slot(extent).map(|slot| (slot.slot, extent)));
+                state.urgent.insert(extent);
             }
             self.check_log()?;
             self.work.notify_all();

@@ -59,7 +59,7 @@ impl<S: SlotStore> Inner<S> {
             if let Some(trouble) = state.troubled.remove(&extent) {
                 state.unpin_all(trouble.pins);
             }
-            state.urgent.remove(&(slot.slot, extent));
+            state.urgent.remove(&extent);
             state.fresh.remove(&extent);
         }
         self.readers.wait(slot.slot).await;

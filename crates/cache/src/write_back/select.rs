@@ -122,7 +122,8 @@ impl<S: SlotStore> Inner<S> {
         }
         // Who waits for an extent is served in turn as well.
         let pages = &state.pages;
-        state.urgent.retain(|(slot, _)| pages.range(*slot, 0..SLOT_PAGES_MAX).next().is_some());
+        let is_dirty = |slot: SlotRef| pages.range(slot.slot, 0..SLOT_PAGES_MAX).next().is_some();
+        state.urgent.retain(|extent| self.mapping.slot(*extent).is_some_and(is_dirty));
         let limit = if state.urgent.is_empty() { limit } else { u64::MAX };
         let (sequence, extent) = state.oldest()?;
         match state.troubled.get(&extent) {
@@ -176,23 +177,20 @@ impl<S: SlotStore> Inner<S> {
         None
     }
 
-    /// Extents that somebody waits for.
+    /// Extents that somebody waits for, in the order of the slots they have now.
     fn take_urgent(&self, state: &mut State, budget: usize) -> Option<Vec<SlotBatch>> {
         let mut slots = Vec::new();
         let mut room = self.batch_pages_max();
-        let urgent: Vec<(u64, ExtentId)> = state.urgent.iter().copied().collect();
-        for (slot, extent) in urgent {
+        // Whoever waited for an extent that has lost its slot waits no more.
+        state.urgent.retain(|extent| self.mapping.slot(*extent).is_some());
+        for (_, extent) in self.by_slot(state.urgent.iter().copied()) {
             if room == 0 {
                 break;
             }
             if state.busy.contains(&extent) || state.troubled.contains_key(&extent) {
                 continue;
             }
-            state.urgent.remove(&(slot, extent));
-            if self.mapping.slot(extent).is_none_or(|now| now.slot != slot) {
-                // It has left this slot since; who still waits for it has asked for it in its new one.
-                continue;
-            }
+            state.urgent.remove(&extent);
             let most = budget - taken_pages(&slots);
             if let Some(taken) = self.take_extent(state, extent, u64::MAX..u64::MAX, room, most) {
                 room = room.saturating_sub(taken.pages.len());
@@ -272,16 +270,21 @@ impl<S: SlotStore> Inner<S> {
                 extents.push(record.extent);
             }
         }
-        let slot_of = |extent: ExtentId| self.mapping.slot(extent).map(|slot| (slot.slot, extent));
-        let mut slots: Vec<(u64, ExtentId)> = extents.into_iter().filter_map(slot_of).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        pass.extents = slots.into();
+        pass.extents = self.by_slot(extents).into();
         pass.along = pass.cutoff;
         if limit == state.records.end() && self.capacity.intent_blocks(1) == 0 {
             pass.along = pass.cutoff.max(limit - (limit - state.records.first()) / YOUNG_PART);
         }
         state.pass = pass;
+    }
+
+    /// Extents in the order of their slots, each once; those that have none are left out.
+    fn by_slot(&self, extents: impl IntoIterator<Item = ExtentId>) -> Vec<(u64, ExtentId)> {
+        let slot_of = |extent: ExtentId| self.mapping.slot(extent).map(|slot| (slot.slot, extent));
+        let mut slots: Vec<(u64, ExtentId)> = extents.into_iter().filter_map(slot_of).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
     }
 
     /// Pages of a batch: no more than a window of the log.

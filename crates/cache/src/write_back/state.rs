@@ -57,7 +57,7 @@ pub(crate) struct State {
     /// Extents that a batch is on.
     pub(crate) busy: BTreeSet<ExtentId>,
     /// Extents that somebody waits for.
-    pub(crate) urgent: BTreeSet<(u64, ExtentId)>,
+    pub(crate) urgent: BTreeSet<ExtentId>,
     pub(crate) troubled: BTreeMap<ExtentId, Trouble>,
     pub(crate) pass: Pass,
     /// Per batch with intents: a position that none of them is before.

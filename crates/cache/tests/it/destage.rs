@@ -170,6 +170,36 @@ fn mode_off_ends_when_the_pages_are_in_place() {
     });
 }
 
+/// An extent that is waited for may be emptied and come back in another slot before anybody looks: it is one extent still.
+#[test]
+fn extents_that_are_waited_for_come_and_go() {
+    on_rack(raid6(), |rack, world| async move {
+        let shard = rack.open(&world, eager()).await;
+        let task = |task: u64| {
+            let (shard, mut random) = (shard.clone(), world.random(task));
+            async move {
+                for _ in 0..400 {
+                    let index = random.below(3) as u32;
+                    let off = WriteCache::Off;
+                    let result = if random.chance(0.5) {
+                        let first = random.below(8) * 8;
+                        shard.cache.write(extent(index), first, data(8, 7), false, off).await
+                    } else {
+                        shard.cache.zero(extent(index), 0, EXTENT_SECTORS, false, off).await
+                    };
+                    assert_eq!(result, Ok(()));
+                }
+            }
+        };
+        let tasks: Vec<_> = (0..8).map(|number| world.spawn(task(number))).collect();
+        for task in tasks {
+            task.await;
+        }
+        assert_eq!(shard.cache.drain().await, Ok(()));
+        assert_eq!(shard.cache.status().dirty_pages, 0);
+    });
+}
+
 #[test]
 fn a_volatile_write_does_not_wait_for_the_log_and_a_flush_does() {
     on_rack(raid6(), |rack, world| async move {
