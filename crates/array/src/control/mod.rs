@@ -186,7 +186,7 @@ impl Control {
     }
 
     /// Takes back what shards have in stock: one of them needs what another one does not.
-    async fn recall_stocks(&self, pool: usize) {
+    pub(super) async fn recall_stocks(&self, pool: usize) {
         for slots in self.ask_all(|reply| Order::GiveBackStock { pool, reply }).await.into_iter().flatten() {
             self.pools[pool].take_back(slots);
         }

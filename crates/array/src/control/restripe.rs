@@ -208,9 +208,10 @@ impl Control {
         fill: &mut Fill,
     ) -> Vec<Move> {
         let mut moves = Vec::new();
+        let mut recalled = false;
         for (extent, from, set) in extents {
             while let Some(target) = fill.target_for(*set) {
-                if let Some(to) = self.pools[number].lend_in(target).await {
+                if let Some(to) = self.lend_in(number, target, &mut recalled).await {
                     fill.shift(*set, target);
                     moves.push(Move { extent: *extent, from: *from, to });
                     break;
@@ -219,6 +220,16 @@ impl Control {
             }
         }
         moves
+    }
+
+    /// A free slot of a set. Shards have some in stock: the stocks are recalled, once, before the set counts as full.
+    async fn lend_in(&self, number: usize, set: u32, recalled: &mut bool) -> Option<SlotRef> {
+        let lent = self.pools[number].lend_in(set).await;
+        if lent.is_some() || std::mem::replace(recalled, true) {
+            return lent;
+        }
+        self.recall_stocks(number).await;
+        self.pools[number].lend_in(set).await
     }
 
     async fn move_all(&self, number: usize, moves: Vec<Move>, rate: Option<u64>) -> u64 {
