@@ -18,6 +18,7 @@ use crate::config::{
 };
 use crate::failure::Failure;
 use crate::run::{RunReport, run};
+use crate::sweep::catching;
 use crate::system::{Abilities, ArrayConfig, System, VolumeConfig};
 
 /// The manners in which every point loses what was not stable.
@@ -149,7 +150,11 @@ impl Script {
     fn named<S: System>(system: &S, mut config: SimConfig, name: String) -> Result<Script, Box<Failure>> {
         config.lives = vec![plan(LifeEnd::Done, PowerCut::KeepAll)];
         config.stop_after_lives = true;
-        let changes = run(system, &config)?.changes;
+        let uncrashed = catching(config.seed, || run(system, &config)).map_err(|mut failure| {
+            failure.replay = format!("cargo xtask sim --crash-points {name}");
+            failure
+        });
+        let changes = uncrashed?.changes;
         config.stop_after_lives = false;
         Ok(Script { config, changes, name })
     }
@@ -196,7 +201,7 @@ impl Script {
         let (change, manner) = (point / manners + 1, MANNERS[(point % manners) as usize]);
         let mut config = self.config.clone();
         config.lives = vec![plan(LifeEnd::Change(change), manner)];
-        run(system, &config).map_err(|mut failure| {
+        catching(config.seed, || run(system, &config)).map_err(|mut failure| {
             failure.sentence = format!("crashed at change {change}, {manner:?}: {}", failure.sentence);
             failure.replay = format!("cargo xtask sim --crash-points {} --point {point}", self.name);
             failure

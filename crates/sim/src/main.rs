@@ -84,7 +84,8 @@ fn main() -> ExitCode {
 
 /// Runs what a seed stands for, with the planted bug if there is one.
 fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
-    let result = with_bug(options.planted.as_deref(), || run(&Array, &config_of(options, seed)));
+    let run = || run(&Array, &config_of(options, seed));
+    let result = catching(seed, || with_bug(options.planted.as_deref(), run));
     result.map_err(|failure| with_replay(options, failure))
 }
 
@@ -103,7 +104,7 @@ fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
 
 fn one(options: &Options, seed: u64) -> bool {
     println!("{}", config_of(options, seed).describe());
-    report_one(catching(seed, || run_seed(options, seed)))
+    report_one(run_seed(options, seed))
 }
 
 /// Tells everything about one run; true if it failed.
@@ -179,7 +180,7 @@ fn every_point(options: &Options) -> bool {
             crashed.map_err(|failure| with_replay(options, failure))
         };
         if let Some(point) = options.point {
-            return report_one(catching(point, || crash(point)));
+            return report_one(crash(point));
         }
         let points = script.points().div_ceil(options.every);
         let clock = Clock::start(points);

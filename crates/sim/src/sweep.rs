@@ -28,6 +28,8 @@ thread_local! {
 
 /// Runs `one`, and makes a failure of its panic. In a build that aborts on panics the process ends instead, with the
 /// panic's own message.
+///
+/// The failure says how to replay a seed with drawn options; whoever runs something else says so outside of this.
 pub fn catching(
     seed: u64,
     one: impl FnOnce() -> Result<RunReport, Box<Failure>>,
@@ -49,9 +51,9 @@ pub fn catching(
             }
         }));
     });
-    CAUGHT.set(Some(None));
+    let outer = CAUGHT.replace(Some(None));
     let result = catch_unwind(AssertUnwindSafe(one));
-    let message = CAUGHT.take().flatten();
+    let message = CAUGHT.replace(outer).flatten();
     result.unwrap_or_else(|_| {
         let message = message.unwrap_or_else(|| "a panic without a message".to_owned());
         Err(Box::new(Failure::of_seed(seed, message, Vec::new())))
@@ -100,4 +102,23 @@ pub fn sweep(
     let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
     report.failures.sort_by_key(|failure| failure.seed);
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_the_failure_of_whoever_is_nearest() {
+        let outer = catching(1, || {
+            let inner = catching(2, || panic!("of the inner"));
+            let failure = inner.expect_err("it has panicked");
+            assert!(failure.sentence.contains("of the inner"), "{failure}");
+            assert_eq!(failure.seed, 2);
+            panic!("of the outer")
+        });
+        let failure = outer.expect_err("it has panicked");
+        assert!(failure.sentence.contains("of the outer"), "{failure}");
+        assert_eq!((failure.seed, failure.replay.as_str()), (1, "cargo xtask sim --seed 1"));
+    }
 }
