@@ -147,6 +147,9 @@ impl Control {
         progress.begun.set(self.world.now());
         let control = self.clone();
         let work = async move {
+            // What a crash has left in the log may have slots that the metadata do not know yet. A log that has failed will
+            // stop the moves as well.
+            let _ = control.ask_all(|reply| Order::Settle { pool: number, reply }).await;
             // What is written meanwhile makes sets uneven again.
             let progress = &control.guarded(number).restripe;
             while control.restripe_pass(number, rate).await > 0 || progress.interrupted.take() {}

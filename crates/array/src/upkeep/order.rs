@@ -29,6 +29,8 @@ pub(crate) enum Order {
         shared: Arc<ScrubShared>,
         reply: oneshot::Sender<()>,
     },
+    /// Destage what recovery has found in this shard's log.
+    Settle { pool: usize, reply: oneshot::Sender<Result<(), IoError>> },
     /// Move extents to other slots; how many of this shard's have moved.
     MoveExtents {
         pool: usize,
@@ -94,6 +96,9 @@ impl Order {
             Order::Scrub { pool, rate, shared, reply } => {
                 shard.scrub_slots(pool, rate, &shared).await;
                 let _ = reply.send(());
+            }
+            Order::Settle { pool, reply } => {
+                let _ = reply.send(shard.pool(pool).write_back.settle_recovered().await);
             }
             Order::MoveExtents { pool, moves, rate, halt, reply } => {
                 let _ = reply.send(shard.move_extents(pool, &moves, rate, &halt).await);
