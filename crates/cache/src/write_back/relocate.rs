@@ -92,31 +92,34 @@ impl<S: SlotStore> WriteBack<S> {
 
     /// Steps 2 to 4.
     async fn commit_copy(&self, relocation: Relocation, map: &impl Relocate) -> Result<(), IoError> {
-        self.0.copy(relocation).await?;
+        let copied = self.0.copy(relocation).await?;
+        tracing::trace!(?relocation, copied, "an extent is copied");
         self.flush().await?;
         map.commit_move(relocation).await
     }
 }
 
 impl<S: SlotStore> Inner<S> {
-    /// Copies whatever is not dirty.
-    async fn copy(&self, relocation: Relocation) -> Result<(), IoError> {
+    /// Copies whatever is not dirty; how many pages.
+    async fn copy(&self, relocation: Relocation) -> Result<usize, IoError> {
         let row = self.slots.row_pages();
         let step = PAGES_AT_ONCE.next_multiple_of(row);
-        let mut first = 0;
+        let (mut first, mut copied) = (0, 0);
         while first < relocation.pages {
             let end = (first + step).min(relocation.pages);
             let mut pages = Vec::new();
             for clean in self.clean_runs(relocation.from, first..end) {
                 pages.extend(self.read_run(relocation.from, clean).await?);
             }
+            copied += pages.len();
             if !pages.is_empty() {
                 let write = SlotWrite { extent: relocation.extent, slot: relocation.to, pages };
                 self.slots.write_batch(vec![write], &NoIntents).await?;
             }
             first = end;
         }
-        self.slots.make_known(relocation.to).await
+        self.slots.make_known(relocation.to).await?;
+        Ok(copied)
     }
 
     /// The runs of pages that are not dirty.

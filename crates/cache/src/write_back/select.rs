@@ -135,7 +135,9 @@ impl<S: SlotStore> Inner<S> {
         let mut room = self.capacity.pages_in_turn();
         let mut slots: BTreeMap<ExtentId, SlotBatch> = BTreeMap::new();
         for (sequence, record) in state.records.iter_from(state.records.first()) {
-            if !record.is_stable() {
+            // Whoever moves the extent needs nothing of the destager.
+            let moves = state.busy.contains(&record.extent) && record.is_needed();
+            if !record.is_stable() || moves {
                 // Fewer are worth their header only with what is on its way into the log, which needs nobody's help.
                 return (room == 0).then(|| sorted(slots));
             }
