@@ -24,8 +24,9 @@ pub(crate) const TOOLS: [(&str, &str); 7] = [
 
 /// The longest that a start with recovery may take.
 const START_SECONDS_MAX: u32 = 120;
-/// The longest that killed processes may take to be gone: they may be waiting for a dying device.
-const END_SECONDS_MAX: u32 = 60;
+/// The longest that killed processes may take to be gone: they may be waiting for a dying device, which waits for the
+/// last writes of the killed server, which wait for a disk that others keep busy.
+const END_SECONDS_MAX: u32 = 240;
 
 /// What the server is told. Every commit waits for its log to be stable; little memory and frequent checkpoints make it
 /// write its data files too.
