@@ -5,7 +5,7 @@ use tier0_sim::sweep::sweep;
 use tier0_sim::{Array, SimConfig, System, run};
 
 /// Seeds that must be clean.
-const SEEDS: std::ops::Range<u64> = 0..400;
+const SEEDS: std::ops::Range<u64> = 0..240;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
 const CRASH_STRIDE: u64 = 61;
 
