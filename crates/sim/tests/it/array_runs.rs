@@ -6,6 +6,10 @@ use tier0_sim::{Array, SimConfig, System, run};
 
 /// Seeds that must be clean.
 const SEEDS: std::ops::Range<u64> = 0..240;
+/// Seeds of growing pools that must be clean.
+const GROWING_SEEDS: std::ops::Range<u64> = 0..60;
+/// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
+const GROWING_SCRIPT: u64 = 3;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
 const CRASH_STRIDE: u64 = 61;
 
@@ -45,4 +49,34 @@ fn the_array_survives_crashes_at_points_of_every_level_and_write_cache() {
         let failure = report.failures.first();
         assert!(failure.is_none(), "{about}: {}", failure.expect("there is one"));
     }
+}
+
+#[test]
+fn growing_pools_survive_what_these_seeds_bring() {
+    let one = |seed| run(&Array, &SimConfig::draw(seed, &Array).growing());
+    let report = sweep(GROWING_SEEDS, 2, 3, one, |_| {});
+    let failures: Vec<String> =
+        report.failures.iter().map(|failure| format!("growing, {failure} --growing")).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    for reached in [
+        "pools grown",
+        "volumes created under load",
+        "volumes deleted under load",
+        "power cuts under load",
+        "healed",
+    ] {
+        assert!(report.coverage.of(reached) > 0, "no run has reached \"{reached}\":\n{}", report.coverage);
+    }
+}
+
+#[test]
+fn a_growing_pool_survives_crashes_at_points_of_a_script() {
+    let script = Script::growing(&Array, GROWING_SCRIPT)
+        .unwrap_or_else(|failure| panic!("it fails without a crash: {failure}"));
+    assert!(script.changes > 50, "drives are changed {} times only", script.changes);
+    let points = script.points().div_ceil(CRASH_STRIDE);
+    let report = sweep(0..points, 2, 1, |point| script.crash(&Array, point * CRASH_STRIDE), |_| {});
+    let failure = report.failures.first();
+    assert!(failure.is_none(), "{} --growing", failure.expect("there is one"));
+    assert!(report.coverage.of("pools grown") > 0, "no pool has grown:\n{}", report.coverage);
 }
