@@ -33,7 +33,7 @@ const KEPT: &[(u64, &str)] = &[
     (1181, "as 167"),
     (1191, "as 82"),
     (1208, "as 82"),
-    (1265, "a rebuild, or a scrub, did not end; what mended the logs' hangs mended this"),
+    (1265, "a rebuild, or a scrub, did not end; which change mended it is not known"),
     (1299, "as 82"),
     (1359, "as 82"),
     (1593, "as 82"),
