@@ -112,7 +112,7 @@ impl FileMedium {
 /// How long a lock is waited for, in steps. A process that is gone still holds its locks while the kernel winds its
 /// io_uring up, which goes on after the process was reaped: a server that is started again the moment it was killed
 /// found its drives in use in one of four restarts under load.
-const LOCK_TRIES: u32 = 200;
+const LOCK_TRIES: u32 = 500;
 const LOCK_STEP: Duration = Duration::from_millis(10);
 
 /// Locks a file for this process alone.

@@ -96,6 +96,22 @@ fn a_busy_unix_socket_is_refused_and_a_dead_one_replaced() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the owner is another process's thread, so to speak")]
+fn a_socket_whose_owner_is_about_to_go_is_waited_for() {
+    on_each_driver(|world| async move {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let dying = std::os::unix::net::UnixListener::bind(&path).expect("bind");
+        let owner = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            drop(dying);
+        });
+        Listener::bind(&world, &PeerAddress::Unix(path)).expect("it is free by and by");
+        owner.join().expect("the owner is gone");
+    });
+}
+
+#[test]
 fn an_idle_world_sleeps_until_its_timer() {
     on_each_driver(|world| async move {
         let before = world.now();

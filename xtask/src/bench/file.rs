@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let pool = "raid = \"raid0\"\nset_size = 1\nstripe_unit = \"64KiB\"";
     let volume = format!("size = \"{}MiB\"", options.mib);
     let array = Served::create(options.files.dir.as_deref(), (1, options.mib + SPARE_MIB), pool, &volume)?;
-    let file = array.path("d1.img");
+    let file = array.path("d0.img");
     let server = array.serve()?;
     let through_nbd =
         ["--ioengine=nbd".to_owned(), format!("--uri={}", server.uri()), format!("--size={}m", options.mib)];

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::Fd;
 use super::op::{Op, submit};
@@ -38,13 +39,13 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`. A unix socket's file that nobody listens on any more is replaced; one that is in use
-    /// is [`io::ErrorKind::AddrInUse`].
+    /// Listens on `address`. A unix socket's file that nobody listens on any more is replaced; an address that stays in
+    /// use for seconds is [`io::ErrorKind::AddrInUse`].
     pub fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
         let (fd, address): (OwnedFd, _) = match address {
-            PeerAddress::Unix(path) => (bind_unix(path)?.into(), address.clone()),
+            PeerAddress::Unix(path) => (patiently(|| bind_unix(path))?.into(), address.clone()),
             PeerAddress::Tcp(wanted) => {
-                let listener = TcpListener::bind(wanted)?;
+                let listener = patiently(|| TcpListener::bind(wanted))?;
                 let bound = listener.local_addr()?;
                 (listener.into(), PeerAddress::Tcp(bound))
             }
@@ -86,6 +87,22 @@ impl Drop for Listener {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// How long an address that is in use is waited for, in steps. A process that was killed still listens while the kernel
+/// winds its io_uring up, which goes on after the process was reaped and waits for what its drives have under way.
+const BIND_TRIES: u32 = 300;
+const BIND_STEP: Duration = Duration::from_millis(10);
+
+#[expect(clippy::disallowed_methods, reason = "servers listen before they serve: nothing else waits")]
+fn patiently<T>(bind: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..BIND_TRIES {
+        match bind() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => std::thread::sleep(BIND_STEP),
+            result => return result,
+        }
+    }
+    bind()
 }
 
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {

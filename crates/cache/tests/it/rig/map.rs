@@ -73,8 +73,9 @@ impl PoolMap {
 
     fn taken(&self) -> BTreeSet<u64> {
         let committed = self.durable.0.committed.borrow();
-        let (pending, lent) = (self.pending.borrow(), self.lent.borrow());
-        let used = committed.values().chain(pending.values()).map(|slot| slot.slot);
+        let (pending, moving, lent) = (self.pending.borrow(), self.moving.borrow(), self.lent.borrow());
+        // A slot that an extent is leaving is its own until it is given back.
+        let used = committed.values().chain(pending.values()).chain(moving.values()).map(|slot| slot.slot);
         used.chain(lent.iter().copied()).collect()
     }
 
