@@ -56,7 +56,9 @@ async fn moves(world: World, shard: Shard, mut random: Random) {
     let pages = (EXTENT_SECTORS / PAGE_SECTORS) as u32;
     loop {
         let extent = ExtentId { volume: 1, index: random.below(u64::from(EXTENTS)) as u32 };
-        if let (Some(from), Some(to)) = (shard.map.slot(extent), shard.map.lend()) {
+        if let Some(from) = shard.map.slot(extent)
+            && let Some(to) = shard.map.lend()
+        {
             let relocation = Relocation { extent, from, to, pages };
             let moved = shard.cache.relocate(relocation, &*shard.map).await;
             shard.map.give_back(if moved == Ok(true) { from } else { to });
