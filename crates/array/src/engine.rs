@@ -217,8 +217,7 @@ impl Engine {
 
     /// How many slots of each set of a pool have extents.
     pub fn set_fill(&self, pool: usize) -> Vec<u32> {
-        let state = self.control.guarded(pool).metadata.state();
-        (0..state.set_count()).map(|set| state.used_slots_of(set).count() as u32).collect()
+        (0..).map_while(|set| self.control.guarded(pool).used_slots(set)).collect()
     }
 
     /// Destages everything that is dirty.

@@ -47,7 +47,7 @@ pub(crate) struct Records {
     pages: u64,
     /// Pages that are destaged and would be loaded again after a crash.
     destaged: u64,
-    /// Data pages of all records that are gone.
+    /// Data pages of the records that went since somebody asked.
     gone_pages: u64,
 }
 
@@ -183,10 +183,10 @@ impl Records {
         self.first > before
     }
 
-    /// Data pages of all records that were forgotten so far, whether destaged or superseded: what the log has room for
-    /// again.
-    pub(crate) fn gone_pages(&self) -> u64 {
-        self.gone_pages
+    /// Data pages of the records that were forgotten since this was asked last, whether destaged or superseded: what the
+    /// log has room for again.
+    pub(crate) fn take_gone_pages(&mut self) -> u64 {
+        std::mem::take(&mut self.gone_pages)
     }
 
     /// The position before which no record is needed; none if there is no record at all.

@@ -11,12 +11,11 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use thiserror::Error;
 use tier0_units::{SECTOR_BYTES, SectorCount};
-use tier0_world::real::{Fd, deallocate, read_at, sync_data, write_at};
+use tier0_world::real::{Fd, deallocate, outlast, read_at, sync_data, write_at};
 use tier0_world::{BufMut, Completion, Payload, PayloadWidth, World};
 
 use crate::{Command, Drive, DriveInfo};
@@ -109,22 +108,13 @@ impl FileMedium {
     }
 }
 
-/// How long a lock is waited for, in steps. A process that is gone still holds its locks while the kernel winds its
-/// io_uring up, which goes on after the process was reaped: a server that is started again the moment it was killed
-/// found its drives in use in one of four restarts under load.
+/// How often a lock that is held is tried: for 5 s.
 const LOCK_TRIES: u32 = 500;
-const LOCK_STEP: Duration = Duration::from_millis(10);
 
 /// Locks a file for this process alone.
-#[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world to wait in")]
 fn lock(file: &File) -> rustix::io::Result<()> {
-    for _ in 1..LOCK_TRIES {
-        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOCK_STEP),
-            other => return other,
-        }
-    }
-    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)
+    let attempt = || rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    outlast(LOCK_TRIES, attempt, |error| *error == rustix::io::Errno::WOULDBLOCK)
 }
 
 /// Opens with O_DIRECT, or without where the file system refuses that; block devices exclusively.

@@ -4,11 +4,11 @@
 use clap::Args;
 
 use super::served::{OnFiles, Served};
+use super::through_nbd::{self, Run};
 use super::{judge_at_most, table};
 use crate::error::{BenchError, need};
-use crate::server::Server;
+use crate::machine;
 use crate::spread::Spread;
-use crate::{fio, machine};
 
 /// What to run.
 #[derive(Args)]
@@ -28,32 +28,25 @@ const LOSS_MOST: f64 = 0.05;
 /// Room for metadata and a whole number of chunklets, in MiB.
 const SPARE_MIB: u32 = 256;
 
-/// One run against one array.
-struct Run {
-    outcome: fio::Outcome,
-    cpu_us_per_io: f64,
-}
-
 /// Runs it and prints.
 pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     need("fio", "fio")?;
-    let arrays = [true, false].map(|checksums| create(options, checksums));
-    let [with, without] = arrays;
-    let (with, without) = (with?, without?);
+    let (with, without) = (create(options, true)?, create(options, false)?);
     let servers = [with.serve()?, without.serve()?];
     for server in &servers {
-        fio::run(&[fio::fill(), target(server, options)].concat())?;
+        through_nbd::fill(server, options.mib)?;
     }
     println!("{}", machine::describe());
     println!(
         "8 KiB random reads with O_DIRECT through NBD, queue depth 32, {} MiB, {} rounds of {} s, in turn",
         options.mib, options.files.rounds, options.seconds
     );
+    let ask = |server| through_nbd::random_8k(server, options.mib, 100, options.seconds);
     let mut rounds = Vec::new();
     for round in 0..options.files.rounds {
         // Neither is always the first.
         let (first, second) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
-        let mut runs = [ask(&servers[first], options)?, ask(&servers[second], options)?];
+        let mut runs = [ask(&servers[first])?, ask(&servers[second])?];
         if round % 2 == 1 {
             runs.reverse();
         }
@@ -68,18 +61,6 @@ fn create(options: &Options, checksums: bool) -> Result<Served, BenchError> {
     let pool = format!("raid = \"raid1\"\nset_size = 2\nlog = \"64MiB\"\nchecksums = {checksums}");
     let volume = format!("size = \"{}MiB\"", options.mib);
     Served::create(options.files.dir.as_deref(), (2, options.mib + SPARE_MIB), &pool, &volume)
-}
-
-fn target(server: &Server, options: &Options) -> Vec<String> {
-    vec!["--ioengine=nbd".into(), format!("--uri={}", server.uri()), format!("--size={}m", options.mib)]
-}
-
-fn ask(server: &Server, options: &Options) -> Result<Run, BenchError> {
-    let arguments = [fio::random_8k(100, options.seconds), target(server, options)].concat();
-    let before = server.cpu_s()?;
-    let outcome = fio::run(&arguments)?;
-    let cpu_us_per_io = (server.cpu_s()? - before) * 1e6 / outcome.ios;
-    Ok(Run { outcome, cpu_us_per_io })
 }
 
 fn report(rounds: &[[Run; 2]]) {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::served::{OnFiles, Served};
-use super::{judge_at_least, table};
+use super::{judge_at_least, table, through_nbd};
 use crate::error::{BenchError, need};
 use crate::spread::Spread;
 use crate::{clock, fio, machine};
@@ -45,8 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let volume = format!("size = \"{VOLUME_MIB}MiB\"");
     let array = Served::create(options.files.dir.as_deref(), (2, 3 * VOLUME_MIB), pool, &volume)?;
     let server = array.serve()?;
-    let through_nbd =
-        ["--ioengine=nbd".to_owned(), format!("--uri={}", server.uri()), format!("--size={VOLUME_MIB}m")];
+    let through_nbd = through_nbd::target(&server, VOLUME_MIB);
     let raw_files: Vec<PathBuf> = ["raw0", "raw1"].map(|name| array.path(name)).into();
     let mut fill = fio::fill();
     for file in &raw_files {

@@ -8,7 +8,7 @@ use std::process::Command;
 use clap::Args;
 
 use super::served::{OnFiles, Served};
-use super::{judge_at_least, table};
+use super::{judge_at_least, table, through_nbd};
 use crate::error::{BenchError, need};
 use crate::server::Server;
 use crate::spread::Spread;
@@ -40,8 +40,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let array = Served::create(options.files.dir.as_deref(), (1, options.mib + SPARE_MIB), pool, &volume)?;
     let file = array.path("d0.img");
     let server = array.serve()?;
-    let through_nbd =
-        ["--ioengine=nbd".to_owned(), format!("--uri={}", server.uri()), format!("--size={}m", options.mib)];
+    let through_nbd = through_nbd::target(&server, options.mib);
     let on_file = [
         "--ioengine=io_uring".to_owned(),
         "--direct=1".to_owned(),

@@ -9,6 +9,7 @@ pub(crate) mod rebuild;
 pub(crate) mod recovery;
 mod served;
 pub(crate) mod small_writes;
+mod through_nbd;
 pub(crate) mod virtual_time;
 
 use std::path::Path;

@@ -10,11 +10,12 @@ use std::process::Command;
 
 use clap::Args;
 
+use super::through_nbd::{self, Run};
 use super::{judge_at_least, judge_at_most, scratch, table, write};
 use crate::error::{BenchError, need};
+use crate::machine;
 use crate::server::{Server, build_tier0, tier0};
 use crate::spread::Spread;
-use crate::{fio, machine};
 
 /// What to run.
 #[derive(Args)]
@@ -33,12 +34,6 @@ pub(crate) struct Options {
 /// The share of tier0's IOPS over nbdkit's that is aimed at, and its processor time per request.
 const RATIO_LEAST: f64 = 1.2;
 const CPU_US_MOST: f64 = 6.0;
-
-/// One run against one server.
-struct Run {
-    outcome: fio::Outcome,
-    cpu_us_per_io: f64,
-}
 
 /// Runs it and prints.
 pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
@@ -59,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         options.mib, options.rounds, options.seconds
     );
     for server in &servers {
-        fill(server, options.mib)?;
+        through_nbd::fill(server, options.mib)?;
     }
     for read_percent in [100, 70] {
         let rounds = (0..options.rounds).map(|_| round(&servers, read_percent, options));
@@ -101,28 +96,9 @@ fn start_tier0(program: &Path, directory: &Path, mib: u32) -> Result<Server, Ben
     tier0(program, &array, &socket)
 }
 
-/// Random data everywhere, so that no server serves holes.
-fn fill(server: &Server, mib: u32) -> Result<(), BenchError> {
-    let mut arguments: Vec<String> =
-        ["--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers", "--ioengine=nbd"].map(Into::into).into();
-    arguments.push(format!("--uri={}", server.uri()));
-    arguments.push(format!("--size={mib}m"));
-    fio::run(&arguments).map(|_| ())
-}
-
 fn round(servers: &[Server], read_percent: u32, options: &Options) -> Result<Vec<Run>, BenchError> {
-    servers.iter().map(|server| ask(server, read_percent, options)).collect()
-}
-
-fn ask(server: &Server, read_percent: u32, options: &Options) -> Result<Run, BenchError> {
-    let mut arguments = fio::random_8k(read_percent, options.seconds);
-    arguments.push("--ioengine=nbd".into());
-    arguments.push(format!("--uri={}", server.uri()));
-    arguments.push(format!("--size={}m", options.mib));
-    let before = server.cpu_s()?;
-    let outcome = fio::run(&arguments)?;
-    let cpu_us_per_io = (server.cpu_s()? - before) * 1e6 / outcome.ios;
-    Ok(Run { outcome, cpu_us_per_io })
+    let ask = |server| through_nbd::random_8k(server, options.mib, read_percent, options.seconds);
+    servers.iter().map(ask).collect()
 }
 
 fn report(servers: &[Server], read_percent: u32, rounds: &[Vec<Run>]) {

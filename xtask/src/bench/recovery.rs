@@ -4,7 +4,7 @@
 use clap::Args;
 
 use super::served::{OnFiles, Served};
-use super::{judge_at_most, table};
+use super::{judge_at_most, table, through_nbd};
 use crate::error::{BenchError, need};
 use crate::spread::Spread;
 use crate::{clock, fio, machine};
@@ -41,12 +41,8 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         for _ in 0..options.files.rounds {
             let server = array.serve()?;
             let mut arguments = fio::random_writes_8k(64);
-            arguments.extend([
-                "--ioengine=nbd".to_owned(),
-                format!("--uri={}", server.uri()),
-                format!("--io_size={}m", 4 * LOG_MIB),
-                format!("--size={volume_mib}m"),
-            ]);
+            arguments.push(format!("--io_size={}m", 4 * LOG_MIB));
+            arguments.extend(through_nbd::target(&server, volume_mib));
             fio::run(&arguments)?;
             let status = array.status()?;
             let log = &status["pools"][0]["log"]["used_bytes"];

@@ -29,8 +29,8 @@ const BATCH_MAX: u64 = 64;
 /// A batch is at most this share of what is left for every shard, so that the last slots are not hoarded.
 const BATCH_SHARE: u64 = 4;
 
-/// Permits of [`Guarded::moves`]: more than commits are ever under way.
-pub(super) const ALL_MOVES: u64 = 1 << 32;
+/// Permits of [`Guarded::column_places`]: more than commits are ever under way.
+pub(super) const ALL_PLACES: u64 = 1 << 32;
 
 /// A pool.
 pub(crate) struct PoolControl {
@@ -50,17 +50,23 @@ pub(crate) struct Guarded {
     reserving: Semaphore,
     /// Whoever says which slots of a column are there has one permit until that is stable, whoever moves columns has
     /// all: what is true of a column's old place must not be remembered of its new one.
-    pub(super) moves: Semaphore,
+    pub(super) column_places: Semaphore,
     /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
     pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
     /// Extents move, or columns are rebuilt, not both.
-    pub(super) moving: Semaphore,
+    pub(super) extents_or_rebuild: Semaphore,
 }
 
 impl Guarded {
+    /// How many slots of a set have extents; none where there is no such set.
+    pub(crate) fn used_slots(&self, set: u32) -> Option<u32> {
+        let state = self.metadata.state();
+        (set < state.set_count()).then(|| state.used_slots_of(set).count() as u32)
+    }
+
     /// A pool whose metadata are open.
     pub(crate) fn new(metadata: Metadata, shape: PoolShape) -> Guarded {
         let follower = shape.clone();
@@ -70,12 +76,12 @@ impl Guarded {
             shape,
             allocations: RefCell::new(0..0),
             reserving: Semaphore::new(1),
-            moves: Semaphore::new(ALL_MOVES),
+            column_places: Semaphore::new(ALL_PLACES),
             leaving: RefCell::default(),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),
-            moving: Semaphore::new(1),
+            extents_or_rebuild: Semaphore::new(1),
         }
     }
 
@@ -179,7 +185,7 @@ impl PoolControl {
         mapped.retain(|(extent, _)| guarded.metadata.state().volume(extent.volume).is_some());
         let mut records = Vec::new();
         let mut never_mapped = Vec::new();
-        let _still = guarded.moves.acquire(1).await;
+        let _still = guarded.column_places.acquire(1).await;
         if !mapped.is_empty() {
             records.push(MetaRecord::map(mapped.iter().copied()));
             records.extend(guarded.fresh_slots(&mapped));
@@ -253,7 +259,7 @@ impl PoolControl {
         let Some(home) = guarded.metadata.state().slot_home(note.slot) else {
             return Err(IoError::OutOfRange);
         };
-        let _still = guarded.moves.acquire(1).await;
+        let _still = guarded.column_places.acquire(1).await;
         let (set, column) = Guarded::column(note.set, note.column);
         if guarded.shape.sets.chunklet(set, column) != note.target {
             return Err(IoError::Gone);

@@ -9,7 +9,7 @@ use tier0_pool::MetaRecord;
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
-use super::pool::ALL_MOVES;
+use super::pool::ALL_PLACES;
 use super::{Control, Guarded};
 use crate::upkeep::Order;
 
@@ -75,7 +75,7 @@ impl Control {
         let control = self.clone();
         let work = async move {
             let guarded = control.guarded(number);
-            let _turn = guarded.moving.acquire(1).await;
+            let _turn = guarded.extents_or_rebuild.acquire(1).await;
             loop {
                 guarded.rebuild.again.set(false);
                 let log = control.restore_log(number).await;
@@ -125,7 +125,7 @@ impl Control {
                 without_spare += 1;
                 continue;
             };
-            let _alone = guarded.moves.acquire(ALL_MOVES).await;
+            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
             guarded.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
             let (set, column) = Guarded::column(set, column);
             guarded.shape.sets.start_rebuild(set, column, target);

@@ -239,7 +239,7 @@ impl Control {
         let guarded = self.guarded(number);
         let progress = &guarded.restripe;
         // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
-        let _turn = guarded.moving.acquire(1).await;
+        let _turn = guarded.extents_or_rebuild.acquire(1).await;
         if moves.is_empty() || progress.stopping.get() || guarded.rebuild.is_running() {
             progress.interrupted.set(guarded.rebuild.is_running());
             moves.iter().for_each(|one| self.pools[number].give_back(one.to));
@@ -257,21 +257,11 @@ impl Control {
         moved
     }
 
-    /// How full the sets are.
+    /// How full the sets are, those included that join while this counts.
     async fn fill(&self, guarded: &Guarded) -> Fill {
-        let mut used = vec![0; guarded.metadata.state().set_count() as usize];
-        let mut from = Some(ExtentId { volume: 0, index: 0 });
-        while let Some(first) = from {
-            {
-                let state = guarded.metadata.state();
-                let (extents, next) = scan(&state, first, EXTENTS_AT_ONCE);
-                from = next;
-                // Sets may have joined meanwhile.
-                used.resize(state.set_count() as usize, 0);
-                for home in extents.iter().filter_map(|(_, slot)| state.slot_home(slot.slot)) {
-                    used[home.set as usize] += 1;
-                }
-            }
+        let mut used = Vec::new();
+        while let Some(count) = guarded.used_slots(used.len() as u32) {
+            used.push(count);
             self.world.sleep(TURN).await;
         }
         Fill::new(used)

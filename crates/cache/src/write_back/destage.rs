@@ -81,13 +81,12 @@ impl<S: SlotStore> Inner<S> {
         }
         state.in_flight.remove(&batch.id);
         state.intents_due.remove(&batch.id);
-        state.records.trim();
-        state.end_rates(now, batch.page_count());
         if batch.aged {
             state.next_aged = now + now.saturating_sub(batch.began);
         }
         drop(state);
         self.release();
+        self.state.borrow_mut().end_rates(now, batch.page_count());
         self.progress.notify_all();
         self.work.notify_all();
     }

@@ -11,9 +11,7 @@
 //!
 //! A page that is dirty is never read from the old slot: a power cut may have torn it there.
 
-use std::future::Future;
 use std::ops::Range;
-use std::pin::Pin;
 
 use tier0_integrity::{Intent, IntentLog, LogPlace, PageContent, SlotWrite, split_zero_pages};
 use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
@@ -22,7 +20,7 @@ use tier0_world::IoError;
 use super::state::State;
 use super::{Inner, WriteBack};
 use crate::locks::WHOLE;
-use crate::{Mapping, SlotStore};
+use crate::{LocalFuture, Mapping, SlotStore};
 
 /// Pages that are copied at once, if a row has not more: 1 MiB.
 const PAGES_AT_ONCE: u32 = 256;
@@ -46,7 +44,7 @@ pub trait Relocate: Mapping {
     ///
     /// # Errors
     /// When it has not changed, or nothing can become durable any more.
-    fn commit_move(&self, relocation: Relocation) -> Pin<Box<dyn Future<Output = Result<(), IoError>> + '_>>;
+    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>>;
 
     /// From now on [`Mapping::slot`] says the new slot.
     fn moved(&self, relocation: Relocation);
@@ -56,7 +54,7 @@ pub trait Relocate: Mapping {
 struct NoIntents;
 
 impl IntentLog for NoIntents {
-    fn append(&self, _: Vec<Intent>) -> Pin<Box<dyn Future<Output = Result<(), IoError>> + '_>> {
+    fn append(&self, _: Vec<Intent>) -> LocalFuture<'_, Result<(), IoError>> {
         Box::pin(async { Ok(()) })
     }
 }

@@ -236,20 +236,20 @@ impl<S: SlotStore> Inner<S> {
         let stable = |page: &(u32, Page)| state.records.get(page.1.record).is_stable();
         let dirty: Vec<(u32, Page)> =
             state.pages.range(slot.slot, 0..SLOT_PAGES_MAX).filter(stable).collect();
-        let rows = || dirty.chunk_by(|a, b| a.0 / row_pages == b.0 / row_pages);
         let is_before = |row: &[(u32, Page)], cutoff| {
             row.iter().any(|(_, page)| state.records.is_before(page.record, cutoff))
         };
+        let rows = dirty.chunk_by(|a, b| a.0 / row_pages == b.0 / row_pages);
+        let (wanted, others): (Vec<_>, Vec<_>) = rows.partition(|row| is_before(row, cutoffs.start));
+        if wanted.is_empty() {
+            return None;
+        }
+        let along = others.into_iter().filter(|row| is_before(row, cutoffs.end));
         let mut pages = Vec::new();
-        let mut take = |row: &[(u32, Page)]| {
+        for row in wanted.into_iter().chain(along) {
             if pages.is_empty() || pages.len() + row.len() <= room {
                 pages.extend_from_slice(&row[..row.len().min(most)]);
             }
-        };
-        rows().filter(|row| is_before(row, cutoffs.start)).for_each(&mut take);
-        let along = |row: &&[(u32, Page)]| !is_before(row, cutoffs.start) && is_before(row, cutoffs.end);
-        if rows().any(|row| is_before(row, cutoffs.start)) {
-            rows().filter(along).for_each(&mut take);
         }
         pages.sort_unstable_by_key(|(number, _)| *number);
         (!pages.is_empty()).then_some(SlotBatch { extent, slot, pages })

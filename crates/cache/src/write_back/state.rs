@@ -82,8 +82,6 @@ pub(crate) struct State {
     pub(crate) destage_rate: DestageRate,
     /// How fast the log gets rid of pages, destaged or superseded: the rate at which writers can go on for long.
     pub(crate) room_rate: DestageRate,
-    /// [`Records::gone_pages`] when that was last looked at.
-    pub(crate) gone_pages: u64,
     pub(crate) counts: Counts,
     pub(crate) last_failure: Option<IoError>,
     pub(crate) log_failure: Option<IoError>,
@@ -120,7 +118,6 @@ impl State {
             reserved_blocks: 0,
             destage_rate: DestageRate::default(),
             room_rate: DestageRate::default(),
-            gone_pages: 0,
             counts: Counts::default(),
             last_failure: None,
             log_failure: None,
@@ -187,8 +184,7 @@ impl State {
     pub(crate) fn end_rates(&mut self, now: Nanos, pages: u64) {
         let busy = !self.in_flight.is_empty();
         self.destage_rate.end(now, pages, busy);
-        let gone = self.records.gone_pages();
-        self.room_rate.end(now, gone - std::mem::replace(&mut self.gone_pages, gone), busy);
+        self.room_rate.end(now, self.records.take_gone_pages(), busy);
     }
 
     /// Somebody does not need a record any more.

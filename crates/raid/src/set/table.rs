@@ -1,9 +1,10 @@
 //! The chunklet table: where the columns of every set lie, and which of them are being rebuilt.
 //!
 //! One table is shared by all shards. What changes while the array runs (a lost column moves to a spare chunklet and
-//! fills row by row; sets join behind those that are there) is kept in atomics, so the data path takes no lock. A column moves only after its drive was
-//! declared lost, and is declared rebuilding before its new place is visible: whoever still goes to the old place finds
-//! the drive lost, whoever goes to the new one finds the row missing ([`RaidSets::is_missing`]) until it was rebuilt.
+//! fills row by row; sets join behind those that are there) is kept in atomics, so the data path takes no lock. A column
+//! moves only after its drive was declared lost, and is declared rebuilding before its new place is visible: whoever
+//! still goes to the old place finds the drive lost, whoever goes to the new one finds the row missing
+//! ([`RaidSets::is_missing`]) until it was rebuilt.
 //!
 //! What it does not do: it decides on no spare ([`super::plan_spares`]) and remembers nothing across a restart; the
 //! pool's metadata does.

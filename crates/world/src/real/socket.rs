@@ -7,10 +7,10 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use super::Fd;
 use super::op::{Op, submit};
+use super::outlast;
 use crate::{BufMut, Gather, IoError, Payload, World};
 
 /// Where a stream socket listens or connects.
@@ -89,20 +89,11 @@ impl Drop for Listener {
     }
 }
 
-/// How long an address that is in use is waited for, in steps. A process that was killed still listens while the kernel
-/// winds its io_uring up, which goes on after the process was reaped and waits for what its drives have under way.
+/// How often an address that is in use is tried: for 3 s.
 const BIND_TRIES: u32 = 300;
-const BIND_STEP: Duration = Duration::from_millis(10);
 
-#[expect(clippy::disallowed_methods, reason = "servers listen before they serve: nothing else waits")]
 fn patiently<T>(bind: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    for _ in 1..BIND_TRIES {
-        match bind() {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => std::thread::sleep(BIND_STEP),
-            result => return result,
-        }
-    }
-    bind()
+    outlast(BIND_TRIES, bind, |error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
