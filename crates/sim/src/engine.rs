@@ -199,6 +199,7 @@ impl Running for RunningArray {
             log: named(&|drive| drive.holds_log),
             metadata,
             rebuilding: pool.rebuild.is_some(),
+            moving: pool.restripe.is_some(),
             scrubbing: pool.scrub.is_some_and(|scrub| scrub.running),
             scrub_repaired: pool.scrub.map_or(0, |scrub| scrub.repaired),
             unrecoverable: pool.integrity.unrecoverable + pool.scrub.map_or(0, |scrub| scrub.unrecoverable),

@@ -1,7 +1,7 @@
 //! Liveness: once nothing goes wrong any more, the array must become whole.
 //!
 //! Faults end, lost drives are replaced if spares do not suffice, and then within a bound of virtual time everything
-//! must be redundant; a scrub must end without anything that cannot be repaired, and a second one must find nothing. If
+//! must be redundant and have ceased to move; a scrub must end without anything that cannot be repaired, and a second one must find nothing. If
 //! nothing has damaged stored data, the first must find nothing either: crashes, losses and rebuilds leave no trace.
 
 use std::collections::BTreeSet;
@@ -74,14 +74,15 @@ async fn become_redundant<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> 
     let mut patience = PATIENCE;
     loop {
         let status = life.status().await;
-        if status.redundant {
+        if status.redundant && !status.moving {
             return Ok(());
         }
         let waited = life.world.now() - began;
         if waited > HEAL_MAX {
-            return Err(format!("the array does not become redundant in {HEAL_MAX}: {}", status.sentence));
+            let missing = if status.redundant { "come to rest" } else { "become redundant" };
+            return Err(format!("the array does not {missing} in {HEAL_MAX}: {}", status.sentence));
         }
-        if waited > patience && !status.rebuilding {
+        if waited > patience && !status.redundant && !status.rebuilding {
             patience = waited + PATIENCE;
             make_up_for(life, &status.lost, &mut replaced).await?;
         }

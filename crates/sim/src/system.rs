@@ -172,6 +172,8 @@ pub struct Status {
     pub metadata: Vec<String>,
     /// A rebuild is going on.
     pub rebuilding: bool,
+    /// What is stored moves to other places: copies are written that are nobody's yet, so no scrub sees them.
+    pub moving: bool,
     /// A scrub is going on.
     pub scrubbing: bool,
     /// What the last scrub has repaired.

@@ -29,8 +29,8 @@ pub(crate) struct Options {
 
 /// The share of fio's own IOPS that is aimed at.
 const RATIO_LEAST: f64 = 0.9;
-/// Room for metadata and a whole number of chunklets, in MiB.
-const SPARE_MIB: u32 = 256;
+/// Room for metadata, the log and a whole number of chunklets, in MiB.
+const SPARE_MIB: u32 = 512;
 
 /// Runs it and prints.
 pub(crate) fn run(options: &Options) -> Result<(), BenchError> {

@@ -16,8 +16,10 @@ pub(crate) struct Options {
     files: OnFiles,
 }
 
-/// Sizes of the volume in MiB; writes go to all of it.
-const VOLUMES_MIB: [u32; 3] = [512, 1024, 2048];
+/// Sizes of the volume in MiB; all of it holds data.
+const VOLUMES_MIB: [u32; 3] = [1024, 2048, 4096];
+/// The part that is written before the kill: the same in each volume, so that the logs hold as much.
+const WRITTEN_MIB: u32 = VOLUMES_MIB[0];
 const LOG_MIB: u32 = 256;
 /// "In seconds": no more than this.
 const SECONDS_MOST: f64 = 5.0;
@@ -27,7 +29,8 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     need("fio", "fio")?;
     println!("{}", machine::describe());
     println!(
-        "tier0 killed under random writes of 8 KiB, and started again; a mirror of two files, log {LOG_MIB} MiB, {} rounds",
+        "tier0 killed after random writes of 8 KiB to {WRITTEN_MIB} MiB, and started again; a mirror of two files, log \
+         {LOG_MIB} MiB, {} rounds",
         options.files.rounds
     );
     let mut table = table(&["volume MiB", "log in use MB", "serves again after s"]);
@@ -36,13 +39,14 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         let pool = format!("raid = \"raid1\"\nlog = \"{LOG_MIB}MiB\"");
         let volume = format!("size = \"{volume_mib}MiB\"");
         let array =
-            Served::create(options.files.dir.as_deref(), (2, 2 * volume_mib + 2 * LOG_MIB), &pool, &volume)?;
+            Served::create(options.files.dir.as_deref(), (2, volume_mib + 3 * LOG_MIB), &pool, &volume)?;
+        through_nbd::fill(&array.serve()?, volume_mib)?;
         let (mut used, mut took) = (Vec::new(), Vec::new());
         for _ in 0..options.files.rounds {
             let server = array.serve()?;
             let mut arguments = fio::random_writes_8k(64);
             arguments.push(format!("--io_size={}m", 4 * LOG_MIB));
-            arguments.extend(through_nbd::target(&server, volume_mib));
+            arguments.extend(through_nbd::target(&server, WRITTEN_MIB));
             fio::run(&arguments)?;
             let status = array.status()?;
             let log = &status["pools"][0]["log"]["used_bytes"];

@@ -6,6 +6,7 @@ mod driver;
 mod file;
 mod op;
 mod outlast;
+mod pieces;
 mod runtime;
 mod socket;
 mod spin;

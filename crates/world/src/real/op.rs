@@ -25,8 +25,8 @@ pub(crate) enum Op {
     Accept,
     /// Appends to a `Payload::Bytes`, or fills a `Payload::Read` from `skip` bytes on.
     Receive { skip: usize },
-    /// Sends a `Payload::Gather`.
-    Send,
+    /// Sends a `Payload::Gather`; in pieces ([`super::pieces`]) where that is faster and the driver can.
+    Send { in_pieces: bool },
     /// Waits until there is something to read.
     Readable,
 }
@@ -35,6 +35,11 @@ impl Op {
     /// Whether it is one on a file or device, which a drive ends and nobody else.
     pub(crate) fn is_on_file(&self) -> bool {
         matches!(self, Op::Read { .. } | Op::Write { .. } | Op::SyncData | Op::Deallocate { .. })
+    }
+
+    /// Whether it copies data between here and a socket, as a rule at once.
+    pub(crate) fn copies(&self) -> bool {
+        matches!(self, Op::Send { .. } | Op::Receive { .. })
     }
 
     /// Whether it does nothing but move data to or from a file or device. A durable write ends with a flush.

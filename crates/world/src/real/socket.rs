@@ -13,6 +13,9 @@ use super::op::{Op, submit};
 use super::outlast;
 use crate::{BufMut, Gather, IoError, Payload, World};
 
+/// Lists with larger parts are sent whole: their transfer takes longer than the search for memory.
+const PIECES_UP_TO: usize = 16 << 10;
+
 /// Where a stream socket listens or connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerAddress {
@@ -118,11 +121,14 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 pub struct Socket {
     world: World,
     fd: Fd,
+    is_unix: bool,
 }
 
 impl Socket {
     fn new(world: &World, fd: OwnedFd) -> Socket {
-        Socket { world: world.clone(), fd: Rc::new(fd) }
+        let domain = rustix::net::sockopt::socket_domain(&fd);
+        let is_unix = domain.is_ok_and(|domain| domain == rustix::net::AddressFamily::UNIX);
+        Socket { world: world.clone(), fd: Rc::new(fd), is_unix }
     }
 
     /// Connects. It blocks the thread while it does, which on loopback and for a client is no loss.
@@ -178,8 +184,9 @@ impl Socket {
 
     /// Sends the whole list and gives it back empty.
     pub async fn send(&self, mut gather: Box<Gather>) -> (Result<(), IoError>, Box<Gather>) {
+        let in_pieces = self.is_unix && gather.largest_part() <= PIECES_UP_TO;
         while gather.remaining_bytes() > 0 {
-            let (outcome, payload) = self.run(Op::Send, Payload::Gather(gather)).await;
+            let (outcome, payload) = self.run(Op::Send { in_pieces }, Payload::Gather(gather)).await;
             gather = payload.into_gather();
             match outcome {
                 Ok(count) => gather.advance(count),

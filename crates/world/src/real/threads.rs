@@ -242,7 +242,7 @@ fn call_of(op: &Op, payload: &mut Payload) -> CallKind {
             let (address, bytes) = of(&buf.as_mut_slice()[*skip..]);
             CallKind::Receive { address, bytes }
         }
-        (Op::Send, Payload::Gather(gather)) => {
+        (Op::Send { .. }, Payload::Gather(gather)) => {
             CallKind::Send { message: std::ptr::from_mut(gather.prepare()) as usize }
         }
         (Op::Readable, _) => CallKind::Readable,

@@ -6,7 +6,7 @@
 //! a sleep.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
@@ -14,6 +14,7 @@ use io_uring::{IoUring, opcode, squeue};
 use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
 use super::op::{Op, Request};
+use super::pieces;
 use crate::Payload;
 use crate::completion::SlotId;
 
@@ -38,6 +39,25 @@ pub(crate) struct Uring {
     convoys: Convoys,
     /// Transfers that go to their device now; kept for its memory.
     released: Vec<squeue::Entry>,
+    /// Operations on sockets, which go to the kernel after the transfers that collect meanwhile.
+    copies: Vec<Copy>,
+    /// Sends that have ended and are to be reported.
+    sent: Finished,
+}
+
+/// An operation on a socket.
+enum Copy {
+    Whole(squeue::Entry),
+    InPieces(SendInPieces),
+}
+
+/// A send that is tried at once, and goes through the ring only if the socket is full.
+struct SendInPieces {
+    slot: SlotId,
+    fd: RawFd,
+    /// In the slot's payload.
+    message: *const libc::msghdr,
+    entry: squeue::Entry,
 }
 
 impl Uring {
@@ -63,6 +83,8 @@ impl Uring {
             file_operations: 0,
             convoys: Convoys::new(),
             released: Vec::new(),
+            copies: Vec::new(),
+            sent: Finished::new(),
         })
     }
 
@@ -74,7 +96,16 @@ impl Uring {
         }
         if !request.op.is_transfer() {
             let entry = entry_of(&request, payload).user_data(data);
-            return self.push(&entry);
+            return match (&request.op, payload) {
+                (Op::Send { in_pieces: true }, Payload::Gather(gather)) => {
+                    let message: *const libc::msghdr =
+                        gather.message.as_deref().expect("prepared with the entry");
+                    let send = SendInPieces { slot: request.slot, fd: request.fd, message, entry };
+                    self.copies.push(Copy::InPieces(send));
+                }
+                (op, _) if op.copies() => self.copies.push(Copy::Whole(entry)),
+                _ => self.push(&entry),
+            };
         }
         let entry = entry_of(&request, payload).user_data(data | TRANSFER);
         if let Some(entry) = self.convoys.admit(request.fd, request.slot.index, entry) {
@@ -110,6 +141,8 @@ impl Uring {
             (Wait::AtMost(time), Some(patience)) => Wait::AtMost(time.min(patience)),
             (wait, _) => wait,
         };
+        self.start_copies();
+        let wait = if self.sent.is_empty() { wait } else { Wait::Never };
         match wait {
             Wait::Never => self.enter(0, None),
             Wait::Forever => self.enter(1, None),
@@ -125,7 +158,8 @@ impl Uring {
     /// and a virtual processor stays where the interrupt will find it.
     pub(crate) fn look(&mut self, finished: &mut Finished) {
         let queue = self.ring.submission();
-        let kernel_needed = queue.taskrun() || queue.cq_overflow() || !queue.is_empty();
+        let kernel_needed =
+            queue.taskrun() || queue.cq_overflow() || !queue.is_empty() || !self.copies.is_empty();
         drop(queue);
         if kernel_needed {
             self.enter(0, None);
@@ -149,6 +183,7 @@ impl Uring {
             }
         }
         self.release();
+        finished.append(&mut self.sent);
     }
 
     /// Runs what deferred work is left: one call runs at most so many pieces (20 in Linux 6.18), and a batch shall be
@@ -178,8 +213,48 @@ impl Uring {
         self.released = released;
     }
 
+    /// Starts the operations on sockets. Devices get their transfers when the last entry of a call has been dealt with,
+    /// and what is sent is copied at once, which takes longer than all the rest: so transfers have a call of their own
+    /// before it.
+    fn start_copies(&mut self) {
+        if self.copies.is_empty() {
+            return;
+        }
+        if !self.ring.submission().is_empty() {
+            self.call(0, None);
+        }
+        let mut copies = std::mem::take(&mut self.copies);
+        for copy in copies.drain(..) {
+            match copy {
+                Copy::Whole(entry) => self.push(&entry),
+                Copy::InPieces(send) => self.send_in_pieces(&send),
+            }
+        }
+        self.copies = copies;
+    }
+
+    fn send_in_pieces(&mut self, send: &SendInPieces) {
+        // SAFETY: message and vectors lie on the heap in the slot's payload, which nobody touches before the send is
+        // reported; so do the bytes that they point to.
+        let sent = unsafe {
+            let message = &*send.message;
+            pieces::send(send.fd, std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen))
+        };
+        let outcome = match sent.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
+            Ok(sent) => sent as i32,
+            Err(libc::EAGAIN) => return self.push(&send.entry),
+            Err(errno) => -errno,
+        };
+        self.sent.push((send.slot, outcome_of(outcome)));
+    }
+
     /// Submits what has collected, runs the deferred work and waits for `want` completions.
     fn enter(&mut self, want: usize, timeout: Option<Timespec>) {
+        self.start_copies();
+        self.call(want, timeout);
+    }
+
+    fn call(&mut self, want: usize, timeout: Option<Timespec>) {
         let result = match &timeout {
             None => {
                 let queued = self.ring.submission().len() as u32;
@@ -239,7 +314,7 @@ fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
             let length = bytes.len().min(TRANSFER_BYTES_MAX) as u32;
             opcode::Recv::new(fd, bytes.as_mut_ptr(), length).build()
         }
-        (Op::Send, Payload::Gather(gather)) => {
+        (Op::Send { .. }, Payload::Gather(gather)) => {
             let message = std::ptr::from_mut(gather.prepare());
             opcode::SendMsg::new(fd, message).flags(libc::MSG_NOSIGNAL as u32).build()
         }

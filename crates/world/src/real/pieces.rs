@@ -1,0 +1,122 @@
+//! Sending to a unix socket in pieces small enough for memory that the kernel has at hand.
+//!
+//! What is sent to a unix socket the kernel copies into memory of its own, which the receiver frees, as a rule on another
+//! processor. More than a slab object at a time comes from the page allocator, and since the receiver's frees go
+//! elsewhere, it walks through the free memory: cold pages, and in a virtual machine that reports its free pages to the
+//! host, pages that are not there (11 us for each of 4 KiB where this was measured, 85 us for a message of 32 KiB).
+//! Slab objects come back to where they were allocated and stay warm.
+//!
+//! What it does not do: wait. A socket that is full has taken less than all, or nothing.
+
+use std::io;
+use std::os::fd::RawFd;
+
+/// A piece and the kernel's `skb_shared_info` (320 bytes on x86-64) fit a slab object of 4 KiB.
+const PIECE_BYTES: usize = 3_712;
+/// Parts of the list that one piece takes from.
+const VECTORS_MAX: usize = 8;
+
+/// Sends the list; how many bytes the socket took. `EAGAIN` where it took none.
+///
+/// # Safety
+/// The vectors must describe memory that may be read.
+pub(super) unsafe fn send(fd: RawFd, vectors: &[libc::iovec]) -> io::Result<usize> {
+    let mut rest = Rest { vectors, start: 0 };
+    let mut sent = 0;
+    loop {
+        let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; VECTORS_MAX];
+        let (count, bytes) = rest.cut(&mut vectors);
+        if count == 0 {
+            return Ok(sent);
+        }
+        // SAFETY: msghdr is a C struct of pointers and lengths, for which all zero is a valid "empty".
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = vectors.as_mut_ptr();
+        message.msg_iovlen = count;
+        // SAFETY: the message points to vectors on the stack, and those to memory that the caller vouches for.
+        let taken = unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+        match usize::try_from(taken) {
+            Ok(taken) if taken == bytes => sent += taken,
+            Ok(taken) => return Ok(sent + taken),
+            Err(_) if sent > 0 => return Ok(sent),
+            Err(_) => return Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// What is left of a list.
+struct Rest<'a> {
+    vectors: &'a [libc::iovec],
+    /// Bytes of the first vector that are done.
+    start: usize,
+}
+
+impl Rest<'_> {
+    /// Takes a piece off the front into `piece`: its vectors and its bytes; none at the end.
+    fn cut(&mut self, piece: &mut [libc::iovec]) -> (usize, usize) {
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(first) = self.vectors.first()
+            && count < piece.len()
+            && bytes < PIECE_BYTES
+        {
+            let length = (first.iov_len - self.start).min(PIECE_BYTES - bytes);
+            let base = first.iov_base.cast::<u8>().wrapping_add(self.start);
+            piece[count] = libc::iovec { iov_base: base.cast(), iov_len: length };
+            count += 1;
+            bytes += length;
+            self.start += length;
+            if self.start == first.iov_len {
+                self.vectors = &self.vectors[1..];
+                self.start = 0;
+            }
+        }
+        (count, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn vectors_of(parts: &[Vec<u8>]) -> Vec<libc::iovec> {
+        let vector =
+            |part: &Vec<u8>| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
+        parts.iter().map(vector).collect()
+    }
+
+    #[test]
+    fn every_byte_arrives_in_order() {
+        let (near, mut far) = UnixStream::pair().expect("a pair");
+        let lengths = [16, 8192, 1, 16, PIECE_BYTES, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 9000, 5];
+        let parts: Vec<Vec<u8>> =
+            (1u8..).zip(lengths).map(|(n, length)| (0..length).map(|i| n ^ i as u8).collect()).collect();
+        // SAFETY: the parts live until the end of the test.
+        let sent = unsafe { send(near.as_raw_fd(), &vectors_of(&parts)) }.expect("there is room");
+        let all: Vec<u8> = parts.concat();
+        assert_eq!(sent, all.len());
+        drop(near);
+        let mut arrived = Vec::new();
+        far.read_to_end(&mut arrived).expect("readable");
+        assert_eq!(arrived, all);
+    }
+
+    #[test]
+    fn a_full_socket_takes_a_part_and_then_nothing() {
+        let (near, mut far) = UnixStream::pair().expect("a pair");
+        let parts = vec![(0..1 << 22).map(|i: u32| (i % 251) as u8).collect::<Vec<u8>>()];
+        // SAFETY: the parts live until the end of the test.
+        let again = || unsafe { send(near.as_raw_fd(), &vectors_of(&parts)) };
+        let sent = again().expect("there is room at first");
+        assert!((1..parts[0].len()).contains(&sent), "{sent} bytes");
+        assert_eq!(again().expect_err("full").kind(), io::ErrorKind::WouldBlock);
+        let mut arrived = vec![0; sent];
+        far.read_exact(&mut arrived).expect("readable");
+        assert_eq!(arrived, parts[0][..sent]);
+        drop(far);
+        assert_eq!(again().expect_err("closed").kind(), io::ErrorKind::BrokenPipe);
+    }
+}
