@@ -85,6 +85,7 @@ impl Served {
         if output.status.success() {
             return Ok(output.stdout);
         }
-        Err(BenchError::Failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+        let words = String::from_utf8_lossy(&output.stderr);
+        Err(BenchError::Failed(format!("tier0 {} ends with {}: {}", arguments[0], output.status, words.trim())))
     }
 }

@@ -16,7 +16,7 @@ use crate::shard::Shard;
 
 /// Slots of a column that are rebuilt together: their reads and writes come to the drives in stretches of several
 /// stripe units, and one slot's writes meet the next one's reads.
-const SLOTS_AT_ONCE: usize = 2;
+const SLOTS_AT_ONCE: usize = 4;
 
 impl Shard {
     /// Rebuilds all slots of a column that this shard's extents have.
