@@ -62,24 +62,18 @@ impl VolumesOrder {
                 let _ = reply.send(shard.offer_volume(number));
             }
             VolumesOrder::Resize { number, sectors, reply } => {
-                if let Some(volume) = shard.volume(number).ok().as_deref().and_then(VolumeIo::cached) {
-                    volume.sectors.set(sectors);
-                }
+                shard.with_cached(number, async |volume| volume.sectors.set(sectors)).await;
                 let _ = reply.send(());
             }
             VolumesOrder::Withdraw { number, force, reply } => {
                 let _ = reply.send(shard.withdraw_volume(number, force).await);
             }
             VolumesOrder::Close { number, reply } => {
-                if let Some(volume) = shard.volume(number).ok().as_deref().and_then(VolumeIo::cached) {
-                    volume.gate.close().await;
-                }
+                shard.with_cached(number, async |volume| volume.gate.close().await).await;
                 let _ = reply.send(());
             }
             VolumesOrder::Open { number, reply } => {
-                if let Some(volume) = shard.volume(number).ok().as_deref().and_then(VolumeIo::cached) {
-                    volume.gate.open();
-                }
+                shard.with_cached(number, async |volume| volume.gate.open()).await;
                 let _ = reply.send(());
             }
             VolumesOrder::Forget { number, reply } => {
@@ -98,6 +92,13 @@ impl Shard {
 
     fn front(&self) -> Option<Rc<dyn VolumeFront>> {
         self.front.borrow().clone()
+    }
+
+    /// Does something to a volume that goes through the cache, if it is still there.
+    async fn with_cached(&self, number: u32, act: impl AsyncFnOnce(&CachedVolume)) {
+        if let Some(volume) = self.volume(number).ok().as_deref().and_then(VolumeIo::cached) {
+            act(volume).await;
+        }
     }
 
     fn add_volume(&self, number: u32, pool: usize, record: &VolumeRecord) {

@@ -38,8 +38,12 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     for volume_mib in VOLUMES_MIB {
         let pool = format!("raid = \"raid1\"\nlog = \"{LOG_MIB}MiB\"");
         let volume = format!("size = \"{volume_mib}MiB\"");
-        let array =
-            Served::create(options.files.dir.as_deref(), (2, volume_mib + volume_mib / 2 + 3 * LOG_MIB), &pool, &volume)?;
+        let array = Served::create(
+            options.files.dir.as_deref(),
+            (2, volume_mib + volume_mib / 2 + 3 * LOG_MIB),
+            &pool,
+            &volume,
+        )?;
         through_nbd::fill(&array.serve()?, volume_mib)?;
         let (mut used, mut took) = (Vec::new(), Vec::new());
         for _ in 0..options.files.rounds {

@@ -86,6 +86,11 @@ impl Served {
             return Ok(output.stdout);
         }
         let words = String::from_utf8_lossy(&output.stderr);
-        Err(BenchError::Failed(format!("tier0 {} ends with {}: {}", arguments[0], output.status, words.trim())))
+        Err(BenchError::Failed(format!(
+            "tier0 {} ends with {}: {}",
+            arguments[0],
+            output.status,
+            words.trim()
+        )))
     }
 }

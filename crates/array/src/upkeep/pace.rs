@@ -31,6 +31,7 @@ pub(crate) struct Pace {
     world: World,
     activity: Activity,
     seen: u64,
+    yielding: bool,
     /// Bytes per second at most; no limit where none is given.
     rate: Option<u64>,
 }
@@ -38,15 +39,26 @@ pub(crate) struct Pace {
 impl Pace {
     /// A worker that yields to `activity`, and does at most `rate` bytes per second.
     pub(crate) fn new(world: &World, activity: &Activity, rate: Option<u64>) -> Pace {
-        Pace { world: world.clone(), activity: activity.clone(), seen: activity.0.get(), rate }
+        Pace {
+            world: world.clone(),
+            activity: activity.clone(),
+            seen: activity.0.get(),
+            yielding: false,
+            rate,
+        }
+    }
+
+    /// Whether hosts were served during the last piece of work: the next should be a small one.
+    pub(crate) fn is_yielding(&self) -> bool {
+        self.yielding
     }
 
     /// Rests after a piece of work of `bytes` bytes that began at `begun`.
     pub(crate) async fn rest(&mut self, begun: Nanos, bytes: u64) {
         let took = Nanos(self.world.now().0 - begun.0);
-        let busy = self.activity.0.get() != self.seen;
+        self.yielding = self.activity.0.get() != self.seen;
         self.seen = self.activity.0.get();
-        let yielding = if busy { Nanos((took.0 * REST_FACTOR).min(REST_MAX.0)) } else { Nanos(0) };
+        let yielding = if self.yielding { Nanos((took.0 * REST_FACTOR).min(REST_MAX.0)) } else { Nanos(0) };
         let limit = self.rate.map_or(0, |rate| {
             let fair = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
             u64::try_from(fair).unwrap_or(u64::MAX)
@@ -78,9 +90,12 @@ mod tests {
                 world.now().0 - begun.0
             };
             assert_eq!(work(&mut pace).await, 1000);
+            assert!(!pace.is_yielding());
             activity.count_one();
             assert_eq!(work(&mut pace).await, 4000);
+            assert!(pace.is_yielding());
             assert_eq!(work(&mut pace).await, 1000);
+            assert!(!pace.is_yielding());
             // 4096 bytes at 1 MB/s take 4.096 ms.
             let mut limited = Pace::new(&world, &activity, Some(1_000_000));
             assert_eq!(work(&mut limited).await, 4_096_000);

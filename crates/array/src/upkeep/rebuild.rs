@@ -17,6 +17,8 @@ use crate::shard::Shard;
 /// Slots of a column that are rebuilt together: their reads and writes come to the drives in stretches of several
 /// stripe units, and one slot's writes meet the next one's reads.
 const SLOTS_AT_ONCE: usize = 4;
+/// The same while hosts are served, whose requests wait behind such a stretch.
+const SLOTS_BESIDE_HOSTS: usize = 1;
 
 impl Shard {
     /// Rebuilds all slots of a column that this shard's extents have.
@@ -42,22 +44,42 @@ impl Shard {
             if missing.is_empty() || result.is_err() {
                 return result;
             }
-            for some in missing.chunks(SLOTS_AT_ONCE) {
+            let mut left = missing.as_slice();
+            while !left.is_empty() {
+                let most = if pace.is_yielding() { SLOTS_BESIDE_HOSTS } else { SLOTS_AT_ONCE };
+                let (some, later) = left.split_at(most.min(left.len()));
+                left = later;
                 let begun = self.world.now();
-                let all = some.iter().map(|slot| self.rebuild_slot(&pool, number, *slot, (set, column)));
-                for ((extent, _), rebuilt) in some.iter().zip(join_all(all).await) {
-                    match rebuilt {
-                        Err(IoError::Gone) => return Err(IoError::Gone),
-                        Err(error) => {
-                            tracing::error!("{extent} cannot be rebuilt: {error}");
-                            result = Err(error);
-                        }
-                        Ok(()) => {}
-                    }
+                match self.rebuild_slots(&pool, number, some, (set, column)).await {
+                    Err(IoError::Gone) => return Err(IoError::Gone),
+                    rebuilt => result = result.and(rebuilt),
                 }
                 pace.rest(begun, some.len() as u64 * pool.extent_sectors * SECTOR_BYTES).await;
             }
         }
+    }
+
+    /// Rebuilds some slots together.
+    async fn rebuild_slots(
+        self: &Rc<Self>,
+        pool: &PoolShard,
+        number: usize,
+        slots: &[(ExtentId, SlotRef)],
+        (set, column): (u32, u32),
+    ) -> Result<(), IoError> {
+        let all = slots.iter().map(|slot| self.rebuild_slot(pool, number, *slot, (set, column)));
+        let mut result = Ok(());
+        for ((extent, _), rebuilt) in slots.iter().zip(join_all(all).await) {
+            match rebuilt {
+                Err(IoError::Gone) => return Err(IoError::Gone),
+                Err(error) => {
+                    tracing::error!("{extent} cannot be rebuilt: {error}");
+                    result = Err(error);
+                }
+                Ok(()) => {}
+            }
+        }
+        result
     }
 
     async fn rebuild_slot(
