@@ -15,7 +15,7 @@ Examples:
   tier0 drive fail array.toml disk3                        take a failing drive out; spares take over
   tier0 drive replace array.toml disk3 --name disk9 --path /dev/sdx
   tier0 drive add array.toml --name disk9 --path /srv/disk9.img --size 20GiB
-  tier0 drive remove array.toml disk3                      empty a healthy drive, then forget it
+  tier0 drive remove array.toml disk3                      take a drive out for good
 
 The array must be served (tier0 serve array.toml); \"tier0 status array.toml\" shows how a rebuild goes.";
 
@@ -48,7 +48,7 @@ pub(crate) enum Drive {
     /// Add a drive to a pool
     #[command(after_help = DRIVE_EXAMPLES)]
     Add(NewDrive),
-    /// Move everything off a drive and forget it
+    /// Take a drive out of service, rebuild what it held on the others, then forget it
     #[command(after_help = DRIVE_EXAMPLES)]
     Remove(NamedDrive),
     /// Put a new drive in another's place

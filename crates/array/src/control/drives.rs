@@ -101,7 +101,8 @@ impl Control {
         self.let_go(number, place, state).await?;
         self.start_rebuilds(number);
         Ok(format!(
-            "drive {name} leaves: what it held is rebuilt elsewhere, as \"tier0 status\" shows, then it is forgotten"
+            "drive {name} is out of service: what it held is rebuilt elsewhere, as \"tier0 status\" shows, then it is \
+             forgotten; until then the array is less redundant"
         ))
     }
 
