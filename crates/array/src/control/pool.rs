@@ -175,14 +175,17 @@ impl PoolControl {
     }
 
     /// Makes changes of the map stable; then unmapped slots are free. Of a volume that was deleted nothing is mapped any
-    /// more: its shards will give the slots back.
+    /// more: its shards will give the slots back. But a power cut may yet undo the deletion, so the answer comes only when
+    /// that is stable: then nobody needs what the log has of the volume.
     pub(super) async fn commit(
         &self,
         mut mapped: Vec<(ExtentId, SlotRef)>,
         unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> Result<(), IoError> {
         let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        let asked = mapped.len();
         mapped.retain(|(extent, _)| guarded.metadata.state().volume(extent.volume).is_some());
+        let follows_deletion = mapped.len() < asked;
         let mut records = Vec::new();
         let mut never_mapped = Vec::new();
         let _still = guarded.column_places.acquire(1).await;
@@ -202,7 +205,8 @@ impl PoolControl {
         if !unmap.is_empty() {
             records.push(MetaRecord::unmap(unmap));
         }
-        if !records.is_empty() {
+        // Commits become stable in their order, one without records too.
+        if follows_deletion || !records.is_empty() {
             guarded.commit(records).await?;
         }
         guarded.metadata.return_slots(&never_mapped);

@@ -101,7 +101,8 @@ impl Control {
 
     /// One round: spares for what has none, then every column that has one.
     async fn rebuild_all(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
-        self.assign_spares(number).await?;
+        // What got none now may find room in the metadata when others are rebuilt.
+        let assigned = self.assign_spares(number).await;
         let guarded = self.guarded(number);
         let columns: Vec<(u32, u32)> = {
             let state = guarded.metadata.state();
@@ -112,7 +113,7 @@ impl Control {
         let drives = guarded.metadata.state().members().iter().filter(|member| member.is_active()).count();
         let at_once = drives.max(COLUMNS_AT_ONCE_MIN);
         let rebuilds = columns.into_iter().map(|(set, column)| self.rebuild_column(number, set, column));
-        stream::iter(rebuilds).buffer_unordered(at_once).fold(Ok(()), async |all, one| one.and(all)).await
+        stream::iter(rebuilds).buffer_unordered(at_once).fold(assigned, async |all, one| one.and(all)).await
     }
 
     async fn assign_spares(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
@@ -154,6 +155,8 @@ impl Control {
         let results = self.ask_all(|reply| Order::Rebuild { pool: number, set, column, reply }).await;
         results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
         let guarded = self.guarded(number);
+        // Whoever says of a fresh slot that the column has it must not be overtaken by its end.
+        let _alone = guarded.column_places.acquire(ALL_PLACES).await;
         let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
         let (index, place) = Guarded::column(set, column);
         if target != Some(guarded.shape.sets.chunklet(index, place)) {

@@ -6,6 +6,9 @@ use crate::checkpoint;
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
 use crate::state::{Member, MemberState, MetaError, PoolState, TEXT_BYTES_MAX, Volume};
 
+/// Drives for which growth leaves room.
+const MEMBERS_KEPT: u64 = 8;
+
 impl PoolState {
     /// Whether `record` can be true after all that is: what it contradicts otherwise.
     pub fn check(&self, record: &MetaRecord) -> Result<(), MetaError> {
@@ -34,12 +37,13 @@ impl PoolState {
             MetaRecord::MemberRemoved { member } => self.check_member_removed(*member),
             MetaRecord::SetsAdded { columns, sets_per_band } => {
                 self.check_sets_added(columns, *sets_per_band)?;
-                let slots = columns.len() as u64 / u64::from(self.geometry.columns())
-                    * u64::from(self.geometry.slots_per_set);
-                self.check_room(
+                let sets = columns.len() as u64 / u64::from(self.geometry.columns());
+                let slots = sets * u64::from(self.geometry.slots_per_set);
+                self.check_growth(
                     columns.len() as u64 * checkpoint::CHUNKLET_BYTES
                         + slots * checkpoint::RUN_BYTES
                         + checkpoint::GROUP_BYTES,
+                    sets,
                 )
             }
             MetaRecord::ColumnRebuilding { set, column, target } => {
@@ -53,7 +57,7 @@ impl PoolState {
             MetaRecord::VolumeRenamed { volume, name } => {
                 self.check_volume(*volume)?;
                 self.check_volume_name(name)?;
-                self.check_room(name.len() as u64)
+                self.check_growth(name.len() as u64, 0)
             }
             MetaRecord::ModeChanged { volume, .. } => self.check_volume(*volume).map(|_| ()),
             MetaRecord::LogPlaced(log) => {
@@ -189,7 +193,7 @@ impl PoolState {
         if !volume.thin {
             self.check_space(self.extents_of(volume.sectors))?;
         }
-        self.check_room(checkpoint::volume_bytes(volume))
+        self.check_growth(checkpoint::volume_bytes(volume), 0)
     }
 
     fn check_resized(&self, number: u32, sectors: u64) -> Result<(), MetaError> {
@@ -247,6 +251,16 @@ impl PoolState {
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether what an administrator wishes leaves room for what must be possible after it: a rebuild in every set, those
+    /// included that it brings, and some new drives.
+    fn check_growth(&self, more: u64, sets: u64) -> Result<(), MetaError> {
+        let rebuild = checkpoint::rebuild_bytes(&self.geometry);
+        let all = (u64::from(self.set_count()) + sets).saturating_mul(rebuild);
+        let counted = self.inventory.rebuilds.len() as u64 * rebuild;
+        let kept = all.saturating_sub(counted).saturating_add(MEMBERS_KEPT * checkpoint::MEMBER_BYTES_MAX);
+        self.check_room_of(more, kept)
     }
 
     /// Whether the largest checkpoint still fits with so many bytes more, and a new member beside them.
