@@ -329,6 +329,7 @@ impl Store {
             log: names.clone(),
             metadata: names,
             rebuilding: self.rebuilding.get(),
+            moving: false,
             scrubbing: self.scrubbing.get(),
             scrub_repaired: self.scrub_repaired.get(),
             unrecoverable: self.unrecoverable.get(),
