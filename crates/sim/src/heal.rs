@@ -1,8 +1,9 @@
 //! Liveness: once nothing goes wrong any more, the array must become whole.
 //!
 //! Faults end, lost drives are replaced if spares do not suffice, and then within a bound of virtual time everything
-//! must be redundant and have ceased to move; a scrub must end without anything that cannot be repaired, and a second one must find nothing. If
-//! nothing has damaged stored data, the first must find nothing either: crashes, losses and rebuilds leave no trace.
+//! must be redundant and have ceased to move; a scrub must end without anything that cannot be repaired, and a second one
+//! must find nothing. If nothing has damaged stored data, the first must find nothing either: crashes, losses and rebuilds
+//! leave no trace.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -48,8 +48,9 @@ pub(crate) struct Guarded {
     allocations: RefCell<Range<u64>>,
     /// One reserves allocation numbers for all.
     reserving: Semaphore,
-    /// Whoever says which slots of a column are there has one permit until that is stable, whoever moves columns has
-    /// all: what is true of a column's old place must not be remembered of its new one.
+    /// Whoever says which slots of a column are there has one permit until that is stable, whoever moves columns or ends
+    /// their rebuild has all: what is true of a column's old place must not be remembered of its new one, nor after the
+    /// end.
     pub(super) column_places: Semaphore,
     /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
     pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
@@ -183,12 +184,12 @@ impl PoolControl {
         unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> Result<(), IoError> {
         let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        let _still = guarded.column_places.acquire(1).await;
         let asked = mapped.len();
         mapped.retain(|(extent, _)| guarded.metadata.state().volume(extent.volume).is_some());
         let follows_deletion = mapped.len() < asked;
         let mut records = Vec::new();
         let mut never_mapped = Vec::new();
-        let _still = guarded.column_places.acquire(1).await;
         if !mapped.is_empty() {
             records.push(MetaRecord::map(mapped.iter().copied()));
             records.extend(guarded.fresh_slots(&mapped));

@@ -270,8 +270,8 @@ impl PoolState {
 
     fn check_room_of(&self, more: u64, kept: u64) -> Result<(), MetaError> {
         let room = self.geometry.area.body_bytes_max();
-        let bytes = checkpoint::body_bytes_limit(self).saturating_add(more);
-        if bytes.saturating_add(kept) > room {
+        let bytes = checkpoint::body_bytes_limit(self).saturating_add(more).saturating_add(kept);
+        if bytes > room {
             return Err(MetaError::TooLarge { bytes, room });
         }
         Ok(())

@@ -48,6 +48,7 @@ const KEPT: &[(u64, &str)] = &[
 
 /// The same for pools that grow, and volumes that come and go.
 const KEPT_GROWING: &[(u64, &str)] = &[
+    (116, "a pool grew until its metadata had no room to note a rebuild"),
     (
         778,
         "pages of a volume were dropped from the log when its deletion was not stable yet, and a power cut brought the \
