@@ -1,81 +1,16 @@
 //! Block buffers: memory for whole sectors, as wide as the world says (see [`PayloadWidth`]).
 //!
 //! [`BufMut`] is exclusive and can be split at sector boundaries and joined again; [`Buf`] is shared and
-//! read-only. Memory is aligned to 4096 bytes (O_DIRECT) and comes from a cache of the dropping thread, so
-//! the data path takes no lock and, once warm, asks the allocator for nothing but a reference count.
-//! A buffer of width zero holds nothing and costs nothing.
+//! read-only. Memory is aligned to 4096 bytes (O_DIRECT) and comes from a cache ([`crate::memory`]): once that is warm,
+//! the data path asks the allocator for nothing but a reference count. A buffer of width zero holds nothing and costs nothing.
 //!
 //! Fresh buffers hold arbitrary old data of this process: whoever hands one out must have filled it.
 
-use std::alloc::Layout;
-use std::cell::RefCell;
 use std::fmt;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::PayloadWidth;
-
-/// Alignment of every buffer, bytes: the page, which satisfies O_DIRECT on all devices in use.
-const ALIGNMENT: usize = 4096;
-/// The smallest class of the cache, bytes, as a power of two.
-const CLASS_MIN_SHIFT: u32 = 12;
-/// Classes: 4 KiB, 8 KiB, … 8 MiB; larger buffers are not cached.
-const CLASSES: usize = 12;
-/// What one thread keeps of one class, bytes.
-const CLASS_BYTES_MAX: usize = 8 << 20;
-
-thread_local! {
-    static CACHE: RefCell<[Vec<NonNull<u8>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
-}
-
-/// One allocation, shared by all the buffers that were split from it.
-struct Block {
-    memory: NonNull<u8>,
-    class: u32,
-}
-
-// SAFETY: a block is plain memory, owned by whoever holds the last reference; which bytes may be read or
-// written is decided by `Buf` and `BufMut`, whose ranges never overlap in a way that Rust forbids.
-unsafe impl Send for Block {}
-// SAFETY: as above.
-unsafe impl Sync for Block {}
-
-impl Block {
-    fn layout(class: u32) -> Layout {
-        let bytes = 1usize << (CLASS_MIN_SHIFT + class);
-        Layout::from_size_align(bytes, ALIGNMENT).expect("a power of two of at most 2^52 is a valid layout")
-    }
-
-    fn new(bytes: usize) -> Block {
-        let class = bytes.next_power_of_two().trailing_zeros().saturating_sub(CLASS_MIN_SHIFT);
-        let cached = CACHE.with_borrow_mut(|cache| cache.get_mut(class as usize).and_then(Vec::pop));
-        let memory = cached.unwrap_or_else(|| {
-            let layout = Self::layout(class);
-            // SAFETY: the layout's size is at least 4096.
-            let memory = unsafe { std::alloc::alloc_zeroed(layout) };
-            NonNull::new(memory).unwrap_or_else(|| std::alloc::handle_alloc_error(layout))
-        });
-        Block { memory, class }
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        let kept = CACHE.try_with(|cache| {
-            let mut cache = cache.borrow_mut();
-            let Some(list) = cache.get_mut(self.class as usize) else { return false };
-            let room = list.len() < (CLASS_BYTES_MAX >> (CLASS_MIN_SHIFT + self.class)).max(1);
-            if room {
-                list.push(self.memory);
-            }
-            room
-        });
-        if !kept.unwrap_or(false) {
-            // SAFETY: allocated in `new` with this very layout, and this is the last reference.
-            unsafe { std::alloc::dealloc(self.memory.as_ptr(), Self::layout(self.class)) }
-        }
-    }
-}
+use crate::memory::Block;
 
 /// An exclusive buffer of whole sectors.
 pub struct BufMut {
@@ -124,14 +59,14 @@ impl BufMut {
         let Some(block) = &self.block else { return &[] };
         // SAFETY: the range lies in the allocation by construction, is initialised (allocated zeroed), and no
         // other buffer covers it: `split_to` hands out disjoint ranges and `freeze` consumes self.
-        unsafe { std::slice::from_raw_parts(block.memory.as_ptr().add(self.offset), self.bytes()) }
+        unsafe { std::slice::from_raw_parts(block.memory().as_ptr().add(self.offset), self.bytes()) }
     }
 
     /// The bytes it holds, to be changed.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         let Some(block) = &self.block else { return &mut [] };
         // SAFETY: as in `as_slice`; exclusive because self is borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(block.memory.as_ptr().add(self.offset), self.bytes()) }
+        unsafe { std::slice::from_raw_parts_mut(block.memory().as_ptr().add(self.offset), self.bytes()) }
     }
 
     /// Takes the first `sectors` sectors off as a buffer of their own; self keeps the rest.
@@ -210,7 +145,7 @@ impl Buf {
 
     /// Bytes of the allocation that it keeps from being freed, alone or with others.
     pub fn allocation_bytes(&self) -> usize {
-        self.0.block.as_ref().map_or(0, |block| Block::layout(block.class).size())
+        self.0.block.as_ref().map_or(0, |block| block.bytes())
     }
 
     /// The `sectors` sectors from sector `first` on, sharing the memory.
@@ -277,7 +212,7 @@ mod tests {
     fn memory_is_aligned_and_comes_back_from_the_cache() {
         let first = BufMut::new(16, PayloadWidth::REAL);
         let address = first.as_slice().as_ptr() as usize;
-        assert_eq!(address % ALIGNMENT, 0);
+        assert_eq!(address % crate::memory::ALIGNMENT, 0);
         drop(first);
         assert_eq!(BufMut::new(16, PayloadWidth::REAL).as_slice().as_ptr() as usize, address);
     }

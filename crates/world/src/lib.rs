@@ -21,6 +21,7 @@
 mod buffer;
 mod completion;
 mod error;
+mod memory;
 mod payload;
 mod planted;
 mod random;

@@ -7,6 +7,7 @@ mod file;
 mod op;
 mod outlast;
 mod pieces;
+mod receives;
 mod runtime;
 mod socket;
 mod spin;

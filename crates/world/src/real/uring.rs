@@ -15,6 +15,7 @@ use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
 use super::op::{Op, Request};
 use super::pieces;
+use super::receives::Receives;
 use crate::Payload;
 use crate::completion::SlotId;
 
@@ -28,6 +29,9 @@ const ON_FILE: u64 = 1 << 63;
 const TRANSFER: u64 = 1 << 62;
 /// IORING_ENTER_GETEVENTS: run the deferred work and fill the completion queue.
 const ENTER_GETEVENTS: u32 = 1;
+/// So many transfers of a batch that was held go to the device in a call of their own: it wakes up over them while the
+/// others are being prepared.
+const FIRST_OF_BATCH: usize = 4;
 /// Linux limits one transfer to this (MAX_RW_COUNT, rounded down to the page).
 const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
 
@@ -41,8 +45,9 @@ pub(crate) struct Uring {
     released: Vec<squeue::Entry>,
     /// Operations on sockets, which go to the kernel after the transfers that collect meanwhile.
     copies: Vec<Copy>,
-    /// Sends that have ended and are to be reported.
-    sent: Finished,
+    receives: Receives,
+    /// Sends and receives that have ended and are to be reported.
+    copied: Finished,
 }
 
 /// An operation on a socket.
@@ -84,7 +89,8 @@ impl Uring {
             convoys: Convoys::new(),
             released: Vec::new(),
             copies: Vec::new(),
-            sent: Finished::new(),
+            receives: Receives::new(),
+            copied: Finished::new(),
         })
     }
 
@@ -102,6 +108,12 @@ impl Uring {
                         gather.message.as_deref().expect("prepared with the entry");
                     let send = SendInPieces { slot: request.slot, fd: request.fd, message, entry };
                     self.copies.push(Copy::InPieces(send));
+                }
+                (Op::Receive { skip }, payload) => {
+                    let room = room_of(payload, *skip);
+                    if let Some(entry) = self.receives.admit(request, room, entry) {
+                        self.copies.push(Copy::Whole(entry));
+                    }
                 }
                 (op, _) if op.copies() => self.copies.push(Copy::Whole(entry)),
                 _ => self.push(&entry),
@@ -142,7 +154,13 @@ impl Uring {
             (wait, _) => wait,
         };
         self.start_copies();
-        let wait = if self.sent.is_empty() { wait } else { Wait::Never };
+        self.try_receives();
+        let wait = if self.copied.is_empty() { wait } else { Wait::Never };
+        if wait != Wait::Never {
+            for entry in self.receives.give_up() {
+                self.copies.push(Copy::Whole(entry));
+            }
+        }
         match wait {
             Wait::Never => self.enter(0, None),
             Wait::Forever => self.enter(1, None),
@@ -164,7 +182,16 @@ impl Uring {
         if kernel_needed {
             self.enter(0, None);
         }
+        self.try_receives();
         self.reap(finished);
+    }
+
+    fn try_receives(&mut self) {
+        let (drives_work, copies) = (self.file_operations > 0, &mut self.copies);
+        // SAFETY: the slot keeps the socket open and its payload in place until the receive is reported.
+        unsafe {
+            self.receives.try_all(drives_work, &mut self.copied, |entry| copies.push(Copy::Whole(entry)));
+        }
     }
 
     fn reap(&mut self, finished: &mut Finished) {
@@ -183,7 +210,7 @@ impl Uring {
             }
         }
         self.release();
-        finished.append(&mut self.sent);
+        finished.append(&mut self.copied);
     }
 
     /// Runs what deferred work is left: one call runs at most so many pieces (20 in Linux 6.18), and a batch shall be
@@ -205,11 +232,12 @@ impl Uring {
     fn release(&mut self) {
         let mut released = std::mem::take(&mut self.released);
         self.convoys.judge(&mut released);
-        if !released.is_empty() {
-            released.iter().for_each(|entry| self.push(entry));
-            released.clear();
-            self.enter(0, None);
+        let (first, rest) = released.split_at(released.len().min(FIRST_OF_BATCH));
+        for part in [first, rest].into_iter().filter(|part| !part.is_empty()) {
+            part.iter().for_each(|entry| self.push(entry));
+            self.call(0, None);
         }
+        released.clear();
         self.released = released;
     }
 
@@ -245,7 +273,7 @@ impl Uring {
             Err(libc::EAGAIN) => return self.push(&send.entry),
             Err(errno) => -errno,
         };
-        self.sent.push((send.slot, outcome_of(outcome)));
+        self.copied.push((send.slot, outcome_of(outcome)));
     }
 
     /// Submits what has collected, runs the deferred work and waits for `want` completions.
@@ -282,6 +310,22 @@ fn slot_id(data: u64) -> SlotId {
     SlotId { index: data as u32, generation: ((data & !(ON_FILE | TRANSFER)) >> 32) as u32 }
 }
 
+/// Where a receive puts what it gets, and how much at most.
+fn room_of(payload: &mut Payload, skip: usize) -> (*mut u8, usize) {
+    let (memory, bytes) = match payload {
+        Payload::Bytes(bytes) => {
+            let spare = bytes.spare_capacity_mut();
+            (spare.as_mut_ptr().cast(), spare.len())
+        }
+        Payload::Read(buf) => {
+            let bytes = &mut buf.as_mut_slice()[skip..];
+            (bytes.as_mut_ptr(), bytes.len())
+        }
+        payload => panic!("{payload:?} cannot be received"),
+    };
+    (memory, bytes.min(TRANSFER_BYTES_MAX))
+}
+
 fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
     let fd = Fd(request.fd);
     match (&request.op, payload) {
@@ -304,15 +348,9 @@ fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
             let null = std::ptr::null_mut();
             opcode::Accept::new(fd, null, null.cast()).flags(libc::SOCK_CLOEXEC).build()
         }
-        (Op::Receive { .. }, Payload::Bytes(bytes)) => {
-            let spare = bytes.spare_capacity_mut();
-            let length = spare.len().min(TRANSFER_BYTES_MAX) as u32;
-            opcode::Recv::new(fd, spare.as_mut_ptr().cast(), length).build()
-        }
-        (Op::Receive { skip }, Payload::Read(buf)) => {
-            let bytes = &mut buf.as_mut_slice()[*skip..];
-            let length = bytes.len().min(TRANSFER_BYTES_MAX) as u32;
-            opcode::Recv::new(fd, bytes.as_mut_ptr(), length).build()
+        (Op::Receive { skip }, payload) => {
+            let (memory, bytes) = room_of(payload, *skip);
+            opcode::Recv::new(fd, memory, bytes as u32).build()
         }
         (Op::Send { .. }, Payload::Gather(gather)) => {
             let message = std::ptr::from_mut(gather.prepare());
