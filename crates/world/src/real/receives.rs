@@ -18,9 +18,10 @@ use crate::IoError;
 
 /// More receives than this are not tried: each try costs a call.
 const RECEIVES_MAX: usize = 4;
-/// From one try to the next. A request may come one such time later for it, and comes along with others.
+/// From a try in vain to the next.
 const PAUSE: Nanos = Nanos::from_micros(2);
-/// The same while drives work: what comes meanwhile will most likely wait for them.
+/// From any try to the next while drives work: what comes meanwhile will most likely wait for them, and come along with
+/// others.
 const PAUSE_WITH_DRIVES: Nanos = Nanos::from_micros(5);
 /// Whoever says nothing for so long (0.3 to 0.6 ms, and more if there is other work) is waited for in the ring.
 const TRIES_MAX: u32 = 128;
@@ -47,15 +48,19 @@ impl Receives {
     }
 
     /// Takes a receive of at most `bytes` bytes to `memory`; gives `entry`, which does the same in the ring, back if
-    /// there is no room.
+    /// there is no room. The rest of a message that has begun is `expected`, and tried without a pause.
     pub(super) fn admit(
         &mut self,
         request: Request,
         (memory, bytes): (*mut u8, usize),
         entry: Entry,
+        expected: bool,
     ) -> Option<Entry> {
         if self.waiting.len() >= RECEIVES_MAX {
             return Some(entry);
+        }
+        if expected {
+            self.next_try = Nanos(0);
         }
         self.waiting.push(Receive { request, memory, bytes, entry, tries: 0 });
         None
@@ -79,7 +84,7 @@ impl Receives {
         if now < self.next_try {
             return;
         }
-        self.next_try = now + if drives_work { PAUSE_WITH_DRIVES } else { PAUSE };
+        let ended_before = finished.len();
         self.waiting.retain_mut(|receive| {
             receive.tries += 1;
             // SAFETY: the caller vouches for both.
@@ -95,6 +100,11 @@ impl Receives {
                 }
             }
         });
+        self.next_try = match (drives_work, finished.len() > ended_before) {
+            (true, _) => now + PAUSE_WITH_DRIVES,
+            (false, false) => now + PAUSE,
+            (false, true) => now,
+        };
     }
 
     /// All that are left, for the ring to wait for.
@@ -146,7 +156,7 @@ mod tests {
         let (mut client, server) = UnixStream::pair().expect("a pair of sockets");
         let mut memory = [0; 64];
         let mut receives = Receives::new();
-        assert!(receives.admit(request(&server), (memory.as_mut_ptr(), 64), nop()).is_none());
+        assert!(receives.admit(request(&server), (memory.as_mut_ptr(), 64), nop(), false).is_none());
         (0..3).for_each(|_| client.write_all(&[9; 7]).expect("it has room"));
         let (finished, _) = try_out(&mut receives);
         assert_eq!(finished[0].1.as_ref().ok(), Some(&21));
@@ -159,7 +169,7 @@ mod tests {
         let (client, server) = UnixStream::pair().expect("a pair of sockets");
         let mut memory = [0; 8];
         let mut receives = Receives::new();
-        receives.admit(request(&server), (memory.as_mut_ptr(), 8), nop());
+        receives.admit(request(&server), (memory.as_mut_ptr(), 8), nop(), false);
         drop(client);
         assert_eq!(try_out(&mut receives).0[0].1.as_ref().ok(), Some(&0));
     }
@@ -171,11 +181,11 @@ mod tests {
         let mut receives = Receives::new();
         let at = (memory.as_mut_ptr(), 8);
         for _ in 0..RECEIVES_MAX {
-            assert!(receives.admit(request(&server), at, nop()).is_none());
+            assert!(receives.admit(request(&server), at, nop(), false).is_none());
         }
-        assert!(receives.admit(request(&server), at, nop()).is_some(), "there is no room for more");
+        assert!(receives.admit(request(&server), at, nop(), false).is_some(), "there is no room for more");
         assert_eq!(try_out(&mut receives), (Finished::new(), RECEIVES_MAX));
-        receives.admit(request(&server), at, nop());
+        receives.admit(request(&server), at, nop(), false);
         assert_eq!(receives.give_up().count(), 1);
     }
 }

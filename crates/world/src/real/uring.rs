@@ -110,8 +110,8 @@ impl Uring {
                     self.copies.push(Copy::InPieces(send));
                 }
                 (Op::Receive { skip }, payload) => {
-                    let room = room_of(payload, *skip);
-                    if let Some(entry) = self.receives.admit(request, room, entry) {
+                    let (room, expected) = (room_of(payload, *skip), matches!(payload, Payload::Read(_)));
+                    if let Some(entry) = self.receives.admit(request, room, entry, expected) {
                         self.copies.push(Copy::Whole(entry));
                     }
                 }
