@@ -2,7 +2,8 @@
 //!
 //! [`BufMut`] is exclusive and can be split at sector boundaries and joined again; [`Buf`] is shared and
 //! read-only. Memory is aligned to 4096 bytes (O_DIRECT) and comes from a cache ([`crate::memory`]): once that is warm,
-//! the data path asks the allocator for nothing but a reference count. A buffer of width zero holds nothing and costs nothing.
+//! the data path asks the allocator for nothing but a reference count. A buffer of width zero holds nothing and costs
+//! nothing.
 //!
 //! Fresh buffers hold arbitrary old data of this process: whoever hands one out must have filled it.
 

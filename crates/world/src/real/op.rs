@@ -37,11 +37,6 @@ impl Op {
         matches!(self, Op::Read { .. } | Op::Write { .. } | Op::SyncData | Op::Deallocate { .. })
     }
 
-    /// Whether it copies data between here and a socket, as a rule at once.
-    pub(crate) fn copies(&self) -> bool {
-        matches!(self, Op::Send { .. } | Op::Receive { .. })
-    }
-
     /// Whether it does nothing but move data to or from a file or device. A durable write ends with a flush.
     pub(crate) fn is_transfer(&self) -> bool {
         matches!(self, Op::Read { .. } | Op::Write { durable: false, .. })
@@ -67,4 +62,19 @@ pub(crate) fn submit(world: &World, fd: &Fd, op: Op, payload: Payload) -> Pendin
     slots.keep_open(request.slot, fd.clone());
     driver.borrow_mut().submit(request, slots.payload_mut(pending.id()));
     pending
+}
+
+/// Where a receive puts what it gets, and how much at most.
+pub(crate) fn room_of(payload: &mut Payload, skip: usize) -> (*mut u8, usize) {
+    match payload {
+        Payload::Bytes(bytes) => {
+            let spare = bytes.spare_capacity_mut();
+            (spare.as_mut_ptr().cast(), spare.len())
+        }
+        Payload::Read(buf) => {
+            let bytes = &mut buf.as_mut_slice()[skip..];
+            (bytes.as_mut_ptr(), bytes.len())
+        }
+        payload => panic!("{payload:?} cannot be received"),
+    }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use rustix::event::epoll;
 
 use super::driver::{Finished, Wait, outcome_of};
-use super::op::{Op, Request};
+use super::op::{Op, Request, room_of};
 use crate::Payload;
 use crate::completion::{Outcome, SlotId};
 
@@ -234,13 +234,9 @@ fn call_of(op: &Op, payload: &mut Payload) -> CallKind {
         (Op::SyncData, _) => CallKind::SyncData,
         (Op::Deallocate { offset, bytes }, _) => CallKind::Deallocate { offset: *offset, bytes: *bytes },
         (Op::Accept, _) => CallKind::Accept,
-        (Op::Receive { .. }, Payload::Bytes(bytes)) => {
-            let spare = bytes.spare_capacity_mut();
-            CallKind::Receive { address: spare.as_mut_ptr() as usize, bytes: spare.len() }
-        }
-        (Op::Receive { skip }, Payload::Read(buf)) => {
-            let (address, bytes) = of(&buf.as_mut_slice()[*skip..]);
-            CallKind::Receive { address, bytes }
+        (Op::Receive { skip }, payload) => {
+            let (memory, bytes) = room_of(payload, *skip);
+            CallKind::Receive { address: memory as usize, bytes }
         }
         (Op::Send { .. }, Payload::Gather(gather)) => {
             CallKind::Send { message: std::ptr::from_mut(gather.prepare()) as usize }

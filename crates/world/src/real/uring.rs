@@ -13,7 +13,7 @@ use io_uring::{IoUring, opcode, squeue};
 
 use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
-use super::op::{Op, Request};
+use super::op::{Op, Request, room_of};
 use super::pieces;
 use super::receives::Receives;
 use crate::Payload;
@@ -115,7 +115,7 @@ impl Uring {
                         self.copies.push(Copy::Whole(entry));
                     }
                 }
-                (op, _) if op.copies() => self.copies.push(Copy::Whole(entry)),
+                (Op::Send { .. }, _) => self.copies.push(Copy::Whole(entry)),
                 _ => self.push(&entry),
             };
         }
@@ -310,22 +310,6 @@ fn slot_id(data: u64) -> SlotId {
     SlotId { index: data as u32, generation: ((data & !(ON_FILE | TRANSFER)) >> 32) as u32 }
 }
 
-/// Where a receive puts what it gets, and how much at most.
-fn room_of(payload: &mut Payload, skip: usize) -> (*mut u8, usize) {
-    let (memory, bytes) = match payload {
-        Payload::Bytes(bytes) => {
-            let spare = bytes.spare_capacity_mut();
-            (spare.as_mut_ptr().cast(), spare.len())
-        }
-        Payload::Read(buf) => {
-            let bytes = &mut buf.as_mut_slice()[skip..];
-            (bytes.as_mut_ptr(), bytes.len())
-        }
-        payload => panic!("{payload:?} cannot be received"),
-    };
-    (memory, bytes.min(TRANSFER_BYTES_MAX))
-}
-
 fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
     let fd = Fd(request.fd);
     match (&request.op, payload) {
@@ -350,7 +334,7 @@ fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
         }
         (Op::Receive { skip }, payload) => {
             let (memory, bytes) = room_of(payload, *skip);
-            opcode::Recv::new(fd, memory, bytes as u32).build()
+            opcode::Recv::new(fd, memory, bytes.min(TRANSFER_BYTES_MAX) as u32).build()
         }
         (Op::Send { .. }, Payload::Gather(gather)) => {
             let message = std::ptr::from_mut(gather.prepare());
