@@ -16,8 +16,6 @@ use std::os::fd::RawFd;
 use io_uring::squeue::Entry;
 use tier0_units::Nanos;
 
-use super::WallClock;
-
 /// Fewer requests at the device are no batch: nothing is held behind them, and nothing is learnt from them.
 const BATCH_MIN: u32 = 4;
 /// So many batches in a row came back whole before the device is believed to do so.
@@ -38,7 +36,6 @@ const HELD_MAX: Nanos = Nanos::from_millis(2);
 
 /// The devices of one thread.
 pub(super) struct Convoys {
-    clock: WallClock,
     /// By descriptor.
     lanes: Vec<Lane>,
     /// The descriptor of each slot's operation, by the slot's index.
@@ -84,17 +81,11 @@ impl Lane {
 
 impl Convoys {
     pub(super) fn new() -> Convoys {
-        Convoys {
-            clock: WallClock::new(),
-            lanes: Vec::new(),
-            descriptors: Vec::new(),
-            reported: Vec::new(),
-            held: 0,
-        }
+        Convoys { lanes: Vec::new(), descriptors: Vec::new(), reported: Vec::new(), held: 0 }
     }
 
     /// Notes a transfer of the slot `index` on `fd`; gives `entry` back if it shall go to the device now.
-    pub(super) fn admit(&mut self, fd: RawFd, index: u32, entry: Entry) -> Option<Entry> {
+    pub(super) fn admit(&mut self, now: Nanos, fd: RawFd, index: u32, entry: Entry) -> Option<Entry> {
         let (place, index) = (fd as usize, index as usize);
         if self.lanes.len() <= place {
             self.lanes.resize_with(place + 1, Lane::default);
@@ -109,7 +100,7 @@ impl Convoys {
             return Some(entry);
         }
         if lane.held.is_empty() {
-            lane.held_since = self.clock.now();
+            lane.held_since = now;
         }
         lane.held.push_back(entry);
         self.held += 1;
@@ -128,7 +119,7 @@ impl Convoys {
     }
 
     /// Learns from what was reported since the last call, and moves to `out` what may go to its device now.
-    pub(super) fn judge(&mut self, out: &mut Vec<Entry>) {
+    pub(super) fn judge(&mut self, now: Nanos, out: &mut Vec<Entry>) {
         while let Some(fd) = self.reported.pop() {
             let lane = &mut self.lanes[fd as usize];
             lane.learn();
@@ -136,21 +127,24 @@ impl Convoys {
             if count > 0 {
                 self.held -= count;
                 release(lane, count, out);
-                lane.held_since = self.clock.now();
+                lane.held_since = now;
             }
         }
         if self.held > 0 {
-            self.release_overdue(out);
+            self.release_overdue(now, out);
         }
     }
 
-    /// How long nothing may be looked at, if anything is held.
-    pub(super) fn patience(&self) -> Option<Nanos> {
-        (self.held > 0).then_some(HELD_MAX)
+    /// How long from `now` on nothing may be looked at, if anything is held.
+    pub(super) fn patience(&self, now: Nanos) -> Option<Nanos> {
+        if self.held == 0 {
+            return None;
+        }
+        let lanes = self.lanes.iter().filter(|lane| !lane.held.is_empty());
+        lanes.map(|lane| (lane.held_since + HELD_MAX).saturating_sub(now)).min()
     }
 
-    fn release_overdue(&mut self, out: &mut Vec<Entry>) {
-        let now = self.clock.now();
+    fn release_overdue(&mut self, now: Nanos, out: &mut Vec<Entry>) {
         for lane in self.lanes.iter_mut().filter(|lane| !lane.held.is_empty()) {
             if now.saturating_sub(lane.held_since) >= HELD_MAX {
                 self.held -= lane.held.len();
@@ -172,6 +166,7 @@ mod tests {
     use super::*;
 
     const FD: RawFd = 3;
+    const NOW: Nanos = Nanos(7);
 
     fn entry() -> Entry {
         opcode::Nop::new().build()
@@ -179,14 +174,14 @@ mod tests {
 
     /// Gives `count` transfers; how many of them went to the device.
     fn give(convoys: &mut Convoys, count: u32) -> usize {
-        (0..count).filter(|&index| convoys.admit(FD, index, entry()).is_some()).count()
+        (0..count).filter(|&index| convoys.admit(NOW, FD, index, entry()).is_some()).count()
     }
 
     /// Ends `count` transfers together; how many went to the device after it.
     fn end(convoys: &mut Convoys, count: u32) -> usize {
         (0..count).for_each(|index| convoys.ended(index));
         let mut out = Vec::new();
-        convoys.judge(&mut out);
+        convoys.judge(NOW, &mut out);
         out.len()
     }
 
@@ -203,9 +198,9 @@ mod tests {
     fn a_device_that_reports_in_batches_gets_batches() {
         let mut convoys = convoyed();
         assert_eq!(give(&mut convoys, 16), 9, "a little more than half");
-        assert_eq!(convoys.patience(), Some(HELD_MAX));
+        assert_eq!(convoys.patience(NOW), Some(HELD_MAX));
         assert_eq!(end(&mut convoys, 9), 7, "the next batch is what came meanwhile");
-        assert_eq!(convoys.patience(), None);
+        assert_eq!(convoys.patience(NOW), None);
         assert_eq!(give(&mut convoys, 3), 2, "and those that make it up");
         assert_eq!(end(&mut convoys, 9), 1);
     }
@@ -253,9 +248,10 @@ mod tests {
     fn a_device_that_hangs_does_not_keep_what_is_held() {
         let mut convoys = convoyed();
         assert_eq!(give(&mut convoys, 10), 9);
-        while convoys.clock.now().saturating_sub(convoys.lanes[FD as usize].held_since) < HELD_MAX {}
         let mut out = Vec::new();
-        convoys.judge(&mut out);
+        convoys.judge(NOW + HELD_MAX - Nanos(1), &mut out);
+        assert_eq!((out.len(), convoys.patience(NOW + HELD_MAX - Nanos(1))), (0, Some(Nanos(1))));
+        convoys.judge(NOW + HELD_MAX, &mut out);
         assert_eq!(out.len(), 1);
         assert_eq!(end(&mut convoys, 10), 0, "all are accounted for");
     }

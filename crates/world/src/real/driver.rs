@@ -28,10 +28,10 @@ impl Driver {
         }
     }
 
-    /// Collects what has ended without sleeping, as cheaply as may be: it is called over and over.
-    pub(crate) fn look(&mut self, bell: impl AsFd, finished: &mut Finished) {
+    /// Collects what has ended until `now` without sleeping, as cheaply as may be: it is called over and over.
+    pub(crate) fn look(&mut self, now: Nanos, bell: impl AsFd, finished: &mut Finished) {
         match self {
-            Driver::Uring(uring) => uring.look(finished),
+            Driver::Uring(uring) => uring.look(now, finished),
             Driver::Threads(threads) => threads.poll(Wait::Never, bell, finished),
         }
     }
@@ -44,11 +44,11 @@ impl Driver {
         }
     }
 
-    /// Collects what has ended. `wait` says how long it may sleep for the first of them: not at all, for a
+    /// Collects what has ended. `wait` says how long it may sleep for the first of them from `now` on: not at all, for a
     /// while, or until something happens.
-    pub(crate) fn poll(&mut self, wait: Wait, bell: impl AsFd, finished: &mut Finished) {
+    pub(crate) fn poll(&mut self, now: Nanos, wait: Wait, bell: impl AsFd, finished: &mut Finished) {
         match self {
-            Driver::Uring(uring) => uring.poll(wait, bell, finished),
+            Driver::Uring(uring) => uring.poll(now, wait, bell, finished),
             Driver::Threads(threads) => threads.poll(wait, bell, finished),
         }
     }

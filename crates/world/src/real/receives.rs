@@ -11,7 +11,6 @@ use std::os::fd::RawFd;
 use io_uring::squeue::Entry;
 use tier0_units::Nanos;
 
-use super::WallClock;
 use super::driver::Finished;
 use super::op::Request;
 use crate::IoError;
@@ -28,7 +27,6 @@ const TRIES_MAX: u32 = 128;
 
 /// The receives of one thread.
 pub(super) struct Receives {
-    clock: WallClock,
     waiting: Vec<Receive>,
     next_try: Nanos,
 }
@@ -44,7 +42,7 @@ struct Receive {
 
 impl Receives {
     pub(super) fn new() -> Receives {
-        Receives { clock: WallClock::new(), waiting: Vec::new(), next_try: Nanos(0) }
+        Receives { waiting: Vec::new(), next_try: Nanos(0) }
     }
 
     /// Takes a receive of at most `bytes` bytes to `memory`; gives `entry`, which does the same in the ring, back if
@@ -73,15 +71,12 @@ impl Receives {
     /// Descriptors and memory must be as they were when admitted.
     pub(super) unsafe fn try_all(
         &mut self,
+        now: Nanos,
         drives_work: bool,
         finished: &mut Finished,
         mut ring: impl FnMut(Entry),
     ) {
-        if self.waiting.is_empty() {
-            return;
-        }
-        let now = self.clock.now();
-        if now < self.next_try {
+        if self.waiting.is_empty() || now < self.next_try {
             return;
         }
         let ended_before = finished.len();
@@ -143,10 +138,11 @@ mod tests {
 
     /// Tries until something has ended or was given up; what ended, and how many were given up.
     fn try_out(receives: &mut Receives) -> (Finished, usize) {
-        let (mut finished, mut given_up) = (Finished::new(), 0);
+        let (mut finished, mut given_up, mut now) = (Finished::new(), 0, Nanos(0));
         while finished.is_empty() && given_up == 0 {
             // SAFETY: the tests keep streams and memory until the end.
-            unsafe { receives.try_all(false, &mut finished, |_| given_up += 1) };
+            unsafe { receives.try_all(now, false, &mut finished, |_| given_up += 1) };
+            now += PAUSE;
         }
         (finished, given_up)
     }

@@ -109,46 +109,54 @@ impl RealRuntime {
         let ready = self.world.ready();
         let bell = ready.bell().expect("a real world has its bell");
         let mut driver = driver.borrow_mut();
-        if ready.len() > 0 {
-            driver.poll(Wait::Never, bell, finished);
+        let began = clock.now();
+        let now = if ready.len() > 0 {
+            driver.poll(began, Wait::Never, bell, finished);
+            began
         } else {
-            let (began, drives_work) = (clock.now(), driver.file_operations() > 0);
+            let drives_work = driver.file_operations() > 0;
             let limit = self.spin.borrow().limit(drives_work);
-            if !limit.is_some_and(|limit| self.look(began + limit, &mut driver, finished)) {
-                let wait =
-                    if ready.prepare_to_sleep() { self.longest_wait(clock.now()) } else { Wait::Never };
-                driver.poll(wait, bell, finished);
-            }
-            self.spin.borrow_mut().learn(drives_work, clock.now().saturating_sub(began));
-        }
+            let found = limit.and_then(|limit| self.look(began, began + limit, &mut driver, finished));
+            let now = found.unwrap_or_else(|| {
+                let now = clock.now();
+                let wait = if ready.prepare_to_sleep() { self.longest_wait(now) } else { Wait::Never };
+                driver.poll(now, wait, bell, finished);
+                clock.now()
+            });
+            self.spin.borrow_mut().learn(drives_work, now.saturating_sub(began));
+            now
+        };
         drop(driver);
         ready.awake();
         for (slot, outcome) in finished.drain(..) {
             self.world.finish(slot, outcome);
         }
-        if self.world.next_timer().is_some() {
-            let now = clock.now();
-            while self.world.fire_one(now) {}
-        }
+        while self.world.fire_one(now) {}
     }
 }
 
 impl RealRuntime {
-    /// Looks for something to do until `end`; true if it came.
-    fn look(&self, end: Nanos, driver: &mut Driver, finished: &mut Finished) -> bool {
+    /// Looks for something to do from `now` until `end`; the time of the look that found it.
+    fn look(
+        &self,
+        mut now: Nanos,
+        end: Nanos,
+        driver: &mut Driver,
+        finished: &mut Finished,
+    ) -> Option<Nanos> {
         let Kind::Real { clock, .. } = self.world.kind() else { unreachable!("a real world has its clock") };
         let ready = self.world.ready();
         let bell = ready.bell().expect("a real world has its bell");
         loop {
-            driver.look(bell, finished);
+            driver.look(now, bell, finished);
             ready.drain_inbox();
-            let now = clock.now();
             let due = self.world.next_timer().is_some_and(|time| time <= now);
             if !finished.is_empty() || ready.len() > 0 || due {
-                return true;
+                return Some(now);
             }
+            now = clock.now();
             if now >= end {
-                return false;
+                return None;
             }
             std::hint::spin_loop();
         }

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
+use tier0_units::Nanos;
 
 use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
@@ -39,6 +40,8 @@ pub(crate) struct Uring {
     ring: IoUring,
     bell_value: Box<[u8; 8]>,
     bell_armed: bool,
+    /// When this thread last looked at the clock.
+    now: Nanos,
     file_operations: usize,
     convoys: Convoys,
     /// Transfers that go to their device now; kept for its memory.
@@ -85,6 +88,7 @@ impl Uring {
             ring,
             bell_value: Box::new([0; 8]),
             bell_armed: false,
+            now: Nanos(0),
             file_operations: 0,
             convoys: Convoys::new(),
             released: Vec::new(),
@@ -120,7 +124,7 @@ impl Uring {
             };
         }
         let entry = entry_of(&request, payload).user_data(data | TRANSFER);
-        if let Some(entry) = self.convoys.admit(request.fd, request.slot.index, entry) {
+        if let Some(entry) = self.convoys.admit(self.now, request.fd, request.slot.index, entry) {
             self.push(&entry);
         }
     }
@@ -141,14 +145,15 @@ impl Uring {
         }
     }
 
-    pub(crate) fn poll(&mut self, wait: Wait, bell: impl AsFd, finished: &mut Finished) {
+    pub(crate) fn poll(&mut self, now: Nanos, wait: Wait, bell: impl AsFd, finished: &mut Finished) {
+        self.now = now;
         if !self.bell_armed && wait != Wait::Never {
             self.bell_armed = true;
             let fd = Fd(bell.as_fd().as_raw_fd());
             let read = opcode::Read::new(fd, self.bell_value.as_mut_ptr(), 8).build().user_data(BELL);
             self.push(&read);
         }
-        let wait = match (wait, self.convoys.patience()) {
+        let wait = match (wait, self.convoys.patience(now)) {
             (Wait::Forever, Some(patience)) => Wait::AtMost(patience),
             (Wait::AtMost(time), Some(patience)) => Wait::AtMost(time.min(patience)),
             (wait, _) => wait,
@@ -174,7 +179,8 @@ impl Uring {
 
     /// Collects what has ended, and calls the kernel only where it has something to do: a look costs a few loads else,
     /// and a virtual processor stays where the interrupt will find it.
-    pub(crate) fn look(&mut self, finished: &mut Finished) {
+    pub(crate) fn look(&mut self, now: Nanos, finished: &mut Finished) {
+        self.now = now;
         let queue = self.ring.submission();
         let kernel_needed =
             queue.taskrun() || queue.cq_overflow() || !queue.is_empty() || !self.copies.is_empty();
@@ -187,10 +193,11 @@ impl Uring {
     }
 
     fn try_receives(&mut self) {
-        let (drives_work, copies) = (self.file_operations > 0, &mut self.copies);
+        let (now, drives_work, copies) = (self.now, self.file_operations > 0, &mut self.copies);
         // SAFETY: the slot keeps the socket open and its payload in place until the receive is reported.
         unsafe {
-            self.receives.try_all(drives_work, &mut self.copied, |entry| copies.push(Copy::Whole(entry)));
+            self.receives
+                .try_all(now, drives_work, &mut self.copied, |entry| copies.push(Copy::Whole(entry)));
         }
     }
 
@@ -231,7 +238,7 @@ impl Uring {
     /// Gives devices what was held for them, before anybody looks at what they have done.
     fn release(&mut self) {
         let mut released = std::mem::take(&mut self.released);
-        self.convoys.judge(&mut released);
+        self.convoys.judge(self.now, &mut released);
         let (first, rest) = released.split_at(released.len().min(FIRST_OF_BATCH));
         for part in [first, rest].into_iter().filter(|part| !part.is_empty()) {
             part.iter().for_each(|entry| self.push(entry));
