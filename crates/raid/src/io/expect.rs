@@ -1,6 +1,8 @@
 //! What a page must be: the seam between redundancy, which can say what a page could be, and checksums, which say what
 //! it is.
 
+use std::ops::Range;
+
 use crate::checksum::page_checksum;
 use crate::parity::is_zero;
 use crate::set::SetIndex;
@@ -24,6 +26,12 @@ pub trait Expect {
     /// What is known of page `page` of a set's data: the page's address in sectors, divided by
     /// [`tier0_units::PAGE_SECTORS`].
     fn expect(&self, set: SetIndex, page: u64) -> Expected;
+
+    /// Whether all of these pages read as zeros. It is asked before they are read: who knows the answer without looking
+    /// at each page can use the time to have at hand what they must be.
+    fn all_zero(&self, set: SetIndex, mut pages: Range<u64>) -> bool {
+        pages.all(|page| self.expect(set, page) == Expected::Zero)
+    }
 }
 
 /// Nothing is known of any page: for arrays without checksums.

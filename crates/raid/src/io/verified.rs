@@ -116,7 +116,7 @@ impl RaidIo {
         mut buf: BufMut,
         expect: &dyn Expect,
     ) -> (Result<(), IoError>, BufMut) {
-        if part.pages().all(|page| expect.expect(part.set, page) == Expected::Zero) {
+        if expect.all_zero(part.set, part.pages()) {
             buf.as_mut_slice().fill(0);
             return (Ok(()), buf);
         }
