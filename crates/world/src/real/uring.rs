@@ -5,6 +5,7 @@
 //! in the same call that waits. The bell (an eventfd) is read through the ring, so that other threads can end
 //! a sleep.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
@@ -18,7 +19,7 @@ use super::op::{Op, Request, room_of};
 use super::pieces;
 use super::receives::Receives;
 use crate::Payload;
-use crate::completion::SlotId;
+use crate::completion::{Outcome, SlotId};
 
 /// Submission entries; the completion queue has four times as many.
 const ENTRIES: u32 = 1024;
@@ -33,6 +34,9 @@ const ENTER_GETEVENTS: u32 = 1;
 /// So many transfers of a batch that was held go to the device in a call of their own: it wakes up over them while the
 /// others are being prepared.
 const FIRST_OF_BATCH: usize = 4;
+/// So many transfers are reported at a time. Whoever waits for the first of them is answered, and may ask again, before
+/// the others are looked through; what was asked meanwhile does not queue up behind them.
+const REPORTED_AT_ONCE: usize = 5;
 /// Linux limits one transfer to this (MAX_RW_COUNT, rounded down to the page).
 const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
 
@@ -43,6 +47,8 @@ pub(crate) struct Uring {
     /// When this thread last looked at the clock.
     now: Nanos,
     file_operations: usize,
+    /// Transfers that have ended and are to be reported.
+    transferred: VecDeque<(SlotId, Outcome)>,
     convoys: Convoys,
     /// Transfers that go to their device now; kept for its memory.
     released: Vec<squeue::Entry>,
@@ -90,6 +96,7 @@ impl Uring {
             bell_armed: false,
             now: Nanos(0),
             file_operations: 0,
+            transferred: VecDeque::new(),
             convoys: Convoys::new(),
             released: Vec::new(),
             copies: Vec::new(),
@@ -160,7 +167,8 @@ impl Uring {
         };
         self.start_copies();
         self.try_receives();
-        let wait = if self.copied.is_empty() { wait } else { Wait::Never };
+        let reported = self.copied.is_empty() && self.transferred.is_empty();
+        let wait = if reported { wait } else { Wait::Never };
         if wait != Wait::Never {
             for entry in self.receives.give_up() {
                 self.copies.push(Copy::Whole(entry));
@@ -208,16 +216,21 @@ impl Uring {
                 BELL => self.bell_armed = false,
                 data => {
                     let slot = slot_id(data);
+                    let outcome = outcome_of(completion.result());
                     self.file_operations -= usize::from(data & ON_FILE != 0);
                     if data & TRANSFER != 0 {
                         self.convoys.ended(slot.index);
+                        self.transferred.push_back((slot, outcome));
+                    } else {
+                        finished.push((slot, outcome));
                     }
-                    finished.push((slot, outcome_of(completion.result())));
                 }
             }
         }
         self.release();
         finished.append(&mut self.copied);
+        let count = self.transferred.len().min(REPORTED_AT_ONCE);
+        finished.extend(self.transferred.drain(..count));
     }
 
     /// Runs what deferred work is left: one call runs at most so many pieces (20 in Linux 6.18), and a batch shall be
