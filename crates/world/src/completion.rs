@@ -90,6 +90,11 @@ impl Slots {
         }
     }
 
+    /// Whether it is still waited for, or its I/O under way.
+    pub(crate) fn is_live(&self, id: SlotId) -> bool {
+        self.slots.get(id.index as usize).is_some_and(|slot| slot.generation == id.generation)
+    }
+
     fn get(&mut self, id: SlotId) -> Option<&mut Slot> {
         self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)
     }
@@ -254,7 +259,13 @@ impl Future for Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        let payload = self.world.slots().abandon(self.id, !self.timer);
+        let mut slots = self.world.slots();
+        let asleep = self.timer && slots.is_live(self.id);
+        let payload = slots.abandon(self.id, !self.timer);
+        drop(slots);
         drop(payload);
+        if asleep {
+            self.world.abandon_timer();
+        }
     }
 }

@@ -157,6 +157,20 @@ impl World {
         self.0.timers.borrow_mut().set(time, Event::Slot(slot, outcome));
     }
 
+    /// The sleeper of a timer is gone.
+    pub(crate) fn abandon_timer(&self) {
+        // While the world closes, all timers go anyway.
+        if let Ok(mut timers) = self.0.timers.try_borrow_mut() {
+            let slots = self.slots();
+            timers.abandon(|slot| slots.is_live(slot));
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn timers(&self) -> usize {
+        self.0.timers.borrow().len()
+    }
+
     pub(crate) fn next_timer(&self) -> Option<Nanos> {
         self.0.timers.borrow().next()
     }
