@@ -96,7 +96,7 @@ impl Slots {
     }
 
     fn get(&mut self, id: SlotId) -> Option<&mut Slot> {
-        self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)
+        self.is_live(id).then(|| &mut self.slots[id.index as usize])
     }
 
     fn release(&mut self, index: u32) -> Payload {
