@@ -16,7 +16,7 @@ use rustix::fs::FlockOperation;
 use thiserror::Error;
 use tier0_units::{SECTOR_BYTES, SectorCount};
 use tier0_world::real::{Fd, deallocate, outlast, read_at, sync_data, write_at};
-use tier0_world::{BufMut, Completion, Payload, PayloadWidth, World};
+use tier0_world::{BufMut, Completion, PayloadWidth, World};
 
 use crate::{Command, Drive, DriveInfo};
 
@@ -158,25 +158,16 @@ impl Drive for FileDrive {
     }
 
     fn submit(&self, command: Command, completion: Completion) {
-        let (world, file) = (self.world.clone(), self.file.clone());
-        self.world.spawn(execute(world, file, command, completion)).detach();
-    }
-}
-
-async fn execute(world: World, file: Fd, command: Command, completion: Completion) {
-    match command {
-        Command::Read { lba, buf } => {
-            let (result, buf) = read_at(&world, &file, lba.byte_offset(), buf).await;
-            completion.complete(result, Payload::Read(buf));
-        }
-        Command::Write { lba, buf, durable } => {
-            let result = write_at(&world, &file, lba.byte_offset(), buf, durable).await;
-            completion.complete(result, Payload::None);
-        }
-        Command::Flush => completion.complete(sync_data(&world, &file).await, Payload::None),
-        Command::Discard { lba, sectors } => {
-            let result = deallocate(&world, &file, lba.byte_offset(), sectors * SECTOR_BYTES).await;
-            completion.complete(result, Payload::None);
+        let file = &self.file;
+        match command {
+            Command::Read { lba, buf } => read_at(file, lba.byte_offset(), buf, completion),
+            Command::Write { lba, buf, durable } => {
+                write_at(file, lba.byte_offset(), buf, durable, completion)
+            }
+            Command::Flush => sync_data(file, completion),
+            Command::Discard { lba, sectors } => {
+                deallocate(file, lba.byte_offset(), sectors * SECTOR_BYTES, completion)
+            }
         }
     }
 }

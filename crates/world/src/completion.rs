@@ -2,7 +2,8 @@
 //!
 //! Each has a slot in a slab of the world. [`Completion`] is the producer's half, a token that must be
 //! completed; [`Pending`] is the waiting half, a future that may be dropped at any time: the slot then stays,
-//! with the buffer, until the completion arrives.
+//! with the buffer, until the completion arrives. It stays as well for an I/O that was given up ([`UnderWay`]), whose
+//! waiter is answered before it is over.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use tier0_units::Nanos;
 
-use crate::real::Fd;
+use crate::real::Operation;
 use crate::{IoError, Payload, World};
 
 /// What an I/O ends with: its count (bytes, or what the operation returns) or its failure.
@@ -25,8 +26,12 @@ pub(crate) struct SlotId {
 
 #[derive(Debug)]
 enum State {
-    Free { next: u32 },
+    Free {
+        next: u32,
+    },
     Waiting(Option<Waker>),
+    /// Answered already with this, and still under way.
+    GivenUp(Box<(Outcome, Payload)>),
     Abandoned,
     Done(Outcome),
 }
@@ -35,8 +40,8 @@ struct Slot {
     generation: u32,
     state: State,
     payload: Payload,
-    /// Kept open as long as an operation on it is under way.
-    file: Option<Fd>,
+    /// What the kernel does for it; it keeps the file open.
+    operation: Option<Operation>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -64,7 +69,7 @@ impl Slots {
                 generation: 0,
                 state: State::Waiting(None),
                 payload: Payload::None,
-                file: None,
+                operation: None,
             });
             return SlotId { index, generation: 0 };
         }
@@ -84,7 +89,7 @@ impl Slots {
     /// Leaks the buffers of I/Os that are under way: the kernel may still write into them after the ring is closed.
     pub(crate) fn leave_to_kernel(&mut self) {
         for slot in &mut self.slots {
-            if matches!(slot.state, State::Waiting(_) | State::Abandoned) {
+            if matches!(slot.state, State::Waiting(_) | State::GivenUp(_) | State::Abandoned) {
                 std::mem::forget(std::mem::take(&mut slot.payload));
             }
         }
@@ -105,7 +110,7 @@ impl Slots {
         slot.state = State::Free { next: self.free };
         self.free = index;
         self.busy -= 1;
-        slot.file = None;
+        slot.operation = None;
         std::mem::take(&mut slot.payload)
     }
 
@@ -114,14 +119,17 @@ impl Slots {
         self.get(id).expect("an I/O under way has its slot").payload = payload;
     }
 
-    /// Keeps the file open until the I/O is over.
-    pub(crate) fn keep_open(&mut self, id: SlotId, file: Fd) {
-        self.get(id).expect("an I/O under way has its slot").file = Some(file);
+    /// Keeps what the kernel is to do until the I/O is over; gives its payload back, for the driver.
+    pub(crate) fn set_operation(&mut self, id: SlotId, operation: Operation) -> &mut Payload {
+        let slot = self.get(id).expect("an I/O under way has its slot");
+        slot.operation = Some(operation);
+        &mut slot.payload
     }
 
-    /// The payload of an I/O that is under way, for the driver.
-    pub(crate) fn payload_mut(&mut self, id: SlotId) -> &mut Payload {
-        &mut self.get(id).expect("an I/O under way has its slot").payload
+    /// What the kernel does for an I/O that is under way, and with what.
+    pub(crate) fn operation(&mut self, id: SlotId) -> (&mut Operation, &mut Payload) {
+        let slot = self.get(id).expect("an I/O under way has its slot");
+        (slot.operation.as_mut().expect("the kernel was asked for it"), &mut slot.payload)
     }
 
     /// Ends the I/O; returns who waits for it. A stale id (a timer whose sleeper is gone) is no one's.
@@ -130,12 +138,28 @@ impl Slots {
         let slot = self.get(id)?;
         match std::mem::replace(&mut slot.state, State::Done(outcome)) {
             State::Waiting(waker) => waker,
+            State::GivenUp(answer) => {
+                let (outcome, payload) = *answer;
+                slot.state = State::Done(outcome);
+                slot.payload = payload;
+                None
+            }
             State::Abandoned => {
                 drop(self.release(id.index));
                 None
             }
             state => unreachable!("an I/O ends once, but its slot was {state:?}"),
         }
+    }
+
+    /// Answers who waits for an I/O that goes on; returns it.
+    #[must_use]
+    fn give_up(&mut self, id: SlotId, outcome: Outcome, payload: Payload) -> Option<Waker> {
+        let slot = self.get(id)?;
+        let State::Waiting(waker) = &mut slot.state else { return None };
+        let waker = waker.take();
+        slot.state = State::GivenUp(Box::new((outcome, payload)));
+        waker
     }
 
     fn poll(&mut self, id: SlotId, context: &mut Context<'_>) -> Poll<(Outcome, Payload)> {
@@ -152,6 +176,10 @@ impl Slots {
                 }
                 Poll::Pending
             }
+            State::GivenUp(_) => match std::mem::replace(&mut slot.state, State::Abandoned) {
+                State::GivenUp(answer) => Poll::Ready(*answer),
+                _ => unreachable!("it was given up"),
+            },
             state => unreachable!("a future waits on a slot that is {state:?}"),
         }
     }
@@ -159,7 +187,7 @@ impl Slots {
     /// The waiting half is gone; `keep` says that a completion is still to come.
     fn abandon(&mut self, id: SlotId, keep: bool) -> Payload {
         let Some(slot) = self.get(id) else { return Payload::None };
-        if keep && matches!(slot.state, State::Waiting(_)) {
+        if keep && matches!(slot.state, State::Waiting(_) | State::GivenUp(_)) {
             slot.state = State::Abandoned;
             return Payload::None;
         }
@@ -179,13 +207,18 @@ impl Completion {
     pub(crate) fn new(world: &World) -> (Completion, Pending) {
         let id = world.slots().insert();
         let completion = Completion { world: world.clone(), id, armed: true };
-        let pending = Pending { world: world.clone(), id, timer: false };
+        let pending = Pending { world: world.clone(), id, timer: false, answered: false };
         (completion, pending)
     }
 
     /// The world it belongs to.
     pub fn world(&self) -> &World {
         &self.world
+    }
+
+    /// The I/O's name, for who may have to give it up.
+    pub fn under_way(&self) -> UnderWay {
+        UnderWay(self.id)
     }
 
     /// Ends the I/O now and gives its buffer back.
@@ -224,18 +257,41 @@ impl Drop for Completion {
     }
 }
 
+/// Names an I/O in the world that it belongs to, also after it is over.
+#[derive(Clone, Copy, Debug)]
+pub struct UnderWay(SlotId);
+
+impl UnderWay {
+    /// Whether its completion is still to come, or to be taken by who waits for it.
+    pub fn is_live(self, world: &World) -> bool {
+        world.slots().is_live(self.0)
+    }
+
+    /// Answers who waits for it with `error` and `payload`, while it goes on with the buffer that it was given. Nothing
+    /// happens where it is over, or nobody waits.
+    pub fn give_up(self, world: &World, error: IoError, payload: Payload) {
+        let waker = world.slots().give_up(self.0, Err(error), payload);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
 /// The waiting half of an I/O or a timer.
 #[must_use = "futures do nothing unless polled"]
 pub struct Pending {
     world: World,
     id: SlotId,
+    /// Nobody ends it but the clock, and nobody minds if that finds it gone.
     timer: bool,
+    /// It has been answered: its slot may be somebody else's.
+    answered: bool,
 }
 
 impl Pending {
     /// A slot that only a timer finishes, and that nobody needs once the sleeper is gone.
     pub(crate) fn timer(world: &World) -> Pending {
-        Pending { world: world.clone(), id: world.slots().insert(), timer: true }
+        Pending { world: world.clone(), id: world.slots().insert(), timer: true, answered: false }
     }
 
     pub(crate) fn id(&self) -> SlotId {
@@ -249,23 +305,76 @@ impl Future for Pending {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let poll = this.world.slots().poll(this.id, context);
-        if poll.is_ready() {
-            // The slot is free and may be somebody else's from here on; its generation has moved on.
-            this.timer = true;
-        }
+        this.answered = poll.is_ready();
         poll
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        let mut slots = self.world.slots();
-        let asleep = self.timer && slots.is_live(self.id);
-        let payload = slots.abandon(self.id, !self.timer);
-        drop(slots);
+        if self.answered {
+            return;
+        }
+        let payload = self.world.slots().abandon(self.id, !self.timer);
         drop(payload);
-        if asleep {
+        if self.timer {
             self.world.abandon_timer();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PayloadWidth, VirtualRuntime};
+
+    fn given_up(world: &World) -> (Completion, Pending) {
+        let (completion, pending) = world.completion();
+        completion.under_way().give_up(world, IoError::Timeout, Payload::Read(world.buffer(2)));
+        (completion, pending)
+    }
+
+    #[test]
+    fn what_is_given_up_is_answered_once_and_keeps_its_slot_until_it_is_over() {
+        let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
+        let world = runtime.world().clone();
+        runtime.run(async move {
+            let (completion, pending) = given_up(&world);
+            let (outcome, payload) = pending.await;
+            assert_eq!((outcome, payload.into_read().sectors()), (Err(IoError::Timeout), 2));
+            assert_eq!(world.pending_count(), 1);
+            completion.complete(Ok(()), Payload::Read(world.buffer(7)));
+            assert_eq!(world.pending_count(), 0);
+
+            let (completion, pending) = given_up(&world);
+            completion.complete(Ok(()), Payload::Read(world.buffer(7)));
+            let (outcome, payload) = pending.await;
+            assert_eq!((outcome, payload.into_read().sectors()), (Err(IoError::Timeout), 2));
+            assert_eq!(world.pending_count(), 0);
+
+            let (completion, pending) = given_up(&world);
+            drop(pending);
+            assert_eq!(world.pending_count(), 1);
+            completion.complete(Ok(()), Payload::None);
+            assert_eq!(world.pending_count(), 0);
+        });
+    }
+
+    #[test]
+    fn what_is_over_cannot_be_given_up() {
+        let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
+        let world = runtime.world().clone();
+        runtime.run(async move {
+            let (completion, pending) = world.completion();
+            let io = completion.under_way();
+            completion.complete(Ok(()), Payload::None);
+            io.give_up(&world, IoError::Timeout, Payload::None);
+            assert_eq!(pending.await.0, Ok(0));
+            let (next, waiting) = world.completion();
+            assert!(!io.is_live(&world), "its slot is another's");
+            io.give_up(&world, IoError::Timeout, Payload::None);
+            next.complete(Ok(()), Payload::None);
+            assert_eq!(waiting.await.0, Ok(0));
+        });
     }
 }

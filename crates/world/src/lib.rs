@@ -34,7 +34,7 @@ mod world;
 
 pub use async_task::Task;
 pub use buffer::{Buf, BufMut};
-pub use completion::{Completion, Pending};
+pub use completion::{Completion, Pending, UnderWay};
 pub use error::IoError;
 pub use payload::{Gather, Payload, PayloadWidth};
 #[cfg(feature = "planted-bugs")]

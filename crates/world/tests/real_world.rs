@@ -5,7 +5,9 @@ use std::rc::Rc;
 use tier0_units::Nanos;
 use tier0_world::real::{Backend, Listener, PeerAddress, Socket, deallocate, read_at, sync_data, write_at};
 use tier0_world::sync::mailbox;
-use tier0_world::{BufMut, Gather, IoError, PayloadWidth, RealOptions, RealRuntime, World};
+use tier0_world::{
+    BufMut, Completion, Gather, IoError, Payload, PayloadWidth, RealOptions, RealRuntime, World,
+};
 
 /// Runs `test` on each driver that this machine allows.
 fn on_each_driver<F: Future<Output = ()> + 'static>(test: impl Fn(World) -> F) {
@@ -25,24 +27,40 @@ fn files_are_read_written_flushed_and_deallocated() {
     on_each_driver(|world| async move {
         let file = tempfile::tempfile().expect("a temporary file");
         file.set_len(1 << 20).expect("a file grows");
-        let fd = Rc::new(file.into());
+        let file = Rc::new(file.into());
         let mut buf = world.buffer(16);
         buf.as_mut_slice().fill(7);
-        write_at(&world, &fd, 8192, buf.freeze(), false).await.expect("write");
-        write_at(&world, &fd, 0, BufMut::copy_from(&[9; 512], PayloadWidth::REAL).freeze(), true)
+        let nines = BufMut::copy_from(&[9; 512], PayloadWidth::REAL).freeze();
+        ended(&world, |completion| write_at(&file, 8192, buf.freeze(), false, completion))
             .await
+            .0
             .expect("write");
-        sync_data(&world, &fd).await.expect("flush");
-        let (result, buf) = read_at(&world, &fd, 8192 - 512, world.buffer(2)).await;
+        ended(&world, |completion| write_at(&file, 0, nines, true, completion)).await.0.expect("write");
+        ended(&world, |completion| sync_data(&file, completion)).await.0.expect("flush");
+        let read = async |offset, sectors| {
+            let buf = world.buffer(sectors);
+            ended(&world, |completion| read_at(&file, offset, buf, completion)).await
+        };
+        let (result, payload) = read(8192 - 512, 2).await;
         result.expect("read");
+        let buf = payload.into_read();
         assert_eq!((buf.as_slice()[511], buf.as_slice()[512]), (0, 7));
-        deallocate(&world, &fd, 8192, 4096).await.expect("deallocate");
-        let (result, buf) = read_at(&world, &fd, 8192, world.buffer(16)).await;
+        ended(&world, |completion| deallocate(&file, 8192, 4096, completion)).await.0.expect("deallocate");
+        let (result, payload) = read(8192, 16).await;
         result.expect("read");
+        let buf = payload.into_read();
         assert_eq!((buf.as_slice()[0], buf.as_slice()[4095], buf.as_slice()[4096]), (0, 0, 7));
-        let (result, _) = read_at(&world, &fd, (1 << 20) - 512, world.buffer(2)).await;
-        assert_eq!(result, Err(IoError::OutOfRange));
+        let (result, payload) = read((1 << 20) - 512, 2).await;
+        assert_eq!((result, payload.into_read().sectors()), (Err(IoError::OutOfRange), 2));
     });
+}
+
+/// Starts an operation, and waits for it.
+async fn ended(world: &World, start: impl FnOnce(Completion)) -> (Result<(), IoError>, Payload) {
+    let (completion, pending) = world.completion();
+    start(completion);
+    let (outcome, payload) = pending.await;
+    (outcome.map(|_| ()), payload)
 }
 
 #[test]

@@ -1,58 +1,106 @@
 //! Files and block devices: positioned reads and writes that go on until all is done.
 
 use super::Fd;
-use super::op::{Op, submit};
-use crate::{Buf, BufMut, IoError, Payload, World};
+use super::op::{Op, start, start_again};
+use crate::completion::{Outcome, SlotId};
+use crate::{Buf, BufMut, Completion, IoError, Payload, World};
 
 /// FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE; on a block device it discards and guarantees zeros.
 pub(crate) const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
-/// Fills `buf` from `offset` (bytes). The end of the file inside the range is [`IoError::OutOfRange`].
-pub async fn read_at(world: &World, fd: &Fd, offset: u64, mut buf: BufMut) -> (Result<(), IoError>, BufMut) {
-    let bytes = buf.as_slice().len();
-    let mut done = 0;
-    while done < bytes {
-        let op = Op::Read { offset: offset + done as u64, skip: done };
-        let (outcome, payload) = submit(world, fd, op, Payload::Read(buf)).await;
-        buf = payload.into_read();
-        match outcome {
-            Ok(0) => return (Err(IoError::OutOfRange), buf),
-            Ok(count) => done += count as usize,
-            Err(IoError::Os(libc::EINTR | libc::EAGAIN)) => {}
-            Err(error) => return (Err(error), buf),
-        }
-    }
-    (Ok(()), buf)
+/// Fills `buf`, which is not empty, from `offset` (bytes); it comes back as [`Payload::Read`]. The end of the file inside
+/// the range is [`IoError::OutOfRange`].
+pub fn read_at(fd: &Fd, offset: u64, buf: BufMut, completion: Completion) {
+    start(completion, fd, Op::Read { offset, skip: 0 }, Payload::Read(buf));
 }
 
-/// Writes `buf` at `offset` (bytes); `durable` makes it stable before it ends.
-pub async fn write_at(world: &World, fd: &Fd, offset: u64, buf: Buf, durable: bool) -> Result<(), IoError> {
-    let bytes = buf.as_slice().len();
-    let mut done = 0;
-    while done < bytes {
-        let op = Op::Write { offset: offset + done as u64, skip: done, durable };
-        match submit(world, fd, op, Payload::Write(buf.clone())).await.0 {
-            Ok(0) => return Err(IoError::NoSpace),
-            Ok(count) => done += count as usize,
-            Err(IoError::Os(libc::EINTR | libc::EAGAIN)) => {}
-            Err(IoError::Os(libc::ENOSPC)) => return Err(IoError::NoSpace),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+/// Writes `buf`, which is not empty, at `offset` (bytes); `durable` makes it stable before it ends. A full file system or
+/// device is [`IoError::NoSpace`].
+pub fn write_at(fd: &Fd, offset: u64, buf: Buf, durable: bool, completion: Completion) {
+    start(completion, fd, Op::Write { offset, skip: 0, durable }, Payload::Write(buf));
 }
 
 /// Makes everything written before stable: fdatasync, which flushes the device's write cache too.
-pub async fn sync_data(world: &World, fd: &Fd) -> Result<(), IoError> {
-    submit(world, fd, Op::SyncData, Payload::None).await.0.map(|_| ())
+pub fn sync_data(fd: &Fd, completion: Completion) {
+    start(completion, fd, Op::SyncData, Payload::None);
 }
 
 /// Gives the space of a range back; it then reads as zeros. [`IoError::Unsupported`] where the file system or the
 /// device cannot.
-pub async fn deallocate(world: &World, fd: &Fd, offset: u64, bytes: u64) -> Result<(), IoError> {
-    match submit(world, fd, Op::Deallocate { offset, bytes }, Payload::None).await.0 {
-        Ok(_) => Ok(()),
-        Err(IoError::Os(libc::EOPNOTSUPP | libc::ENODEV | libc::ENOSYS)) => Err(IoError::Unsupported),
-        Err(error) => Err(error),
+pub fn deallocate(fd: &Fd, offset: u64, bytes: u64, completion: Completion) {
+    start(completion, fd, Op::Deallocate { offset, bytes }, Payload::None);
+}
+
+/// Passes on that the kernel has ended what `slot` asked for, or asks for what is left of it.
+pub(super) fn ended(world: &World, slot: SlotId, outcome: Outcome) {
+    let mut slots = world.slots();
+    let (operation, payload) = slots.operation(slot);
+    let bytes = match payload {
+        Payload::Read(buf) => buf.as_slice().len(),
+        Payload::Write(buf) => buf.as_slice().len(),
+        _ => 0,
+    };
+    let step = operation.op.advance(outcome, bytes);
+    drop(slots);
+    match step {
+        Some(outcome) => world.finish(slot, outcome),
+        None => start_again(world, slot),
+    }
+}
+
+impl Op {
+    /// What an operation on a file has come to, or nothing if it is to go on: then what is done of it is counted. The
+    /// buffer has `bytes`. What others do with what their operations end with is their affair.
+    fn advance(&mut self, outcome: Outcome, bytes: usize) -> Option<Outcome> {
+        let (offset, skip, end) = match self {
+            Op::Read { offset, skip } => (offset, skip, IoError::OutOfRange),
+            Op::Write { offset, skip, .. } => (offset, skip, IoError::NoSpace),
+            Op::Deallocate { .. } => {
+                return Some(outcome.map_err(|error| match error {
+                    IoError::Os(libc::EOPNOTSUPP | libc::ENODEV | libc::ENOSYS) => IoError::Unsupported,
+                    error => error,
+                }));
+            }
+            _ => return Some(outcome),
+        };
+        match outcome {
+            Ok(0) => Some(Err(end)),
+            Ok(count) if *skip + count as usize == bytes => Some(Ok(count)),
+            Ok(count) => {
+                *offset += u64::from(count);
+                *skip += count as usize;
+                None
+            }
+            Err(IoError::Os(libc::EINTR | libc::EAGAIN)) => None,
+            Err(IoError::Os(libc::ENOSPC)) => Some(Err(IoError::NoSpace)),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_goes_on_until_all_is_done() {
+        let mut op = Op::Write { offset: 4096, skip: 0, durable: false };
+        assert_eq!(op.advance(Ok(512), 2048), None);
+        assert_eq!(op.advance(Err(IoError::Os(libc::EINTR)), 2048), None);
+        assert!(matches!(op, Op::Write { offset: 4608, skip: 512, durable: false }));
+        assert_eq!(op.advance(Ok(1536), 2048), Some(Ok(1536)));
+    }
+
+    #[test]
+    fn what_ends_early_says_why() {
+        let after = |mut op: Op, outcome| op.advance(outcome, 512);
+        let read = Op::Read { offset: 0, skip: 0 };
+        let write = Op::Write { offset: 0, skip: 0, durable: true };
+        let deallocate = Op::Deallocate { offset: 0, bytes: 512 };
+        assert_eq!(after(read.clone(), Ok(0)), Some(Err(IoError::OutOfRange)));
+        assert_eq!(after(read, Err(IoError::Os(libc::EIO))), Some(Err(IoError::Os(libc::EIO))));
+        assert_eq!(after(write.clone(), Ok(0)), Some(Err(IoError::NoSpace)));
+        assert_eq!(after(write, Err(IoError::Os(libc::ENOSPC))), Some(Err(IoError::NoSpace)));
+        assert_eq!(after(deallocate, Err(IoError::Os(libc::EOPNOTSUPP))), Some(Err(IoError::Unsupported)));
     }
 }

@@ -18,6 +18,7 @@ pub(crate) use clock::WallClock;
 pub(crate) use driver::Driver;
 pub use file::{deallocate, read_at, sync_data, write_at};
 pub use op::Fd;
+pub(crate) use op::Operation;
 pub use outlast::outlast;
 pub use runtime::{Backend, RealOptions, RealRuntime};
 pub use socket::{Listener, PeerAddress, Socket, readable};

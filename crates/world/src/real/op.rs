@@ -1,9 +1,11 @@
 //! The operations that the drivers of the real world know.
 
+use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
-use crate::completion::{Pending, SlotId};
+use super::driver::Driver;
+use crate::completion::{Completion, Pending, SlotId};
 use crate::world::Kind;
 use crate::{Payload, World};
 
@@ -43,6 +45,12 @@ impl Op {
     }
 }
 
+/// An operation and what it is on, as the slot keeps it while it is under way.
+pub(crate) struct Operation {
+    pub(crate) op: Op,
+    pub(crate) fd: Fd,
+}
+
 /// An operation on its way to a driver.
 pub(crate) struct Request {
     pub(crate) op: Op,
@@ -50,17 +58,36 @@ pub(crate) struct Request {
     pub(crate) slot: SlotId,
 }
 
-/// Starts `op` on `fd`.
-pub(crate) fn submit(world: &World, fd: &Fd, op: Op, payload: Payload) -> Pending {
-    let Kind::Real { driver, .. } = world.kind() else {
-        panic!("files and sockets exist only in the real world");
-    };
-    let (completion, pending) = world.completion();
-    let request = Request { op, fd: fd.as_raw_fd(), slot: completion.into_slot() };
+/// Starts `op` on `fd`; `completion` ends with it.
+pub(super) fn start(completion: Completion, fd: &Fd, op: Op, payload: Payload) {
+    let world = completion.world().clone();
+    let slot = completion.into_slot();
+    let request = Request { op: op.clone(), fd: fd.as_raw_fd(), slot };
     let mut slots = world.slots();
-    slots.set_payload(request.slot, payload);
-    slots.keep_open(request.slot, fd.clone());
-    driver.borrow_mut().submit(request, slots.payload_mut(pending.id()));
+    slots.set_payload(slot, payload);
+    let payload = slots.set_operation(slot, Operation { op, fd: fd.clone() });
+    driver_of(&world).borrow_mut().submit(request, payload);
+}
+
+/// Starts the operation in `slot`, which has ended, once more.
+pub(super) fn start_again(world: &World, slot: SlotId) {
+    let mut slots = world.slots();
+    let (operation, payload) = slots.operation(slot);
+    let request = Request { op: operation.op.clone(), fd: operation.fd.as_raw_fd(), slot };
+    driver_of(world).borrow_mut().submit(request, payload);
+}
+
+fn driver_of(world: &World) -> &RefCell<Driver> {
+    match world.kind() {
+        Kind::Real { driver, .. } => driver,
+        Kind::Virtual { .. } => panic!("files and sockets exist only in the real world"),
+    }
+}
+
+/// Starts `op` on `fd`, for who waits for it.
+pub(super) fn submit(world: &World, fd: &Fd, op: Op, payload: Payload) -> Pending {
+    let (completion, pending) = world.completion();
+    start(completion, fd, op, payload);
     pending
 }
 

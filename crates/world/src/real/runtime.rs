@@ -10,6 +10,7 @@ use tier0_units::Nanos;
 
 use super::WallClock;
 use super::driver::{Driver, Finished, Wait};
+use super::file::ended;
 use super::spin::Spin;
 use super::threads::Threads;
 use super::uring::Uring;
@@ -129,7 +130,7 @@ impl RealRuntime {
         drop(driver);
         ready.awake();
         for (slot, outcome) in finished.drain(..) {
-            self.world.finish(slot, outcome);
+            ended(&self.world, slot, outcome);
         }
         while self.world.fire_one(now) {}
     }
