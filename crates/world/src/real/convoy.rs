@@ -4,7 +4,7 @@
 //! back as one batch of 32. Whoever waits for the answers before asking again, as the clients of a server do, then moves
 //! in convoy: the device idles while the batch is with the clients, and they idle while it is with the device. Such
 //! a device gets a batch at a time: what arrives meanwhile is held, and follows when the batch is done, so that one
-//! half of the requests is with the device while the other half is with the clients.
+//! part of the requests is with the device while the other is with the clients.
 //!
 //! A device that reports its requests in small parts is never held back: what was learnt is forgotten at twice the speed.
 //! Held requests wait at most [`HELD_MAX`], so that one that hangs does not take the others with it. Flushes and durable
@@ -24,8 +24,8 @@ const BELIEVED: u32 = 8;
 const COUNTED_MAX: u32 = 16;
 /// What a batch that came back in parts counts for.
 const DOUBT: u32 = 2;
-/// What a batch is of all requests, eighths. More than half: those that come late make it up.
-const SHARE_EIGHTHS: u32 = 5;
+/// What a batch is of all requests, sixteenths. More than half: those that come late make it up.
+const SHARE_SIXTEENTHS: u32 = 11;
 /// The peak is kept in fractions of a request, so that it can fall slowly.
 const FRACTIONS: u32 = 256;
 /// The peak falls by this part with every batch that stays below it. Requests on their way between here and the clients
@@ -57,12 +57,12 @@ struct Lane {
 }
 
 impl Lane {
-    /// A good half of the requests makes a batch, so that the others can be with those who ask.
+    /// Two thirds of the requests make a batch, so that the others can be with those who ask.
     fn room(&self) -> usize {
         if self.whole_batches < BELIEVED {
             return usize::MAX;
         }
-        (self.peak / FRACTIONS * SHARE_EIGHTHS / 8).max(BATCH_MIN).saturating_sub(self.under_way) as usize
+        (self.peak / FRACTIONS * SHARE_SIXTEENTHS / 16).max(BATCH_MIN).saturating_sub(self.under_way) as usize
     }
 
     fn learn(&mut self) {
@@ -167,6 +167,8 @@ mod tests {
 
     const FD: RawFd = 3;
     const NOW: Nanos = Nanos(7);
+    /// A batch of sixteen requests.
+    const BATCH: u32 = SHARE_SIXTEENTHS;
 
     fn entry() -> Entry {
         opcode::Nop::new().build()
@@ -197,12 +199,14 @@ mod tests {
     #[test]
     fn a_device_that_reports_in_batches_gets_batches() {
         let mut convoys = convoyed();
-        assert_eq!(give(&mut convoys, 16), 10, "a little more than half");
+        assert_eq!(give(&mut convoys, 16), BATCH as usize, "the others are held");
         assert_eq!(convoys.patience(NOW), Some(HELD_MAX));
-        assert_eq!(end(&mut convoys, 10), 6, "the next batch is what came meanwhile");
+        let held = 16 - BATCH;
+        assert_eq!(end(&mut convoys, BATCH), held as usize, "the next batch is what came meanwhile");
         assert_eq!(convoys.patience(NOW), None);
-        assert_eq!(give(&mut convoys, 5), 4, "and those that make it up");
-        assert_eq!(end(&mut convoys, 10), 1);
+        let room = (BATCH - held) as usize;
+        assert_eq!(give(&mut convoys, BATCH - held + 1), room, "and those that make it up");
+        assert_eq!(end(&mut convoys, BATCH), 1);
     }
 
     #[test]
@@ -239,7 +243,7 @@ mod tests {
             assert_eq!(give(&mut convoys, 1), 1);
         }
         let mut convoys = convoyed();
-        assert_eq!(give(&mut convoys, 12), 10);
+        assert_eq!(give(&mut convoys, BATCH + 2), BATCH as usize);
         assert_eq!(end(&mut convoys, 1), 2, "a batch in parts is enough to doubt");
         assert_eq!(give(&mut convoys, 8), 8);
     }
@@ -247,12 +251,12 @@ mod tests {
     #[test]
     fn a_device_that_hangs_does_not_keep_what_is_held() {
         let mut convoys = convoyed();
-        assert_eq!(give(&mut convoys, 11), 10);
+        assert_eq!(give(&mut convoys, BATCH + 1), BATCH as usize);
         let mut out = Vec::new();
         convoys.judge(NOW + HELD_MAX - Nanos(1), &mut out);
         assert_eq!((out.len(), convoys.patience(NOW + HELD_MAX - Nanos(1))), (0, Some(Nanos(1))));
         convoys.judge(NOW + HELD_MAX, &mut out);
         assert_eq!(out.len(), 1);
-        assert_eq!(end(&mut convoys, 11), 0, "all are accounted for");
+        assert_eq!(end(&mut convoys, BATCH + 1), 0, "all are accounted for");
     }
 }

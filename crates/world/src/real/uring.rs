@@ -33,10 +33,10 @@ const TRANSFER: u64 = 1 << 62;
 const ENTER_GETEVENTS: u32 = 1;
 /// So many transfers of a batch that was held go to the device in a call of their own: it wakes up over them while the
 /// others are being prepared.
-const FIRST_OF_BATCH: usize = 4;
+const FIRST_OF_BATCH: usize = 2;
 /// So many transfers are reported at a time. Whoever waits for the first of them is answered, and may ask again, before
 /// the others are looked through; what was asked meanwhile does not queue up behind them.
-const REPORTED_AT_ONCE: usize = 5;
+const REPORTED_AT_ONCE: usize = 3;
 /// Linux limits one transfer to this (MAX_RW_COUNT, rounded down to the page).
 const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
 
