@@ -119,11 +119,11 @@ impl Slots {
         self.get(id).expect("an I/O under way has its slot").payload = payload;
     }
 
-    /// Keeps what the kernel is to do until the I/O is over; gives its payload back, for the driver.
-    pub(crate) fn set_operation(&mut self, id: SlotId, operation: Operation) -> &mut Payload {
+    /// Keeps what the kernel is to do, and with what, until the I/O is over.
+    pub(crate) fn set_operation(&mut self, id: SlotId, operation: Operation, payload: Payload) {
         let slot = self.get(id).expect("an I/O under way has its slot");
         slot.operation = Some(operation);
-        &mut slot.payload
+        slot.payload = payload;
     }
 
     /// What the kernel does for an I/O that is under way, and with what.

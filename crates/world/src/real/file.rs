@@ -1,9 +1,9 @@
 //! Files and block devices: positioned reads and writes that go on until all is done.
 
 use super::Fd;
-use super::op::{Op, start, start_again};
-use crate::completion::{Outcome, SlotId};
-use crate::{Buf, BufMut, Completion, IoError, Payload, World};
+use super::op::{Op, start};
+use crate::completion::Outcome;
+use crate::{Buf, BufMut, Completion, IoError, Payload};
 
 /// FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE; on a block device it discards and guarantees zeros.
 pub(crate) const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -31,27 +31,10 @@ pub fn deallocate(fd: &Fd, offset: u64, bytes: u64, completion: Completion) {
     start(completion, fd, Op::Deallocate { offset, bytes }, Payload::None);
 }
 
-/// Passes on that the kernel has ended what `slot` asked for, or asks for what is left of it.
-pub(super) fn ended(world: &World, slot: SlotId, outcome: Outcome) {
-    let mut slots = world.slots();
-    let (operation, payload) = slots.operation(slot);
-    let bytes = match payload {
-        Payload::Read(buf) => buf.as_slice().len(),
-        Payload::Write(buf) => buf.as_slice().len(),
-        _ => 0,
-    };
-    let step = operation.op.advance(outcome, bytes);
-    drop(slots);
-    match step {
-        Some(outcome) => world.finish(slot, outcome),
-        None => start_again(world, slot),
-    }
-}
-
 impl Op {
     /// What an operation on a file has come to, or nothing if it is to go on: then what is done of it is counted. The
-    /// buffer has `bytes`. What others do with what their operations end with is their affair.
-    fn advance(&mut self, outcome: Outcome, bytes: usize) -> Option<Outcome> {
+    /// buffer has `bytes`. Who uses sockets sees for himself to what is left.
+    pub(super) fn advance(&mut self, outcome: Outcome, bytes: usize) -> Option<Outcome> {
         let (offset, skip, end) = match self {
             Op::Read { offset, skip } => (offset, skip, IoError::OutOfRange),
             Op::Write { offset, skip, .. } => (offset, skip, IoError::NoSpace),

@@ -1,11 +1,9 @@
 //! The operations that the drivers of the real world know.
 
-use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
-use super::driver::Driver;
-use crate::completion::{Completion, Pending, SlotId};
+use crate::completion::{Completion, Outcome, Pending, SlotId};
 use crate::world::Kind;
 use crate::{Payload, World};
 
@@ -62,26 +60,36 @@ pub(crate) struct Request {
 pub(super) fn start(completion: Completion, fd: &Fd, op: Op, payload: Payload) {
     let world = completion.world().clone();
     let slot = completion.into_slot();
-    let request = Request { op: op.clone(), fd: fd.as_raw_fd(), slot };
-    let mut slots = world.slots();
-    slots.set_payload(slot, payload);
-    let payload = slots.set_operation(slot, Operation { op, fd: fd.clone() });
-    driver_of(&world).borrow_mut().submit(request, payload);
+    world.slots().set_operation(slot, Operation { op, fd: fd.clone() }, payload);
+    hand_over(&world, slot);
 }
 
-/// Starts the operation in `slot`, which has ended, once more.
-pub(super) fn start_again(world: &World, slot: SlotId) {
+/// Passes on that the kernel has ended what `slot` asked for, or asks for what is left of it.
+pub(super) fn ended(world: &World, slot: SlotId, outcome: Outcome) {
+    let mut slots = world.slots();
+    let (operation, payload) = slots.operation(slot);
+    let bytes = match payload {
+        Payload::Read(buf) => buf.as_slice().len(),
+        Payload::Write(buf) => buf.as_slice().len(),
+        _ => 0,
+    };
+    let step = operation.op.advance(outcome, bytes);
+    drop(slots);
+    match step {
+        Some(outcome) => world.finish(slot, outcome),
+        None => hand_over(world, slot),
+    }
+}
+
+/// Gives the driver what is to be done of the operation in `slot`.
+fn hand_over(world: &World, slot: SlotId) {
+    let Kind::Real { driver, .. } = world.kind() else {
+        panic!("files and sockets exist only in the real world");
+    };
     let mut slots = world.slots();
     let (operation, payload) = slots.operation(slot);
     let request = Request { op: operation.op.clone(), fd: operation.fd.as_raw_fd(), slot };
-    driver_of(world).borrow_mut().submit(request, payload);
-}
-
-fn driver_of(world: &World) -> &RefCell<Driver> {
-    match world.kind() {
-        Kind::Real { driver, .. } => driver,
-        Kind::Virtual { .. } => panic!("files and sockets exist only in the real world"),
-    }
+    driver.borrow_mut().submit(request, payload);
 }
 
 /// Starts `op` on `fd`, for who waits for it.

@@ -10,7 +10,7 @@ use tier0_units::Nanos;
 
 use super::WallClock;
 use super::driver::{Driver, Finished, Wait};
-use super::file::ended;
+use super::op::ended;
 use super::spin::Spin;
 use super::threads::Threads;
 use super::uring::Uring;
