@@ -25,8 +25,9 @@ pub(crate) enum Op {
     Accept,
     /// Appends to a `Payload::Bytes`, or fills a `Payload::Read` from `skip` bytes on.
     Receive { skip: usize },
-    /// Sends a `Payload::Gather`; in pieces ([`super::pieces`]) where that is faster and the driver can.
-    Send { in_pieces: bool },
+    /// Sends a `Payload::Gather`; in pieces ([`super::pieces`]) where that is faster and the driver can, but for so many
+    /// bytes at its beginning.
+    Send { in_pieces_after: Option<usize> },
     /// Waits until there is something to read.
     Readable,
 }

@@ -1,5 +1,6 @@
 //! Stream sockets: unix and TCP.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,10 +12,13 @@ use std::rc::Rc;
 use super::Fd;
 use super::op::{Op, submit};
 use super::outlast;
+use super::pieces::PIECE_BYTES;
 use crate::{BufMut, Gather, IoError, Payload, World};
 
 /// Lists with larger parts are sent whole: their transfer takes longer than the search for memory.
 const PIECES_UP_TO: usize = 16 << 10;
+/// More than this is not given back: what a socket holds at most is a few hundred KiB.
+const OWED_MAX: usize = 1 << 20;
 
 /// Where a stream socket listens or connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,13 +126,15 @@ pub struct Socket {
     world: World,
     fd: Fd,
     is_unix: bool,
+    /// Bytes that came in pages of the peer's, which are to go back to it ([`super::pieces`]).
+    owed: Rc<Cell<usize>>,
 }
 
 impl Socket {
     fn new(world: &World, fd: OwnedFd) -> Socket {
         let domain = rustix::net::sockopt::socket_domain(&fd);
         let is_unix = domain.is_ok_and(|domain| domain == rustix::net::AddressFamily::UNIX);
-        Socket { world: world.clone(), fd: Rc::new(fd), is_unix }
+        Socket { world: world.clone(), fd: Rc::new(fd), is_unix, owed: Rc::default() }
     }
 
     /// Connects. It blocks the thread while it does, which on loopback and for a client is no loss.
@@ -168,6 +174,7 @@ impl Socket {
         let (outcome, payload) = self.run(Op::Receive { skip: 0 }, Payload::Bytes(bytes)).await;
         let mut bytes = payload.into_bytes();
         if let Ok(count) = outcome {
+            self.note_received(count);
             // SAFETY: the kernel has written `count` bytes into the spare capacity, which starts at len.
             unsafe { bytes.set_len(bytes.len() + count) }
         }
@@ -179,6 +186,7 @@ impl Socket {
     pub async fn receive_into(&self, buf: BufMut, filled: usize) -> (Result<usize, IoError>, BufMut) {
         assert!(filled < buf.as_slice().len(), "a receive needs room");
         let (outcome, payload) = self.run(Op::Receive { skip: filled }, Payload::Read(buf)).await;
+        self.note_received(outcome.unwrap_or(0));
         (outcome, payload.into_read())
     }
 
@@ -186,10 +194,14 @@ impl Socket {
     pub async fn send(&self, mut gather: Box<Gather>) -> (Result<(), IoError>, Box<Gather>) {
         let in_pieces = self.is_unix && gather.largest_part() <= PIECES_UP_TO;
         while gather.remaining_bytes() > 0 {
-            let (outcome, payload) = self.run(Op::Send { in_pieces }, Payload::Gather(gather)).await;
+            let in_pieces_after = in_pieces.then(|| self.owed.get());
+            let (outcome, payload) = self.run(Op::Send { in_pieces_after }, Payload::Gather(gather)).await;
             gather = payload.into_gather();
             match outcome {
-                Ok(count) => gather.advance(count),
+                Ok(count) => {
+                    self.owed.set(self.owed.get().saturating_sub(count));
+                    gather.advance(count);
+                }
                 Err(error) => return (Err(error), gather),
             }
         }
@@ -200,6 +212,13 @@ impl Socket {
     pub fn shutdown(&self) {
         // A peer that is gone already cannot be shut down, which is the goal.
         let _ = rustix::net::shutdown(self.fd.as_fd(), rustix::net::Shutdown::Both);
+    }
+
+    /// Many small messages came in slab objects; what is more than one of them came in pages.
+    fn note_received(&self, bytes: usize) {
+        if bytes > PIECE_BYTES {
+            self.owed.set((self.owed.get() + bytes).min(OWED_MAX));
+        }
     }
 
     async fn run(&self, op: Op, mut payload: Payload) -> (Result<usize, IoError>, Payload) {

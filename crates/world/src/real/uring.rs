@@ -71,6 +71,8 @@ struct SendInPieces {
     fd: RawFd,
     /// In the slot's payload.
     message: *const libc::msghdr,
+    /// So many bytes at the beginning are not cut.
+    whole: usize,
     entry: squeue::Entry,
 }
 
@@ -114,10 +116,11 @@ impl Uring {
         if !request.op.is_transfer() {
             let entry = entry_of(&request, payload).user_data(data);
             return match (&request.op, payload) {
-                (Op::Send { in_pieces: true }, Payload::Gather(gather)) => {
+                (Op::Send { in_pieces_after: Some(whole) }, Payload::Gather(gather)) => {
                     let message: *const libc::msghdr =
                         gather.message.as_deref().expect("prepared with the entry");
-                    let send = SendInPieces { slot: request.slot, fd: request.fd, message, entry };
+                    let send =
+                        SendInPieces { slot: request.slot, fd: request.fd, message, whole: *whole, entry };
                     self.copies.push(Copy::InPieces(send));
                 }
                 (Op::Receive { skip }, payload) => {
@@ -286,7 +289,8 @@ impl Uring {
         // reported; so do the bytes that they point to.
         let sent = unsafe {
             let message = &*send.message;
-            pieces::send(send.fd, std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen))
+            let vectors = std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen);
+            pieces::send(send.fd, vectors, send.whole)
         };
         let outcome = match sent.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
             Ok(sent) => sent as i32,
