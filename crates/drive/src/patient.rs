@@ -139,18 +139,23 @@ mod tests {
     use super::*;
     use crate::{Fault, FaultDrive, FaultPlan, StoreDrive};
 
-    fn faulty(world: &World) -> FaultDrive {
-        FaultDrive::new(DriveHandle::new(StoreDrive::new(world, "d", SectorCount(64))), 1)
+    /// Runs `test` with a drive that can be made to hang, and with the one of limited patience around it.
+    fn run<F: Future<Output = ()> + 'static>(
+        limit: Nanos,
+        test: impl FnOnce(World, FaultDrive, Rc<PatientDrive>) -> F,
+    ) {
+        let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
+        let world = runtime.world().clone();
+        let store = DriveHandle::new(StoreDrive::new(&world, "d", SectorCount(64)));
+        let faulty = FaultDrive::new(store, 1);
+        let patient = Rc::new(PatientDrive::new(DriveHandle::new(faulty.clone()), limit));
+        runtime.run(test(world, faulty, patient));
     }
 
     #[test]
     fn a_drive_that_hangs_is_given_up_and_a_slow_one_is_not() {
-        let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
-        let world = runtime.world().clone();
-        runtime.run(async move {
-            let faulty = faulty(&world);
-            let drive =
-                DriveHandle::new(PatientDrive::new(DriveHandle::new(faulty.clone()), Nanos::from_secs(1)));
+        run(Nanos::from_secs(1), |world, faulty, patient| async move {
+            let drive = DriveHandle::from_rc(patient);
             faulty.inject(FaultPlan::once(Fault::Latency(Nanos::from_millis(900))));
             assert_eq!(drive.read(Lba(0), world.buffer(8)).await.0, Ok(()));
             faulty.inject(FaultPlan::once(Fault::Latency(Nanos::from_secs(5))));
@@ -168,12 +173,8 @@ mod tests {
 
     #[test]
     fn each_command_has_its_own_limit() {
-        let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
-        let world = runtime.world().clone();
-        runtime.run(async move {
-            let faulty = faulty(&world);
-            let drive =
-                DriveHandle::new(PatientDrive::new(DriveHandle::new(faulty.clone()), Nanos::from_secs(1)));
+        run(Nanos::from_secs(1), |world, faulty, patient| async move {
+            let drive = DriveHandle::from_rc(patient);
             for wait in [0, 300, 700] {
                 let (drive, faulty, reader) = (drive.clone(), faulty.clone(), world.clone());
                 let read = async move {
@@ -192,11 +193,7 @@ mod tests {
 
     #[test]
     fn what_has_ended_is_forgotten_even_behind_one_that_hangs() {
-        let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
-        let world = runtime.world().clone();
-        runtime.run(async move {
-            let faulty = faulty(&world);
-            let patient = Rc::new(PatientDrive::new(DriveHandle::new(faulty.clone()), PATIENCE));
+        run(PATIENCE, |world, faulty, patient| async move {
             let drive = DriveHandle::from_rc(patient.clone());
             faulty.inject(FaultPlan::once(Fault::Latency(Nanos::from_secs(5))));
             let hangs = world.spawn({

@@ -9,8 +9,8 @@
 
 use tier0_units::Nanos;
 
-/// Waits for clients that are longer than this, or last longer on average, are slept through. 8 KiB reads of RAM through NBD at queue
-/// depth 32 wait some 20 us.
+/// Waits for clients that are longer than this, or last longer on average, are slept through. 8 KiB reads of RAM through
+/// NBD at queue depth 32 wait some 20 us.
 const CLIENT_WAIT_MAX: Nanos = Nanos::from_micros(50);
 /// The same for drives: flash answers within 50 to 300 us, disks do not.
 const DRIVE_WAIT_MAX: Nanos = Nanos::from_micros(300);
