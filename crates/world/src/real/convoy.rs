@@ -135,6 +135,11 @@ impl Convoys {
         }
     }
 
+    /// Transfers that are held back.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
     /// How long from `now` on nothing may be looked at, if anything is held.
     pub(super) fn patience(&self, now: Nanos) -> Option<Nanos> {
         if self.held == 0 {

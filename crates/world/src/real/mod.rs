@@ -1,5 +1,6 @@
 //! The real world: wall clock, io_uring (or epoll and threads), files and sockets.
 
+mod cheaper;
 mod clock;
 mod convoy;
 mod driver;
@@ -9,6 +10,7 @@ mod outlast;
 mod pieces;
 mod receives;
 mod runtime;
+mod sends;
 mod socket;
 mod spin;
 mod threads;

@@ -40,19 +40,29 @@ pub(super) unsafe fn send(fd: RawFd, vectors: &[libc::iovec], whole: usize) -> i
         if count == 0 {
             return Ok(sent);
         }
-        // SAFETY: msghdr is a C struct of pointers and lengths, for which all zero is a valid "empty".
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_iov = vectors.as_mut_ptr();
-        message.msg_iovlen = count;
-        // SAFETY: the message points to vectors on the stack, and those to memory that the caller vouches for.
-        let taken = unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
-        match usize::try_from(taken) {
+        // SAFETY: the vectors lie on the stack, and what they point to the caller vouches for.
+        let taken = unsafe { send_whole(fd, &vectors[..count]) };
+        match taken {
             Ok(taken) if taken == bytes => sent += taken,
             Ok(taken) => return Ok(sent + taken),
             Err(_) if sent > 0 => return Ok(sent),
-            Err(_) => return Err(io::Error::last_os_error()),
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// Sends the list in one message; how many bytes the socket took. `EAGAIN` where it took none.
+///
+/// # Safety
+/// As for [`send`].
+pub(super) unsafe fn send_whole(fd: RawFd, vectors: &[libc::iovec]) -> io::Result<usize> {
+    // SAFETY: msghdr is a C struct of pointers and lengths, for which all zero is a valid "empty".
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = vectors.as_ptr().cast_mut();
+    message.msg_iovlen = vectors.len();
+    // SAFETY: the message points to the vectors, which are only read, and those to memory that the caller vouches for.
+    let taken = unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+    usize::try_from(taken).map_err(|_| io::Error::last_os_error())
 }
 
 /// What is left of a list.

@@ -16,8 +16,8 @@ use tier0_units::Nanos;
 use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
 use super::op::{Op, Request, room_of};
-use super::pieces;
 use super::receives::Receives;
+use super::sends::Sends;
 use crate::Payload;
 use crate::completion::{Outcome, SlotId};
 
@@ -55,24 +55,25 @@ pub(crate) struct Uring {
     /// Operations on sockets, which go to the kernel after the transfers that collect meanwhile.
     copies: Vec<Copy>,
     receives: Receives,
+    sends: Sends,
     /// Sends and receives that have ended and are to be reported.
     copied: Finished,
 }
 
 /// An operation on a socket.
 enum Copy {
-    Whole(squeue::Entry),
-    InPieces(SendInPieces),
+    InRing(squeue::Entry),
+    AtOnce(SendAtOnce),
 }
 
 /// A send that is tried at once, and goes through the ring only if the socket is full.
-struct SendInPieces {
+struct SendAtOnce {
     slot: SlotId,
     fd: RawFd,
     /// In the slot's payload.
     message: *const libc::msghdr,
     /// So many bytes at the beginning are not cut.
-    whole: usize,
+    pieces_after: usize,
     entry: squeue::Entry,
 }
 
@@ -103,6 +104,7 @@ impl Uring {
             released: Vec::new(),
             copies: Vec::new(),
             receives: Receives::new(),
+            sends: Sends::new(),
             copied: Finished::new(),
         })
     }
@@ -116,20 +118,19 @@ impl Uring {
         if !request.op.is_transfer() {
             let entry = entry_of(&request, payload).user_data(data);
             return match (&request.op, payload) {
-                (Op::Send { in_pieces_after: Some(whole) }, Payload::Gather(gather)) => {
+                (Op::Send { in_pieces_after: Some(pieces_after) }, Payload::Gather(gather)) => {
                     let message: *const libc::msghdr =
                         gather.message.as_deref().expect("prepared with the entry");
-                    let send =
-                        SendInPieces { slot: request.slot, fd: request.fd, message, whole: *whole, entry };
-                    self.copies.push(Copy::InPieces(send));
+                    let (slot, fd, pieces_after) = (request.slot, request.fd, *pieces_after);
+                    self.copies.push(Copy::AtOnce(SendAtOnce { slot, fd, message, pieces_after, entry }));
                 }
                 (Op::Receive { skip }, payload) => {
                     let (room, expected) = (room_of(payload, *skip), matches!(payload, Payload::Read(_)));
                     if let Some(entry) = self.receives.admit(request, room, entry, expected) {
-                        self.copies.push(Copy::Whole(entry));
+                        self.copies.push(Copy::InRing(entry));
                     }
                 }
-                (Op::Send { .. }, _) => self.copies.push(Copy::Whole(entry)),
+                (Op::Send { .. }, _) => self.copies.push(Copy::InRing(entry)),
                 _ => self.push(&entry),
             };
         }
@@ -174,7 +175,7 @@ impl Uring {
         let wait = if reported { wait } else { Wait::Never };
         if wait != Wait::Never {
             for entry in self.receives.give_up() {
-                self.copies.push(Copy::Whole(entry));
+                self.copies.push(Copy::InRing(entry));
             }
         }
         match wait {
@@ -208,7 +209,7 @@ impl Uring {
         // SAFETY: the slot keeps the socket open and its payload in place until the receive is reported.
         unsafe {
             self.receives
-                .try_all(now, drives_work, &mut self.copied, |entry| copies.push(Copy::Whole(entry)));
+                .try_all(now, drives_work, &mut self.copied, |entry| copies.push(Copy::InRing(entry)));
         }
     }
 
@@ -232,7 +233,8 @@ impl Uring {
         }
         self.release();
         finished.append(&mut self.copied);
-        let count = self.transferred.len().min(REPORTED_AT_ONCE);
+        let at_drives = self.file_operations - self.convoys.held();
+        let count = portion(self.transferred.len(), at_drives);
         finished.extend(self.transferred.drain(..count));
     }
 
@@ -277,20 +279,20 @@ impl Uring {
         let mut copies = std::mem::take(&mut self.copies);
         for copy in copies.drain(..) {
             match copy {
-                Copy::Whole(entry) => self.push(&entry),
-                Copy::InPieces(send) => self.send_in_pieces(&send),
+                Copy::InRing(entry) => self.push(&entry),
+                Copy::AtOnce(send) => self.send_at_once(&send),
             }
         }
         self.copies = copies;
     }
 
-    fn send_in_pieces(&mut self, send: &SendInPieces) {
+    fn send_at_once(&mut self, send: &SendAtOnce) {
         // SAFETY: message and vectors lie on the heap in the slot's payload, which nobody touches before the send is
         // reported; so do the bytes that they point to.
         let sent = unsafe {
             let message = &*send.message;
             let vectors = std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen);
-            pieces::send(send.fd, vectors, send.whole)
+            self.sends.send(send.fd, vectors, send.pieces_after)
         };
         let outcome = match sent.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
             Ok(sent) => sent as i32,
@@ -324,6 +326,13 @@ impl Uring {
             Err(errno) => panic!("io_uring_enter failed: {}", io::Error::from_raw_os_error(errno)),
         }
     }
+}
+
+/// How many of the transfers that have ended are reported now. A few only while the drives have enough to do: they would
+/// be given no more than a few at a time else, end them before anything more is reported, and stay idle for the most part
+/// although many ask.
+fn portion(ended: usize, at_drives: usize) -> usize {
+    ended.min(REPORTED_AT_ONCE.max(ended.saturating_sub(2 * at_drives)))
 }
 
 fn user_data(slot: SlotId) -> u64 {
@@ -366,5 +375,31 @@ fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
         }
         (Op::Readable, _) => opcode::PollAdd::new(fd, libc::POLLIN as u32).build(),
         (op, payload) => panic!("{op:?} cannot carry {payload:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At every turn clients ask again for what was reported at the last, and the drive ends all that it has.
+    #[test]
+    fn drives_do_not_starve_beside_a_backlog() {
+        let (mut ended, mut at_drive) = (29, 3);
+        let mut most = 0;
+        for _ in 0..8 {
+            let reported = portion(ended, at_drive);
+            assert!((1..=ended).contains(&reported));
+            ended = ended - reported + at_drive;
+            at_drive = reported;
+            most = most.max(at_drive);
+        }
+        assert!(most >= 16, "a drive gets at most {most} of 32 at a time");
+    }
+
+    #[test]
+    fn while_drives_have_enough_to_do_few_are_reported_at_a_time() {
+        assert_eq!([portion(0, 0), portion(2, 0), portion(20, 0)], [0, 2, 20]);
+        assert_eq!([portion(20, 12), portion(20, 8), portion(20, 5)], [3, 4, 10]);
     }
 }
