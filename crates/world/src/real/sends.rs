@@ -10,7 +10,7 @@ use super::WallClock;
 use super::cheaper::{Cheaper, Way};
 use super::pieces::{self, PIECE_BYTES};
 
-/// The sends of one thread.
+/// The sends of one thread. The first way is in pieces but for what is owed, which is a part of its cost.
 pub(super) struct Sends {
     clock: WallClock,
     whole: Cheaper,
@@ -46,9 +46,8 @@ impl Sends {
                 Way::Second => pieces::send_whole(fd, vectors),
             }
         };
-        // A socket that is full says nothing, and pieces that were partly whole would tell of both.
-        let one_way = pieces_after == 0 || way == Way::Second;
-        if one_way && sent.as_ref().is_ok_and(|&sent| sent == bytes) {
+        // A socket that is full says nothing.
+        if sent.as_ref().is_ok_and(|&sent| sent == bytes) {
             self.whole.learn(bytes, self.clock.now() - began);
         }
         sent
