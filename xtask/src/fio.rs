@@ -77,9 +77,10 @@ pub(crate) fn random_8k(read_percent: u32, seconds: u32) -> Vec<String> {
     arguments
 }
 
-/// fio's arguments for writing all of its target once, in order, with data that does not repeat.
+/// fio's arguments for writing all of its target once, in order, with data that does not repeat. It ends when that is
+/// stable: a drive that still writes it would disturb what is measured next.
 pub(crate) fn fill() -> Vec<String> {
-    ["--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers"].map(Into::into).into()
+    ["--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers", "--end_fsync=1"].map(Into::into).into()
 }
 
 /// fio's arguments for random 8 KiB writes, other ones in every run; how many is left to the caller.

@@ -25,6 +25,12 @@ impl Spread {
     pub(crate) fn range(&self) -> (f64, f64) {
         (self.0[0], self.0[self.0.len() - 1])
     }
+
+    /// The figures between which the middle half lies, at least.
+    pub(crate) fn middle_half(&self) -> (f64, f64) {
+        let quarter = (self.0.len() - 1) / 4;
+        (self.0[quarter], self.0[self.0.len() - 1 - quarter])
+    }
 }
 
 impl fmt::Display for Spread {
@@ -44,6 +50,8 @@ mod tests {
     fn the_median_is_in_the_middle() {
         assert_eq!(Spread::of([3.0, 1.0, 2.0]).median(), 2.0);
         assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]).median(), 2.5);
+        assert_eq!(Spread::of([3.0, 1.0, 5.0, 4.0, 2.0]).middle_half(), (2.0, 4.0));
+        assert_eq!(Spread::of([1.0]).middle_half(), (1.0, 1.0));
         assert_eq!(format!("{:.1}", Spread::of([3.0, 1.0, 2.0])), "2.0 (1.0 to 3.0)");
     }
 }

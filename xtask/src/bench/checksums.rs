@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
 fn create(options: &Options, checksums: bool) -> Result<Served, BenchError> {
     let pool = format!("raid = \"raid1\"\nset_size = 2\nlog = \"64MiB\"\nchecksums = {checksums}");
     let volume = format!("size = \"{}MiB\"", options.mib);
-    Served::create(options.files.dir.as_deref(), (2, options.mib + SPARE_MIB), &pool, &volume)
+    Served::create(options.files.place.dir.as_deref(), (2, options.mib + SPARE_MIB), &pool, &volume)
 }
 
 fn report(rounds: &[[Run; 2]]) {

@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         let pool = format!("raid = \"raid1\"\nlog = \"{LOG_MIB}MiB\"");
         let volume = format!("size = \"{volume_mib}MiB\"");
         let array = Served::create(
-            options.files.dir.as_deref(),
+            options.files.place.dir.as_deref(),
             (2, volume_mib + volume_mib / 2 + 3 * LOG_MIB),
             &pool,
             &volume,

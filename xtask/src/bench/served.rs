@@ -13,12 +13,19 @@ use crate::server::{Server, build_tier0, tier0};
 /// The options of every benchmark on files.
 #[derive(Args)]
 pub(crate) struct OnFiles {
-    /// Where to put the files; not a tmpfs [default: the build's directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Rounds
     #[arg(long, default_value_t = 5)]
     pub(crate) rounds: u32,
+}
+
+/// Where the files are.
+#[derive(Args)]
+pub(crate) struct Place {
+    /// Where to put the files; not a tmpfs [default: the build's directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// An array that was created; dropping it removes its files.
