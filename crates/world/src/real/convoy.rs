@@ -18,11 +18,12 @@ use tier0_units::Nanos;
 
 /// Fewer requests at the device are no batch: nothing is held behind them, and nothing is learnt from them.
 const BATCH_MIN: u32 = 4;
-/// So many batches in a row came back whole before the device is believed to do so.
-const BELIEVED: u32 = 8;
-/// More batches than this are not counted, so that a device that changes its ways is noticed soon.
-const COUNTED_MAX: u32 = 16;
-/// What a batch that came back in parts counts for.
+/// So many requests must have come back in whole batches before the device is believed to work so.
+const BELIEVED: u32 = 128;
+/// More are not counted, so that a device that changes its ways is noticed soon.
+const COUNTED_MAX: u32 = 256;
+/// What a request counts for that came back while most of its batch did not. A batch whose first requests are done before
+/// the others have arrived says little, where the others then come back together.
 const DOUBT: u32 = 2;
 /// What a batch is of all requests, sixteenths. More than half: those that come late make it up.
 const SHARE_SIXTEENTHS: u32 = 11;
@@ -49,7 +50,8 @@ pub(super) struct Convoys {
 struct Lane {
     under_way: u32,
     reported: u32,
-    whole_batches: u32,
+    /// Requests that came back in whole batches, less those that did not.
+    in_batches: u32,
     /// The most requests that were with the device or held of late, in fractions.
     peak: u32,
     held: VecDeque<Entry>,
@@ -59,7 +61,7 @@ struct Lane {
 impl Lane {
     /// Two thirds of the requests make a batch, so that the others can be with those who ask.
     fn room(&self) -> usize {
-        if self.whole_batches < BELIEVED {
+        if self.in_batches < BELIEVED {
             return usize::MAX;
         }
         (self.peak / FRACTIONS * SHARE_SIXTEENTHS / 16).max(BATCH_MIN).saturating_sub(self.under_way) as usize
@@ -71,9 +73,9 @@ impl Lane {
         let present = self.under_way + self.reported + self.held.len() as u32;
         self.peak = (present * FRACTIONS).max(self.peak - self.peak / PEAK_FORGOTTEN);
         if !whole {
-            self.whole_batches = self.whole_batches.saturating_sub(DOUBT);
+            self.in_batches = self.in_batches.saturating_sub(DOUBT * self.reported);
         } else if self.reported >= BATCH_MIN {
-            self.whole_batches = (self.whole_batches + 1).min(COUNTED_MAX);
+            self.in_batches = (self.in_batches + self.reported).min(COUNTED_MAX);
         }
         self.reported = 0;
     }
@@ -194,7 +196,7 @@ mod tests {
 
     fn convoyed() -> Convoys {
         let mut convoys = Convoys::new();
-        for _ in 0..BELIEVED {
+        for _ in 0..BELIEVED / 16 {
             assert_eq!(give(&mut convoys, 16), 16, "nothing is believed yet");
             assert_eq!(end(&mut convoys, 16), 0);
         }
@@ -251,6 +253,36 @@ mod tests {
         assert_eq!(give(&mut convoys, BATCH + 2), BATCH as usize);
         assert_eq!(end(&mut convoys, 1), 2, "a batch in parts is enough to doubt");
         assert_eq!(give(&mut convoys, 8), 8);
+    }
+
+    #[test]
+    fn the_first_of_a_batch_may_come_back_early() {
+        let mut convoys = convoyed();
+        for _ in 0..100 {
+            let batch = give(&mut convoys, 16) as u32;
+            assert!(batch < 16, "the device is still believed to work in batches");
+            end(&mut convoys, 2);
+            while convoys.lanes[FD as usize].under_way > 0 {
+                let under_way = convoys.lanes[FD as usize].under_way;
+                end(&mut convoys, under_way);
+            }
+        }
+    }
+
+    #[test]
+    fn a_device_that_changes_its_ways_is_noticed() {
+        let mut convoys = convoyed();
+        for _ in 0..1_000 {
+            let batch = give(&mut convoys, 16) as u32;
+            let rest = end(&mut convoys, batch) as u32;
+            end(&mut convoys, rest);
+        }
+        let (mut under_way, mut ended) = (give(&mut convoys, 16) as u32, 0);
+        while under_way < 16 {
+            under_way = under_way - 1 + end(&mut convoys, 1) as u32 + give(&mut convoys, 1) as u32;
+            ended += 1;
+        }
+        assert!((1..=COUNTED_MAX).contains(&ended), "nothing is held after {ended} that came one by one");
     }
 
     #[test]
