@@ -129,7 +129,7 @@ fn report(direct: &[fio::Outcome], served: &[Vec<fio::Outcome>]) {
     for (turn, name) in ["tier0", "qemu-nbd"].into_iter().enumerate().take(served.len()) {
         let ratio = Spread::of(against_neighbours(&direct, &iops(&served[turn]), turn, served.len()));
         let (low, high) = ratio.middle_half();
-        println!("{name} / fio: {ratio:.2} x the IOPS, half of the runs {low:.2} to {high:.2}");
+        println!("{name} / fio: {ratio:.3} x the IOPS, half of the runs {low:.3} to {high:.3}");
         if turn == 0 {
             println!("  aimed at: >= {RATIO_LEAST} x: {}", judge_at_least(ratio.median(), RATIO_LEAST));
         }

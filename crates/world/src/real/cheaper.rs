@@ -60,17 +60,17 @@ impl Cheaper {
             known => known - (known >> WEIGHT_SHIFT) + (cost.min(known * OUTLIER) >> WEIGHT_SHIFT),
         };
         self.times += 1;
-        let due = if self.trial { SERIES } else { self.trial_after };
-        let other_known = self.costs[way.other() as usize] > 0;
-        if self.trial && self.times >= due {
-            self.judge_trial();
-        } else if !self.trial && other_known && self.times >= SERIES && self.is_cheaper(way.other()) {
+        if self.trial {
+            if self.times >= SERIES {
+                self.judge_trial();
+            }
+        } else if self.times >= SERIES && self.is_cheaper(way.other()) {
             // What was found out in a trial does not hold, or no longer does.
             self.taken = way.other();
             self.won = false;
             self.times = 0;
             self.lost();
-        } else if !self.trial && self.times >= due {
+        } else if self.times >= self.trial_after {
             if self.won {
                 self.trial_after = TRIAL_AFTER_LEAST;
             }
@@ -95,9 +95,10 @@ impl Cheaper {
         self.trial_after = (self.trial_after * 2).clamp(TRIAL_AFTER_LEAST, TRIAL_AFTER_MOST);
     }
 
+    /// Whether it is known to be.
     fn is_cheaper(&self, way: Way) -> bool {
         let (cost, other) = (self.costs[way as usize], self.costs[way.other() as usize]);
-        cost + cost / MARGIN < other
+        cost > 0 && cost + cost / MARGIN < other
     }
 }
 

@@ -41,8 +41,7 @@ pub(super) unsafe fn send(fd: RawFd, vectors: &[libc::iovec], whole: usize) -> i
             return Ok(sent);
         }
         // SAFETY: the vectors lie on the stack, and what they point to the caller vouches for.
-        let taken = unsafe { send_whole(fd, &vectors[..count]) };
-        match taken {
+        match unsafe { send_whole(fd, &vectors[..count]) } {
             Ok(taken) if taken == bytes => sent += taken,
             Ok(taken) => return Ok(sent + taken),
             Err(_) if sent > 0 => return Ok(sent),
@@ -102,14 +101,14 @@ impl Rest<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Read;
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
     use super::*;
 
-    fn vectors_of(parts: &[Vec<u8>]) -> Vec<libc::iovec> {
+    pub(in crate::real) fn vectors_of(parts: &[Vec<u8>]) -> Vec<libc::iovec> {
         let vector =
             |part: &Vec<u8>| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
         parts.iter().map(vector).collect()

@@ -65,6 +65,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::real::pieces::tests::vectors_of;
 
     #[test]
     fn every_byte_arrives_either_way() {
@@ -74,12 +75,9 @@ mod tests {
         for round in 0..1_000_u32 {
             let parts =
                 [vec![round as u8; 16], (0..8192).map(|i: u32| (i ^ round) as u8).collect::<Vec<_>>()];
-            let vectors = parts
-                .each_ref()
-                .map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
             ways[sends.cheaper.way() as usize] += 1;
             // SAFETY: the parts live until the end of the round.
-            let sent = unsafe { sends.send(near.as_raw_fd(), &vectors, 0) };
+            let sent = unsafe { sends.send(near.as_raw_fd(), &vectors_of(&parts), 0) };
             assert_eq!(sent.expect("there is room"), 16 + 8192);
             let mut arrived = vec![0; 16 + 8192];
             far.read_exact(&mut arrived).expect("readable");
