@@ -190,7 +190,8 @@ impl ShardSeat<'_> {
         F: Future<Output = ()> + 'static,
     {
         let index = self.seat.index;
-        let options = RealOptions { backend: self.backend, seed: index as u64 };
+        let options =
+            RealOptions { backend: self.backend, seed: index as u64, keep_awake: self.array.keep_awake };
         let runtime = RealRuntime::new(&options).map_err(|source| ArrayError::System {
             what: "the real world cannot be opened".into(),
             source,

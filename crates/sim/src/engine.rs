@@ -117,6 +117,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
     Ok(Description {
         name: "sim".to_owned(),
         cores: Some(config.shards),
+        keep_awake: false,
         search: Vec::new(),
         drives: names.iter().map(drive).collect(),
         pools: vec![pool],

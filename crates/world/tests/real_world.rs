@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use tier0_units::Nanos;
-use tier0_world::real::{Backend, Listener, PeerAddress, Socket, deallocate, read_at, sync_data, write_at};
+use tier0_world::real::{
+    Backend, Listener, PeerAddress, Socket, deallocate, keep_awake, read_at, sync_data, write_at,
+};
 use tier0_world::sync::mailbox;
 use tier0_world::{
     BufMut, Completion, Gather, IoError, Payload, PayloadWidth, RealOptions, RealRuntime, World,
@@ -12,7 +14,7 @@ use tier0_world::{
 /// Runs `test` on each driver that this machine allows.
 fn on_each_driver<F: Future<Output = ()> + 'static>(test: impl Fn(World) -> F) {
     for backend in [Backend::Uring, Backend::Threads] {
-        match RealRuntime::new(&RealOptions { backend, seed: 1 }) {
+        match RealRuntime::new(&RealOptions { backend, seed: 1, ..RealOptions::default() }) {
             Ok(runtime) => runtime.run(test(runtime.world().clone())),
             Err(error) if backend == Backend::Uring => {
                 eprintln!("skipped: io_uring is not to be had here: {error}")
@@ -223,4 +225,32 @@ fn a_dropped_listener_gives_its_address_back_although_an_accept_was_under_way() 
         assert!(Socket::connect(&world, &address).is_err(), "nobody listens any more");
         Listener::bind(&world, &address).expect("the address is free again");
     });
+}
+
+#[test]
+fn processors_are_kept_awake_only_while_waits_are_short() {
+    if let Err(error) = keep_awake() {
+        return eprintln!("skipped: processors cannot be kept awake here: {error}");
+    }
+    assert!(!are_kept_awake(), "given back with the file");
+    let options = RealOptions { keep_awake: true, ..RealOptions::default() };
+    let runtime = RealRuntime::new(&options).expect("a real world");
+    let world = runtime.world().clone();
+    runtime.run(async move {
+        while !are_kept_awake() {
+            for _ in 0..100 {
+                world.sleep(Nanos::from_micros(5)).await;
+            }
+        }
+        while are_kept_awake() {
+            world.sleep(Nanos::from_millis(50)).await;
+        }
+    });
+}
+
+/// Whether this process has asked for it.
+fn are_kept_awake() -> bool {
+    let descriptors = std::fs::read_dir("/proc/self/fd").expect("its own descriptors");
+    let mut targets = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    targets.any(|target| target.as_os_str() == "/dev/cpu_dma_latency")
 }

@@ -2,6 +2,9 @@
 //! the file itself, through tier0's NBD on an array whose one drive is that file, and, where it is installed, through
 //! qemu-nbd with io_uring: what the hop through NBD costs another server on the same machine.
 //!
+//! tier0 keeps the processors awake while it serves. What that alone brings is told by further runs of fio's on the file,
+//! for which they are kept awake too.
+//!
 //! Virtual drives change their speed from second to second. So runs are short and many, and each run through a server
 //! lies between two of fio's on the file, whose mean it is compared with.
 
@@ -9,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
+use tier0_world::real;
 
 use super::served::{Place, Served};
 use super::{judge_at_least, table, through_nbd};
@@ -79,17 +83,39 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
             .collect::<Vec<_>>()
     });
     let ask = |target: &[String]| fio::run(&[fio::random_8k(100, options.seconds), target.to_vec()].concat());
-    let servers: Vec<Vec<String>> = std::iter::once(through_nbd).chain(through_peer).collect();
+    let mut turns = vec![Turns::of("tier0 through NBD", through_nbd)];
+    turns.extend(through_peer.map(|target| Turns::of("qemu-nbd through NBD", target)));
+    match real::keep_awake() {
+        Ok(_) => turns.push(Turns { awake: true, ..Turns::of("fio io_uring, kept awake", on_file.to_vec()) }),
+        Err(error) => println!("processors cannot be kept awake here: {error}"),
+    }
     let mut direct = vec![ask(&on_file)?];
-    let mut served = vec![Vec::new(); servers.len()];
     for _ in 0..options.rounds {
-        for (target, runs) in servers.iter().zip(&mut served) {
-            runs.push(ask(target)?);
+        for turns in &mut turns {
+            let awake = turns.awake.then(real::keep_awake).transpose();
+            let awake = awake.map_err(BenchError::system("processors cannot be kept awake"))?;
+            turns.runs.push(ask(&turns.target)?);
+            drop(awake);
             direct.push(ask(&on_file)?);
         }
     }
-    report(&direct, &served);
+    report(&direct, &turns);
     Ok(())
+}
+
+/// Who takes turns with fio on the file.
+struct Turns {
+    name: &'static str,
+    target: Vec<String>,
+    /// The processors are kept awake for it.
+    awake: bool,
+    runs: Vec<fio::Outcome>,
+}
+
+impl Turns {
+    fn of(name: &'static str, target: Vec<String>) -> Turns {
+        Turns { name, target, awake: false, runs: Vec::new() }
+    }
 }
 
 /// Reads the file as tier0 does: past the page cache, with io_uring.
@@ -108,12 +134,11 @@ fn start_qemu(socket: &Path, file: &Path) -> Result<Server, BenchError> {
     Server::start("qemu-nbd", &mut command, socket, "")
 }
 
-/// `direct` are the runs on the file: one, and one after each run through a server, which took turns.
-fn report(direct: &[fio::Outcome], served: &[Vec<fio::Outcome>]) {
+/// `direct` are the runs on the file: one, and one after each turn.
+fn report(direct: &[fio::Outcome], turns: &[Turns]) {
     let mut table = table(&["", "IOPS", "p50 us", "p99 us", "p99.9 us"]);
-    let contenders = ["fio io_uring", "tier0 through NBD", "qemu-nbd through NBD"];
-    let all = std::iter::once(direct).chain(served.iter().map(Vec::as_slice));
-    for (name, runs) in contenders.into_iter().zip(all) {
+    let all = turns.iter().map(|turns| (turns.name, turns.runs.as_slice()));
+    for (name, runs) in std::iter::once(("fio io_uring", direct)).chain(all) {
         let spread = |figure: &dyn Fn(&fio::Outcome) -> f64| Spread::of(runs.iter().map(figure));
         table.add_row([
             name.to_owned(),
@@ -126,17 +151,17 @@ fn report(direct: &[fio::Outcome], served: &[Vec<fio::Outcome>]) {
     println!("\nmedian (least to greatest) of the runs\n{}", table.trim_fmt());
     let iops = |runs: &[fio::Outcome]| runs.iter().map(|run| run.iops).collect::<Vec<_>>();
     let direct = iops(direct);
-    for (turn, name) in ["tier0", "qemu-nbd"].into_iter().enumerate().take(served.len()) {
-        let ratio = Spread::of(against_neighbours(&direct, &iops(&served[turn]), turn, served.len()));
+    for (turn, Turns { name, runs, .. }) in turns.iter().enumerate() {
+        let ratio = Spread::of(against_neighbours(&direct, &iops(runs), turn, turns.len()));
         let (low, high) = ratio.middle_half();
-        println!("{name} / fio: {ratio:.3} x the IOPS, half of the runs {low:.3} to {high:.3}");
+        println!("{name} / fio io_uring: {ratio:.3} x the IOPS, half of the runs {low:.3} to {high:.3}");
         if turn == 0 {
             println!("  aimed at: >= {RATIO_LEAST} x: {}", judge_at_least(ratio.median(), RATIO_LEAST));
         }
     }
 }
 
-/// Each run of the server whose turn it is by the mean of the runs on the file before and after it.
+/// Each run of whoever's turn it is by the mean of the runs on the file before and after it.
 fn against_neighbours(direct: &[f64], served: &[f64], turn: usize, turns: usize) -> Vec<f64> {
     let neighbours = direct.windows(2).skip(turn).step_by(turns);
     served.iter().zip(neighbours).map(|(iops, around)| 2.0 * iops / (around[0] + around[1])).collect()

@@ -11,8 +11,8 @@ use toml::Spanned;
 
 use super::error::Place;
 use super::{
-    Description, DescriptionError, DriveDescription, DriveSection, File, ListenAddress, PoolDescription,
-    PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription, VolumeSection, default_set_size,
+    ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, ListenAddress,
+    PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription, VolumeSection, default_set_size,
 };
 
 /// Cores and thus shards an array may have.
@@ -51,8 +51,9 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     });
     let listen = listen.collect::<Result<_, _>>()?;
     let control = file.array.control.as_ref().map(|path| check_control(path, place)).transpose()?;
-    let name = file.array.name.into_inner();
-    Ok(Description { name, cores, search: file.array.search, drives, pools, volumes, listen, control })
+    let ArraySection { name, keep_awake, search, .. } = file.array;
+    let (name, keep_awake) = (name.into_inner(), keep_awake.unwrap_or(true));
+    Ok(Description { name, cores, keep_awake, search, drives, pools, volumes, listen, control })
 }
 
 /// Whether a text can be a name. Names go into messages, paths of sockets and NBD exports: plain characters only.

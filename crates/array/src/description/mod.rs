@@ -22,6 +22,8 @@ pub struct Description {
     pub name: String,
     /// Shards, one per core; as many as the machine has cores where none are given.
     pub cores: Option<usize>,
+    /// Whether the machine's processors are kept awake under load.
+    pub keep_awake: bool,
     /// Directories in which drives are looked for, besides the paths of the drives.
     pub search: Vec<PathBuf>,
     /// The drives.
@@ -131,6 +133,7 @@ struct File {
 struct ArraySection {
     name: Spanned<String>,
     cores: Option<Spanned<usize>>,
+    keep_awake: Option<bool>,
     #[serde(default)]
     search: Vec<PathBuf>,
     control: Option<Spanned<String>>,

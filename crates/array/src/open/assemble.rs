@@ -42,6 +42,7 @@ pub fn open(description: &Description) -> Result<OpenArray, ArrayError> {
     Ok(OpenArray {
         name: description.name.clone(),
         cores: shards,
+        keep_awake: description.keep_awake,
         pools: found.states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Protected { media, pools: found.states.iter().map(PoolState::id).collect() },
         warnings,

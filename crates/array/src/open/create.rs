@@ -67,6 +67,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     Ok(OpenArray {
         name: description.name.clone(),
         cores,
+        keep_awake: description.keep_awake,
         pools: states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Protected { media, pools: states.iter().map(PoolState::id).collect() },
         warnings: Vec::new(),
@@ -93,6 +94,7 @@ fn create_direct(description: &Description, media: &[Option<Arc<Medium>>]) -> Re
     Ok(OpenArray {
         name: description.name.clone(),
         cores: cores_of(description, media.iter().flatten())?,
+        keep_awake: description.keep_awake,
         pools: pools.iter().map(|pool| OpenPool::of_plan(&pool.plan)).collect(),
         kind: Kind::Direct(pools),
         warnings: Vec::new(),

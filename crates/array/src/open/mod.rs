@@ -29,6 +29,7 @@ use crate::plan::PoolPlan;
 pub struct OpenArray {
     pub(crate) name: String,
     pub(crate) cores: usize,
+    pub(crate) keep_awake: bool,
     pub(crate) kind: Kind,
     /// What an administrator should know: drives that are missing, stale or blank.
     pub(crate) warnings: Vec<String>,

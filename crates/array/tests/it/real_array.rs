@@ -41,6 +41,17 @@ size = "8MiB"
     Description::parse(&text, "test.toml").expect("a correct description")
 }
 
+#[test]
+fn processors_are_kept_awake_unless_the_file_says_otherwise() {
+    let text =
+        |line: &str| format!("[array]\nname = \"a\"\n{line}\n[[drive]]\nname = \"r\"\nram = \"1MiB\"\n");
+    let kept = |line: &str| Description::parse(&text(line), "test.toml").map(|array| array.keep_awake);
+    assert!(kept("").expect("correct"));
+    assert!(!kept("keep_awake = false").expect("correct"));
+    let error = kept("keep_awake = \"never\"").expect_err("that is no boolean").to_string();
+    assert!(error.contains("line 3") && error.contains("boolean"), "{error}");
+}
+
 /// Runs `work` in the first shard; the others serve until it is done.
 #[expect(clippy::disallowed_methods, reason = "the array is stopped from outside, as a signal does")]
 fn with_array<F: Future<Output = ()> + 'static>(

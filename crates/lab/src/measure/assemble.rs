@@ -56,6 +56,7 @@ impl Bench {
         Ok(Description {
             name: configuration.id.clone(),
             cores: None,
+            keep_awake: false,
             search: Vec::new(),
             drives: (0..setup.drives).map(named).collect(),
             pools: vec![PoolDescription {

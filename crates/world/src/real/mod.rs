@@ -1,5 +1,6 @@
 //! The real world: wall clock, io_uring (or epoll and threads), files and sockets.
 
+mod awake;
 mod cheaper;
 mod clock;
 mod convoy;
@@ -16,6 +17,7 @@ mod spin;
 mod threads;
 mod uring;
 
+pub use awake::keep_awake;
 pub(crate) use clock::WallClock;
 pub(crate) use driver::Driver;
 pub use file::{deallocate, read_at, sync_data, write_at};

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use tier0_units::Nanos;
 
 use super::WallClock;
+use super::awake::Awake;
 use super::driver::{Driver, Finished, Wait};
 use super::op::ended;
 use super::spin::Spin;
@@ -40,6 +41,9 @@ pub struct RealOptions {
     pub backend: Backend,
     /// The seed of its random streams.
     pub seed: u64,
+    /// Whether it may keep the machine's processors from falling asleep while requests come thick and fast. That costs
+    /// power, and needs root as a rule.
+    pub keep_awake: bool,
 }
 
 /// A world on the wall clock, of the thread that makes it. Dropping it ends every task in it.
@@ -47,6 +51,7 @@ pub struct RealRuntime {
     world: World,
     fallback: Option<io::Error>,
     spin: RefCell<Spin>,
+    awake: RefCell<Awake>,
 }
 
 impl RealRuntime {
@@ -63,7 +68,8 @@ impl RealRuntime {
         let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?;
         let kind = Kind::Real { clock: WallClock::new(), driver: RefCell::new(driver) };
         let world = World::new(kind, PayloadWidth::REAL, options.seed, ReadyQueue::new(Some(bell)));
-        Ok(RealRuntime { world, fallback, spin: RefCell::new(Spin::new()) })
+        let (spin, awake) = (Spin::new().into(), Awake::new(options.keep_awake).into());
+        Ok(RealRuntime { world, fallback, spin, awake })
     }
 
     /// The world's handle.
@@ -117,11 +123,12 @@ impl RealRuntime {
         } else {
             let drives_work = driver.file_operations() > 0;
             let limit = self.spin.borrow().limit(drives_work);
+            self.awake.borrow_mut().note(began, limit.is_some());
             let found = limit.and_then(|limit| self.look(began, began + limit, &mut driver, finished));
             let now = found.unwrap_or_else(|| {
                 let now = clock.now();
                 let wait = if ready.prepare_to_sleep() { self.longest_wait(now) } else { Wait::Never };
-                driver.poll(now, wait, bell, finished);
+                driver.poll(now, self.awake.borrow().bound(wait), bell, finished);
                 clock.now()
             });
             self.spin.borrow_mut().learn(drives_work, now.saturating_sub(began));

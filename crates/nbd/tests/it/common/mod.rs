@@ -14,7 +14,7 @@ use tier0_world::{RealOptions, RealRuntime, World};
 /// Runs `test` on each driver of the real world that this machine allows.
 pub(crate) fn on_each_driver<F: Future<Output = ()> + 'static>(test: impl Fn(World) -> F) {
     for backend in [Backend::Uring, Backend::Threads] {
-        match RealRuntime::new(&RealOptions { backend, seed: 1 }) {
+        match RealRuntime::new(&RealOptions { backend, seed: 1, ..RealOptions::default() }) {
             Ok(runtime) => runtime.run(test(runtime.world().clone())),
             Err(error) => eprintln!("skipped {backend:?}: {error}"),
         }
