@@ -83,28 +83,31 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
             .collect::<Vec<_>>()
     });
     let ask = |target: &[String]| fio::run(&[fio::random_8k(100, options.seconds), target.to_vec()].concat());
-    let mut turns = vec![Turns::of("tier0 through NBD", through_nbd)];
-    turns.extend(through_peer.map(|target| Turns::of("qemu-nbd through NBD", target)));
+    let mut contenders = vec![Contender::of("tier0 through NBD", through_nbd)];
+    contenders.extend(through_peer.map(|target| Contender::of("qemu-nbd through NBD", target)));
     match real::keep_awake() {
-        Ok(_) => turns.push(Turns { awake: true, ..Turns::of("fio io_uring, kept awake", on_file.to_vec()) }),
+        Ok(_) => {
+            let contender = Contender::of("fio io_uring, kept awake", on_file.to_vec());
+            contenders.push(Contender { awake: true, ..contender });
+        }
         Err(error) => println!("processors cannot be kept awake here: {error}"),
     }
     let mut direct = vec![ask(&on_file)?];
     for _ in 0..options.rounds {
-        for turns in &mut turns {
-            let awake = turns.awake.then(real::keep_awake).transpose();
+        for contender in &mut contenders {
+            let awake = contender.awake.then(real::keep_awake).transpose();
             let awake = awake.map_err(BenchError::system("processors cannot be kept awake"))?;
-            turns.runs.push(ask(&turns.target)?);
+            contender.runs.push(ask(&contender.target)?);
             drop(awake);
             direct.push(ask(&on_file)?);
         }
     }
-    report(&direct, &turns);
+    report(&direct, &contenders);
     Ok(())
 }
 
-/// Who takes turns with fio on the file.
-struct Turns {
+/// One of those that take turns with fio on the file.
+struct Contender {
     name: &'static str,
     target: Vec<String>,
     /// The processors are kept awake for it.
@@ -112,9 +115,9 @@ struct Turns {
     runs: Vec<fio::Outcome>,
 }
 
-impl Turns {
-    fn of(name: &'static str, target: Vec<String>) -> Turns {
-        Turns { name, target, awake: false, runs: Vec::new() }
+impl Contender {
+    fn of(name: &'static str, target: Vec<String>) -> Contender {
+        Contender { name, target, awake: false, runs: Vec::new() }
     }
 }
 
@@ -134,10 +137,10 @@ fn start_qemu(socket: &Path, file: &Path) -> Result<Server, BenchError> {
     Server::start("qemu-nbd", &mut command, socket, "")
 }
 
-/// `direct` are the runs on the file: one, and one after each turn.
-fn report(direct: &[fio::Outcome], turns: &[Turns]) {
+/// `direct` are the runs on the file: one, and one after each run of a contender.
+fn report(direct: &[fio::Outcome], contenders: &[Contender]) {
     let mut table = table(&["", "IOPS", "p50 us", "p99 us", "p99.9 us"]);
-    let all = turns.iter().map(|turns| (turns.name, turns.runs.as_slice()));
+    let all = contenders.iter().map(|contender| (contender.name, contender.runs.as_slice()));
     for (name, runs) in std::iter::once(("fio io_uring", direct)).chain(all) {
         let spread = |figure: &dyn Fn(&fio::Outcome) -> f64| Spread::of(runs.iter().map(figure));
         table.add_row([
@@ -151,8 +154,8 @@ fn report(direct: &[fio::Outcome], turns: &[Turns]) {
     println!("\nmedian (least to greatest) of the runs\n{}", table.trim_fmt());
     let iops = |runs: &[fio::Outcome]| runs.iter().map(|run| run.iops).collect::<Vec<_>>();
     let direct = iops(direct);
-    for (turn, Turns { name, runs, .. }) in turns.iter().enumerate() {
-        let ratio = Spread::of(against_neighbours(&direct, &iops(runs), turn, turns.len()));
+    for (turn, Contender { name, runs, .. }) in contenders.iter().enumerate() {
+        let ratio = Spread::of(against_neighbours(&direct, &iops(runs), turn, contenders.len()));
         let (low, high) = ratio.middle_half();
         println!("{name} / fio io_uring: {ratio:.3} x the IOPS, half of the runs {low:.3} to {high:.3}");
         if turn == 0 {
