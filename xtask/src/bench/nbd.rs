@@ -120,8 +120,11 @@ fn report(servers: &[Server], read_percent: u32, rounds: &[Vec<Run>]) {
     }
     println!("\n{read_percent} % reads; median (least to greatest) of the rounds\n{}", table.trim_fmt());
     let own = servers.len() - 1;
+    let against = |place: usize, figure: &dyn Fn(&Run) -> f64| {
+        Spread::of(rounds.iter().map(|runs| figure(&runs[own]) / figure(&runs[place])))
+    };
     for (place, server) in servers[..own].iter().enumerate() {
-        let ratio = Spread::of(rounds.iter().map(|runs| runs[own].outcome.iops / runs[place].outcome.iops));
+        let ratio = against(place, &|run| run.outcome.iops);
         println!("tier0 / {}: {ratio:.2} x the IOPS, round by round", server.name());
         if place == 0 {
             let judged = judge_at_least(ratio.median(), RATIO_LEAST);
@@ -133,7 +136,7 @@ fn report(servers: &[Server], read_percent: u32, rounds: &[Vec<Run>]) {
     if read_percent == 100 {
         let cpu = spread(own, &|run| run.cpu_us_per_io).median();
         println!("  aimed at: <= {CPU_US_MOST} us of CPU per I/O: {}", judge_at_most(cpu, CPU_US_MOST));
-        let ratio = Spread::of(rounds.iter().map(|runs| runs[own].cpu_us_per_io / runs[0].cpu_us_per_io));
+        let ratio = against(0, &|run| run.cpu_us_per_io);
         let most = CPU_US_MOST / CPU_US_OF_NBDKIT;
         println!("tier0 / {}: {ratio:.2} x the CPU per I/O, round by round", servers[0].name());
         println!(

@@ -186,6 +186,13 @@ mod tests {
         (0..count).filter(|&index| convoys.admit(NOW, FD, index, entry()).is_some()).count()
     }
 
+    /// Gives sixteen transfers; how many of them make the batch that went to the device.
+    fn give_batch(convoys: &mut Convoys) -> u32 {
+        let batch = give(convoys, 16) as u32;
+        assert!(batch < 16, "the device is still believed to work in batches");
+        batch
+    }
+
     /// Ends `count` transfers together; how many went to the device after it.
     fn end(convoys: &mut Convoys, count: u32) -> usize {
         (0..count).for_each(|index| convoys.ended(index));
@@ -228,8 +235,7 @@ mod tests {
     fn requests_that_join_late_may_come_back_late() {
         let mut convoys = convoyed();
         for _ in 0..100 {
-            let batch = give(&mut convoys, 16) as u32;
-            assert!(batch < 16, "the device is still believed to work in batches");
+            let batch = give_batch(&mut convoys);
             assert!(end(&mut convoys, batch - 2) > 0, "two came too late for the batch");
             end_all(&mut convoys);
         }
@@ -263,8 +269,7 @@ mod tests {
     fn the_first_of_a_batch_may_come_back_early() {
         let mut convoys = convoyed();
         for _ in 0..100 {
-            let batch = give(&mut convoys, 16) as u32;
-            assert!(batch < 16, "the device is still believed to work in batches");
+            give_batch(&mut convoys);
             end(&mut convoys, 2);
             end_all(&mut convoys);
         }
