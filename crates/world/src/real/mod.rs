@@ -6,6 +6,7 @@ mod clock;
 mod convoy;
 mod driver;
 mod file;
+mod leisure;
 mod op;
 mod outlast;
 mod pieces;

@@ -23,8 +23,8 @@ pub(crate) enum Op {
     Deallocate { offset: u64, bytes: u64 },
     /// Takes a connection from a listening socket; ends with its descriptor.
     Accept,
-    /// Appends to a `Payload::Bytes`, or fills a `Payload::Read` from `skip` bytes on.
-    Receive { skip: usize },
+    /// Appends to a `Payload::Bytes`, or fills a `Payload::Read` from `skip` bytes on. On a unix socket or another.
+    Receive { skip: usize, unix: bool },
     /// Sends a `Payload::Gather`; in pieces ([`super::pieces`]) where that is faster and the driver can, but for so many
     /// bytes at its beginning.
     Send { in_pieces_after: Option<usize> },

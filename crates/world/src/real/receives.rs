@@ -12,7 +12,8 @@ use io_uring::squeue::Entry;
 use tier0_units::Nanos;
 
 use super::driver::Finished;
-use super::op::Request;
+use super::leisure;
+use super::op::{Op, Request};
 use crate::IoError;
 
 /// More receives than this are not tried: each try costs a call.
@@ -102,6 +103,15 @@ impl Receives {
         };
     }
 
+    /// What each of these peers has not read yet, at least; bytes. None where there is no such peer.
+    pub(super) fn unread(&self) -> Option<usize> {
+        let unread = |receive: &Receive| match receive.request.op {
+            Op::Receive { unix: true, .. } => leisure::unread(receive.request.fd).unwrap_or(0),
+            _ => 0,
+        };
+        self.waiting.iter().map(unread).min()
+    }
+
     /// All that are left, for the ring to wait for.
     pub(super) fn give_up(&mut self) -> impl Iterator<Item = Entry> {
         self.waiting.drain(..).map(|receive| receive.entry)
@@ -125,11 +135,10 @@ mod tests {
 
     use super::*;
     use crate::completion::SlotId;
-    use crate::real::op::Op;
 
     fn request(stream: &UnixStream) -> Request {
         let slot = SlotId { index: 7, generation: 1 };
-        Request { op: Op::Receive { skip: 0 }, fd: stream.as_raw_fd(), slot }
+        Request { op: Op::Receive { skip: 0, unix: true }, fd: stream.as_raw_fd(), slot }
     }
 
     fn nop() -> Entry {
@@ -158,6 +167,25 @@ mod tests {
         assert_eq!(finished[0].1.as_ref().ok(), Some(&21));
         assert_eq!(memory[..22], [[9; 21].as_slice(), &[0]].concat());
         assert_eq!(receives.give_up().count(), 0);
+    }
+
+    #[test]
+    fn who_has_read_most_decides_and_others_than_unix_sockets_have_read_all() {
+        let mut receives = Receives::new();
+        assert_eq!(receives.unread(), None);
+        let mut memory = [0; 8];
+        let mut admit = |receives: &mut Receives, server: &UnixStream, unix| {
+            let request = Request { op: Op::Receive { skip: 0, unix }, ..request(server) };
+            receives.admit(request, (memory.as_mut_ptr(), 8), nop(), false);
+        };
+        let pairs = [0; 2].map(|_| UnixStream::pair().expect("a pair of sockets"));
+        for ((_, server), bytes) in pairs.iter().zip([90_000, 30_000]) {
+            (&*server).write_all(&vec![1; bytes]).expect("it has room");
+            admit(&mut receives, server, true);
+            assert!(receives.unread().is_some_and(|unread| (bytes..2 * bytes).contains(&unread)));
+        }
+        admit(&mut receives, &pairs[0].1, false);
+        assert_eq!(receives.unread(), Some(0));
     }
 
     #[test]

@@ -171,7 +171,8 @@ impl Socket {
     /// zero). Zero means that the peer has closed.
     pub async fn receive(&self, bytes: Vec<u8>) -> (Result<usize, IoError>, Vec<u8>) {
         assert!(bytes.capacity() > bytes.len(), "a receive needs room");
-        let (outcome, payload) = self.run(Op::Receive { skip: 0 }, Payload::Bytes(bytes)).await;
+        let (outcome, payload) =
+            self.run(Op::Receive { skip: 0, unix: self.is_unix }, Payload::Bytes(bytes)).await;
         let mut bytes = payload.into_bytes();
         if let Ok(count) = outcome {
             self.note_received(count);
@@ -185,7 +186,8 @@ impl Socket {
     /// closed.
     pub async fn receive_into(&self, buf: BufMut, filled: usize) -> (Result<usize, IoError>, BufMut) {
         assert!(filled < buf.as_slice().len(), "a receive needs room");
-        let (outcome, payload) = self.run(Op::Receive { skip: filled }, Payload::Read(buf)).await;
+        let (outcome, payload) =
+            self.run(Op::Receive { skip: filled, unix: self.is_unix }, Payload::Read(buf)).await;
         self.note_received(outcome.unwrap_or(0));
         (outcome, payload.into_read())
     }

@@ -117,7 +117,7 @@ impl Threads {
         let timeout = match wait {
             _ if !finished.is_empty() => Some(std::time::Duration::ZERO),
             Wait::Never => Some(std::time::Duration::ZERO),
-            Wait::AtMost(time) => Some(time.into()),
+            Wait::Nap(time) | Wait::AtMost(time) => Some(time.into()),
             Wait::Forever => None,
         };
         let timeout = timeout
@@ -234,7 +234,7 @@ fn call_of(op: &Op, payload: &mut Payload) -> CallKind {
         (Op::SyncData, _) => CallKind::SyncData,
         (Op::Deallocate { offset, bytes }, _) => CallKind::Deallocate { offset: *offset, bytes: *bytes },
         (Op::Accept, _) => CallKind::Accept,
-        (Op::Receive { skip }, payload) => {
+        (Op::Receive { skip, .. }, payload) => {
             let (memory, bytes) = room_of(payload, *skip);
             CallKind::Receive { address: memory as usize, bytes }
         }

@@ -15,6 +15,7 @@ use tier0_units::Nanos;
 
 use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
+use super::leisure::{Leisure, Nap};
 use super::op::{Op, Request, room_of};
 use super::receives::Receives;
 use super::sends::Sends;
@@ -55,6 +56,7 @@ pub(crate) struct Uring {
     /// Operations on sockets, which go to the kernel after the transfers that collect meanwhile.
     copies: Vec<Copy>,
     receives: Receives,
+    leisure: Leisure,
     sends: Sends,
     /// Sends and receives that have ended and are to be reported.
     copied: Finished,
@@ -104,6 +106,7 @@ impl Uring {
             released: Vec::new(),
             copies: Vec::new(),
             receives: Receives::new(),
+            leisure: Leisure::new(),
             sends: Sends::new(),
             copied: Finished::new(),
         })
@@ -124,7 +127,7 @@ impl Uring {
                     let (slot, fd, pieces_after) = (request.slot, request.fd, *pieces_after);
                     self.copies.push(Copy::AtOnce(SendAtOnce { slot, fd, message, pieces_after, entry }));
                 }
-                (Op::Receive { skip }, payload) => {
+                (Op::Receive { skip, .. }, payload) => {
                     let (room, expected) = (room_of(payload, *skip), matches!(payload, Payload::Read(_)));
                     if let Some(entry) = self.receives.admit(request, room, entry, expected) {
                         self.copies.push(Copy::InRing(entry));
@@ -137,6 +140,21 @@ impl Uring {
         let entry = entry_of(&request, payload).user_data(data | TRANSFER);
         if let Some(entry) = self.convoys.admit(self.now, request.fd, request.slot.index, entry) {
             self.push(&entry);
+        }
+    }
+
+    /// Whether all clients are too busy to miss this thread, and for how long.
+    pub(crate) fn leisure(&mut self) -> Option<Nap> {
+        if self.file_operations > 0 || !self.copies.is_empty() {
+            return None;
+        }
+        self.leisure.nap(self.receives.unread()?)
+    }
+
+    /// Learns from a nap of full length.
+    pub(crate) fn rested(&mut self, nap: Nap) {
+        if let Some(left) = self.receives.unread() {
+            self.leisure.learn(nap, left);
         }
     }
 
@@ -173,7 +191,7 @@ impl Uring {
         self.try_receives();
         let reported = self.copied.is_empty() && self.transferred.is_empty();
         let wait = if reported { wait } else { Wait::Never };
-        if wait != Wait::Never {
+        if matches!(wait, Wait::AtMost(_) | Wait::Forever) {
             for entry in self.receives.give_up() {
                 self.copies.push(Copy::InRing(entry));
             }
@@ -181,7 +199,7 @@ impl Uring {
         match wait {
             Wait::Never => self.enter(0, None),
             Wait::Forever => self.enter(1, None),
-            Wait::AtMost(time) => {
+            Wait::Nap(time) | Wait::AtMost(time) => {
                 let duration = std::time::Duration::from(time);
                 self.enter(1, Some(Timespec::new().sec(duration.as_secs()).nsec(duration.subsec_nanos())));
             }
@@ -193,12 +211,12 @@ impl Uring {
     /// and a virtual processor stays where the interrupt will find it.
     pub(crate) fn look(&mut self, now: Nanos, finished: &mut Finished) {
         self.now = now;
+        self.start_copies();
         let queue = self.ring.submission();
-        let kernel_needed =
-            queue.taskrun() || queue.cq_overflow() || !queue.is_empty() || !self.copies.is_empty();
+        let kernel_needed = queue.taskrun() || queue.cq_overflow() || !queue.is_empty();
         drop(queue);
         if kernel_needed {
-            self.enter(0, None);
+            self.call(0, None);
         }
         self.try_receives();
         self.reap(finished);
@@ -365,7 +383,7 @@ fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
             let null = std::ptr::null_mut();
             opcode::Accept::new(fd, null, null.cast()).flags(libc::SOCK_CLOEXEC).build()
         }
-        (Op::Receive { skip }, payload) => {
+        (Op::Receive { skip, .. }, payload) => {
             let (memory, bytes) = room_of(payload, *skip);
             opcode::Recv::new(fd, memory, bytes.min(TRANSFER_BYTES_MAX) as u32).build()
         }
@@ -380,7 +398,41 @@ fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+
+    #[test]
+    fn a_nap_ends_by_itself_and_what_was_said_meanwhile_is_found() {
+        let mut uring = match Uring::new() {
+            Ok(uring) => uring,
+            Err(error) => return eprintln!("skipped: io_uring is not to be had here: {error}"),
+        };
+        let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("an eventfd");
+        let (mut near, mut far) = UnixStream::pair().expect("a pair");
+        let request = Request {
+            op: Op::Receive { skip: 0, unix: true },
+            fd: near.as_raw_fd(),
+            slot: SlotId { index: 7, generation: 1 },
+        };
+        let mut payload = Payload::Bytes(Vec::with_capacity(64));
+        uring.submit(request, &mut payload);
+        assert_eq!(uring.leisure(), None, "the client has nothing to do");
+        near.write_all(&[1; 150_000]).expect("there is room");
+        let nap = uring.leisure().expect("the client has much to read");
+
+        let mut finished = Finished::new();
+        uring.poll(Nanos(0), Wait::Nap(nap.time), &bell, &mut finished);
+        far.write_all(b"request").expect("there is room");
+        uring.poll(Nanos(1), Wait::Nap(nap.time), &bell, &mut finished);
+        assert!(finished.is_empty(), "a nap is not ended by what clients say");
+        uring.look(Nanos::from_secs(1), &mut finished);
+        assert_eq!(finished[0].1.as_ref().ok(), Some(&7));
+
+        far.read_exact(&mut [0; 150_000]).expect("it was sent");
+        assert_eq!(uring.leisure(), None, "nobody is listened to");
+    }
 
     /// At every turn clients ask again for what was reported at the last, and the drive ends all that it has.
     #[test]
