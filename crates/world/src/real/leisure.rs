@@ -52,7 +52,7 @@ impl Leisure {
         let time = Nanos((unread as u64 * self.pace) >> 20);
         if time < NAP_MIN {
             // Slowly, so that a client that reads too fast is tried again now and then.
-            self.pace += self.pace / 1024;
+            self.pace += self.pace / 1024 + 1;
             return None;
         }
         Some(Nap { time: time.min(NAP_MAX), unread })
