@@ -4,8 +4,8 @@
 //!
 //! All servers run all the time; those that are not asked sleep. Turns are short, and the order of a round is the last
 //! one's reversed, so that nbdkit and tier0 have their turns next to each other: a shared machine is faster and slower
-//! by the second. A server's processor time per request is what its
-//! process used from before fio starts until after it ends, over all requests of that run.
+//! by the second. A server's processor time per request is what its process used from before fio starts until after it
+//! ends, over all requests of that run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -16,7 +16,7 @@ use tier0_units::Nanos;
 const UNREAD_MIN: usize = 96 << 10;
 /// To fall asleep and to wake up costs several microseconds: shorter naps are not worth it.
 const NAP_MIN: Nanos = Nanos::from_micros(20);
-/// Longer ones spare little more, and the client notices some of them: 200 us took 3 % of the mixed load's IOPS, 60 us
+/// Longer ones spare little more, and the client notices some of them: 200 us took 4 % of the mixed load's IOPS, 60 us
 /// none.
 const NAP_MAX: Nanos = Nanos::from_micros(60);
 /// Begins as for a client that reads 2 GB/s; nanoseconds per MiB.

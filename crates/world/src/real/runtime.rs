@@ -131,7 +131,7 @@ impl RealRuntime {
             let found = limit.and_then(|limit| self.look(began, began + limit, &mut driver, finished));
             let now = found.unwrap_or_else(|| {
                 let now = clock.now();
-                let wait = if ready.prepare_to_sleep() { self.longest_wait(now) } else { Wait::Never };
+                let wait = self.prepare_to_sleep(now);
                 driver.poll(now, self.awake.borrow().bound(wait), bell, finished);
                 clock.now()
             });
@@ -154,8 +154,7 @@ impl RealRuntime {
         let Some(nap) = driver.leisure() else { return now };
         let ready = self.world.ready();
         let bell = ready.bell().expect("a real world has its bell");
-        let wait = match self.longest_wait(now) {
-            _ if !ready.prepare_to_sleep() => Wait::Never,
+        let wait = match self.prepare_to_sleep(now) {
             Wait::Never => Wait::Never,
             Wait::AtMost(time) => Wait::Nap(time.min(nap.time)),
             _ => Wait::Nap(nap.time),
@@ -195,9 +194,10 @@ impl RealRuntime {
         }
     }
 
-    /// How long there is nothing to do, as far as the timers know.
-    fn longest_wait(&self, now: Nanos) -> Wait {
+    /// Announces that this thread is about to sleep; how long there is nothing to do, as far as tasks and timers know.
+    fn prepare_to_sleep(&self, now: Nanos) -> Wait {
         match self.world.next_timer() {
+            _ if !self.world.ready().prepare_to_sleep() => Wait::Never,
             None => Wait::Forever,
             Some(time) if time <= now => Wait::Never,
             Some(time) => Wait::AtMost(time.saturating_sub(now)),
