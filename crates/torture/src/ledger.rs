@@ -23,7 +23,7 @@ const SECTOR: usize = 512;
 pub(crate) enum Change {
     /// They hold this version afterwards; 0 for zeros.
     Version(u32),
-    /// They hold anything that they once held, or zeros.
+    /// They hold anything that they once held, or zeros; after a crash, what is found.
     Discard,
 }
 
@@ -187,11 +187,9 @@ impl Ledger {
     pub(crate) fn judge_recovered(&mut self, first: u64, data: &[u8]) -> Result<(), Box<Wrong>> {
         for (lba, sector) in (first..).zip(data.chunks_exact(SECTOR)) {
             let (all, discarded) = self.candidates(lba);
-            let version = self.judge(lba, sector, &versions(&all), discarded)?;
-            if !discarded {
-                self.settled[lba as usize] = version;
-                self.unsettled.remove(&lba);
-            }
+            // Discarded or not, what the crash took is gone: a flush to come must not make it stable.
+            self.settled[lba as usize] = self.judge(lba, sector, &versions(&all), discarded)?;
+            self.unsettled.remove(&lba);
         }
         Ok(())
     }
@@ -342,17 +340,45 @@ mod tests {
         ledger.answered(first, true);
         let ticket = ledger.begin(&(1..3), Change::Discard);
         ledger.answered(ticket, true);
-        ledger.judge_recovered(0, &volume).expect("zeros");
+        ledger.judge_running(0, &[0; 4 * SECTOR]).expect("zeros");
         volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
-        ledger.judge_recovered(0, &volume).expect("what it held");
+        ledger.judge_running(0, &volume).expect("what it held");
         volume[SECTOR] ^= 1;
-        assert!(ledger.judge_recovered(0, &volume).is_err(), "but nothing else");
+        assert!(ledger.judge_running(0, &volume).is_err(), "but nothing else");
         let (second, data) = write(&mut ledger);
         ledger.answered(second, true);
         volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
         ledger.judge_recovered(0, &volume).expect("the write");
         volume.fill(0);
         assert!(ledger.judge_recovered(0, &volume).is_err(), "zeros no longer");
+    }
+
+    #[test]
+    fn recovery_decides_what_a_discarded_sector_holds() {
+        let (mut ledger, mut volume) = ledger();
+        let (first, data) = write(&mut ledger);
+        ledger.answered(first, true);
+        let ticket = ledger.begin(&(1..3), Change::Discard);
+        ledger.answered(ticket, false);
+        ledger.crashed();
+        ledger.judge_recovered(0, &volume).expect("the discard has landed");
+        volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
+        assert!(ledger.judge_recovered(0, &volume).is_err(), "what was discarded comes back");
+    }
+
+    #[test]
+    fn a_flush_makes_nothing_stable_that_a_crash_has_taken() {
+        let (mut ledger, volume) = ledger();
+        let ticket = ledger.begin(&(1..3), Change::Discard);
+        ledger.answered(ticket, false);
+        let (lost, _) = write(&mut ledger);
+        ledger.answered(lost, false);
+        ledger.crashed();
+        ledger.judge_recovered(0, &volume).expect("a volatile cache may lose the write");
+        let moment = ledger.begin_flush();
+        ledger.end_flush(moment);
+        ledger.judge_running(0, &volume).expect("it stays lost");
+        ledger.judge_recovered(0, &volume).expect("also after the next crash");
     }
 
     #[test]
