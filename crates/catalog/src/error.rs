@@ -20,7 +20,7 @@ pub enum CatalogError {
         path: PathBuf,
     },
     /// A file that is no catalogue.
-    #[error("{file}, line {line}, {field}: {message}; see docs/catalog.md for the form of an entry")]
+    #[error("{file}, line {line}, {field}: {fact}; see docs/catalog.md for the form of an entry")]
     Parse {
         /// The file.
         file: String,
@@ -29,7 +29,7 @@ pub enum CatalogError {
         /// The dotted path of the field.
         field: String,
         /// What the parser says.
-        message: String,
+        fact: String,
     },
     /// An entry that is well-formed but wrong.
     #[error("{file}, line {line}, {field}: {problem}; {remedy}")]

@@ -23,7 +23,6 @@ mod error;
 mod flash;
 mod link;
 mod load;
-mod locate;
 mod parameter;
 mod parameter_set;
 mod spec;

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use tier0_toml::Misread;
 
 use crate::error::CatalogError;
-use crate::locate;
 use crate::parameter_set::ParameterSet;
 use crate::spec::{Calibration, DATASHEET, Spec};
 
@@ -27,7 +27,7 @@ impl SourceFile {
     fn invalid(&self, path: &[&str], problem: impl Into<String>, remedy: impl Into<String>) -> CatalogError {
         CatalogError::Invalid {
             file: self.name.clone(),
-            line: locate::line_of(&self.text, path),
+            line: tier0_toml::line_of(&self.text, path),
             field: path.join("."),
             problem: problem.into(),
             remedy: remedy.into(),
@@ -35,14 +35,11 @@ impl SourceFile {
     }
 
     fn parse(&self) -> Result<RawFile, CatalogError> {
-        toml::from_str(&self.text).map_err(|error| {
-            let span = error.span().unwrap_or(0..0);
-            CatalogError::Parse {
-                file: self.name.clone(),
-                line: locate::line_at(&self.text, span.start),
-                field: locate::field_at(&self.text, &span),
-                message: error.message().replace('\n', ", "),
-            }
+        tier0_toml::read(&self.text).map_err(|Misread { line, field, fact }| CatalogError::Parse {
+            file: self.name.clone(),
+            line,
+            field,
+            fact,
         })
     }
 }

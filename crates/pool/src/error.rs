@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 use tier0_journal::RingError;
+use tier0_units::SectorCount;
 use tier0_world::IoError;
 
 use crate::state::MetaError;
@@ -45,14 +46,16 @@ pub enum PoolError {
     },
     /// A drive is smaller than the metadata and one chunklet.
     #[error(
-        "drive {drive:?} has {sectors} sectors, too few for metadata and one chunklet ({needed}); use a larger drive or a smaller chunklet"
+        "drive {drive:?} holds {}, too little for metadata and one chunklet ({}); use a larger drive or a smaller chunklet",
+        SectorCount(*.sectors).bytes(),
+        SectorCount(*.needed).bytes()
     )]
     TooSmall {
         /// Its name.
         drive: String,
-        /// Its size.
+        /// Its size in sectors.
         sectors: u64,
-        /// What is needed.
+        /// What is needed, sectors.
         needed: u64,
     },
     /// More drives than a superblock can name.

@@ -19,6 +19,8 @@ use super::{
 const CORES_MAX: usize = 256;
 /// Drives that one table may stand for.
 const COUNT_MAX: u32 = 1024;
+/// The least that a RAM drive may have; how much a pool needs of it depends on its chunklets.
+const RAM_BYTES_MIN: u64 = 1 << 20;
 /// Sizes of chunklets and extents that make sense, bytes.
 const CHUNKLET_BYTES: Range<u64> = 1 << 20..(16 << 30) + 1;
 const EXTENT_BYTES: Range<u64> = 64 << 10..(64 << 20) + 1;
@@ -130,6 +132,13 @@ fn expand_drive(
     if section.path.is_some() && section.ram.is_some() {
         let text = format!("drive {:?} has both path and ram; keep one", section.name.get_ref());
         return wrong(section.name.span(), text);
+    }
+    if let Some(ram) = &section.ram
+        && ram.get_ref().0 < RAM_BYTES_MIN
+    {
+        let (size, least) = (*ram.get_ref(), ByteCount(RAM_BYTES_MIN));
+        let text = format!("drive.ram: {size} does not do; use at least {least}, as in ram = \"4GiB\"");
+        return wrong(ram.span(), text);
     }
     if let (Some(size), None) = (&section.size, &section.path) {
         return wrong(

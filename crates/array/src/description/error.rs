@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use thiserror::Error;
+use tier0_toml::Misread;
 
 /// The first thing that is wrong with a description.
 #[derive(Debug, Error)]
@@ -17,7 +18,7 @@ pub enum DescriptionError {
         source: std::io::Error,
     },
     /// Something in it is wrong.
-    #[error("{file} line {line}: {text}")]
+    #[error("{file}, line {line}: {text}")]
     Wrong {
         /// The file.
         file: String,
@@ -37,17 +38,17 @@ pub(super) struct Place<'a> {
 impl Place<'_> {
     /// An error at the bytes of `span`.
     pub(super) fn wrong(&self, span: Range<usize>, text: String) -> DescriptionError {
-        let line = 1 + self.text.as_bytes()[..span.start.min(self.text.len())]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count();
+        DescriptionError::Wrong {
+            file: self.name.to_owned(),
+            line: tier0_toml::line_at(self.text, span.start),
+            text,
+        }
+    }
+
+    /// A text that is no TOML, or has not the form of a description.
+    pub(super) fn misread(&self, misread: Misread) -> DescriptionError {
+        let Misread { line, field, fact } = misread;
+        let text = format!("{field}: {fact}; docs/array-file.md lists all fields");
         DescriptionError::Wrong { file: self.name.to_owned(), line, text }
     }
-}
-
-/// An error of the TOML reader, in our words' order: line first, one sentence.
-pub(super) fn syntax(text: &str, name: &str, error: &toml::de::Error) -> DescriptionError {
-    let span = error.span().unwrap_or(0..0);
-    let fact = error.message().replace('\n', " ").replace("expected one of", "the fields there are:");
-    Place { text, name }.wrong(span, format!("{fact}; correct the file, docs/array-file.md lists all fields"))
 }

@@ -108,8 +108,9 @@ impl Description {
 
     /// Reads a description from text; `name` stands for the file in messages.
     pub fn parse(text: &str, name: &str) -> Result<Description, DescriptionError> {
-        let file: File = toml::from_str(text).map_err(|error| error::syntax(text, name, &error))?;
-        check::check(file, &error::Place { text, name })
+        let place = error::Place { text, name };
+        let file: File = tier0_toml::read(text).map_err(|misread| place.misread(misread))?;
+        check::check(file, &place)
     }
 }
 

@@ -32,8 +32,14 @@ impl Medium {
         let base = match (&description.path, description.ram) {
             (Some(path), _) => Base::File(FileMedium::open(path)?),
             (None, Some(size)) => {
-                let memory = RamMedium::new(&description.name, size)
-                    .map_err(|source| ArrayError::System { what: format!("no memory of {size}"), source })?;
+                let memory =
+                    RamMedium::new(&description.name, size).map_err(|source| ArrayError::System {
+                        what: format!(
+                            "drive {:?} gets no memory of {size}, make it smaller",
+                            description.name
+                        ),
+                        source,
+                    })?;
                 Base::Ram(memory, size)
             }
             (None, None) => {

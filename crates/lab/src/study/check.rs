@@ -40,7 +40,7 @@ impl Study {
     /// The first thing that is wrong, with its line and what to do.
     pub fn parse(text: &str, name: &str) -> Result<Study, StudyError> {
         let place = Place { text, name };
-        let file: File = toml::from_str(text).map_err(|error| place.syntax(&error))?;
+        let file: File = tier0_toml::read(text).map_err(|misread| place.misread(misread))?;
         check(file, &place)
     }
 }

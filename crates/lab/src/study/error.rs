@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use thiserror::Error;
+use tier0_toml::Misread;
 
 /// Why a study cannot be used.
 #[derive(Debug, Error)]
@@ -44,15 +45,13 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     pub(super) fn wrong(&self, span: Range<usize>, text: String) -> StudyError {
-        let before = self.text.get(..span.start.min(self.text.len())).unwrap_or_default();
-        StudyError::Wrong { file: self.name.to_owned(), line: before.matches('\n').count() + 1, text }
+        let line = tier0_toml::line_at(self.text, span.start);
+        StudyError::Wrong { file: self.name.to_owned(), line, text }
     }
 
-    pub(super) fn syntax(&self, error: &toml::de::Error) -> StudyError {
-        let text = error.message().lines().collect::<Vec<_>>().join("; ");
-        self.wrong(
-            error.span().unwrap_or(0..0),
-            format!("{text}; see docs/studies.md for the form of a study"),
-        )
+    pub(super) fn misread(&self, misread: Misread) -> StudyError {
+        let Misread { line, field, fact } = misread;
+        let text = format!("{field}: {fact}; see docs/studies.md for the form of a study");
+        StudyError::Wrong { file: self.name.to_owned(), line, text }
     }
 }

@@ -1,7 +1,7 @@
 //! Why a state refuses a record.
 
 use thiserror::Error;
-use tier0_units::ExtentId;
+use tier0_units::{ExtentId, SectorCount};
 
 use crate::ChunkletAddress;
 
@@ -118,14 +118,16 @@ pub enum MetaError {
     },
     /// A drive too small for metadata and data.
     #[error(
-        "drive {name:?} has {sectors} sectors, too few for metadata and a chunklet beside the spare ones ({needed}); use a larger drive"
+        "drive {name:?} holds {}, too little for metadata and a chunklet beside the spare ones ({}); use a larger drive",
+        SectorCount(*.sectors).bytes(),
+        SectorCount(*.needed).bytes()
     )]
     MemberTooSmall {
         /// Its name.
         name: String,
-        /// Its size.
+        /// Its size in sectors.
         sectors: u64,
-        /// What is needed.
+        /// What is needed, sectors.
         needed: u64,
     },
     /// A member that is still needed.

@@ -160,7 +160,7 @@ fn chunklets_have_one_owner_and_serving_drives() {
         (MetaRecord::MemberLost { member: 3 }, "is lost"),
         (MetaRecord::MemberLost { member: 9 }, "no drive 9"),
         (MetaRecord::MemberAdded(member(2)), "already"),
-        (MetaRecord::MemberAdded(Member { sectors: 100, ..member(9) }), "too few"),
+        (MetaRecord::MemberAdded(Member { sectors: 100, ..member(9) }), "holds 50KiB, too little"),
         (MetaRecord::AllocationsReserved { end: 999 }, "back"),
         (MetaRecord::VolumeCreated(volume(3, 1, true)), "used before"),
         (MetaRecord::VolumeCreated(Volume { name: "redo log".into(), ..volume(9, 1, true) }), "already"),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tier0_toml::Misread;
 use tier0_units::{ByteCount, Nanos};
 use tier0_workload::spec::{
     Arrival, ClosedLoop, LoadSpec, OpenLoop, RunLimits, StreamSpec, ThinkTime, VerifySpec, parse_duration,
@@ -133,9 +134,7 @@ fn read_file(path: &std::path::Path) -> Result<LoadSpec, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::Input(format!("cannot read the load {shown}: {error}; check that it exists and may be read"))
     })?;
-    toml::from_str(&text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start);
-        let line = text[..start].matches('\n').count() + 1;
-        Failure::Input(format!("{shown}, line {line}: {}; see \"tier0 load --help\"", error.message()))
+    tier0_toml::read(&text).map_err(|Misread { line, field, fact }| {
+        Failure::Input(format!("{shown}, line {line}, {field}: {fact}; see \"tier0 load --help\""))
     })
 }
