@@ -92,7 +92,7 @@ async fn rate(world: &World, level: RaidLevel, columns: usize, work: Work) -> (f
     let mut content = BufMut::new(PAGE_SECTORS as u32, PayloadWidth::REAL);
     content.as_mut_slice().iter_mut().zip(0u64..).for_each(|(byte, n)| *byte = ((n * 37) >> 3) as u8);
     let page = content.freeze();
-    let crc = Expected::Crc(page_checksum(page.as_slice()).get());
+    let crc = Expected::Crc(page_checksum(page.as_slice()));
     let row: Vec<_> = (0..row_pages).map(|n| (n, page.clone())).collect();
     for n in 0..ROWS {
         let prepared = io.prepare(SET, Row(n), &row, Rest::Zeros, &table).await.expect("prepared");

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use tier0_drive::sim::HANG;
+use tier0_drive::sim::{HANG, SimMedium};
 use tier0_drive::{Fault, FaultPlan};
-use tier0_units::Nanos;
+use tier0_units::{Lba, Nanos, PAGE_SECTORS};
 use tier0_world::Random;
 
 use crate::config::{Trouble, pick};
@@ -82,6 +82,21 @@ async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Ran
     }
 }
 
+/// Sectors that a drive forgets at once: 128 KiB.
+const FORGOTTEN_SECTORS: u64 = 32 * PAGE_SECTORS;
+
+/// Data rot: a bit, a whole sector, or a stretch that the drive forgets.
+fn spoil(medium: &SimMedium, trouble: Trouble, forgets: bool, lba: Lba) {
+    match trouble {
+        Trouble::Rot => _ = medium.rot(lba),
+        _ if forgets => {
+            let first = lba.0 - lba.0 % FORGOTTEN_SECTORS;
+            medium.forget(first..(first + FORGOTTEN_SECTORS).min(medium.options().info.sectors.0));
+        }
+        _ => _ = medium.scramble(lba),
+    }
+}
+
 /// Does to a drive what needs no administrator.
 fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, drive: &str, random: &mut Random) {
     let session = &life.session;
@@ -92,7 +107,7 @@ fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, drive: &str, random:
         Trouble::Rot | Trouble::Scramble => {
             for _ in 0..1 + random.below(8) {
                 if let Some(lba) = medium.sample_written(random) {
-                    let _ = if trouble == Trouble::Rot { medium.rot(lba) } else { medium.scramble(lba) };
+                    spoil(&medium, trouble, session.config.faults.forgets, lba);
                 }
             }
             "drives struck by rot"

@@ -6,7 +6,7 @@
 use tier0_drive::sim::PowerCut;
 use tier0_raid::layout::RaidLevel;
 use tier0_units::{Nanos, SectorCount, WriteCache};
-use tier0_world::Random;
+use tier0_world::{PlantedBug, Random};
 
 use crate::system::{Abilities, ArrayConfig, System, VolumeConfig};
 
@@ -102,6 +102,8 @@ impl Operation {
 pub struct FaultOptions {
     /// Weights of the troubles, by [`Trouble`].
     pub weights: [u64; Trouble::ALL.len()],
+    /// Whether sectors that would become noise become zeros instead, whole stretches at once.
+    pub forgets: bool,
     /// Troubles of one life, on average.
     pub per_life: f64,
     /// Share of the reopenings at which a drive is left out.
@@ -285,6 +287,21 @@ impl SimConfig {
         self
     }
 
+    /// The same, with drives that forget what they stored: whole stretches become zeros.
+    pub fn forgetful(mut self) -> SimConfig {
+        crate::emphasis::forgetting(&mut self);
+        self
+    }
+
+    /// The options of `seed` under which `bug` is looked for.
+    ///
+    /// # Panics
+    /// As [`SimConfig::draw`].
+    pub fn to_find<S: System>(bug: PlantedBug, seed: u64, system: &S) -> SimConfig {
+        let config = SimConfig::draw(seed, system);
+        if bug == PlantedBug::TrustGivenUpPage { config.forgetful() } else { config }
+    }
+
     /// One line about it, for reports.
     pub fn describe(&self) -> String {
         let caches: Vec<&str> = self.array.volumes.iter().map(|volume| volume.write_cache.name()).collect();
@@ -401,7 +418,7 @@ fn draw_faults(array: &ArrayConfig, abilities: &Abilities, random: &mut Random) 
     }
     let per_life = if random.chance(0.75) { random.unit() * 8.0 } else { 0.0 };
     let missing_share = if redundant && random.chance(0.4) { random.unit() * 0.6 } else { 0.0 };
-    FaultOptions { weights, per_life, missing_share, return_share: 0.3 }
+    FaultOptions { weights, forgets: false, per_life, missing_share, return_share: 0.3 }
 }
 
 fn draw_life(random: &mut Random) -> LifePlan {

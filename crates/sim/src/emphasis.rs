@@ -79,6 +79,33 @@ fn allocation(config: &mut SimConfig, random: &mut Random) {
     config.lives = (0..6 + random.below(8)).map(|_| life(0.0, random)).collect();
 }
 
+/// Drives forget stretches and then leave, while pages are given up and written again in rows that keep others. For runs
+/// that are told to ([`SimConfig::forgetful`]).
+pub(crate) fn forgetting(config: &mut SimConfig) {
+    let random = &mut Random::new(config.seed, 0xf026);
+    config.faults.forgets = true;
+    let weights = &mut config.faults.weights;
+    weights.fill(0);
+    weights[Trouble::Scramble as usize] = 20;
+    weights[Trouble::Unplug as usize] = 1;
+    // Most are left out: whoever has forgotten must be the one who leaves, too.
+    config.faults.per_life = 50.0;
+    config.faults.missing_share = 0.5;
+    config.faults.return_share = 0.0;
+    let load = &mut config.load;
+    load.operations = log_uniform(400, 1_500, random);
+    load.weights = Operation::ALL.map(|operation| match operation {
+        Operation::Write => 8,
+        Operation::Read => 0,
+        Operation::Flush => 1,
+        Operation::WriteZeroes | Operation::Discard => 2 + random.below(4),
+    });
+    load.sectors_max = log_uniform(8, 32, random);
+    config.lives = (0..2 + random.below(4))
+        .map(|_| LifePlan { end: LifeEnd::Change(log_uniform(2_000, 10_000, random)), ..life(0.5, random) })
+        .collect();
+}
+
 /// A life that a power cut ends under load.
 fn life(heal_share: f64, random: &mut Random) -> LifePlan {
     LifePlan {

@@ -32,6 +32,10 @@ struct Options {
     /// Let pools grow, and volumes come and go
     #[arg(long)]
     growing: bool,
+    /// Let drives forget what they stored, 128 KiB at once: worse than what the array is known to survive (see
+    /// docs/reliability.md)
+    #[arg(long, conflicts_with = "crash_points")]
+    forgetful: bool,
     /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with
     /// --growing, of six seeds), or that of --seed or --script alone
     #[arg(long)]
@@ -92,12 +96,16 @@ fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
 /// What a seed stands for.
 fn config_of(options: &Options, seed: u64) -> SimConfig {
     let config = SimConfig::draw(seed, &Array);
-    if options.growing { config.growing() } else { config }
+    let config = if options.growing { config.growing() } else { config };
+    if options.forgetful { config.forgetful() } else { config }
 }
 
 fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
     if options.growing {
         failure.replay.push_str(" --growing");
+    }
+    if options.forgetful {
+        failure.replay.push_str(" --forgetful");
     }
     failure
 }

@@ -56,7 +56,7 @@ mod with {
 
     /// A failure that is due to the bug alone.
     fn find(bug: PlantedBug, seed: u64) -> Result<RunReport, Box<Failure>> {
-        let config = SimConfig::draw(seed, &Array);
+        let config = SimConfig::to_find(bug, seed, &Array);
         let report = catching(seed, || {
             let _planted = plant(bug);
             run(&Array, &config)

@@ -48,11 +48,13 @@ pub enum PlantedBug {
     ScrubBelievesFirstCopy,
     /// A partial page is completed with what lies on the drive, not with what the log holds.
     MergeOldPage,
+    /// Parity is modified from zeros that a drive holds in the place of a page that was given up.
+    TrustGivenUpPage,
 }
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [PlantedBug; 18] = [
+    pub const ALL: [PlantedBug; 19] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -71,6 +73,7 @@ impl PlantedBug {
         PlantedBug::CheckpointInPlace,
         PlantedBug::ScrubBelievesFirstCopy,
         PlantedBug::MergeOldPage,
+        PlantedBug::TrustGivenUpPage,
     ];
 }
 

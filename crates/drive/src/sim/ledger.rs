@@ -21,6 +21,8 @@ pub enum Injection {
     Unreadable,
     /// Stored bits flipped.
     Rot,
+    /// Stored sectors became zeros.
+    Forgotten,
     /// A read failed by order, not because of an unreadable sector.
     ReadError,
     /// A write failed; any part of it may be there.

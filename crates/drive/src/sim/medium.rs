@@ -209,6 +209,14 @@ impl SimMedium {
         self.spoil(lba, |sector, random| sector.iter_mut().for_each(|byte| *byte ^= random.bits() as u8 | 1))
     }
 
+    /// Stable sectors read as zeros from now on, as where a drive lost its mapping or a file was cut short; those that are
+    /// still in the cache stay as they are.
+    pub fn forget(&self, sectors: Range<u64>) {
+        self.record(Injection::Forgotten, Lba(sectors.start), sectors.end - sectors.start);
+        let mut state = self.state();
+        sectors.for_each(|lba| _ = state.content.rot(Lba(lba), |sector| sector.fill(0)));
+    }
+
     fn spoil(&self, lba: Lba, change: impl FnOnce(&mut [u8], &mut Random)) -> bool {
         let mut state = self.state();
         let State { content, random, .. } = &mut *state;

@@ -53,7 +53,7 @@ impl SlotIo {
         let tables = try_join_all(batch.iter().map(|write| self.table(write.slot))).await?;
         let wrote_rows = self.write_rows(&batch, &tables, intents).await?;
         for (write, table) in batch.iter().zip(&tables) {
-            zeroed_pages(write).for_each(|page| table.set_zero(page));
+            zeroed_pages(write).for_each(|page| table.give_up(page));
         }
         self.write_tables(&tables, wrote_rows).await?;
         let outcome = |(write, table): (&SlotWrite, &Rc<SlotTable>)| SlotOutcome {

@@ -3,7 +3,7 @@
 //! | bytes | content |
 //! |---|---|
 //! | 0–7 | `tier0st` and a zero byte |
-//! | 8–11 | format version, 1 |
+//! | 8–11 | format version, 2 |
 //! | 12–15 | pages of the slot, n |
 //! | 16–23 | the pool's short identity (the first 8 bytes of its UUID) |
 //! | 24–27 | set |
@@ -12,17 +12,20 @@
 //! | 40–47 | allocation |
 //! | 48–55 | generation: counts the writes of this allocation's table, from 1 |
 //! | 56–63 | CRC-64/NVME of bytes 0–55 and of byte 64 to the end of the block |
-//! | 64– | n times 4: the CRC-32C of a page's 4096 bytes (1 where that is 0), or 0: the page reads as zeros |
+//! | 64– | n times 4: the CRC-32C of a page's 4096 bytes (1 where that is 0 or 2), or 0: the page reads as zeros, or 2: it reads as zeros, and its place still holds what it was |
 //! | to the end | zeros |
 //!
 //! Everything that says whose table it is lies under the checksum, so neither a misdirected write nor a former
 //! tenant's table is ever mistaken for it. The block is read from untrusted bytes: the count is checked before use.
 
+use tier0_raid::checksum::{GIVEN_UP, NOT_STORED};
 use tier0_raid::set::SetIndex;
 use tier0_units::{SECTOR_BYTES, SlotRef};
 
 /// The newest format this code knows, and the one it writes.
-pub const TABLE_VERSION: u32 = 1;
+pub const TABLE_VERSION: u32 = 2;
+/// Did not tell pages that were filled with zeros from pages that were given up.
+const VERSION_WITHOUT_GIVEN_UP: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"tier0st\0";
 const HEADER_BYTES: usize = 64;
@@ -42,7 +45,7 @@ pub struct TableBlock {
     pub slot: SlotRef,
     /// Which write of it this is.
     pub generation: u64,
-    /// One checksum per page, 0 for "reads as zeros".
+    /// One checksum per page, or what stands for a page that is not stored: [`NOT_STORED`], [`GIVEN_UP`].
     pub entries: Vec<u32>,
 }
 
@@ -108,8 +111,17 @@ pub fn decode(block: &[u8]) -> FoundTable {
         set: SetIndex(word(24)),
         slot: SlotRef { slot: long(32), allocation: long(40) },
         generation: long(48),
-        entries: entries.iter().map(|entry| u32::from_le_bytes(*entry)).collect(),
+        entries: entries.iter().map(|entry| read_entry(u32::from_le_bytes(*entry), word(8))).collect(),
     })
+}
+
+/// Of a page that an older build marked as zeros nobody knows what its place holds.
+fn read_entry(entry: u32, version: u32) -> u32 {
+    match (entry, version) {
+        (NOT_STORED, VERSION_WITHOUT_GIVEN_UP) => GIVEN_UP,
+        (GIVEN_UP, VERSION_WITHOUT_GIVEN_UP) => 1,
+        _ => entry,
+    }
 }
 
 fn checksum(block: &[u8]) -> u64 {
@@ -125,8 +137,11 @@ mod tests {
 
     use super::*;
 
-    /// A block as version 1 writes it, never to be changed.
-    const FROZEN: &[u8] = include_bytes!("../../tests/fixtures/slot-table-v1.bin");
+    /// A block as each version writes it, never to be changed.
+    const FROZEN: [&[u8]; 2] = [
+        include_bytes!("../../tests/fixtures/slot-table-v1.bin"),
+        include_bytes!("../../tests/fixtures/slot-table-v2.bin"),
+    ];
 
     fn sample() -> TableBlock {
         TableBlock {
@@ -145,9 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn the_frozen_image_reads_and_is_what_is_written() {
-        assert_eq!(decode(FROZEN), FoundTable::Valid(sample()));
-        assert_eq!(encoded(&sample()), FROZEN);
+    fn the_frozen_images_read_and_the_newest_is_what_is_written() {
+        assert_eq!(decode(FROZEN[1]), FoundTable::Valid(sample()));
+        assert_eq!(encoded(&sample()), FROZEN[1]);
+        let mut old = sample();
+        assert_eq!(old.entries[0], NOT_STORED);
+        old.entries[0] = GIVEN_UP;
+        assert_eq!(decode(FROZEN[0]), FoundTable::Valid(old));
+        assert_eq!(read_entry(2, 1), 1, "a checksum, before it meant anything else");
     }
 
     #[test]
@@ -159,8 +179,8 @@ mod tests {
     #[test]
     fn a_newer_format_is_told_from_damage() {
         let mut block = encoded(&sample());
-        block[8] = 2;
-        assert_eq!(decode(&block), FoundTable::TooNew(2));
+        block[8] = 3;
+        assert_eq!(decode(&block), FoundTable::TooNew(3));
         assert_eq!(decode(&[0; 4096]), FoundTable::None);
         assert_eq!(decode(&block[..40]), FoundTable::None);
     }

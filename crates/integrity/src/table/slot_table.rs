@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use tier0_raid::checksum::page_checksum;
+use tier0_raid::checksum::{GIVEN_UP, NOT_STORED, page_checksum};
 use tier0_raid::io::{Expect, Expected};
 use tier0_raid::layout::{ColumnMask, Row};
 use tier0_raid::set::SetIndex;
@@ -35,9 +35,10 @@ pub(crate) struct SlotTable {
     home: TableHome,
     pages: u32,
     verified: bool,
-    /// Empty while every entry is 0.
+    /// A checksum, or [`NOT_STORED`] or [`GIVEN_UP`]. Empty while no page is stored: then every row is unwritten, and what
+    /// the drives hold of pages that were given up counts in no parity.
     entries: RefCell<Box<[u32]>>,
-    /// Entries that are not 0.
+    /// Pages that are stored.
     stored: Cell<u32>,
     usage: Usage,
     /// The newest write of it; 0 if it was never written.
@@ -77,8 +78,11 @@ impl SlotTable {
     pub(super) fn load(&self, generation: u64, entries: &[u32]) {
         assert_eq!(entries.len(), self.pages as usize, "a table has one entry per page");
         self.generation.set(generation);
-        for (page, entry) in entries.iter().enumerate().filter(|(_, entry)| **entry != 0) {
-            self.put(page as u32, *entry);
+        // Pages that are stored first: without any nothing else is kept.
+        for wanted in [true, false] {
+            for (page, entry) in entries.iter().enumerate().filter(|(_, entry)| is_data(**entry) == wanted) {
+                self.put(page as u32, *entry);
+            }
         }
     }
 
@@ -110,24 +114,24 @@ impl SlotTable {
     /// Whether page `page` of the slot is stored; else it reads as zeros.
     #[inline]
     pub(crate) fn is_stored(&self, page: u32) -> bool {
-        self.entry(page) != 0
+        is_data(self.entry(page))
     }
 
     #[inline]
     fn entry(&self, page: u32) -> u32 {
         debug_assert!(page < self.pages, "page {page} is behind the slot's {}", self.pages);
-        self.entries.borrow().get(page as usize).copied().unwrap_or(0)
+        self.entries.borrow().get(page as usize).copied().unwrap_or(NOT_STORED)
     }
 
     /// All entries.
     pub(super) fn snapshot(&self) -> Vec<u32> {
         let entries = self.entries.borrow();
-        if entries.is_empty() { vec![0; self.pages as usize] } else { entries.to_vec() }
+        if entries.is_empty() { vec![NOT_STORED; self.pages as usize] } else { entries.to_vec() }
     }
 
     /// Page `page` of the slot holds data with this checksum from now on.
     pub(crate) fn set_stored(&self, page: u32, bytes: &[u8]) {
-        let entry = if self.verified { page_checksum(bytes).get() } else { STORED };
+        let entry = if self.verified { page_checksum(bytes) } else { STORED };
         // Without payload every write changes something, as it would with it.
         if self.entry(page) != entry || !self.verified {
             self.put(page, entry);
@@ -135,10 +139,18 @@ impl SlotTable {
         }
     }
 
-    /// Page `page` of the slot reads as zeros from now on.
-    pub(crate) fn set_zero(&self, page: u32) {
+    /// Page `page` of the slot reads as zeros from now on; its place was left as it is.
+    pub(crate) fn give_up(&self, page: u32) {
         if self.is_stored(page) {
-            self.put(page, 0);
+            self.put(page, GIVEN_UP);
+            self.dirty.set(true);
+        }
+    }
+
+    /// Page `page` of the slot was filled with zeros.
+    pub(crate) fn set_zero(&self, page: u32) {
+        if self.entry(page) != NOT_STORED {
+            self.put(page, NOT_STORED);
             self.dirty.set(true);
         }
     }
@@ -146,18 +158,14 @@ impl SlotTable {
     fn put(&self, page: u32, entry: u32) {
         let mut entries = self.entries.borrow_mut();
         if entries.is_empty() {
-            if entry == 0 {
+            if !is_data(entry) {
                 return;
             }
-            *entries = vec![0; self.pages as usize].into_boxed_slice();
+            *entries = vec![NOT_STORED; self.pages as usize].into_boxed_slice();
             self.usage.set(self.usage.get() + self.bytes());
         }
         let old = std::mem::replace(&mut entries[page as usize], entry);
-        match (old, entry) {
-            (0, 1..) => self.stored.set(self.stored.get() + 1),
-            (1.., 0) => self.stored.set(self.stored.get() - 1),
-            _ => {}
-        }
+        self.stored.set(self.stored.get() - u32::from(is_data(old)) + u32::from(is_data(entry)));
         if self.stored.get() == 0 {
             *entries = Box::default();
             self.usage.set(self.usage.get() - self.bytes());
@@ -167,6 +175,12 @@ impl SlotTable {
     fn bytes(&self) -> usize {
         self.pages as usize * size_of::<u32>()
     }
+}
+
+/// Whether an entry stands for a page that is stored.
+#[inline]
+fn is_data(entry: u32) -> bool {
+    !matches!(entry, NOT_STORED | GIVEN_UP)
 }
 
 /// Asks the processor to have it at hand soon. An array has more checksums than its caches hold, and a drive's time is
@@ -195,7 +209,8 @@ impl Expect for SlotTable {
     fn expect(&self, set: SetIndex, page: u64) -> Expected {
         debug_assert!(set == self.home.set && page >= self.home.first_page, "a page of another slot");
         match self.entry((page - self.home.first_page) as u32) {
-            0 => Expected::Zero,
+            NOT_STORED => Expected::Zero,
+            GIVEN_UP => Expected::GivenUp,
             _ if !self.verified || planted(PlantedBug::IgnoreChecksum) => Expected::Unknown,
             checksum => Expected::Crc(checksum),
         }
@@ -203,7 +218,7 @@ impl Expect for SlotTable {
 
     fn all_zero(&self, set: SetIndex, mut pages: Range<u64>) -> bool {
         if self.stored.get() < self.pages {
-            return pages.all(|page| self.expect(set, page) == Expected::Zero);
+            return pages.all(|page| self.expect(set, page).reads_as_zeros());
         }
         let entries = self.entries.borrow();
         if let Some(entry) = entries.get((pages.start - self.home.first_page) as usize) {
@@ -234,9 +249,9 @@ mod tests {
         let one = table(true, &usage);
         assert_eq!((one.expect(SetIndex(1), 35), usage.get()), (Expected::Zero, 0));
         one.set_stored(3, &[7; 4096]);
-        assert_eq!(one.expect(SetIndex(1), 35), Expected::Crc(page_checksum(&[7; 4096]).get()));
+        assert_eq!(one.expect(SetIndex(1), 35), Expected::Crc(page_checksum(&[7; 4096])));
         assert_eq!((one.is_all_zero(), one.is_dirty(), usage.get()), (false, true, 128));
-        one.set_zero(3);
+        one.give_up(3);
         assert_eq!((one.is_all_zero(), usage.get()), (true, 0));
         one.set_stored(0, &[1]);
         drop(one);
@@ -252,6 +267,25 @@ mod tests {
         assert!(!one.all_zero(SetIndex(1), 62..64));
         one.set_stored(31, &[7; 4096]);
         assert!(!one.all_zero(SetIndex(1), 63..64));
+    }
+
+    #[test]
+    fn what_was_given_up_is_known_as_that_until_it_is_written() {
+        let (one, other) = (table(true, &Usage::default()), table(true, &Usage::default()));
+        (1..4).for_each(|page| one.set_stored(page, &[7; 4096]));
+        [1, 2].into_iter().for_each(|page| one.give_up(page));
+        one.give_up(0);
+        one.set_zero(2);
+        other.load(1, &one.snapshot());
+        for table in [one, other] {
+            let expected: Vec<Expected> = (32..35).map(|page| table.expect(SetIndex(1), page)).collect();
+            assert_eq!(expected, [Expected::Zero, Expected::GivenUp, Expected::Zero]);
+            assert!(table.all_zero(SetIndex(1), 32..35) && !table.is_stored(1) && table.is_stored(3));
+            table.give_up(3);
+            assert!(table.is_all_zero());
+            assert_eq!(table.expect(SetIndex(1), 33), Expected::Zero, "its row is unwritten");
+            assert_eq!(table.usage.get(), 0);
+        }
     }
 
     #[test]

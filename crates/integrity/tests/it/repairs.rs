@@ -7,10 +7,10 @@ use std::pin::Pin;
 use crate::bench::{Model, NoLog, Rack, SHAPES, SMALL, Shape, Shard, content, page};
 use tier0_drive::sim::PowerCut;
 use tier0_integrity::table::TablePlacement;
-use tier0_integrity::{Intent, IntentLog, LogPlace, SlotIoOptions, SlotWrite};
-use tier0_raid::layout::{Column, Group, RaidLevel};
+use tier0_integrity::{Intent, IntentLog, LogPlace, PageContent, SlotIoOptions, SlotWrite};
+use tier0_raid::layout::{Column, Group, RaidLevel, Unit};
 use tier0_raid::set::SetIndex;
-use tier0_units::{ExtentId, SlotRef};
+use tier0_units::{ExtentId, Lba, PAGE_SECTORS, SectorCount, SlotRef};
 use tier0_world::{Buf, IoError, PayloadWidth, VirtualRuntime};
 
 const SLOT: SlotRef = SlotRef { slot: 0, allocation: 1 };
@@ -170,6 +170,38 @@ fn old_parity_is_not_replayed_over_a_column_that_was_rebuilt_since() {
             shard.io.sync().await.expect("a sync");
             let scrub = shard.io.scrub_slot(SLOT).await.expect("a scrub succeeds");
             assert_eq!(scrub.rows.parity_different, 0, "{shape:?}: {scrub:?}");
+        });
+    }
+}
+
+/// A page that was given up still holds what it held, and parity counts it. Where a drive has forgotten it, as one does
+/// whose file was cut short, the page cannot be told from one that was zeros all along.
+#[test]
+fn what_a_drive_forgot_of_a_page_without_data_does_not_get_into_parity() {
+    for shape in SHAPES {
+        let rack = Rack::new(shape, 6, PayloadWidth::REAL);
+        if rack.layout.parities() == 0 {
+            continue;
+        }
+        run(1, |world| async move {
+            let shard = rack.open(&world, SlotIoOptions::default());
+            shard.io.allocate(SLOT);
+            let all = (0..rack.layout.row_pages() as u32).map(|page| (page, 1 + u64::from(page)));
+            shard.io.write_batch(batch(all), &NoLog).await.expect("a batch");
+            let zero = SlotWrite { extent: EXTENT, slot: SLOT, pages: vec![(0, PageContent::Zero)] };
+            shard.io.write_batch(vec![zero], &NoLog).await.expect("a batch");
+            // The table is read from the drives again.
+            let shard = rack.open(&world, SlotIoOptions::default());
+            let (set, row) = (shard.io.slots().place(SLOT.slot).set, shard.io.slots().rows(SLOT.slot).start);
+            let column = rack.layout.data_column(row, Unit(0));
+            let (drive, start) = rack.column_start(set, column);
+            let lba = start + rack.plan.table_sectors + rack.layout.column_lba(row, SectorCount(0)).0;
+            rack.media[drive].open(&world).discard(Lba(lba), PAGE_SECTORS).await.expect("it forgets");
+            shard.io.write_batch(batch([(0, 77)]), &NoLog).await.expect("a batch");
+            lose(&rack, &shard, set, column);
+            let (result, read) = shard.io.read(SLOT, 0, world.buffer(8)).await;
+            assert_eq!(result, Ok(()), "{shape:?}");
+            assert_eq!(read.as_slice(), page(PayloadWidth::REAL, 77).as_slice(), "{shape:?}");
         });
     }
 }

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use tier0_world::{PlantedBug, planted};
+
 use crate::checksum::page_checksum;
 use crate::parity::is_zero;
 use crate::set::SetIndex;
@@ -12,8 +14,11 @@ use crate::set::SetIndex;
 pub enum Expected {
     /// Nothing: whatever the drives hold is right.
     Unknown,
-    /// The page reads as zeros, whatever the drives hold.
+    /// The page reads as zeros. In a row that was written the drives hold zeros there too, in a row of which nothing is
+    /// stored anything.
     Zero,
+    /// The page reads as zeros, and the drives still hold what it was before it became that: parity counts it.
+    GivenUp,
     /// Its [`page_checksum`].
     Crc(u32),
 }
@@ -30,7 +35,7 @@ pub trait Expect {
     /// Whether all of these pages read as zeros. It is asked before they are read: who knows the answer without looking
     /// at each page can use the time to have at hand what they must be.
     fn all_zero(&self, set: SetIndex, mut pages: Range<u64>) -> bool {
-        pages.all(|page| self.expect(set, page) == Expected::Zero)
+        pages.all(|page| self.expect(set, page).reads_as_zeros())
     }
 }
 
@@ -45,22 +50,28 @@ impl Expect for Unchecked {
 }
 
 impl Expected {
+    /// Whether nothing is stored of the page.
+    #[inline]
+    pub fn reads_as_zeros(self) -> bool {
+        matches!(self, Expected::Zero | Expected::GivenUp)
+    }
+
     /// Whether a page with this content can be what is expected.
     #[inline]
     pub(crate) fn admits(self, bytes: &[u8]) -> bool {
         match self {
-            Expected::Unknown | Expected::Zero => true,
-            Expected::Crc(expected) => page_checksum(bytes).get() == expected,
+            Expected::Unknown | Expected::Zero | Expected::GivenUp => true,
+            Expected::Crc(expected) => page_checksum(bytes) == expected,
         }
     }
 
-    /// Whether a difference to this content may go into a parity. A page that reads as zeros may hold anything, and
-    /// nothing can tell whether that has rotted; but as a rule it was never written since its row was, and then it
-    /// holds zeros, which no rot makes of something else.
+    /// Whether a difference to this content may go into a parity. What a page was that is given up nobody knows any more,
+    /// so nobody can tell whether it has rotted: zeros may be what a drive holds that has forgotten it.
     #[inline]
     pub(crate) fn vouches_for(self, bytes: &[u8]) -> bool {
         match self {
             Expected::Zero => is_zero(bytes),
+            Expected::GivenUp => planted(PlantedBug::TrustGivenUpPage) && is_zero(bytes),
             _ => self.admits(bytes),
         }
     }

@@ -49,7 +49,7 @@ impl RaidIo {
             for data in slice.wrong() {
                 let fault = slice.fault(&data).expect("it is wrong");
                 // Nobody misses a page of which nothing is stored.
-                if data.expected != Expected::Zero {
+                if !data.expected.reads_as_zeros() {
                     self.report_data(grid, offset, &data, fault, None);
                 }
                 lost.push(LostPage { offset, data });

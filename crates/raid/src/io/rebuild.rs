@@ -112,7 +112,7 @@ impl RaidIo {
     /// Whether no page of a row has any content.
     pub(crate) fn is_unwritten(&self, set: SetIndex, row: Row, expect: &dyn Expect) -> bool {
         let pages = self.sets().layout().row_pages() as u64;
-        (row.0 * pages..(row.0 + 1) * pages).all(|page| expect.expect(set, page) == Expected::Zero)
+        (row.0 * pages..(row.0 + 1) * pages).all(|page| expect.expect(set, page).reads_as_zeros())
     }
 
     /// The pages of a mirrored column in a row, from the copies that are left.
@@ -139,7 +139,7 @@ impl RaidIo {
             let place = PagePlace { unit, offset };
             let page = layout.page_of_set(at.row, place);
             let expected = expect.expect(at.set, page);
-            if expected == Expected::Zero {
+            if expected.reads_as_zeros() {
                 // Nothing is stored there, so whether it can be read is nobody's concern.
                 pages.push(self.blank_page());
                 continue;
@@ -176,7 +176,7 @@ impl RaidIo {
             match lost.data.expected {
                 Expected::Unknown => return Err(IoError::Medium),
                 Expected::Crc(_) => outcome.lost_pages.push(lost.data.page),
-                Expected::Zero => {}
+                Expected::Zero | Expected::GivenUp => {}
             }
             if grid.page(lost.data.column, lost.offset).is_none() {
                 grid.set(lost.data.column, lost.offset, Cell::Page(self.blank_page()));

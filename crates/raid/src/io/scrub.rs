@@ -127,7 +127,7 @@ impl RaidIo {
         let lost = self.complete(grid, offsets, expect).await;
         let hopeless = |offset: usize| lost.iter().any(|page| page.offset == offset);
         outcome.repaired += wrong - lost.iter().filter(|page| live.contains(page.data.column)).count() as u64;
-        let with_checksum = lost.iter().filter(|page| page.data.expected != Expected::Zero);
+        let with_checksum = lost.iter().filter(|page| !page.data.expected.reads_as_zeros());
         outcome.lost_pages.extend(with_checksum.map(|page| page.data.page));
         for (column, cells) in before {
             for (&offset, cell) in offsets.iter().zip(cells) {
@@ -181,7 +181,7 @@ impl RaidIo {
                 let place = PagePlace { unit, offset };
                 let page = layout.page_of_set(at.row, place);
                 match expect.expect(at.set, page) {
-                    Expected::Zero => {}
+                    expected if expected.reads_as_zeros() => {}
                     expected => self.scrub_copies_of(grid, place, page, expected, outcome).await,
                 }
             }

@@ -142,7 +142,7 @@ impl RaidIo {
         let mut settled = true;
         for (page, content) in part.pages().zip(pages_of(buf)) {
             match expect.expect(part.set, page) {
-                Expected::Zero => content.fill(0),
+                expected if expected.reads_as_zeros() => content.fill(0),
                 expected => settled &= expected.admits(content),
             }
         }
@@ -162,7 +162,7 @@ impl RaidIo {
         let mut grid = Grid::new(self, GroupRow { set: part.set, row: part.row, group });
         let first = (part.extent.offset.0 / PAGE_SECTORS) as usize;
         let count = (part.extent.sectors.0 / PAGE_SECTORS) as usize;
-        let stored = |n: &usize| expect.expect(part.set, part.page + *n as u64) != Expected::Zero;
+        let stored = |n: &usize| !expect.expect(part.set, part.page + *n as u64).reads_as_zeros();
         let wanted: Vec<usize> = (0..count).filter(stored).collect();
         let result = self.fetch(&mut grid, &part, first, &wanted, expect).await;
         if let Err(error) = result {

@@ -271,8 +271,7 @@ impl Farm {
     pub(crate) fn accept(&self, row: Row, pages: &RowPages) {
         for (page, bytes) in pages {
             let page = (row.0 * self.row_pages() + page) as usize;
-            let expected =
-                bytes.as_ref().map_or(Expected::Zero, |bytes| Expected::Crc(page_checksum(bytes).get()));
+            let expected = bytes.as_ref().map_or(Expected::Zero, |bytes| Expected::Crc(page_checksum(bytes)));
             self.table.0.borrow_mut()[page] = expected;
             let zeros = vec![0; PAGE_BYTES];
             let place = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
@@ -383,11 +382,7 @@ impl Farm {
                 }
                 let stored = self.stored(column, row, offset).await;
                 if let Expected::Crc(crc) = self.table.expect(SET, page) {
-                    assert_eq!(
-                        page_checksum(&stored).get(),
-                        crc,
-                        "page {page} on {column:?}, {row:?} {offset}"
-                    );
+                    assert_eq!(page_checksum(&stored), crc, "page {page} on {column:?}, {row:?} {offset}");
                 }
                 if self.layout.parities() > 0 {
                     data.push(stored);
