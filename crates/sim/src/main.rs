@@ -32,8 +32,7 @@ struct Options {
     /// Let pools grow, and volumes come and go
     #[arg(long)]
     growing: bool,
-    /// Let drives forget what they stored, 128 KiB at once: worse than what the array is known to survive (see
-    /// docs/reliability.md)
+    /// Let drives forget what they stored, 128 KiB at once
     #[arg(long, conflicts_with = "crash_points")]
     forgetful: bool,
     /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with

@@ -80,6 +80,9 @@ impl Control {
             match select(all, pause).await {
                 Either::Left((ended, _)) => {
                     let finished = !shared.is_stopping() && ended.iter().all(Option::is_some);
+                    if finished {
+                        self.renew_metadata(number).await;
+                    }
                     self.remember_cursor(number, shared, finished).await;
                     return finished || shared.is_stopping();
                 }
@@ -88,6 +91,13 @@ impl Control {
                     self.remember_cursor(number, shared, false).await;
                 }
             }
+        }
+    }
+
+    /// Metadata have no part in the shards' slots. They are small, so they are not compared but written anew.
+    async fn renew_metadata(&self, number: usize) {
+        if let Err(error) = self.guarded(number).metadata.renew().await {
+            tracing::error!("the metadata of pool {:?} cannot be renewed: {error}", self.pools[number].name);
         }
     }
 

@@ -16,11 +16,31 @@ use tier0_world::IoError;
 use uuid::Uuid;
 
 use super::carriers;
-use super::core::Core;
+use super::core::{Core, Metadata};
 use super::journal::{self, region};
 use super::labels::JournalLosses;
 use crate::PoolError;
 use crate::checkpoint::{Header, encode_body};
+
+impl Metadata {
+    /// Writes anew all that the drives keep of the pool: every superblock, a checkpoint, and a journal, which is empty
+    /// then. What a drive has forgotten of them without telling is there again. Commits wait meanwhile.
+    ///
+    /// # Errors
+    /// [`PoolError`] when no drive takes it; then nothing can be committed any more.
+    pub async fn renew(&self) -> Result<(), PoolError> {
+        if !self.0.persistent {
+            return Ok(());
+        }
+        // A task of its own, so that it goes on if the caller does not wait.
+        let core = self.0.clone();
+        let work = async move {
+            core.publish_and_settle(1, |_| {}).await?;
+            core.roll_over().await
+        };
+        self.0.world.spawn(work).await
+    }
+}
 
 impl Core {
     /// Begins a new journal.

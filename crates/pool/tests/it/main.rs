@@ -3,4 +3,5 @@
 mod bad_sectors;
 mod common;
 mod crash;
+mod forgotten;
 mod lives;

@@ -8,6 +8,8 @@ use tier0_sim::{Array, SimConfig, System, run};
 const SEEDS: std::ops::Range<u64> = 0..240;
 /// Seeds of growing pools that must be clean.
 const GROWING_SEEDS: std::ops::Range<u64> = 0..60;
+/// Seeds of drives that forget that must be clean.
+const FORGETFUL_SEEDS: std::ops::Range<u64> = 0..24;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
 const GROWING_SCRIPT: u64 = 3;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
@@ -48,6 +50,18 @@ fn the_array_survives_crashes_at_points_of_every_level_and_write_cache() {
             sweep(0..points, 2, 1, |point| script.crash(&Array, first + point * CRASH_STRIDE), |_| {});
         let failure = report.failures.first();
         assert!(failure.is_none(), "{about}: {}", failure.expect("there is one"));
+    }
+}
+
+#[test]
+fn drives_may_forget() {
+    let one = |seed| run(&Array, &SimConfig::draw(seed, &Array).forgetful());
+    let report = sweep(FORGETFUL_SEEDS, 2, 3, one, |_| {});
+    let failures: Vec<String> =
+        report.failures.iter().map(|failure| format!("forgetful, {failure} --forgetful")).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    for reached in ["drives struck by rot", "drives gone", "healed"] {
+        assert!(report.coverage.of(reached) > 0, "no run has reached \"{reached}\":\n{}", report.coverage);
     }
 }
 

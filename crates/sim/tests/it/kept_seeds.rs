@@ -57,10 +57,18 @@ const KEPT_GROWING: &[(u64, &str)] = &[
     (1261, "the simulator scrubbed while extents were moving, and took the second scrub's find for a fault"),
 ];
 
+/// The same with drives that forget.
+const KEPT_FORGETFUL: &[(u64, &str)] = &[
+    (26, "as 72, and requests did not end then"),
+    (65, "a carrier of the metadata journal had forgotten it, and no scrub looked"),
+    (72, "a drive had forgotten its superblock, no scrub looked, and it was no member at the next start"),
+];
+
 #[test]
 fn seeds_that_once_failed_stay_clean() {
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
+    check(KEPT_FORGETFUL, SimConfig::forgetful);
 }
 
 fn check(kept: &[(u64, &str)], change: impl Fn(SimConfig) -> SimConfig) {
