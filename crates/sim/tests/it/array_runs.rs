@@ -1,27 +1,41 @@
 //! The array under the simulator, in short: what `cargo xtask sim` does at length.
 
+use std::ops::Range;
+
 use tier0_sim::crash_points::{Script, Theme};
 use tier0_sim::sweep::sweep;
 use tier0_sim::{Array, SimConfig, System, run};
 
 /// Seeds that must be clean.
-const SEEDS: std::ops::Range<u64> = 0..240;
+const SEEDS: Range<u64> = 0..240;
 /// Seeds of growing pools that must be clean.
-const GROWING_SEEDS: std::ops::Range<u64> = 0..60;
+const GROWING_SEEDS: Range<u64> = 0..60;
 /// Seeds of drives that forget that must be clean.
-const FORGETFUL_SEEDS: std::ops::Range<u64> = 0..24;
+const FORGETFUL_SEEDS: Range<u64> = 0..24;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
 const GROWING_SCRIPT: u64 = 3;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
 const CRASH_STRIDE: u64 = 61;
 
+/// Sweeps these seeds, changed as the option of `cargo xtask sim` says: all are clean, and each of these things happens.
+fn survives(
+    seeds: Range<u64>,
+    option: &str,
+    change: impl Fn(SimConfig) -> SimConfig + Sync,
+    things: &[&str],
+) {
+    let one = |seed| run(&Array, &change(SimConfig::draw(seed, &Array)));
+    let report = sweep(seeds, 2, 3, one, |_| {});
+    let failures: Vec<String> = report.failures.iter().map(|failure| format!("{failure} {option}")).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    for reached in things {
+        assert!(report.coverage.of(reached) > 0, "no run has reached \"{reached}\":\n{}", report.coverage);
+    }
+}
+
 #[test]
 fn the_array_survives_what_these_seeds_bring() {
-    let one = |seed| run(&Array, &SimConfig::draw(seed, &Array));
-    let report = sweep(SEEDS, 2, 3, one, |_| {});
-    let failures: Vec<String> = report.failures.iter().map(ToString::to_string).collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    for reached in [
+    let things = [
         "power cuts under load",
         "processes killed under load",
         "drives gone",
@@ -32,9 +46,8 @@ fn the_array_survives_what_these_seeds_bring() {
         "stale drives brought back",
         "blocks repaired by scrubs",
         "healed",
-    ] {
-        assert!(report.coverage.of(reached) > 0, "no run has reached \"{reached}\":\n{}", report.coverage);
-    }
+    ];
+    survives(SEEDS, "", |config| config, &things);
 }
 
 #[test]
@@ -55,32 +68,20 @@ fn the_array_survives_crashes_at_points_of_every_level_and_write_cache() {
 
 #[test]
 fn drives_may_forget() {
-    let one = |seed| run(&Array, &SimConfig::draw(seed, &Array).forgetful());
-    let report = sweep(FORGETFUL_SEEDS, 2, 3, one, |_| {});
-    let failures: Vec<String> =
-        report.failures.iter().map(|failure| format!("forgetful, {failure} --forgetful")).collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    for reached in ["drives struck by rot", "drives gone", "healed"] {
-        assert!(report.coverage.of(reached) > 0, "no run has reached \"{reached}\":\n{}", report.coverage);
-    }
+    let things = ["drives struck by rot", "drives gone", "healed"];
+    survives(FORGETFUL_SEEDS, "--forgetful", SimConfig::forgetful, &things);
 }
 
 #[test]
 fn growing_pools_survive_what_these_seeds_bring() {
-    let one = |seed| run(&Array, &SimConfig::draw(seed, &Array).growing());
-    let report = sweep(GROWING_SEEDS, 2, 3, one, |_| {});
-    let failures: Vec<String> =
-        report.failures.iter().map(|failure| format!("growing, {failure} --growing")).collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    for reached in [
+    let things = [
         "pools grown",
         "volumes created under load",
         "volumes deleted under load",
         "power cuts under load",
         "healed",
-    ] {
-        assert!(report.coverage.of(reached) > 0, "no run has reached \"{reached}\":\n{}", report.coverage);
-    }
+    ];
+    survives(GROWING_SEEDS, "--growing", SimConfig::growing, &things);
 }
 
 #[test]
