@@ -53,10 +53,10 @@ impl Driver {
         }
     }
 
-    /// Learns from a nap of full length.
-    pub(crate) fn rested(&mut self, nap: Nap) {
+    /// Learns from a nap that nothing ended, and which took `slept`.
+    pub(crate) fn rested(&mut self, nap: Nap, slept: Nanos) {
         if let Driver::Uring(uring) = self {
-            uring.rested(nap);
+            uring.rested(nap, slept);
         }
     }
 

@@ -5,6 +5,9 @@
 //! have collected. Nobody waits for that, as long as the nap ends before the client has read everything: how fast it
 //! reads is learnt from what it left unread while this thread slept.
 //!
+//! A socket that is full tells when the client has read most of what is in it (Linux: three quarters), and that ends a
+//! nap. What is asked meanwhile could not be answered anyway.
+//!
 //! Linux knows what is unread for unix sockets only; for TCP it knows what has not been acknowledged, which says nothing.
 
 use std::os::fd::RawFd;
@@ -14,15 +17,24 @@ use tier0_units::Nanos;
 /// With less than this unread a client may be done before this thread has fallen asleep; bytes, as the kernel counts
 /// them. A unix socket holds 208 KiB unless it was told otherwise.
 const UNREAD_MIN: usize = 96 << 10;
+/// What is unread where the socket is full, and its client need not be watched.
+pub(super) const FULL: usize = usize::MAX;
 /// To fall asleep and to wake up costs several microseconds: shorter naps are not worth it.
 const NAP_MIN: Nanos = Nanos::from_micros(20);
-/// Longer ones spare little more, and the client notices some of them: 200 us took 4 % of the mixed load's IOPS, 60 us
-/// none.
-const NAP_MAX: Nanos = Nanos::from_micros(60);
+/// The longest naps where requests are answered from memory.
+pub(super) const NAP_MAX: Nanos = Nanos::from_micros(120);
+/// The longest ones where they go to drives, which shall have them soon.
+pub(super) const NAP_MAX_BESIDE_DRIVES: Nanos = Nanos::from_micros(60);
+/// A nap ends when this part of what was unread is left.
+const LEFT_PART: u64 = 2;
 /// Begins as for a client that reads 2 GB/s; nanoseconds per MiB.
-const PACE_FIRST: u64 = 1 << 18;
-/// A nap was too long unless this part of what was unread is left at its end.
-const LEFT_PART: usize = 2;
+const PACE_FIRST: u64 = 1 << 19;
+/// Slower clients make no difference: naps have a longest time.
+const PACE_MAX: u64 = 5 << 19;
+/// How much one nap counts in the pace: an eighth.
+const WEIGHT_SHIFT: u32 = 3;
+/// With less left than this, a client may have waited for a while.
+const LEFT_MIN: usize = 8 << 10;
 
 /// A sleep that nobody is expected to notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +47,7 @@ pub(crate) struct Nap {
 /// What one thread has learnt.
 #[derive(Debug)]
 pub(super) struct Leisure {
-    /// Time to sleep for each MiB unread, nanoseconds.
+    /// How long clients take to read a MiB, nanoseconds.
     pace: u64,
 }
 
@@ -44,26 +56,36 @@ impl Leisure {
         Leisure { pace: PACE_FIRST }
     }
 
-    /// Whether to sleep while `unread` bytes are unread, and for how long.
-    pub(super) fn nap(&mut self, unread: usize) -> Option<Nap> {
+    /// Whether to sleep while `unread` bytes are unread, and for how long, at most `max`.
+    pub(super) fn nap(&mut self, unread: usize, max: Nanos) -> Option<Nap> {
         if unread < UNREAD_MIN {
             return None;
         }
-        let time = Nanos((unread as u64 * self.pace) >> 20);
+        if unread == FULL {
+            return Some(Nap { time: max, unread });
+        }
+        let time = Nanos((unread as u64 / LEFT_PART * self.pace) >> 20);
         if time < NAP_MIN {
             // Slowly, so that a client that reads too fast is tried again now and then.
             self.pace += self.pace / 1024 + 1;
             return None;
         }
-        Some(Nap { time: time.min(NAP_MAX), unread })
+        Some(Nap { time: time.min(max), unread })
     }
 
-    /// After a nap of full length `left` bytes were left unread.
-    pub(super) fn learn(&mut self, nap: Nap, left: usize) {
-        if left < nap.unread / LEFT_PART {
-            self.pace -= self.pace / 4;
-        } else if nap.time < NAP_MAX {
-            self.pace += self.pace / 16;
+    /// After a nap that nothing ended, and which took `slept`, `left` bytes were left unread.
+    pub(super) fn learn(&mut self, nap: Nap, slept: Nanos, left: usize) {
+        if nap.unread == FULL {
+            return;
+        }
+        let read = nap.unread.saturating_sub(left).max(1) as u64;
+        let pace = ((slept.0 << 20) / read).min(PACE_MAX);
+        if left < LEFT_MIN {
+            // It reads at least as fast, and who knows how fast.
+            self.pace = self.pace.min(pace);
+            self.pace -= self.pace >> WEIGHT_SHIFT;
+        } else {
+            self.pace = self.pace - (self.pace >> WEIGHT_SHIFT) + (pace >> WEIGHT_SHIFT);
         }
     }
 }
@@ -84,44 +106,60 @@ mod tests {
 
     use super::*;
 
-    /// Naps beside a client that reads a KiB in `ns`, with 128 KiB unread at their beginning; the last of `rounds`.
-    fn beside(leisure: &mut Leisure, ns: u64, rounds: usize) -> Option<Nanos> {
+    /// A nap beside a client that reads a KiB in `ns`, with 128 KiB unread at its beginning.
+    fn beside(leisure: &mut Leisure, ns: u64) -> Option<Nanos> {
         let unread = 128 << 10;
-        let mut last = None;
-        for _ in 0..rounds {
-            last = leisure.nap(unread);
-            if let Some(nap) = last {
-                leisure.learn(nap, unread.saturating_sub((nap.time.0 / ns) as usize * 1024));
-            }
-        }
-        last.map(|nap| nap.time)
+        let nap = leisure.nap(unread, NAP_MAX)?;
+        leisure.learn(nap, nap.time, unread.saturating_sub((nap.time.0 / ns) as usize * 1024));
+        Some(nap.time)
     }
 
     #[test]
     fn naps_end_before_a_client_has_read_everything() {
         for ns in [400, 500, 800, 1_500] {
             let mut leisure = Leisure::new();
-            let all = 128 * ns;
+            let half = 64 * ns;
             let times: Vec<u64> =
-                (0..200).filter_map(|_| beside(&mut leisure, ns, 1)).map(|time| time.0).collect();
+                (0..200).filter_map(|_| beside(&mut leisure, ns)).map(|time| time.0).skip(20).collect();
             assert!(times.len() > 100, "{ns}: {times:?}");
-            assert!(times.iter().skip(20).all(|&time| time <= all * 2 / 3), "{ns}: {times:?}");
-            assert!(times.iter().any(|&time| time >= NAP_MAX.0.min(all * 2 / 5)), "{ns}: {times:?}");
+            let expected = half.min(NAP_MAX.0);
+            assert!(times.iter().all(|time| time.abs_diff(expected) < half / 16), "{ns}: {times:?}");
         }
     }
 
     #[test]
     fn a_fast_client_is_not_kept_waiting_but_tried_now_and_then() {
         let mut leisure = Leisure::new();
-        let naps = (0..10_000).filter(|_| beside(&mut leisure, 50, 1).is_some()).count();
+        let naps = (0..10_000).filter(|_| beside(&mut leisure, 50).is_some()).count();
         assert!((1..=50).contains(&naps), "{naps} of 10000");
-        assert!(beside(&mut leisure, 1_000, 1_000).is_some(), "it has become slow");
+        let slow = (0..10_000).any(|_| beside(&mut leisure, 1_000) > Some(Nanos::from_micros(60)));
+        assert!(slow, "it has become slow, and half of 128 KiB takes it 64 us");
+    }
+
+    /// The host took this thread's processor away, or the client stood still.
+    #[test]
+    fn a_strange_nap_says_little() {
+        let mut leisure = Leisure::new();
+        let usual = (0..100).filter_map(|_| beside(&mut leisure, 1_000)).last().expect("it naps");
+        for (slept, left) in [(Nanos::from_millis(20), 0), (Nanos::from_micros(100), 128 << 10)] {
+            let nap = leisure.nap(128 << 10, NAP_MAX).expect("it naps");
+            leisure.learn(nap, slept, left);
+            let next = leisure.nap(128 << 10, NAP_MAX).expect("it naps still").time;
+            assert!(
+                next.0 >= usual.0 * 3 / 4 && next <= NAP_MAX,
+                "{slept:?} {left}: {next:?} after {usual:?}"
+            );
+            let after = (0..100).filter_map(|_| beside(&mut leisure, 1_000)).last();
+            assert!(after.is_some_and(|time| time.0.abs_diff(usual.0) < 2_000), "{after:?} after {usual:?}");
+        }
     }
 
     #[test]
-    fn who_has_little_to_read_is_waited_for() {
-        assert_eq!(Leisure::new().nap(UNREAD_MIN - 1), None);
-        assert!(Leisure::new().nap(200 << 10).is_some_and(|nap| nap.time <= NAP_MAX));
+    fn who_has_little_to_read_is_waited_for_and_who_is_full_is_not() {
+        assert_eq!(Leisure::new().nap(UNREAD_MIN - 1, NAP_MAX), None);
+        let nap = |unread| Leisure::new().nap(unread, NAP_MAX_BESIDE_DRIVES).map(|nap| nap.time);
+        assert!(nap(UNREAD_MIN).is_some_and(|time| time < NAP_MAX_BESIDE_DRIVES));
+        assert_eq!(nap(FULL), Some(NAP_MAX_BESIDE_DRIVES));
     }
 
     #[test]

@@ -103,10 +103,12 @@ impl Receives {
         };
     }
 
-    /// What each of these peers has not read yet, at least; bytes. None where there is no such peer.
-    pub(super) fn unread(&self) -> Option<usize> {
-        let unread = |receive: &Receive| match receive.request.op {
-            Op::Receive { unix: true, .. } => leisure::unread(receive.request.fd).unwrap_or(0),
+    /// What each of these peers has not read yet, at least; bytes. Those whose socket is known to be full have
+    /// [`leisure::FULL`]. None where there is no such peer.
+    pub(super) fn unread(&self, is_full: impl Fn(RawFd) -> bool) -> Option<usize> {
+        let unread = |receive: &Receive| match (&receive.request.op, receive.request.fd) {
+            (Op::Receive { unix: true, .. }, fd) if is_full(fd) => leisure::FULL,
+            (Op::Receive { unix: true, .. }, fd) => leisure::unread(fd).unwrap_or(0),
             _ => 0,
         };
         self.waiting.iter().map(unread).min()
@@ -172,7 +174,8 @@ mod tests {
     #[test]
     fn who_has_read_most_decides_and_others_than_unix_sockets_have_read_all() {
         let mut receives = Receives::new();
-        assert_eq!(receives.unread(), None);
+        let unread = |receives: &Receives| receives.unread(|_| false);
+        assert_eq!(unread(&receives), None);
         let mut memory = [0; 8];
         let mut admit = |receives: &mut Receives, server: &UnixStream, unix| {
             let request = Request { op: Op::Receive { skip: 0, unix }, ..request(server) };
@@ -182,10 +185,13 @@ mod tests {
         for ((_, server), bytes) in pairs.iter().zip([90_000, 30_000]) {
             (&*server).write_all(&vec![1; bytes]).expect("it has room");
             admit(&mut receives, server, true);
-            assert!(receives.unread().is_some_and(|unread| (bytes..2 * bytes).contains(&unread)));
+            assert!(unread(&receives).is_some_and(|unread| (bytes..2 * bytes).contains(&unread)));
         }
+        let second = pairs[1].1.as_raw_fd();
+        assert!(receives.unread(|fd| fd == second).is_some_and(|unread| (90_000..180_000).contains(&unread)));
+        assert_eq!(receives.unread(|_| true), Some(leisure::FULL));
         admit(&mut receives, &pairs[0].1, false);
-        assert_eq!(receives.unread(), Some(0));
+        assert_eq!(receives.unread(|_| true), Some(0));
     }
 
     #[test]

@@ -162,8 +162,9 @@ impl RealRuntime {
         driver.poll(now, wait, bell, finished);
         ready.awake();
         let woken = clock.now();
-        if woken.saturating_sub(now) >= nap.time {
-            driver.rested(nap);
+        let slept = woken.saturating_sub(now);
+        if slept >= nap.time {
+            driver.rested(nap, slept);
         }
         woken
     }

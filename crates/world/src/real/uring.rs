@@ -15,7 +15,7 @@ use tier0_units::Nanos;
 
 use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
-use super::leisure::{Leisure, Nap};
+use super::leisure::{self, Leisure, Nap};
 use super::op::{Op, Request, room_of};
 use super::receives::Receives;
 use super::sends::Sends;
@@ -38,6 +38,8 @@ const FIRST_OF_BATCH: usize = 2;
 /// So many transfers are reported at a time. Whoever waits for the first of them is answered, and may ask again, before
 /// the others are looked through; what was asked meanwhile does not queue up behind them.
 const REPORTED_AT_ONCE: usize = 3;
+/// Requests go to drives where one has been given something within this time.
+const DRIVES_WORK: Nanos = Nanos::from_millis(1);
 /// Linux limits one transfer to this (MAX_RW_COUNT, rounded down to the page).
 const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
 
@@ -48,6 +50,7 @@ pub(crate) struct Uring {
     /// When this thread last looked at the clock.
     now: Nanos,
     file_operations: usize,
+    last_on_file: Option<Nanos>,
     /// Transfers that have ended and are to be reported.
     transferred: VecDeque<(SlotId, Outcome)>,
     convoys: Convoys,
@@ -58,6 +61,8 @@ pub(crate) struct Uring {
     receives: Receives,
     leisure: Leisure,
     sends: Sends,
+    /// Sends that wait in the ring for room in their sockets.
+    choked: Vec<(SlotId, RawFd)>,
     /// Sends and receives that have ended and are to be reported.
     copied: Finished,
 }
@@ -101,6 +106,7 @@ impl Uring {
             bell_armed: false,
             now: Nanos(0),
             file_operations: 0,
+            last_on_file: None,
             transferred: VecDeque::new(),
             convoys: Convoys::new(),
             released: Vec::new(),
@@ -108,6 +114,7 @@ impl Uring {
             receives: Receives::new(),
             leisure: Leisure::new(),
             sends: Sends::new(),
+            choked: Vec::new(),
             copied: Finished::new(),
         })
     }
@@ -116,6 +123,7 @@ impl Uring {
         let mut data = user_data(request.slot);
         if request.op.is_on_file() {
             self.file_operations += 1;
+            self.last_on_file = Some(self.now);
             data |= ON_FILE;
         }
         if !request.op.is_transfer() {
@@ -148,14 +156,27 @@ impl Uring {
         if self.file_operations > 0 || !self.copies.is_empty() {
             return None;
         }
-        self.leisure.nap(self.receives.unread()?)
+        let unread = self.unread()?;
+        self.leisure
+            .nap(unread, if self.drives_work() { leisure::NAP_MAX_BESIDE_DRIVES } else { leisure::NAP_MAX })
     }
 
-    /// Learns from a nap of full length.
-    pub(crate) fn rested(&mut self, nap: Nap) {
-        if let Some(left) = self.receives.unread() {
-            self.leisure.learn(nap, left);
+    /// Learns from a nap that nothing ended, and which took `slept`.
+    pub(crate) fn rested(&mut self, nap: Nap, slept: Nanos) {
+        if let Some(left) = self.unread() {
+            self.leisure.learn(nap, slept, left);
         }
+    }
+
+    /// What clients have not read yet, at least. What they ask while their sockets are full can wait for room, unless it
+    /// takes a drive some time to answer it.
+    fn unread(&self) -> Option<usize> {
+        let drives_work = self.drives_work();
+        self.receives.unread(|fd| !drives_work && self.choked.iter().any(|(_, choked)| *choked == fd))
+    }
+
+    fn drives_work(&self) -> bool {
+        self.last_on_file.is_some_and(|last| self.now.saturating_sub(last) < DRIVES_WORK)
     }
 
     /// Operations on files and devices that are under way.
@@ -244,6 +265,7 @@ impl Uring {
                         self.convoys.ended(slot.index);
                         self.transferred.push_back((slot, outcome));
                     } else {
+                        self.choked.retain(|(choked, _)| *choked != slot);
                         finished.push((slot, outcome));
                     }
                 }
@@ -314,7 +336,10 @@ impl Uring {
         };
         let outcome = match sent.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
             Ok(sent) => sent as i32,
-            Err(libc::EAGAIN) => return self.push(&send.entry),
+            Err(libc::EAGAIN) => {
+                self.choked.push((send.slot, send.fd));
+                return self.push(&send.entry);
+            }
             Err(errno) => -errno,
         };
         self.copied.push((send.slot, outcome_of(outcome)));
@@ -402,6 +427,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::{BufMut, Gather, PayloadWidth};
 
     #[test]
     fn a_nap_ends_by_itself_and_what_was_said_meanwhile_is_found() {
@@ -432,6 +458,47 @@ mod tests {
 
         far.read_exact(&mut [0; 150_000]).expect("it was sent");
         assert_eq!(uring.leisure(), None, "nobody is listened to");
+    }
+
+    #[test]
+    fn who_is_choked_is_not_watched_until_there_is_room() {
+        let mut uring = match Uring::new() {
+            Ok(uring) => uring,
+            Err(error) => return eprintln!("skipped: io_uring is not to be had here: {error}"),
+        };
+        let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("an eventfd");
+        let (near, mut far) = UnixStream::pair().expect("a pair");
+        let request = |index, op| Request { op, fd: near.as_raw_fd(), slot: SlotId { index, generation: 1 } };
+        let mut asked = Payload::Bytes(Vec::with_capacity(64));
+        uring.submit(request(7, Op::Receive { skip: 0, unix: true }), &mut asked);
+        let mut finished = Finished::new();
+        let mut send = |uring: &mut Uring, index| {
+            let mut gather = Box::new(Gather::new());
+            gather.push_data(BufMut::zeroed(300, PayloadWidth::REAL).freeze());
+            let mut answer = Payload::Gather(gather);
+            uring.submit(request(index, Op::Send { in_pieces_after: Some(0) }), &mut answer);
+            uring.poll(Nanos(0), Wait::Never, &bell, &mut finished);
+            (answer, finished.drain(..).count())
+        };
+        let answers = [(); 2].map(|()| send(&mut uring, 8));
+        let (choked, ended) = send(&mut uring, 9);
+        assert_eq!(ended, 0, "150,000 bytes, twice, fill a socket");
+        assert_eq!(uring.leisure().map(|nap| nap.time), Some(leisure::NAP_MAX));
+
+        uring.file_operations = 1;
+        assert_eq!(uring.leisure(), None, "a drive will report");
+        uring.file_operations = 0;
+        uring.last_on_file = Some(uring.now);
+        assert!(uring.leisure().is_some_and(|nap| nap.time <= leisure::NAP_MAX_BESIDE_DRIVES));
+        uring.last_on_file = None;
+
+        let reader = std::thread::spawn(move || far.read_exact(&mut [0; 300_000]).map(|()| far));
+        while finished.is_empty() {
+            uring.poll(Nanos(1), Wait::Nap(Nanos::from_secs(10)), &bell, &mut finished);
+        }
+        assert!(uring.choked.is_empty(), "there is room");
+        reader.join().expect("it runs").expect("it was sent");
+        drop((answers, choked));
     }
 
     /// At every turn clients ask again for what was reported at the last, and the drive ends all that it has.
