@@ -492,12 +492,14 @@ mod tests {
         assert!(uring.leisure().is_some_and(|nap| nap.time <= leisure::NAP_MAX_BESIDE_DRIVES));
         uring.last_on_file = None;
 
-        let reader = std::thread::spawn(move || far.read_exact(&mut [0; 300_000]).map(|()| far));
-        while finished.is_empty() {
-            uring.poll(Nanos(1), Wait::Nap(Nanos::from_secs(10)), &bell, &mut finished);
-        }
-        assert!(uring.choked.is_empty(), "there is room");
-        reader.join().expect("it runs").expect("it was sent");
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| far.read_exact(&mut [0; 300_000]));
+            while finished.is_empty() {
+                uring.poll(Nanos(1), Wait::Nap(Nanos::from_secs(10)), &bell, &mut finished);
+            }
+            assert!(uring.choked.is_empty(), "there is room");
+            reader.join().expect("it runs").expect("it was sent");
+        });
         drop((answers, choked));
     }
 
