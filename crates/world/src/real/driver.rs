@@ -53,7 +53,7 @@ impl Driver {
         }
     }
 
-    /// Learns from a nap that nothing ended, and which took `slept`.
+    /// Learns from a nap that took `slept`.
     pub(crate) fn rested(&mut self, nap: Nap, slept: Nanos) {
         if let Driver::Uring(uring) = self {
             uring.rested(nap, slept);

@@ -2,8 +2,9 @@
 //!
 //! A client that has not read yet what was sent to it is busy. To look for its next request meanwhile takes a whole
 //! processor, and finds requests one by one, each of which costs a call to receive and one to answer. After a nap several
-//! have collected. Nobody waits for that, as long as the nap ends before the client has read everything: how fast it
-//! reads is learnt from what it left unread while this thread slept.
+//! have collected. Nobody waits for that, as long as the answers to them are there before the client has read
+//! everything: how fast it reads is learnt from what it left unread while this thread slept, and how long it takes to
+//! answer is known.
 //!
 //! A socket that is full tells when the client has read most of what is in it (Linux: three quarters), and that ends a
 //! nap. What is asked meanwhile could not be answered anyway.
@@ -25,13 +26,13 @@ const NAP_MIN: Nanos = Nanos::from_micros(20);
 pub(super) const NAP_MAX: Nanos = Nanos::from_micros(120);
 /// The longest ones where they go to drives, which shall have them soon.
 pub(super) const NAP_MAX_BESIDE_DRIVES: Nanos = Nanos::from_micros(60);
-/// A nap ends when this part of what was unread is left.
+/// When the next answers come, this part of what was unread shall be left.
 const LEFT_PART: u64 = 2;
 /// Begins as for a client that reads 2 GB/s; nanoseconds per MiB.
 const PACE_FIRST: u64 = 1 << 19;
 /// Slower clients make no difference: naps have a longest time.
 const PACE_MAX: u64 = 5 << 19;
-/// How much one nap counts in the pace: an eighth.
+/// How much one nap counts in what is learnt: an eighth.
 const WEIGHT_SHIFT: u32 = 3;
 /// With less left than this, a client may have waited for a while.
 const LEFT_MIN: usize = 8 << 10;
@@ -49,11 +50,15 @@ pub(crate) struct Nap {
 pub(super) struct Leisure {
     /// How long clients take to read a MiB, nanoseconds.
     pace: u64,
+    /// From the end of a nap to the first answer.
+    answer_takes: Nanos,
+    /// Nobody was answered since a nap ended then.
+    woken: Option<Nanos>,
 }
 
 impl Leisure {
     pub(super) fn new() -> Leisure {
-        Leisure { pace: PACE_FIRST }
+        Leisure { pace: PACE_FIRST, answer_takes: Nanos(0), woken: None }
     }
 
     /// Whether to sleep while `unread` bytes are unread, and for how long, at most `max`.
@@ -64,7 +69,8 @@ impl Leisure {
         if unread == FULL {
             return Some(Nap { time: max, unread });
         }
-        let time = Nanos((unread as u64 / LEFT_PART * self.pace) >> 20);
+        let to_read = Nanos((unread as u64 / LEFT_PART * self.pace) >> 20);
+        let time = to_read.saturating_sub(self.answer_takes);
         if time < NAP_MIN {
             // Slowly, so that a client that reads too fast is tried again now and then.
             self.pace += self.pace / 1024 + 1;
@@ -73,11 +79,13 @@ impl Leisure {
         Some(Nap { time: time.min(max), unread })
     }
 
-    /// After a nap that nothing ended, and which took `slept`, `left` bytes were left unread.
-    pub(super) fn learn(&mut self, nap: Nap, slept: Nanos, left: usize) {
-        if nap.unread == FULL {
+    /// Notes that a nap took `slept` and ended at `now`; `left` tells how many bytes were left unread.
+    pub(super) fn ended(&mut self, nap: Nap, slept: Nanos, now: Nanos, left: impl FnOnce() -> Option<usize>) {
+        self.woken = Some(now);
+        if slept < nap.time || nap.unread == FULL {
             return;
         }
+        let Some(left) = left() else { return };
         let read = nap.unread.saturating_sub(left).max(1) as u64;
         let pace = ((slept.0 << 20) / read).min(PACE_MAX);
         if left < LEFT_MIN {
@@ -85,9 +93,26 @@ impl Leisure {
             self.pace = self.pace.min(pace);
             self.pace -= self.pace >> WEIGHT_SHIFT;
         } else {
-            self.pace = self.pace - (self.pace >> WEIGHT_SHIFT) + (pace >> WEIGHT_SHIFT);
+            self.pace = average(self.pace, pace);
         }
     }
+
+    /// Whether nobody was answered since the last nap: then somebody is now.
+    pub(super) fn owes_answers(&self) -> bool {
+        self.woken.is_some()
+    }
+
+    /// Notes that somebody is answered at `now`.
+    pub(super) fn answered(&mut self, now: Nanos) {
+        if let Some(woken) = self.woken.take() {
+            let took = now.saturating_sub(woken).min(NAP_MAX);
+            self.answer_takes = Nanos(average(self.answer_takes.0, took.0));
+        }
+    }
+}
+
+fn average(so_far: u64, new: u64) -> u64 {
+    so_far - (so_far >> WEIGHT_SHIFT) + (new >> WEIGHT_SHIFT)
 }
 
 /// Bytes that the peer of a unix socket has not read yet, with the kernel's overheads; none where it cannot say.
@@ -110,7 +135,8 @@ mod tests {
     fn beside(leisure: &mut Leisure, ns: u64) -> Option<Nanos> {
         let unread = 128 << 10;
         let nap = leisure.nap(unread, NAP_MAX)?;
-        leisure.learn(nap, nap.time, unread.saturating_sub((nap.time.0 / ns) as usize * 1024));
+        let left = unread.saturating_sub((nap.time.0 / ns) as usize * 1024);
+        leisure.ended(nap, nap.time, Nanos(0), || Some(left));
         Some(nap.time)
     }
 
@@ -143,7 +169,7 @@ mod tests {
         let usual = (0..100).filter_map(|_| beside(&mut leisure, 1_000)).last().expect("it naps");
         for (slept, left) in [(Nanos::from_millis(20), 0), (Nanos::from_micros(100), 128 << 10)] {
             let nap = leisure.nap(128 << 10, NAP_MAX).expect("it naps");
-            leisure.learn(nap, slept, left);
+            leisure.ended(nap, slept, Nanos(0), || Some(left));
             let next = leisure.nap(128 << 10, NAP_MAX).expect("it naps still").time;
             assert!(
                 next.0 >= usual.0 * 3 / 4 && next <= NAP_MAX,
@@ -152,6 +178,25 @@ mod tests {
             let after = (0..100).filter_map(|_| beside(&mut leisure, 1_000)).last();
             assert!(after.is_some_and(|time| time.0.abs_diff(usual.0) < 2_000), "{after:?} after {usual:?}");
         }
+    }
+
+    #[test]
+    fn who_takes_long_to_answer_naps_less() {
+        let mut leisure = Leisure::new();
+        let mut last = |answer_takes| {
+            let times = (0..100).filter_map(|_| {
+                let time = beside(&mut leisure, 1_500);
+                leisure.answered(answer_takes);
+                time
+            });
+            times.last().expect("it naps")
+        };
+        let (at_once, late) = (last(Nanos(0)), last(Nanos::from_micros(40)));
+        assert!(at_once.0.abs_diff(96_000) < 3_000, "half of 128 KiB takes the client 96 us: {at_once:?}");
+        assert!(late.0.abs_diff(56_000) < 3_000, "{late:?}");
+        leisure.answered(Nanos::from_secs(1));
+        assert!(!leisure.owes_answers(), "the first answer counts");
+        assert!(beside(&mut leisure, 1_500) > Some(NAP_MIN));
     }
 
     #[test]

@@ -162,10 +162,7 @@ impl RealRuntime {
         driver.poll(now, wait, bell, finished);
         ready.awake();
         let woken = clock.now();
-        let slept = woken.saturating_sub(now);
-        if slept >= nap.time {
-            driver.rested(nap, slept);
-        }
+        driver.rested(nap, woken.saturating_sub(now));
         woken
     }
 

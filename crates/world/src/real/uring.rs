@@ -13,6 +13,7 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use tier0_units::Nanos;
 
+use super::WallClock;
 use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
 use super::leisure::{self, Leisure, Nap};
@@ -47,7 +48,9 @@ pub(crate) struct Uring {
     ring: IoUring,
     bell_value: Box<[u8; 8]>,
     bell_armed: bool,
-    /// When this thread last looked at the clock.
+    /// For what happens between two looks at the runtime's clock.
+    clock: WallClock,
+    /// When the runtime last looked at its clock.
     now: Nanos,
     file_operations: usize,
     last_on_file: Option<Nanos>,
@@ -63,6 +66,8 @@ pub(crate) struct Uring {
     sends: Sends,
     /// Sends that wait in the ring for room in their sockets.
     choked: Vec<(SlotId, RawFd)>,
+    /// Somebody was answered since receives were to be tried last.
+    has_answered: bool,
     /// Sends and receives that have ended and are to be reported.
     copied: Finished,
 }
@@ -104,6 +109,7 @@ impl Uring {
             ring,
             bell_value: Box::new([0; 8]),
             bell_armed: false,
+            clock: WallClock::new(),
             now: Nanos(0),
             file_operations: 0,
             last_on_file: None,
@@ -115,6 +121,7 @@ impl Uring {
             leisure: Leisure::new(),
             sends: Sends::new(),
             choked: Vec::new(),
+            has_answered: false,
             copied: Finished::new(),
         })
     }
@@ -153,7 +160,11 @@ impl Uring {
 
     /// Whether all clients are too busy to miss this thread, and for how long.
     pub(crate) fn leisure(&mut self) -> Option<Nap> {
-        if self.file_operations > 0 || !self.copies.is_empty() {
+        if self.file_operations > 0 {
+            return None;
+        }
+        self.start_copies();
+        if !self.copied.is_empty() {
             return None;
         }
         let unread = self.unread()?;
@@ -161,11 +172,11 @@ impl Uring {
             .nap(unread, if self.drives_work() { leisure::NAP_MAX_BESIDE_DRIVES } else { leisure::NAP_MAX })
     }
 
-    /// Learns from a nap that nothing ended, and which took `slept`.
+    /// Learns from a nap that took `slept`.
     pub(crate) fn rested(&mut self, nap: Nap, slept: Nanos) {
-        if let Some(left) = self.unread() {
-            self.leisure.learn(nap, slept, left);
-        }
+        let now = self.clock.now();
+        let (receives, leisure) = (&self.receives, &mut self.leisure);
+        leisure.ended(nap, slept, now, || receives.unread(|_| false));
     }
 
     /// What clients have not read yet, at least. What they ask while their sockets are full can wait for room, unless it
@@ -209,7 +220,9 @@ impl Uring {
             (wait, _) => wait,
         };
         self.start_copies();
-        self.try_receives();
+        if !matches!(wait, Wait::Nap(_)) {
+            self.try_receives();
+        }
         let reported = self.copied.is_empty() && self.transferred.is_empty();
         let wait = if reported { wait } else { Wait::Never };
         if matches!(wait, Wait::AtMost(_) | Wait::Forever) {
@@ -243,7 +256,12 @@ impl Uring {
         self.reap(finished);
     }
 
+    /// Whoever was answered just now is busy with that, and what others ask goes into the next batch: unless it takes a
+    /// drive some time, it can wait until it is known whether this thread may nap.
     fn try_receives(&mut self) {
+        if std::mem::take(&mut self.has_answered) && !self.drives_work() {
+            return;
+        }
         let (now, drives_work, copies) = (self.now, self.file_operations > 0, &mut self.copies);
         // SAFETY: the slot keeps the socket open and its payload in place until the receive is reported.
         unsafe {
@@ -327,6 +345,10 @@ impl Uring {
     }
 
     fn send_at_once(&mut self, send: &SendAtOnce) {
+        self.has_answered = true;
+        if self.leisure.owes_answers() {
+            self.leisure.answered(self.clock.now());
+        }
         // SAFETY: message and vectors lie on the heap in the slot's payload, which nobody touches before the send is
         // reported; so do the bytes that they point to.
         let sent = unsafe {
