@@ -97,15 +97,10 @@ impl Leisure {
         }
     }
 
-    /// Whether nobody was answered since the last nap: then somebody is now.
-    pub(super) fn owes_answers(&self) -> bool {
-        self.woken.is_some()
-    }
-
-    /// Notes that somebody is answered at `now`.
-    pub(super) fn answered(&mut self, now: Nanos) {
+    /// Notes that somebody is answered `now`; the first time after a nap counts.
+    pub(super) fn answered(&mut self, now: impl FnOnce() -> Nanos) {
         if let Some(woken) = self.woken.take() {
-            let took = now.saturating_sub(woken).min(NAP_MAX);
+            let took = now().saturating_sub(woken).min(NAP_MAX);
             self.answer_takes = Nanos(average(self.answer_takes.0, took.0));
         }
     }
@@ -186,7 +181,7 @@ mod tests {
         let mut last = |answer_takes| {
             let times = (0..100).filter_map(|_| {
                 let time = beside(&mut leisure, 1_500);
-                leisure.answered(answer_takes);
+                leisure.answered(|| answer_takes);
                 time
             });
             times.last().expect("it naps")
@@ -194,8 +189,8 @@ mod tests {
         let (at_once, late) = (last(Nanos(0)), last(Nanos::from_micros(40)));
         assert!(at_once.0.abs_diff(96_000) < 3_000, "half of 128 KiB takes the client 96 us: {at_once:?}");
         assert!(late.0.abs_diff(56_000) < 3_000, "{late:?}");
-        leisure.answered(Nanos::from_secs(1));
-        assert!(!leisure.owes_answers(), "the first answer counts");
+        leisure.answered(|| Nanos::from_secs(1));
+        assert_eq!(leisure.woken, None, "the first answer counts");
         assert!(beside(&mut leisure, 1_500) > Some(NAP_MIN));
     }
 

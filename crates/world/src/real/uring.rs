@@ -40,7 +40,7 @@ const FIRST_OF_BATCH: usize = 2;
 /// the others are looked through; what was asked meanwhile does not queue up behind them.
 const REPORTED_AT_ONCE: usize = 3;
 /// Requests go to drives where one has been given something within this time.
-const DRIVES_WORK: Nanos = Nanos::from_millis(1);
+const LATELY: Nanos = Nanos::from_millis(1);
 /// Linux limits one transfer to this (MAX_RW_COUNT, rounded down to the page).
 const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
 
@@ -168,8 +168,10 @@ impl Uring {
             return None;
         }
         let unread = self.unread()?;
-        self.leisure
-            .nap(unread, if self.drives_work() { leisure::NAP_MAX_BESIDE_DRIVES } else { leisure::NAP_MAX })
+        self.leisure.nap(
+            unread,
+            if self.drives_worked_lately() { leisure::NAP_MAX_BESIDE_DRIVES } else { leisure::NAP_MAX },
+        )
     }
 
     /// Learns from a nap that took `slept`.
@@ -182,12 +184,12 @@ impl Uring {
     /// What clients have not read yet, at least. What they ask while their sockets are full can wait for room, unless it
     /// takes a drive some time to answer it.
     fn unread(&self) -> Option<usize> {
-        let drives_work = self.drives_work();
-        self.receives.unread(|fd| !drives_work && self.choked.iter().any(|(_, choked)| *choked == fd))
+        let drives_worked = self.drives_worked_lately();
+        self.receives.unread(|fd| !drives_worked && self.choked.iter().any(|(_, choked)| *choked == fd))
     }
 
-    fn drives_work(&self) -> bool {
-        self.last_on_file.is_some_and(|last| self.now.saturating_sub(last) < DRIVES_WORK)
+    fn drives_worked_lately(&self) -> bool {
+        self.last_on_file.is_some_and(|last| self.now.saturating_sub(last) < LATELY)
     }
 
     /// Operations on files and devices that are under way.
@@ -259,7 +261,7 @@ impl Uring {
     /// Whoever was answered just now is busy with that, and what others ask goes into the next batch: unless it takes a
     /// drive some time, it can wait until it is known whether this thread may nap.
     fn try_receives(&mut self) {
-        if std::mem::take(&mut self.has_answered) && !self.drives_work() {
+        if std::mem::take(&mut self.has_answered) && !self.drives_worked_lately() {
             return;
         }
         let (now, drives_work, copies) = (self.now, self.file_operations > 0, &mut self.copies);
@@ -346,9 +348,7 @@ impl Uring {
 
     fn send_at_once(&mut self, send: &SendAtOnce) {
         self.has_answered = true;
-        if self.leisure.owes_answers() {
-            self.leisure.answered(self.clock.now());
-        }
+        self.leisure.answered(|| self.clock.now());
         // SAFETY: message and vectors lie on the heap in the slot's payload, which nobody touches before the send is
         // reported; so do the bytes that they point to.
         let sent = unsafe {
@@ -446,26 +446,31 @@ fn entry_of(request: &Request, payload: &mut Payload) -> squeue::Entry {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
     use super::*;
     use crate::{BufMut, Gather, PayloadWidth};
 
+    /// None, and a word about it, where the kernel or a container forbids it.
+    fn uring_and_bell() -> Option<(Uring, OwnedFd)> {
+        let uring = Uring::new()
+            .inspect_err(|error| eprintln!("skipped: io_uring is not to be had here: {error}"))
+            .ok()?;
+        let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("an eventfd");
+        Some((uring, bell))
+    }
+
+    fn request(socket: &UnixStream, index: u32, op: Op) -> Request {
+        Request { op, fd: socket.as_raw_fd(), slot: SlotId { index, generation: 1 } }
+    }
+
     #[test]
     fn a_nap_ends_by_itself_and_what_was_said_meanwhile_is_found() {
-        let mut uring = match Uring::new() {
-            Ok(uring) => uring,
-            Err(error) => return eprintln!("skipped: io_uring is not to be had here: {error}"),
-        };
-        let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("an eventfd");
+        let Some((mut uring, bell)) = uring_and_bell() else { return };
         let (mut near, mut far) = UnixStream::pair().expect("a pair");
-        let request = Request {
-            op: Op::Receive { skip: 0, unix: true },
-            fd: near.as_raw_fd(),
-            slot: SlotId { index: 7, generation: 1 },
-        };
         let mut payload = Payload::Bytes(Vec::with_capacity(64));
-        uring.submit(request, &mut payload);
+        uring.submit(request(&near, 7, Op::Receive { skip: 0, unix: true }), &mut payload);
         assert_eq!(uring.leisure(), None, "the client has nothing to do");
         near.write_all(&[1; 150_000]).expect("there is room");
         let nap = uring.leisure().expect("the client has much to read");
@@ -484,21 +489,16 @@ mod tests {
 
     #[test]
     fn who_is_choked_is_not_watched_until_there_is_room() {
-        let mut uring = match Uring::new() {
-            Ok(uring) => uring,
-            Err(error) => return eprintln!("skipped: io_uring is not to be had here: {error}"),
-        };
-        let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("an eventfd");
+        let Some((mut uring, bell)) = uring_and_bell() else { return };
         let (near, mut far) = UnixStream::pair().expect("a pair");
-        let request = |index, op| Request { op, fd: near.as_raw_fd(), slot: SlotId { index, generation: 1 } };
         let mut asked = Payload::Bytes(Vec::with_capacity(64));
-        uring.submit(request(7, Op::Receive { skip: 0, unix: true }), &mut asked);
+        uring.submit(request(&near, 7, Op::Receive { skip: 0, unix: true }), &mut asked);
         let mut finished = Finished::new();
         let mut send = |uring: &mut Uring, index| {
             let mut gather = Box::new(Gather::new());
             gather.push_data(BufMut::zeroed(300, PayloadWidth::REAL).freeze());
             let mut answer = Payload::Gather(gather);
-            uring.submit(request(index, Op::Send { in_pieces_after: Some(0) }), &mut answer);
+            uring.submit(request(&near, index, Op::Send { in_pieces_after: Some(0) }), &mut answer);
             uring.poll(Nanos(0), Wait::Never, &bell, &mut finished);
             (answer, finished.drain(..).count())
         };
