@@ -6,12 +6,16 @@
 //! nothing.
 //!
 //! Fresh buffers hold arbitrary old data of this process: whoever hands one out must have filled it.
+//!
+//! Instead of filling a buffer, whoever has the data in memory may lend it ([`BufMut::borrow`]). Who then wants to change
+//! the buffer gets a copy of his own.
 
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::PayloadWidth;
 use crate::memory::Block;
+use crate::{Lender, PayloadWidth};
 
 /// An exclusive buffer of whole sectors.
 pub struct BufMut {
@@ -55,18 +59,40 @@ impl BufMut {
         self.width
     }
 
+    /// Whether nobody shares its allocation: it is no part of a split, or the last one.
+    pub fn is_alone(&mut self) -> bool {
+        self.block.as_mut().is_some_and(|block| Arc::get_mut(block).is_some())
+    }
+
+    /// Takes what lies at `memory` on loan instead of its own memory, whose content is lost. Panics unless it
+    /// [is alone](BufMut::is_alone): parts that are to be joined again must stay neighbours.
+    ///
+    /// # Safety
+    /// From `memory` on there are as many initialised bytes as the buffer holds, and nobody changes or frees them until
+    /// the lender takes the loan back.
+    pub unsafe fn borrow(&mut self, memory: NonNull<u8>, lender: Arc<dyn Lender>, loan: u32) {
+        let block =
+            self.block.as_mut().and_then(Arc::get_mut).expect("only a buffer that is alone may borrow");
+        *block = Block::on_loan(memory, lender, loan);
+        self.offset = 0;
+    }
+
     /// The bytes it holds: sectors times width.
     pub fn as_slice(&self) -> &[u8] {
         let Some(block) = &self.block else { return &[] };
-        // SAFETY: the range lies in the allocation by construction, is initialised (allocated zeroed), and no
-        // other buffer covers it: `split_to` hands out disjoint ranges and `freeze` consumes self.
+        // SAFETY: the range lies in the allocation by construction and is initialised (allocated zeroed, or lent so). No
+        // other buffer covers it, since `split_to` hands out disjoint ranges and `freeze` consumes self, or it is on loan
+        // and nobody changes it.
         unsafe { std::slice::from_raw_parts(block.memory().as_ptr().add(self.offset), self.bytes()) }
     }
 
-    /// The bytes it holds, to be changed.
+    /// The bytes it holds, to be changed; a copy of them if they are on loan.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        if self.block.as_ref().is_some_and(|block| block.is_on_loan()) {
+            *self = BufMut::copy_from(self.as_slice(), self.width);
+        }
         let Some(block) = &self.block else { return &mut [] };
-        // SAFETY: as in `as_slice`; exclusive because self is borrowed exclusively.
+        // SAFETY: as in `as_slice`; exclusive because self is borrowed exclusively, and what is on loan was left above.
         unsafe { std::slice::from_raw_parts_mut(block.memory().as_ptr().add(self.offset), self.bytes()) }
     }
 
@@ -177,6 +203,8 @@ impl fmt::Debug for Buf {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     #[test]
@@ -207,6 +235,68 @@ mod tests {
         let whole = whole.try_into_mut().expect_err("the slice still shares it");
         drop(second);
         assert!(whole.try_into_mut().is_ok());
+    }
+
+    /// Lends what it was made with; counts what it has taken back.
+    struct Owner {
+        bytes: Vec<u8>,
+        taken_back: AtomicU32,
+    }
+
+    impl Lender for Owner {
+        fn take_back(&self, loan: u32) {
+            assert_eq!(loan, 7);
+            self.taken_back.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn loan_bytes(&self) -> usize {
+            1 << 20
+        }
+    }
+
+    #[test]
+    fn what_is_on_loan_is_read_in_place_and_changed_in_a_copy() {
+        let owner = Arc::new(Owner { bytes: vec![1, 2, 3, 4], taken_back: AtomicU32::new(0) });
+        let address = NonNull::from(&owner.bytes[..]).cast::<u8>();
+        let borrowed = || {
+            let mut buf = BufMut::new(2, PayloadWidth::new(2));
+            assert!(buf.is_alone());
+            // SAFETY: nobody changes the owner's bytes, and the loan keeps the owner.
+            unsafe { buf.borrow(address, owner.clone(), 7) };
+            buf
+        };
+
+        let shared = borrowed().freeze();
+        let second = shared.slice(1, 1);
+        assert_eq!((second.as_slice(), second.allocation_bytes()), (&[3, 4][..], 1 << 20));
+        drop(shared);
+        assert_eq!(owner.taken_back.load(Ordering::Relaxed), 0, "a slice still refers to it");
+        drop(second);
+        assert_eq!(owner.taken_back.load(Ordering::Relaxed), 1);
+
+        let mut changed = borrowed();
+        assert_eq!(changed.as_slice().as_ptr(), address.as_ptr());
+        changed.as_mut_slice()[0] = 9;
+        assert_eq!((changed.as_slice(), &owner.bytes[..]), (&[9, 2, 3, 4][..], &[1, 2, 3, 4][..]));
+        assert_eq!(owner.taken_back.load(Ordering::Relaxed), 2, "a copy needs no loan");
+
+        let mut rest = borrowed();
+        let mut front = rest.split_to(1);
+        front.as_mut_slice()[1] = 9;
+        front.append(rest);
+        assert_eq!(front.as_slice(), [1, 9, 3, 4]);
+    }
+
+    #[test]
+    #[should_panic(expected = "alone")]
+    fn parts_of_a_split_do_not_borrow() {
+        let mut rest = BufMut::new(2, PayloadWidth::new(2));
+        let _front = rest.split_to(1);
+        assert!(!rest.is_alone());
+        let owner = Arc::new(Owner { bytes: vec![0; 4], taken_back: AtomicU32::new(0) });
+        let address = NonNull::from(&owner.bytes[..]).cast::<u8>();
+        // SAFETY: nobody changes the owner's bytes, and the loan keeps the owner.
+        unsafe { rest.borrow(address, owner.clone(), 7) };
     }
 
     #[test]

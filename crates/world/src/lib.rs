@@ -21,6 +21,7 @@
 mod buffer;
 mod completion;
 mod error;
+mod lender;
 mod memory;
 mod payload;
 mod planted;
@@ -36,6 +37,7 @@ pub use async_task::Task;
 pub use buffer::{Buf, BufMut};
 pub use completion::{Completion, Pending, UnderWay};
 pub use error::IoError;
+pub use lender::Lender;
 pub use payload::{Gather, Payload, PayloadWidth};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};

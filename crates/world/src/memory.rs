@@ -7,12 +7,16 @@
 //!
 //! A block may be dropped by another thread than made it, and stays in that one's cache. A thread that ends leaves its
 //! blocks to the others.
+//!
+//! A block may also be on loan ([`Lender`]): memory of somebody who has the data already. It is only read.
 
 use std::alloc::Layout;
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::Lender;
 
 /// Alignment of every block, bytes: the page, which satisfies O_DIRECT on all devices in use.
 pub(crate) const ALIGNMENT: usize = 4096;
@@ -33,14 +37,22 @@ thread_local! {
     static CACHE: RefCell<Cache> = const { RefCell::new(Cache([const { Vec::new() }; CLASSES])) };
 }
 
-/// A block, exclusively owned.
+/// A block: exclusively owned, or on loan and then only read.
 pub(crate) struct Block {
     memory: NonNull<u8>,
-    class: u32,
+    owner: Owner,
+}
+
+enum Owner {
+    /// This module; the block is of this class.
+    Cache { class: u32 },
+    /// Somebody else, who knows the loan by this number.
+    Lender { lender: Arc<dyn Lender>, loan: u32 },
 }
 
 // SAFETY: a block is plain memory, owned by whoever holds it; which bytes may be read or written is decided by `Buf`
-// and `BufMut`, whose ranges never overlap in a way that Rust forbids.
+// and `BufMut`, whose ranges never overlap in a way that Rust forbids. What is on loan nobody changes, and its lender may
+// be reached from every thread.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
@@ -56,32 +68,48 @@ impl Block {
             let memory = unsafe { std::alloc::alloc_zeroed(layout) };
             NonNull::new(memory).unwrap_or_else(|| std::alloc::handle_alloc_error(layout))
         });
-        Block { memory, class }
+        Block { memory, owner: Owner::Cache { class } }
+    }
+
+    /// Memory on loan, which is only read.
+    pub(crate) fn on_loan(memory: NonNull<u8>, lender: Arc<dyn Lender>, loan: u32) -> Block {
+        Block { memory, owner: Owner::Lender { lender, loan } }
+    }
+
+    pub(crate) fn is_on_loan(&self) -> bool {
+        matches!(self.owner, Owner::Lender { .. })
     }
 
     pub(crate) fn memory(&self) -> NonNull<u8> {
         self.memory
     }
 
-    /// What it takes, bytes.
+    /// What it takes, or keeps its lender from using, bytes.
     pub(crate) fn bytes(&self) -> usize {
-        layout(self.class).size()
+        match &self.owner {
+            Owner::Cache { class } => layout(*class).size(),
+            Owner::Lender { lender, .. } => lender.loan_bytes(),
+        }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
+        let class = match &self.owner {
+            Owner::Cache { class } => *class,
+            Owner::Lender { lender, loan } => return lender.take_back(*loan),
+        };
         let kept = CACHE.try_with(|cache| {
             let mut cache = cache.borrow_mut();
-            let Some(list) = cache.0.get_mut(self.class as usize) else { return false };
-            let room = list.len() < (CLASS_BYTES_MAX >> (CLASS_MIN_SHIFT + self.class)).max(1);
+            let Some(list) = cache.0.get_mut(class as usize) else { return false };
+            let room = list.len() < (CLASS_BYTES_MAX >> (CLASS_MIN_SHIFT + class)).max(1);
             if room {
                 list.push(self.memory);
             }
             room
         });
         if !kept.unwrap_or(false) {
-            give_back(self.memory, self.class);
+            give_back(self.memory, class);
         }
     }
 }

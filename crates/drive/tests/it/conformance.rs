@@ -4,7 +4,7 @@ use tier0_drive::{
     DriveHandle, Fault, FaultDrive, FaultPlan, FileMedium, OpenError, RamMedium, StoreDrive, conformance,
 };
 use tier0_units::{ByteCount, Lba, SectorCount};
-use tier0_world::{IoError, PayloadWidth, RealOptions, RealRuntime, VirtualRuntime, World};
+use tier0_world::{BufMut, IoError, PayloadWidth, RealOptions, RealRuntime, VirtualRuntime, World};
 
 fn store_drive(world: &World, sectors: u64) -> DriveHandle {
     DriveHandle::new(StoreDrive::new(world, "store", SectorCount(sectors)))
@@ -16,6 +16,44 @@ fn ram_conforms() {
     let medium = RamMedium::new("ram", ByteCount::mib(8)).expect("memory");
     let drive = DriveHandle::new(medium.open(runtime.world()));
     runtime.run(async move { conformance::run(&drive, 1).await });
+}
+
+#[test]
+fn ram_lends_what_is_read_and_leaves_it_as_it_was() {
+    let runtime = RealRuntime::new(&RealOptions::default()).expect("a real world");
+    let world = runtime.world().clone();
+    let medium = RamMedium::new("ram", ByteCount::mib(1)).expect("memory");
+    let drive = DriveHandle::new(medium.open(&world));
+    runtime.run(async move {
+        let page = |mark: u8| BufMut::copy_from(&[mark; 4096], PayloadWidth::REAL).freeze();
+        let read = async |first, sectors| drive.read(Lba(first), world.buffer(sectors)).await.1;
+        drive.write(Lba(8), page(1), false).await.expect("a write");
+        let (before, again) = (read(8, 8).await, read(8, 8).await);
+        assert_eq!(before.as_slice().as_ptr(), again.as_slice().as_ptr(), "both are on loan");
+        drive.write(Lba(8), page(2), false).await.expect("a write");
+        let after = read(8, 8).await;
+        drive.discard(Lba(0), 2048).await.expect("a discard");
+        drop(drive);
+        drop(medium);
+        assert_eq!(before.as_slice(), [1; 4096]);
+        assert_eq!(after.as_slice(), [2; 4096]);
+    });
+}
+
+#[test]
+fn ram_fills_parts_of_a_buffer_where_they_are() {
+    let runtime = RealRuntime::new(&RealOptions::default()).expect("a real world");
+    let world = runtime.world().clone();
+    let medium = RamMedium::new("ram", ByteCount::mib(1)).expect("memory");
+    let drive = DriveHandle::new(medium.open(&world));
+    runtime.run(async move {
+        let mut rest = world.buffer(16);
+        let address = rest.as_slice().as_ptr();
+        let front = rest.split_to(8);
+        let (_, mut front) = drive.read(Lba(0), front).await;
+        front.append(drive.read(Lba(64), rest).await.1);
+        assert_eq!((front.as_slice().as_ptr(), front.as_slice()), (address, &[0; 8192][..]));
+    });
 }
 
 #[test]
