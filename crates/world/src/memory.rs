@@ -225,8 +225,12 @@ mod tests {
         assert_eq!(Block::new(8192).memory(), address);
     }
 
+    /// Held by tests that take many blocks of the region.
+    static MANY: Mutex<()> = Mutex::new(());
+
     #[test]
     fn blocks_of_the_region_do_not_overlap_nor_cross_huge_pages() {
+        let _alone = MANY.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks: Vec<(usize, Block)> =
             (0..300).map(|k| (4096usize << (k % 6), Block::new(4096 << (k % 6)))).collect();
         let mut ranges: Vec<(usize, usize)> = Vec::new();
@@ -244,6 +248,7 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "nothing of a world runs in it")]
     fn a_thread_that_ends_leaves_its_blocks_to_others() {
+        let _alone = MANY.lock().unwrap_or_else(PoisonError::into_inner);
         let address = || Block::new(128 << 10).memory().addr().get();
         let of_thread = std::thread::spawn(move || (0..4).map(|_| address()).collect::<Vec<_>>());
         let left = of_thread.join().expect("the thread ends").pop().expect("it took some");

@@ -6,26 +6,29 @@
 //! everything: how fast it reads is learnt from what it left unread while this thread slept, and how long it takes to
 //! answer is known.
 //!
-//! A socket that is full tells when the client has read most of what is in it (Linux: three quarters), and that ends a
-//! nap. What is asked meanwhile could not be answered anyway.
+//! To be woken by the client is cheaper than by a timer, which costs a virtual machine a call to the hypervisor or two. A
+//! unix socket tells when what is unread has fallen below a mark ([`super::send_buffer`]). Where much more than that is
+//! unread, or the socket is full, so that what is asked could not be answered anyway, this ends a nap.
 //!
 //! Linux knows what is unread for unix sockets only; for TCP it knows what has not been acknowledged, which says nothing.
-
-use std::os::fd::RawFd;
 
 use tier0_units::Nanos;
 
 /// With less than this unread a client may be done before this thread has fallen asleep; bytes, as the kernel counts
-/// them. A unix socket holds 208 KiB unless it was told otherwise.
+/// them.
 const UNREAD_MIN: usize = 96 << 10;
-/// What is unread where the socket is full, and its client need not be watched.
-pub(super) const FULL: usize = usize::MAX;
 /// To fall asleep and to wake up costs several microseconds: shorter naps are not worth it.
 const NAP_MIN: Nanos = Nanos::from_micros(20);
-/// The longest naps where requests are answered from memory.
-pub(super) const NAP_MAX: Nanos = Nanos::from_micros(120);
+/// The longest naps that a timer ends, where requests are answered from memory.
+const NAP_MAX: Nanos = Nanos::from_micros(120);
 /// The longest ones where they go to drives, which shall have them soon.
-pub(super) const NAP_MAX_BESIDE_DRIVES: Nanos = Nanos::from_micros(60);
+const NAP_MAX_BESIDE_DRIVES: Nanos = Nanos::from_micros(60);
+/// A client that has not read down to the mark within this time may be waiting for something else, and is not believed to
+/// tell for so many naps, a second or so. The kernel's own timer comes before this one, so it need not be set.
+const NAP_MAX_UNTIL_TOLD: Nanos = Nanos::from_millis(20);
+const DISTRUSTED_NAPS: u32 = 1 << 13;
+/// A nap is left to a socket to end where what is unread is above its mark by this part of that.
+const ABOVE_MARK_PART: usize = 3;
 /// When the next answers come, this part of what was unread shall be left.
 const LEFT_PART: u64 = 2;
 /// Begins as for a client that reads 2 GB/s; nanoseconds per MiB.
@@ -37,10 +40,51 @@ const WEIGHT_SHIFT: u32 = 3;
 /// With less left than this, a client may have waited for a while.
 const LEFT_MIN: usize = 8 << 10;
 
+/// What clients have to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unread {
+    /// The least that any of them has, as far as that is known; bytes.
+    least: usize,
+    /// Every one has so much that its socket will tell in time.
+    all_will_tell: bool,
+}
+
+impl Unread {
+    /// Nobody knows.
+    pub(super) const UNKNOWN: Unread = Unread { least: 0, all_will_tell: false };
+    /// As much as the socket holds.
+    pub(super) const FULL: Unread = Unread { least: usize::MAX, all_will_tell: true };
+
+    /// So many bytes, in a socket that tells when it is `mark` or less.
+    pub(super) fn of(bytes: usize, mark: usize) -> Unread {
+        Unread { least: bytes, all_will_tell: bytes > mark + mark / ABOVE_MARK_PART }
+    }
+
+    /// The same where no socket is to be waited for.
+    pub(super) fn untold(self) -> Unread {
+        Unread { all_will_tell: false, ..self }
+    }
+
+    /// The least that any of them has, bytes.
+    pub(super) fn least(self) -> usize {
+        self.least
+    }
+
+    /// What both have.
+    pub(super) fn and(self, other: Unread) -> Unread {
+        Unread {
+            least: self.least.min(other.least),
+            all_will_tell: self.all_will_tell && other.all_will_tell,
+        }
+    }
+}
+
 /// A sleep that nobody is expected to notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nap {
     pub(crate) time: Nanos,
+    /// A socket will end it before.
+    pub(super) until_told: bool,
     /// What was unread at its beginning, bytes.
     unread: usize,
 }
@@ -54,20 +98,31 @@ pub(super) struct Leisure {
     answer_takes: Nanos,
     /// Nobody was answered since a nap ended then.
     woken: Option<Nanos>,
+    /// For so many naps no socket is believed to tell.
+    distrusted: u32,
 }
 
 impl Leisure {
     pub(super) fn new() -> Leisure {
-        Leisure { pace: PACE_FIRST, answer_takes: Nanos(0), woken: None }
+        Leisure { pace: PACE_FIRST, answer_takes: Nanos(0), woken: None, distrusted: 0 }
     }
 
-    /// Whether to sleep while `unread` bytes are unread, and for how long, at most `max`.
-    pub(super) fn nap(&mut self, unread: usize, max: Nanos) -> Option<Nap> {
+    /// Whether to sleep while clients have this to read, and for how long.
+    pub(super) fn nap(&mut self, unread: Unread, drives_work: bool) -> Option<Nap> {
+        let Unread { least: unread, all_will_tell } = unread;
         if unread < UNREAD_MIN {
             return None;
         }
-        if unread == FULL {
-            return Some(Nap { time: max, unread });
+        if all_will_tell && !drives_work {
+            if self.distrusted == 0 {
+                return Some(Nap { time: NAP_MAX_UNTIL_TOLD, unread, until_told: true });
+            }
+            self.distrusted -= 1;
+        }
+        let max = if drives_work { NAP_MAX_BESIDE_DRIVES } else { NAP_MAX };
+        let nap = |time| Some(Nap { time, unread, until_told: false });
+        if unread == Unread::FULL.least {
+            return nap(max);
         }
         let to_read = Nanos((unread as u64 / LEFT_PART * self.pace) >> 20);
         let time = to_read.saturating_sub(self.answer_takes);
@@ -76,13 +131,19 @@ impl Leisure {
             self.pace += self.pace / 1024 + 1;
             return None;
         }
-        Some(Nap { time: time.min(max), unread })
+        nap(time.min(max))
     }
 
     /// Notes that a nap took `slept` and ended at `now`; `left` tells how many bytes were left unread.
     pub(super) fn ended(&mut self, nap: Nap, slept: Nanos, now: Nanos, left: impl FnOnce() -> Option<usize>) {
         self.woken = Some(now);
-        if slept < nap.time || nap.unread == FULL {
+        if slept < nap.time {
+            return;
+        }
+        if nap.until_told {
+            self.distrusted = DISTRUSTED_NAPS;
+        }
+        if nap.until_told || nap.unread == Unread::FULL.least {
             return;
         }
         let Some(left) = left() else { return };
@@ -110,26 +171,14 @@ fn average(so_far: u64, new: u64) -> u64 {
     so_far - (so_far >> WEIGHT_SHIFT) + (new >> WEIGHT_SHIFT)
 }
 
-/// Bytes that the peer of a unix socket has not read yet, with the kernel's overheads; none where it cannot say.
-pub(super) fn unread(fd: RawFd) -> Option<usize> {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: TIOCOUTQ writes an int to the address given, and a descriptor that is closed or no socket is an error.
-    let result = unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &raw mut bytes) };
-    if result == 0 { usize::try_from(bytes).ok() } else { None }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::os::fd::AsRawFd;
-    use std::os::unix::net::UnixStream;
-
     use super::*;
 
     /// A nap beside a client that reads a KiB in `ns`, with 128 KiB unread at its beginning.
     fn beside(leisure: &mut Leisure, ns: u64) -> Option<Nanos> {
         let unread = 128 << 10;
-        let nap = leisure.nap(unread, NAP_MAX)?;
+        let nap = leisure.nap(Unread::of(unread, unread), false)?;
         let left = unread.saturating_sub((nap.time.0 / ns) as usize * 1024);
         leisure.ended(nap, nap.time, Nanos(0), || Some(left));
         Some(nap.time)
@@ -163,9 +212,9 @@ mod tests {
         let mut leisure = Leisure::new();
         let usual = (0..100).filter_map(|_| beside(&mut leisure, 1_000)).last().expect("it naps");
         for (slept, left) in [(Nanos::from_millis(20), 0), (Nanos::from_micros(100), 128 << 10)] {
-            let nap = leisure.nap(128 << 10, NAP_MAX).expect("it naps");
+            let nap = leisure.nap(Unread::of(128 << 10, 128 << 10), false).expect("it naps");
             leisure.ended(nap, slept, Nanos(0), || Some(left));
-            let next = leisure.nap(128 << 10, NAP_MAX).expect("it naps still").time;
+            let next = leisure.nap(Unread::of(128 << 10, 128 << 10), false).expect("it naps still").time;
             assert!(
                 next.0 >= usual.0 * 3 / 4 && next <= NAP_MAX,
                 "{slept:?} {left}: {next:?} after {usual:?}"
@@ -195,22 +244,42 @@ mod tests {
     }
 
     #[test]
-    fn who_has_little_to_read_is_waited_for_and_who_is_full_is_not() {
-        assert_eq!(Leisure::new().nap(UNREAD_MIN - 1, NAP_MAX), None);
-        let nap = |unread| Leisure::new().nap(unread, NAP_MAX_BESIDE_DRIVES).map(|nap| nap.time);
-        assert!(nap(UNREAD_MIN).is_some_and(|time| time < NAP_MAX_BESIDE_DRIVES));
-        assert_eq!(nap(FULL), Some(NAP_MAX_BESIDE_DRIVES));
+    fn who_has_little_to_read_is_waited_for_and_who_has_much_tells() {
+        let nap = |unread, drives_work| Leisure::new().nap(unread, drives_work);
+        let time = |unread, drives_work| nap(unread, drives_work).map(|nap| nap.time);
+        let mark = UNREAD_MIN;
+        assert_eq!(nap(Unread::of(UNREAD_MIN - 1, mark), false), None);
+        assert_eq!(nap(Unread::UNKNOWN, false), None);
+        for unread in [Unread::FULL, Unread::of(2 * mark, mark), Unread::FULL.and(Unread::of(2 * mark, mark))]
+        {
+            assert!(nap(unread, false).is_some_and(|nap| nap.until_told));
+            assert!(time(unread, true).is_some_and(|time| time <= NAP_MAX_BESIDE_DRIVES));
+        }
+        for unread in [Unread::of(mark, mark), Unread::of(2 * mark, mark).and(Unread::of(mark, mark))] {
+            assert!(time(unread, false).is_some_and(|time| time <= NAP_MAX), "it may not tell before long");
+        }
+        assert_eq!(nap(Unread::FULL.and(Unread::UNKNOWN), false), None);
+        assert_eq!(time(Unread::FULL, true), Some(NAP_MAX_BESIDE_DRIVES));
     }
 
+    /// It may be waiting for room itself, to say what it has to say before it reads on.
     #[test]
-    fn the_kernel_knows_what_is_unread() {
-        let (mut near, mut far) = UnixStream::pair().expect("a pair");
-        assert_eq!(unread(near.as_raw_fd()), Some(0));
-        near.write_all(&[7; 30_000]).expect("there is room");
-        assert!(unread(near.as_raw_fd()).is_some_and(|bytes| bytes >= 30_000));
-        far.read_exact(&mut [0; 30_000]).expect("it was sent");
-        assert_eq!(unread(near.as_raw_fd()), Some(0));
-        let file = std::fs::File::open("/dev/null").expect("it is there");
-        assert_eq!(unread(file.as_raw_fd()), None);
+    fn who_does_not_tell_is_listened_to_soon_and_believed_again_later() {
+        let mut leisure = Leisure::new();
+        let mut shares = [Nanos(0); 2];
+        for _ in 0..3 * DISTRUSTED_NAPS {
+            let nap = leisure.nap(Unread::FULL, false).expect("it naps");
+            shares[usize::from(nap.until_told)] += nap.time;
+            leisure.ended(nap, nap.time, Nanos(0), || Some(300 << 10));
+        }
+        assert!(shares[1].0 > 0 && shares[1].0 < shares[0].0 / 10, "{shares:?}");
+        let nap = leisure.nap(Unread::FULL, false).expect("it naps");
+        assert!(!nap.until_told);
+        leisure.distrusted = 0;
+        for _ in 0..10 {
+            let nap = leisure.nap(Unread::FULL, false).expect("it naps");
+            assert!(nap.until_told);
+            leisure.ended(nap, NAP_MIN, Nanos(0), || Some(0));
+        }
     }
 }

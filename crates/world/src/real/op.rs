@@ -23,8 +23,9 @@ pub(crate) enum Op {
     Deallocate { offset: u64, bytes: u64 },
     /// Takes a connection from a listening socket; ends with its descriptor.
     Accept,
-    /// Appends to a `Payload::Bytes`, or fills a `Payload::Read` from `skip` bytes on. On a unix socket or another.
-    Receive { skip: usize, unix: bool },
+    /// Appends to a `Payload::Bytes`, or fills a `Payload::Read` from `skip` bytes on. A unix socket tells that it has
+    /// room when `mark` bytes or fewer are unread ([`super::send_buffer`]).
+    Receive { skip: usize, mark: Option<usize> },
     /// Sends a `Payload::Gather`; in pieces ([`super::pieces`]) where that is faster and the driver can, but for so many
     /// bytes at its beginning.
     Send { in_pieces_after: Option<usize> },

@@ -12,8 +12,9 @@ use io_uring::squeue::Entry;
 use tier0_units::Nanos;
 
 use super::driver::Finished;
-use super::leisure;
+use super::leisure::Unread;
 use super::op::{Op, Request};
+use super::send_buffer;
 use crate::IoError;
 
 /// More receives than this are not tried: each try costs a call.
@@ -103,15 +104,21 @@ impl Receives {
         };
     }
 
-    /// What each of these peers has not read yet, at least; bytes. Those whose socket is known to be full have
-    /// [`leisure::FULL`]. None where there is no such peer.
-    pub(super) fn unread(&self, is_full: impl Fn(RawFd) -> bool) -> Option<usize> {
+    /// What these peers have to read, where `is_full` knows the sockets that are full. None where there is no such peer.
+    pub(super) fn unread(&self, is_full: impl Fn(RawFd) -> bool) -> Option<Unread> {
         let unread = |receive: &Receive| match (&receive.request.op, receive.request.fd) {
-            (Op::Receive { unix: true, .. }, fd) if is_full(fd) => leisure::FULL,
-            (Op::Receive { unix: true, .. }, fd) => leisure::unread(fd).unwrap_or(0),
-            _ => 0,
+            (Op::Receive { mark: Some(_), .. }, fd) if is_full(fd) => Unread::FULL,
+            (Op::Receive { mark: Some(mark), .. }, fd) => {
+                send_buffer::unread(fd).map_or(Unread::UNKNOWN, |unread| Unread::of(unread, *mark))
+            }
+            _ => Unread::UNKNOWN,
         };
-        self.waiting.iter().map(unread).min()
+        self.waiting.iter().map(unread).reduce(Unread::and)
+    }
+
+    /// The sockets they are on.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = RawFd> {
+        self.waiting.iter().map(|receive| receive.request.fd)
     }
 
     /// All that are left, for the ring to wait for.
@@ -140,7 +147,7 @@ mod tests {
 
     fn request(stream: &UnixStream) -> Request {
         let slot = SlotId { index: 7, generation: 1 };
-        Request { op: Op::Receive { skip: 0, unix: true }, fd: stream.as_raw_fd(), slot }
+        Request { op: Op::Receive { skip: 0, mark: Some(100_000) }, fd: stream.as_raw_fd(), slot }
     }
 
     fn nop() -> Entry {
@@ -174,24 +181,25 @@ mod tests {
     #[test]
     fn who_has_read_most_decides_and_others_than_unix_sockets_have_read_all() {
         let mut receives = Receives::new();
-        let unread = |receives: &Receives| receives.unread(|_| false);
+        let unread = |receives: &Receives| receives.unread(|_| false).map(Unread::least);
         assert_eq!(unread(&receives), None);
         let mut memory = [0; 8];
-        let mut admit = |receives: &mut Receives, server: &UnixStream, unix| {
-            let request = Request { op: Op::Receive { skip: 0, unix }, ..request(server) };
+        let mut admit = |receives: &mut Receives, server: &UnixStream, mark| {
+            let request = Request { op: Op::Receive { skip: 0, mark }, ..request(server) };
             receives.admit(request, (memory.as_mut_ptr(), 8), nop(), false);
         };
         let pairs = [0; 2].map(|_| UnixStream::pair().expect("a pair of sockets"));
         for ((_, server), bytes) in pairs.iter().zip([90_000, 30_000]) {
             (&*server).write_all(&vec![1; bytes]).expect("it has room");
-            admit(&mut receives, server, true);
+            admit(&mut receives, server, Some(100_000));
             assert!(unread(&receives).is_some_and(|unread| (bytes..2 * bytes).contains(&unread)));
         }
         let second = pairs[1].1.as_raw_fd();
-        assert!(receives.unread(|fd| fd == second).is_some_and(|unread| (90_000..180_000).contains(&unread)));
-        assert_eq!(receives.unread(|_| true), Some(leisure::FULL));
-        admit(&mut receives, &pairs[0].1, false);
-        assert_eq!(receives.unread(|_| true), Some(0));
+        let without_second = receives.unread(|fd| fd == second).map(Unread::least);
+        assert!(without_second.is_some_and(|unread| (90_000..180_000).contains(&unread)));
+        assert_eq!(receives.unread(|_| true), Some(Unread::FULL));
+        admit(&mut receives, &pairs[0].1, None);
+        assert_eq!(receives.unread(|_| true), Some(Unread::UNKNOWN));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::Fd;
 use super::op::{Op, submit};
 use super::outlast;
 use super::pieces::PIECE_BYTES;
+use super::send_buffer;
 use crate::{BufMut, Gather, IoError, Payload, World};
 
 /// Lists with larger parts are sent whole: their transfer takes longer than the search for memory.
@@ -125,7 +126,8 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 pub struct Socket {
     world: World,
     fd: Fd,
-    is_unix: bool,
+    /// A unix socket tells that it has room when so many bytes or fewer are unread ([`super::send_buffer`]).
+    mark: Option<usize>,
     /// Bytes that came in pages of the peer's, which are to go back to it ([`super::pieces`]).
     owed: Rc<Cell<usize>>,
 }
@@ -134,7 +136,8 @@ impl Socket {
     fn new(world: &World, fd: OwnedFd) -> Socket {
         let domain = rustix::net::sockopt::socket_domain(&fd);
         let is_unix = domain.is_ok_and(|domain| domain == rustix::net::AddressFamily::UNIX);
-        Socket { world: world.clone(), fd: Rc::new(fd), is_unix, owed: Rc::default() }
+        let mark = is_unix.then(|| send_buffer::widen(&fd));
+        Socket { world: world.clone(), fd: Rc::new(fd), mark, owed: Rc::default() }
     }
 
     /// Connects. It blocks the thread while it does, which on loopback and for a client is no loss.
@@ -172,7 +175,7 @@ impl Socket {
     pub async fn receive(&self, bytes: Vec<u8>) -> (Result<usize, IoError>, Vec<u8>) {
         assert!(bytes.capacity() > bytes.len(), "a receive needs room");
         let (outcome, payload) =
-            self.run(Op::Receive { skip: 0, unix: self.is_unix }, Payload::Bytes(bytes)).await;
+            self.run(Op::Receive { skip: 0, mark: self.mark }, Payload::Bytes(bytes)).await;
         let mut bytes = payload.into_bytes();
         if let Ok(count) = outcome {
             self.note_received(count);
@@ -187,14 +190,14 @@ impl Socket {
     pub async fn receive_into(&self, buf: BufMut, filled: usize) -> (Result<usize, IoError>, BufMut) {
         assert!(filled < buf.as_slice().len(), "a receive needs room");
         let (outcome, payload) =
-            self.run(Op::Receive { skip: filled, unix: self.is_unix }, Payload::Read(buf)).await;
+            self.run(Op::Receive { skip: filled, mark: self.mark }, Payload::Read(buf)).await;
         self.note_received(outcome.unwrap_or(0));
         (outcome, payload.into_read())
     }
 
     /// Sends the whole list and gives it back empty.
     pub async fn send(&self, mut gather: Box<Gather>) -> (Result<(), IoError>, Box<Gather>) {
-        let in_pieces = self.is_unix && gather.largest_part() <= PIECES_UP_TO;
+        let in_pieces = self.mark.is_some() && gather.largest_part() <= PIECES_UP_TO;
         while gather.remaining_bytes() > 0 {
             let in_pieces_after = in_pieces.then(|| self.owed.get());
             let (outcome, payload) = self.run(Op::Send { in_pieces_after }, Payload::Gather(gather)).await;

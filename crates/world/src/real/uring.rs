@@ -16,9 +16,10 @@ use tier0_units::Nanos;
 use super::WallClock;
 use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
-use super::leisure::{self, Leisure, Nap};
+use super::leisure::{Leisure, Nap, Unread};
 use super::op::{Op, Request, room_of};
 use super::receives::Receives;
+use super::room_polls::RoomPolls;
 use super::sends::Sends;
 use crate::Payload;
 use crate::completion::{Outcome, SlotId};
@@ -63,6 +64,7 @@ pub(crate) struct Uring {
     copies: Vec<Copy>,
     receives: Receives,
     leisure: Leisure,
+    room_polls: RoomPolls,
     sends: Sends,
     /// Sends that wait in the ring for room in their sockets.
     choked: Vec<(SlotId, RawFd)>,
@@ -119,6 +121,7 @@ impl Uring {
             copies: Vec::new(),
             receives: Receives::new(),
             leisure: Leisure::new(),
+            room_polls: RoomPolls::default(),
             sends: Sends::new(),
             choked: Vec::new(),
             has_answered: false,
@@ -158,7 +161,8 @@ impl Uring {
         }
     }
 
-    /// Whether all clients are too busy to miss this thread, and for how long.
+    /// Whether all clients are too busy to miss this thread, and for how long. The sockets that are to end a nap are
+    /// watched from now on until it is said that it has.
     pub(crate) fn leisure(&mut self) -> Option<Nap> {
         if self.file_operations > 0 {
             return None;
@@ -168,24 +172,40 @@ impl Uring {
             return None;
         }
         let unread = self.unread()?;
-        self.leisure.nap(
-            unread,
-            if self.drives_worked_lately() { leisure::NAP_MAX_BESIDE_DRIVES } else { leisure::NAP_MAX },
-        )
+        let nap = self.leisure.nap(unread, self.drives_worked_lately())?;
+        if nap.until_told {
+            self.watch_for_room();
+        }
+        Some(nap)
     }
 
     /// Learns from a nap that took `slept`.
     pub(crate) fn rested(&mut self, nap: Nap, slept: Nanos) {
+        for removal in self.room_polls.remove() {
+            self.push(&removal);
+        }
         let now = self.clock.now();
         let (receives, leisure) = (&self.receives, &mut self.leisure);
-        leisure.ended(nap, slept, now, || receives.unread(|_| false));
+        leisure.ended(nap, slept, now, || receives.unread(|_| false).map(Unread::least));
     }
 
-    /// What clients have not read yet, at least. What they ask while their sockets are full can wait for room, unless it
-    /// takes a drive some time to answer it.
-    fn unread(&self) -> Option<usize> {
+    /// What clients have to read, at least. What they ask while their sockets are full can wait for room, unless it takes a
+    /// drive some time to answer it.
+    fn unread(&self) -> Option<Unread> {
         let drives_worked = self.drives_worked_lately();
-        self.receives.unread(|fd| !drives_worked && self.choked.iter().any(|(_, choked)| *choked == fd))
+        let unread = self.receives.unread(|fd| !drives_worked && self.is_choked(fd));
+        unread.map(|unread| if self.room_polls.are_under_way() { unread.untold() } else { unread })
+    }
+
+    fn is_choked(&self, fd: RawFd) -> bool {
+        self.choked.iter().any(|(_, choked)| *choked == fd)
+    }
+
+    /// Polls sockets for room, but for full ones: there a send waits for it.
+    fn watch_for_room(&mut self) {
+        let sockets: Vec<RawFd> = self.receives.sockets().filter(|fd| !self.is_choked(*fd)).collect();
+        let polls: Vec<squeue::Entry> = self.room_polls.start(sockets.into_iter()).collect();
+        polls.iter().for_each(|poll| self.push(poll));
     }
 
     fn drives_worked_lately(&self) -> bool {
@@ -277,6 +297,7 @@ impl Uring {
         for completion in self.ring.completion() {
             match completion.user_data() {
                 BELL => self.bell_armed = false,
+                data if self.room_polls.ended(data) => {}
                 data => {
                     let slot = slot_id(data);
                     let outcome = outcome_of(completion.result());
@@ -450,6 +471,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::real::send_buffer;
     use crate::{BufMut, Gather, PayloadWidth};
 
     /// None, and a word about it, where the kernel or a container forbids it.
@@ -470,10 +492,11 @@ mod tests {
         let Some((mut uring, bell)) = uring_and_bell() else { return };
         let (mut near, mut far) = UnixStream::pair().expect("a pair");
         let mut payload = Payload::Bytes(Vec::with_capacity(64));
-        uring.submit(request(&near, 7, Op::Receive { skip: 0, unix: true }), &mut payload);
+        uring.submit(request(&near, 7, Op::Receive { skip: 0, mark: Some(1 << 30) }), &mut payload);
         assert_eq!(uring.leisure(), None, "the client has nothing to do");
         near.write_all(&[1; 150_000]).expect("there is room");
         let nap = uring.leisure().expect("the client has much to read");
+        assert!(!nap.until_told, "it would tell at once");
 
         let mut finished = Finished::new();
         uring.poll(Nanos(0), Wait::Nap(nap.time), &bell, &mut finished);
@@ -487,12 +510,66 @@ mod tests {
         assert_eq!(uring.leisure(), None, "nobody is listened to");
     }
 
+    /// A driver that listens to the first of two sockets, whose peer has much to read, and what it listens with.
+    fn beside_a_busy_client() -> Option<(Uring, OwnedFd, UnixStream, UnixStream, Payload)> {
+        let (mut uring, bell) = uring_and_bell()?;
+        let (mut near, far) = UnixStream::pair().expect("a pair");
+        let mark = send_buffer::widen(&near);
+        let mut payload = Payload::Bytes(Vec::with_capacity(64));
+        uring.submit(request(&near, 7, Op::Receive { skip: 0, mark: Some(mark) }), &mut payload);
+        while send_buffer::unread(near.as_raw_fd()) < Some(2 * mark) {
+            near.write_all(&[1; 1_000]).expect("there is room");
+        }
+        Some((uring, bell, near, far, payload))
+    }
+
+    #[test]
+    fn a_client_that_has_read_ends_a_nap() {
+        let Some((mut uring, bell, near, mut far, _payload)) = beside_a_busy_client() else { return };
+        let nap = uring.leisure().expect("the client has much to read");
+        assert!(nap.until_told);
+        let (mut finished, began) = (Finished::new(), uring.clock.now());
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                while send_buffer::unread(near.as_raw_fd()) > Some(0) {
+                    far.read_exact(&mut [0; 1_000]).expect("it was sent");
+                }
+            });
+            uring.poll(Nanos(0), Wait::Nap(Nanos::from_secs(600)), &bell, &mut finished);
+            reader.join().expect("it runs");
+        });
+        assert!(!uring.room_polls.are_under_way(), "it was told");
+        uring.rested(nap, uring.clock.now() - began);
+        assert_eq!((finished.len(), uring.leisure()), (0, None), "nothing is left to read");
+    }
+
+    #[test]
+    fn a_nap_that_something_else_ends_leaves_no_socket_open() {
+        let Some((mut uring, bell, near, mut far, _payload)) = beside_a_busy_client() else { return };
+        let nap = uring.leisure().expect("the client has much to read");
+        let mut finished = Finished::new();
+        rustix::io::write(&bell, &1u64.to_ne_bytes()).expect("an eventfd");
+        uring.poll(Nanos(0), Wait::Nap(Nanos::from_secs(600)), &bell, &mut finished);
+        assert!(uring.room_polls.are_under_way());
+        assert!(
+            !uring.leisure().expect("it has as much as before").until_told,
+            "they are to be removed first"
+        );
+        uring.rested(nap, Nanos(1));
+        uring.poll(Nanos(1), Wait::Never, &bell, &mut finished);
+        uring.poll(Nanos(2), Wait::Never, &bell, &mut finished);
+        assert!(!uring.room_polls.are_under_way());
+        drop(near);
+        far.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("a timeout");
+        far.read_to_end(&mut Vec::new()).expect("it ends, because the socket is closed");
+    }
+
     #[test]
     fn who_is_choked_is_not_watched_until_there_is_room() {
         let Some((mut uring, bell)) = uring_and_bell() else { return };
         let (near, mut far) = UnixStream::pair().expect("a pair");
         let mut asked = Payload::Bytes(Vec::with_capacity(64));
-        uring.submit(request(&near, 7, Op::Receive { skip: 0, unix: true }), &mut asked);
+        uring.submit(request(&near, 7, Op::Receive { skip: 0, mark: Some(50_000) }), &mut asked);
         let mut finished = Finished::new();
         let mut send = |uring: &mut Uring, index| {
             let mut gather = Box::new(Gather::new());
@@ -505,13 +582,14 @@ mod tests {
         let answers = [(); 2].map(|()| send(&mut uring, 8));
         let (choked, ended) = send(&mut uring, 9);
         assert_eq!(ended, 0, "150,000 bytes, twice, fill a socket");
-        assert_eq!(uring.leisure().map(|nap| nap.time), Some(leisure::NAP_MAX));
+        assert!(uring.leisure().is_some_and(|nap| nap.until_told));
+        assert!(!uring.room_polls.are_under_way(), "the send waits for room itself");
 
         uring.file_operations = 1;
         assert_eq!(uring.leisure(), None, "a drive will report");
         uring.file_operations = 0;
         uring.last_on_file = Some(uring.now);
-        assert!(uring.leisure().is_some_and(|nap| nap.time <= leisure::NAP_MAX_BESIDE_DRIVES));
+        assert!(uring.leisure().is_some_and(|nap| !nap.until_told));
         uring.last_on_file = None;
 
         std::thread::scope(|scope| {
