@@ -1,67 +1,48 @@
 //! The drive's command queue: beyond its depth a command waits for the earliest completion of those inside.
 //!
-//! Invariant: at most `depth` admitted commands are unfinished at any time. The completions of the last `depth`
-//! admitted commands are kept in a binary heap with the earliest on top; a finished one costs nothing until
-//! its place is needed.
+//! Invariant: at most `depth` admitted commands are unfinished at any time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// A queue of fixed depth.
 #[derive(Clone, Debug)]
 pub(super) struct Admission {
-    /// Completion times, a binary min-heap.
-    completions_ns: Vec<u64>,
+    /// Completion times of the commands inside, the earliest on top. A finished one is forgotten when the next one comes:
+    /// most of the time there are far fewer than the queue is deep.
+    completions_ns: BinaryHeap<Reverse<u64>>,
     depth: usize,
 }
 
 impl Admission {
     /// An empty queue of `depth` places.
     pub(super) fn new(depth: u32) -> Admission {
-        Admission { completions_ns: Vec::with_capacity(depth as usize), depth: depth as usize }
+        Admission { completions_ns: BinaryHeap::new(), depth: depth as usize }
     }
 
     /// When a command that arrives at `now` gets a place; each call is followed by [`Admission::occupy`].
     #[inline]
-    pub(super) fn admit(&self, now: u64) -> u64 {
-        if self.completions_ns.len() < self.depth { now } else { now.max(self.completions_ns[0]) }
+    pub(super) fn admit(&mut self, now: u64) -> u64 {
+        while let Some(earliest) = self.completions_ns.peek_mut()
+            && earliest.0 <= now
+        {
+            PeekMut::pop(earliest);
+        }
+        match self.completions_ns.peek() {
+            Some(earliest) if self.completions_ns.len() == self.depth => earliest.0,
+            _ => now,
+        }
     }
 
     /// Holds the admitted command's place until `completion`.
     #[inline]
     pub(super) fn occupy(&mut self, completion: u64) {
         if self.completions_ns.len() < self.depth {
-            self.push(completion);
-        } else {
-            self.replace_earliest(completion);
+            self.completions_ns.push(Reverse(completion));
+        } else if let Some(mut earliest) = self.completions_ns.peek_mut() {
+            *earliest = Reverse(completion);
         }
-    }
-
-    fn push(&mut self, completion: u64) {
-        let heap = &mut self.completions_ns;
-        heap.push(completion);
-        let mut at = heap.len() - 1;
-        while at > 0 && heap[(at - 1) / 2] > heap[at] {
-            heap.swap(at, (at - 1) / 2);
-            at = (at - 1) / 2;
-        }
-    }
-
-    fn replace_earliest(&mut self, completion: u64) {
-        let heap = &mut self.completions_ns[..];
-        let mut at = 0;
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= heap.len() {
-                break;
-            }
-            if child + 1 < heap.len() && heap[child + 1] < heap[child] {
-                child += 1;
-            }
-            if heap[child] >= completion {
-                break;
-            }
-            heap[at] = heap[child];
-            at = child;
-        }
-        heap[at] = completion;
     }
 }
 

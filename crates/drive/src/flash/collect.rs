@@ -8,6 +8,9 @@
 //!
 //! Invariant: after each host stripe the group has a free block for the host and one for moved data.
 
+use std::ops::Range;
+
+use super::blocks::Frontier;
 use super::ftl::{Ftl, NOT_FULL, Operation};
 
 /// A victim is selected when no more blocks than these are free: one for the host, one for moved data.
@@ -62,58 +65,82 @@ impl Ftl {
 
     /// Moves the valid pages of one stripe, which are read together.
     fn collect_stripe(&mut self, group: u32, first: u32) {
-        let slots = first..first + self.geometry.slots_per_stripe;
-        let pages = slots.clone().filter(|slot| self.is_valid_slot(*slot)).count() as u32;
-        if pages == 0 {
-            return;
-        }
-        let die = self.geometry.die_of_stripe(self.geometry.stripe_of(first));
-        self.operations.push(Operation::Read { die, pages });
-        for slot in slots {
-            if self.is_valid_slot(slot) {
-                self.is_valid[slot as usize / 64] &= !(1 << (slot % 64));
-                self.move_page(group, self.page_in_slot[slot as usize]);
+        let mut pages = std::mem::take(&mut self.moving);
+        self.take_valid(first..first + self.geometry.slots_per_stripe, &mut pages);
+        if !pages.is_empty() {
+            let count = pages.len() as u32;
+            let die = self.geometry.die_of_stripe(self.geometry.stripe_of(first));
+            self.operations.push(Operation::Read { die, pages: count });
+            self.valid[self.geometry.block_of(first) as usize] -= count as u16;
+            self.pages_moved += u64::from(count);
+            let mut left = &pages[..];
+            while !left.is_empty() {
+                left = self.move_to_one_stripe(group, left);
             }
         }
-        self.valid[self.geometry.block_of(first) as usize] -= pages as u16;
-        self.pages_moved += u64::from(pages);
+        pages.clear();
+        self.moving = pages;
     }
 
-    #[inline]
-    fn move_page(&mut self, group: u32, page: u32) {
-        let slot = self.next_moved_slot(group);
-        self.put(page, slot);
-        self.slot_of[page as usize] = slot;
-        if (slot + 1).is_multiple_of(self.geometry.slots_per_block) {
-            self.valid[self.geometry.block_of(slot) as usize] &= !NOT_FULL;
+    /// Adds the pages that are up to date in these slots to `pages`, and marks the slots as outdated.
+    fn take_valid(&mut self, slots: Range<u32>, pages: &mut Vec<u32>) {
+        let mut slot = slots.start;
+        while slot < slots.end {
+            let word = slot / 64;
+            let end = slots.end.min((word + 1) * 64);
+            let these = (u64::MAX >> (64 - (end - slot))) << (slot % 64);
+            let mut valid = self.is_valid[word as usize] & these;
+            self.is_valid[word as usize] &= !these;
+            while valid != 0 {
+                pages.push(self.page_in_slot[(word * 64 + valid.trailing_zeros()) as usize]);
+                valid &= valid - 1;
+            }
+            slot = end;
         }
-        let per_stripe = self.geometry.slots_per_stripe;
-        let (stripe, in_stripe) = (slot / per_stripe, slot % per_stripe);
-        if in_stripe == 0 {
+    }
+
+    /// Moves as many of the pages as fit into the stripe that is being filled with moved data; the others.
+    fn move_to_one_stripe<'a>(&mut self, group: u32, pages: &'a [u32]) -> &'a [u32] {
+        let (per_stripe, per_block) = (self.geometry.slots_per_stripe, self.geometry.slots_per_block);
+        let first = self.next_moved_slot(group);
+        let stripe = self.geometry.stripe_of(first);
+        let stripe_end = (stripe + 1) * per_stripe;
+        let (pages, others) = pages.split_at(pages.len().min((stripe_end - first) as usize));
+        let end = first + pages.len() as u32;
+        for (slot, page) in (first..end).zip(pages) {
+            self.page_in_slot[slot as usize] = *page;
+            self.pages[*page as usize].slot = slot;
+            self.is_valid[slot as usize / 64] |= 1 << (slot % 64);
+        }
+        let block = self.geometry.block_of(first);
+        self.valid[block as usize] += pages.len() as u16;
+        self.moved_frontier(group).next = end;
+        if first == stripe * per_stripe {
             self.stripe_serial[stripe as usize] = 0;
         }
-        if in_stripe + 1 == per_stripe {
+        if end == stripe_end {
             self.operations.push(Operation::Program { die: self.geometry.die_of_stripe(stripe) });
             self.nand_pages_written += u64::from(per_stripe);
         }
+        if end == (block + 1) * per_block {
+            self.valid[block as usize] &= !NOT_FULL;
+        }
+        others
     }
 
-    /// Takes the next slot for a page moved from the victim.
-    #[inline]
+    /// The next slot for a page moved from the victim.
     fn next_moved_slot(&mut self, group: u32) -> u32 {
-        let state = &mut self.groups[group as usize];
-        let cold = state.victim_is_cold;
-        let frontier = if cold { &mut state.cold } else { &mut state.moved };
-        if frontier.is_empty() {
-            let block = state.take_oldest(&self.erases);
-            let opened = self.frontier(block);
-            let state = &mut self.groups[group as usize];
-            *(if cold { &mut state.cold } else { &mut state.moved }) = opened;
+        if self.moved_frontier(group).is_empty() {
+            let block = self.groups[group as usize].take_oldest(&self.erases);
+            *self.moved_frontier(group) = self.frontier(block);
         }
+        self.moved_frontier(group).next
+    }
+
+    /// Where what is moved from the victim goes.
+    fn moved_frontier(&mut self, group: u32) -> &mut Frontier {
         let state = &mut self.groups[group as usize];
-        let frontier = if cold { &mut state.cold } else { &mut state.moved };
-        frontier.next += 1;
-        frontier.next - 1
+        if state.victim_is_cold { &mut state.cold } else { &mut state.moved }
     }
 
     /// Makes the best full block the victim and sets the pace at which it is collected.

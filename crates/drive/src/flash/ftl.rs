@@ -50,14 +50,22 @@ pub(super) struct Written {
     pub(super) closed: Option<HostStripe>,
 }
 
+/// What is known of a modelled page; in one place, because a write needs both, and each page of a random load is a miss in
+/// the processor's cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mapped {
+    /// Where it lies, or [`NONE`].
+    pub(super) slot: u32,
+    /// Which of the host pages that share it wrote or discarded it last, or [`NONE`].
+    pub(super) owner: u32,
+}
+
 /// The mapping of one drive.
 #[derive(Clone, Debug)]
 pub(super) struct Ftl {
     pub(super) geometry: Geometry,
-    /// The slot of each modelled page, or [`NONE`].
-    pub(super) slot_of: Vec<u32>,
-    /// Which of the host pages that share a modelled page wrote or discarded it last, or [`NONE`].
-    pub(super) owner: Vec<u32>,
+    /// By modelled page.
+    pub(super) pages: Vec<Mapped>,
     /// The page last put into each slot, which counts while the slot is valid.
     pub(super) page_in_slot: Vec<u32>,
     /// One bit for each slot: whether its page is up to date. Overwriting a page costs a bit in a table that
@@ -73,6 +81,8 @@ pub(super) struct Ftl {
     open_stripe: HostStripe,
     /// The collection caused by the stripe closed last.
     pub(super) operations: Vec<Operation>,
+    /// The pages of a stripe that is being collected; empty, and kept for its memory.
+    pub(super) moving: Vec<u32>,
     next_group: u32,
     /// Valid pages a group takes at most.
     group_limit: u32,
@@ -89,8 +99,7 @@ impl Ftl {
         let per_group = geometry.blocks_per_group;
         let stripes = geometry.slots() / geometry.slots_per_stripe as usize;
         Ftl {
-            slot_of: vec![NONE; geometry.modelled_pages as usize],
-            owner: vec![NONE; geometry.modelled_pages as usize],
+            pages: vec![Mapped { slot: NONE, owner: NONE }; geometry.modelled_pages as usize],
             page_in_slot: vec![NONE; geometry.slots()],
             is_valid: vec![0; geometry.slots().div_ceil(64)],
             valid: vec![NOT_FULL; geometry.blocks()],
@@ -104,6 +113,7 @@ impl Ftl {
             operations: Vec::with_capacity(
                 4 * (geometry.slots_per_block / geometry.slots_per_stripe) as usize,
             ),
+            moving: Vec::with_capacity(geometry.slots_per_stripe as usize),
             next_group: 0,
             group_limit: geometry.slots_per_group - BLOCKS_WITHOUT_VALID * geometry.slots_per_block,
             mapped_pages: 0,
@@ -120,19 +130,18 @@ impl Ftl {
     pub(super) fn write(&mut self, place: Place) -> Written {
         self.host_pages_written += 1;
         let page = place.page as usize;
-        let old_slot = self.slot_of[page];
-        let old_owner = std::mem::replace(&mut self.owner[page], place.alias);
-        if old_slot != NONE {
-            if old_owner == place.alias && self.in_open_stripe(old_slot) {
+        let old = self.pages[page];
+        self.pages[page].owner = place.alias;
+        if old.slot != NONE {
+            if old.owner == place.alias && self.in_open_stripe(old.slot) {
                 return Written::default();
             }
-            self.invalidate(old_slot);
+            self.invalidate(old.slot);
         }
         let opened = self.open.is_empty().then(|| self.begin_stripe());
         let slot = self.open.next;
         self.open.next += 1;
         self.put(place.page, slot);
-        self.slot_of[page] = slot;
         self.groups[self.open_stripe.group as usize].valid += 1;
         self.mapped_pages += 1;
         let closed = self.open.is_empty().then(|| self.close_stripe());
@@ -156,14 +165,14 @@ impl Ftl {
 
     /// Unmaps a page if this alias wrote it last.
     fn discard(&mut self, place: Place) {
-        if self.owner[place.page as usize] == place.alias {
+        if self.pages[place.page as usize].owner == place.alias {
             self.unmap(place.page);
         }
     }
 
     /// Unmaps a page, whichever alias wrote it last.
     fn unmap(&mut self, page: u32) {
-        let slot = std::mem::replace(&mut self.slot_of[page as usize], NONE);
+        let slot = std::mem::replace(&mut self.pages[page as usize].slot, NONE);
         if slot != NONE {
             self.invalidate(slot);
         }
@@ -201,10 +210,11 @@ impl Ftl {
         self.mapped_pages -= 1;
     }
 
-    /// Puts a page into an erased slot.
+    /// Puts a page into an erased slot of an open block.
     #[inline]
-    pub(super) fn put(&mut self, page: u32, slot: u32) {
+    fn put(&mut self, page: u32, slot: u32) {
         self.page_in_slot[slot as usize] = page;
+        self.pages[page as usize].slot = slot;
         self.is_valid[slot as usize / 64] |= 1 << (slot % 64);
         self.valid[self.geometry.block_of(slot) as usize] += 1;
     }
@@ -279,10 +289,13 @@ impl Ftl {
         let mut valid = vec![0_u16; self.valid.len()];
         for slot in (0..self.geometry.slots() as u32).filter(|slot| self.is_valid_slot(*slot)) {
             let page = self.page_in_slot[slot as usize];
-            assert_eq!(self.slot_of[page as usize], slot, "slot {slot} holds page {page}, mapped elsewhere");
+            assert_eq!(
+                self.pages[page as usize].slot, slot,
+                "slot {slot} holds page {page}, mapped elsewhere"
+            );
             valid[self.geometry.block_of(slot) as usize] += 1;
         }
-        let mapped = self.slot_of.iter().filter(|slot| **slot != NONE).count();
+        let mapped = self.pages.iter().filter(|page| page.slot != NONE).count();
         assert_eq!(mapped, self.mapped_pages as usize, "pages mapped");
         assert_eq!(mapped, valid.iter().map(|v| usize::from(*v)).sum(), "a mapped page has no valid slot");
         for (block, count) in valid.iter().enumerate() {

@@ -6,7 +6,7 @@ use rand_core::Rng;
 
 use super::backlog::Passage;
 use super::blocks::NONE;
-use super::ftl::HostStripe;
+use super::ftl::{HostStripe, Mapped};
 use super::geometry::Place;
 use super::model::FlashModel;
 
@@ -84,12 +84,11 @@ impl FlashModel {
     #[inline]
     pub(super) fn source(&self, host_page: u64, place: Place) -> Source {
         let geometry = &self.ftl.geometry;
-        let slot = self.ftl.slot_of[place.page as usize];
+        let Mapped { slot, owner } = self.ftl.pages[place.page as usize];
         if slot != NONE {
             let stripe = geometry.stripe_of(slot);
             return Source::Stripe { die: geometry.die_of_stripe(stripe), stripe };
         }
-        let owner = self.ftl.owner[place.page as usize];
         if owner == NONE || owner == place.alias {
             Source::Unmapped
         } else {
@@ -106,7 +105,7 @@ impl FlashModel {
         if !is_open && self.dies[die as usize].background_until() <= at {
             return false;
         }
-        self.ftl.owner[place.page as usize] == place.alias
+        self.ftl.pages[place.page as usize].owner == place.alias
             && (is_open || self.is_queued(slot, die, stripe, at))
     }
 
