@@ -211,8 +211,12 @@ impl Region {
 mod tests {
     use super::*;
 
+    /// Held by tests that take large blocks of the region: one of them looks for a certain one.
+    static LARGE_BLOCKS: Mutex<()> = Mutex::new(());
+
     #[test]
     fn blocks_are_aligned_and_come_back_from_the_cache() {
+        let _alone = LARGE_BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
         for bytes in [1, 4096, 8192, 100_000, 1 << 20, 16 << 20] {
             let block = Block::new(bytes);
             assert_eq!(block.memory().addr().get() % ALIGNMENT, 0);
@@ -225,12 +229,9 @@ mod tests {
         assert_eq!(Block::new(8192).memory(), address);
     }
 
-    /// Held by tests that take many blocks of the region.
-    static MANY: Mutex<()> = Mutex::new(());
-
     #[test]
     fn blocks_of_the_region_do_not_overlap_nor_cross_huge_pages() {
-        let _alone = MANY.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = LARGE_BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks: Vec<(usize, Block)> =
             (0..300).map(|k| (4096usize << (k % 6), Block::new(4096 << (k % 6)))).collect();
         let mut ranges: Vec<(usize, usize)> = Vec::new();
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "nothing of a world runs in it")]
     fn a_thread_that_ends_leaves_its_blocks_to_others() {
-        let _alone = MANY.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = LARGE_BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
         let address = || Block::new(128 << 10).memory().addr().get();
         let of_thread = std::thread::spawn(move || (0..4).map(|_| address()).collect::<Vec<_>>());
         let left = of_thread.join().expect("the thread ends").pop().expect("it took some");

@@ -15,7 +15,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::stream_copy::stream_copy;
 
-/// Small enough to be copied within 10 us, large enough that what is known of 1 GiB (256 KiB) stays in a cache.
+/// Small enough to be copied now and then, large enough that what is known of 1 GiB (256 KiB) stays in a cache.
 pub(super) const FRAME_BYTES: usize = 64 << 10;
 /// Loans at a time, 16 MiB of frames. More are nothing but memory that the slowest clients hold.
 const LOANS_MAX: usize = 256;
