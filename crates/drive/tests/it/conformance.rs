@@ -10,11 +10,15 @@ fn store_drive(world: &World, sectors: u64) -> DriveHandle {
     DriveHandle::new(StoreDrive::new(world, "store", SectorCount(sectors)))
 }
 
+/// A RAM drive, which nobody else has open.
+fn ram_drive(world: &World, mib: u64) -> DriveHandle {
+    DriveHandle::new(RamMedium::new("ram", ByteCount::mib(mib)).expect("memory").open(world))
+}
+
 #[test]
 fn ram_conforms() {
     let runtime = RealRuntime::new(&RealOptions::default()).expect("a real world");
-    let medium = RamMedium::new("ram", ByteCount::mib(8)).expect("memory");
-    let drive = DriveHandle::new(medium.open(runtime.world()));
+    let drive = ram_drive(runtime.world(), 8);
     runtime.run(async move { conformance::run(&drive, 1).await });
 }
 
@@ -22,8 +26,7 @@ fn ram_conforms() {
 fn ram_lends_what_is_read_and_leaves_it_as_it_was() {
     let runtime = RealRuntime::new(&RealOptions::default()).expect("a real world");
     let world = runtime.world().clone();
-    let medium = RamMedium::new("ram", ByteCount::mib(1)).expect("memory");
-    let drive = DriveHandle::new(medium.open(&world));
+    let drive = ram_drive(&world, 1);
     runtime.run(async move {
         let page = |mark: u8| BufMut::copy_from(&[mark; 4096], PayloadWidth::REAL).freeze();
         let read = async |first, sectors| drive.read(Lba(first), world.buffer(sectors)).await.1;
@@ -34,7 +37,6 @@ fn ram_lends_what_is_read_and_leaves_it_as_it_was() {
         let after = read(8, 8).await;
         drive.discard(Lba(0), 2048).await.expect("a discard");
         drop(drive);
-        drop(medium);
         assert_eq!(before.as_slice(), [1; 4096]);
         assert_eq!(after.as_slice(), [2; 4096]);
     });
@@ -44,8 +46,7 @@ fn ram_lends_what_is_read_and_leaves_it_as_it_was() {
 fn ram_fills_parts_of_a_buffer_where_they_are() {
     let runtime = RealRuntime::new(&RealOptions::default()).expect("a real world");
     let world = runtime.world().clone();
-    let medium = RamMedium::new("ram", ByteCount::mib(1)).expect("memory");
-    let drive = DriveHandle::new(medium.open(&world));
+    let drive = ram_drive(&world, 1);
     runtime.run(async move {
         let mut rest = world.buffer(16);
         let address = rest.as_slice().as_ptr();
