@@ -108,9 +108,7 @@ impl Ftl {
         let (pages, others) = pages.split_at(pages.len().min((stripe_end - first) as usize));
         let end = first + pages.len() as u32;
         for (slot, page) in (first..end).zip(pages) {
-            self.page_in_slot[slot as usize] = *page;
-            self.pages[*page as usize].slot = slot;
-            self.is_valid[slot as usize / 64] |= 1 << (slot % 64);
+            self.put(*page, slot);
         }
         let block = self.geometry.block_of(first);
         self.valid[block as usize] += pages.len() as u16;

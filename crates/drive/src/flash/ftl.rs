@@ -142,6 +142,7 @@ impl Ftl {
         let slot = self.open.next;
         self.open.next += 1;
         self.put(place.page, slot);
+        self.valid[self.geometry.block_of(slot) as usize] += 1;
         self.groups[self.open_stripe.group as usize].valid += 1;
         self.mapped_pages += 1;
         let closed = self.open.is_empty().then(|| self.close_stripe());
@@ -210,13 +211,12 @@ impl Ftl {
         self.mapped_pages -= 1;
     }
 
-    /// Puts a page into an erased slot of an open block.
+    /// Puts a page into an erased slot of an open block; the caller counts it as valid there.
     #[inline]
-    fn put(&mut self, page: u32, slot: u32) {
+    pub(super) fn put(&mut self, page: u32, slot: u32) {
         self.page_in_slot[slot as usize] = page;
         self.pages[page as usize].slot = slot;
         self.is_valid[slot as usize / 64] |= 1 << (slot % 64);
-        self.valid[self.geometry.block_of(slot) as usize] += 1;
     }
 
     /// Starts a stripe in the next group that has room.

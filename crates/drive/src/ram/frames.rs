@@ -33,9 +33,8 @@ struct Entry {
 /// The frames of a drive.
 pub(super) struct Frames {
     memory: NonNull<u8>,
-    /// What it maps, and what of that is the drive's own.
-    mapped_bytes: usize,
-    bytes: usize,
+    /// What of the memory is the drive's own.
+    pub(super) bytes: usize,
     entries: Box<[Entry]>,
     spares: Mutex<Vec<u32>>,
     loans_left: AtomicUsize,
@@ -53,12 +52,12 @@ impl Frames {
         let count = bytes.div_ceil(FRAME_BYTES);
         let too_large = |_| io::Error::from(io::ErrorKind::OutOfMemory);
         let places = u32::try_from(count + LOANS_MAX).map_err(too_large)?;
-        let mapped_bytes = places as usize * FRAME_BYTES;
+        let mapped = places as usize * FRAME_BYTES;
         // SAFETY: a fresh private anonymous mapping overlaps nothing.
         let memory = unsafe {
             rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),
-                mapped_bytes,
+                mapped,
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )?
@@ -66,12 +65,11 @@ impl Frames {
         // Random requests touch a new page each: with small pages every one of them misses the TLB, on a virtual machine
         // through two tables. Where the kernel refuses, small pages do.
         // SAFETY: advises on the mapping just made.
-        let _ = unsafe { rustix::mm::madvise(memory, mapped_bytes, Advice::LinuxHugepage) };
+        let _ = unsafe { rustix::mm::madvise(memory, mapped, Advice::LinuxHugepage) };
         let own = |number: u32| (number as usize) < count;
         let entry = |n| Entry { place: Mutex::new(n), holds: AtomicU32::new(u32::from(own(n))) };
         Ok(Frames {
             memory: NonNull::new(memory.cast()).expect("a mapping is not at address zero"),
-            mapped_bytes,
             bytes,
             entries: (0..places).map(entry).collect(),
             spares: Mutex::new((0..places).rev().filter(|&n| !own(n)).collect()),
@@ -214,8 +212,8 @@ impl Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        // SAFETY: mapped in `map` with this length; loans keep the drive, so none is left.
-        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), self.mapped_bytes) };
+        // SAFETY: mapped in `map`, a frame for each entry; loans keep the drive, so none is left.
+        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), self.entries.len() * FRAME_BYTES) };
     }
 }
 

@@ -20,16 +20,14 @@ const LOAN_BYTES_MIN: usize = 4096;
 pub struct RamMedium {
     name: String,
     frames: Frames,
-    sectors: SectorCount,
 }
 
 impl RamMedium {
     /// Maps `size` bytes (rounded down to sectors); pages, huge ones where the system grants them, cost memory once they
     /// are written.
     pub fn new(name: &str, size: ByteCount) -> io::Result<Arc<RamMedium>> {
-        let sectors = SectorCount::in_bytes(size);
-        let frames = Frames::map(sectors.bytes().0 as usize)?;
-        Ok(Arc::new(RamMedium { name: name.to_owned(), frames, sectors }))
+        let frames = Frames::map(SectorCount::in_bytes(size).bytes().0 as usize)?;
+        Ok(Arc::new(RamMedium { name: name.to_owned(), frames }))
     }
 
     /// Opens it in a world of full sectors.
@@ -37,7 +35,7 @@ impl RamMedium {
         assert_eq!(world.width().bytes() as u64, SECTOR_BYTES, "a RAM drive holds whole sectors");
         let info = DriveInfo {
             name: self.name.clone(),
-            sectors: self.sectors,
+            sectors: SectorCount::in_bytes(ByteCount(self.frames.bytes as u64)),
             block_sectors: 1,
             volatile_cache: false,
             discard_zeroes: true,

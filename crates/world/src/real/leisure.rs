@@ -142,8 +142,9 @@ impl Leisure {
         }
         if nap.until_told {
             self.distrusted = DISTRUSTED_NAPS;
+            return;
         }
-        if nap.until_told || nap.unread == Unread::FULL.least {
+        if nap.unread == Unread::FULL.least {
             return;
         }
         let Some(left) = left() else { return };
