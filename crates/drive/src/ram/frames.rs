@@ -52,6 +52,12 @@ impl Frames {
         let count = bytes.div_ceil(FRAME_BYTES);
         let too_large = |_| io::Error::from(io::ErrorKind::OutOfMemory);
         let places = u32::try_from(count + LOANS_MAX).map_err(too_large)?;
+        let own = |number: u32| (number as usize) < count;
+        let mut entries = Vec::new();
+        entries.try_reserve_exact(places as usize).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        entries.extend(
+            (0..places).map(|n| Entry { place: Mutex::new(n), holds: AtomicU32::new(u32::from(own(n))) }),
+        );
         let mapped = places as usize * FRAME_BYTES;
         // SAFETY: a fresh private anonymous mapping overlaps nothing.
         let memory = unsafe {
@@ -66,12 +72,10 @@ impl Frames {
         // through two tables. Where the kernel refuses, small pages do.
         // SAFETY: advises on the mapping just made.
         let _ = unsafe { rustix::mm::madvise(memory, mapped, Advice::LinuxHugepage) };
-        let own = |number: u32| (number as usize) < count;
-        let entry = |n| Entry { place: Mutex::new(n), holds: AtomicU32::new(u32::from(own(n))) };
         Ok(Frames {
             memory: NonNull::new(memory.cast()).expect("a mapping is not at address zero"),
             bytes,
-            entries: (0..places).map(entry).collect(),
+            entries: entries.into_boxed_slice(),
             spares: Mutex::new((0..places).rev().filter(|&n| !own(n)).collect()),
             loans_left: AtomicUsize::new(LOANS_MAX),
         })
