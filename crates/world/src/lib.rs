@@ -25,6 +25,7 @@ mod lender;
 mod memory;
 mod payload;
 mod planted;
+mod prefetch;
 mod random;
 mod ready;
 pub mod real;
@@ -42,6 +43,7 @@ pub use payload::{Gather, Payload, PayloadWidth};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};
 pub use planted::{PlantedBug, planted};
+pub use prefetch::prefetch;
 pub use random::Random;
 pub use ready::Remote;
 pub use real::{RealOptions, RealRuntime};

@@ -23,7 +23,7 @@ use crate::spread::Spread;
 #[derive(Args)]
 pub(crate) struct Options {
     /// Rounds; each asks every server once per mix
-    #[arg(long, default_value_t = 12)]
+    #[arg(long, default_value_t = 24)]
     rounds: u32,
     /// Seconds per run
     #[arg(long, default_value_t = 2)]

@@ -12,6 +12,8 @@
 //!
 //! It knows no time: a write reports the operations it caused, and the caller charges them.
 
+use tier0_world::prefetch;
+
 use super::blocks::{Frontier, GroupBlocks, NONE};
 use super::geometry::{CHUNK_PAGES, Geometry, Place, RESERVED_BLOCKS};
 
@@ -122,6 +124,14 @@ impl Ftl {
             pages_moved: 0,
             blocks_erased: 0,
             geometry,
+        }
+    }
+
+    /// Has the processor fetch what is known of a page that is about to be asked for.
+    #[inline]
+    pub(super) fn prefetch(&self, host_page: u64) {
+        if let Some(mapped) = self.pages.get(self.geometry.place(host_page).page as usize) {
+            prefetch(mapped);
         }
     }
 

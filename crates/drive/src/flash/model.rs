@@ -151,6 +151,9 @@ impl FlashModel {
     pub fn submit(&mut self, now: Nanos, command: FlashCommand, lba: Lba, sectors: SectorCount) -> Nanos {
         assert!(now.0 >= self.latest, "submitted at {now} after {}", Nanos(self.latest));
         self.latest = now.0;
+        if matches!(command, FlashCommand::Read | FlashCommand::Write) {
+            self.ftl.prefetch(lba.0 >> self.costs.page_shift);
+        }
         let at = self.admission.admit(now.0);
         let done = match command {
             FlashCommand::Flush => self.flush(at),

@@ -9,7 +9,7 @@ use tier0_raid::io::{Expect, Expected};
 use tier0_raid::layout::{ColumnMask, Row};
 use tier0_raid::set::SetIndex;
 use tier0_units::SlotRef;
-use tier0_world::{PlantedBug, planted};
+use tier0_world::{PlantedBug, planted, prefetch};
 
 /// What a page that is stored has for a checksum where nothing is checked.
 const STORED: u32 = 1;
@@ -183,20 +183,6 @@ fn is_data(entry: u32) -> bool {
     !matches!(entry, NOT_STORED | GIVEN_UP)
 }
 
-/// Asks the processor to have it at hand soon. An array has more checksums than its caches hold, and a drive's time is
-/// enough to fetch one.
-#[inline]
-fn prefetch(entry: &u32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which reads nothing, and the address is valid anyway.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = entry;
-}
-
 impl Drop for SlotTable {
     fn drop(&mut self) {
         if !self.entries.get_mut().is_empty() {
@@ -222,6 +208,7 @@ impl Expect for SlotTable {
         }
         let entries = self.entries.borrow();
         if let Some(entry) = entries.get((pages.start - self.home.first_page) as usize) {
+            // An array has more checksums than the processor's caches hold, and a drive's time is enough to fetch one.
             prefetch(entry);
         }
         false
