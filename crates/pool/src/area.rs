@@ -5,7 +5,7 @@
 //! of room.
 
 use serde::{Deserialize, Serialize};
-use tier0_units::{Lba, SECTOR_BYTES};
+use tier0_units::{Lba, SECTOR_BYTES, SectorCount};
 
 use crate::checkpoint;
 use crate::metadata::superblock;
@@ -89,7 +89,7 @@ impl MetadataArea {
         // First that everything lies before the data, and that in turn within what byte addresses reach: all arithmetic
         // on the parts is safe then.
         end.is_some_and(|end| end <= self.data_start_sectors)
-            && self.data_start_sectors <= u64::MAX / SECTOR_BYTES
+            && self.data_start_sectors <= SectorCount::MOST.0
             && whole(self.journal_sectors)
             && whole(self.checkpoint_sectors)
             && whole(self.data_start_sectors)

@@ -47,8 +47,8 @@ pub enum PoolError {
     /// A drive is smaller than the metadata and one chunklet.
     #[error(
         "drive {drive:?} holds {}, too little for metadata and one chunklet ({}); use a larger drive or a smaller chunklet",
-        SectorCount(*.sectors).bytes(),
-        SectorCount(*.needed).bytes()
+        SectorCount(*.sectors).saturating_bytes(),
+        SectorCount(*.needed).saturating_bytes()
     )]
     TooSmall {
         /// Its name.

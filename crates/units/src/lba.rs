@@ -24,6 +24,9 @@ impl Lba {
 }
 
 impl SectorCount {
+    /// The most whose bytes 64 bits can tell: no drive has more.
+    pub const MOST: SectorCount = SectorCount(u64::MAX / SECTOR_BYTES);
+
     /// How many whole sectors fit into `bytes`.
     pub const fn in_bytes(bytes: ByteCount) -> SectorCount {
         SectorCount(bytes.0 / SECTOR_BYTES)
@@ -32,6 +35,11 @@ impl SectorCount {
     /// The bytes these sectors hold.
     pub const fn bytes(self) -> ByteCount {
         ByteCount(self.0 * SECTOR_BYTES)
+    }
+
+    /// The bytes these sectors hold, or as many as 64 bits can tell: for counts that nobody has checked.
+    pub const fn saturating_bytes(self) -> ByteCount {
+        ByteCount(self.0.saturating_mul(SECTOR_BYTES))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tier0_units::SectorCount;
 use uuid::Uuid;
 
 use crate::codec::{Reader, Writer};
@@ -164,6 +165,9 @@ pub(crate) fn encode_member(writer: &mut Writer, member: &Member) {
 
 pub(crate) fn decode_member(reader: &mut Reader<'_>) -> Option<Member> {
     let (id, sectors) = (reader.uuid()?, reader.u64()?);
+    if sectors > SectorCount::MOST.0 {
+        return None;
+    }
     let (state, class) = (MemberState::from_code(reader.u8()?)?, DriveClass::from_code(reader.u8()?)?);
     Some(Member { id, sectors, state, class, name: reader.text()? })
 }

@@ -1,11 +1,14 @@
 //! Checkpoints as bytes: whole states, damaged ones, arbitrary ones, the frozen image.
 
+use tier0_units::SectorCount;
 use tier0_world::Random;
 use uuid::Uuid;
 
 use super::*;
+use crate::codec::{Reader, Writer};
 use crate::fixtures;
 use crate::samples::{area, empty, extent, full, slot, volume};
+use crate::state::Member;
 use crate::{MetaError, MetaRecord, PoolState};
 
 fn header_of(body: &[u8]) -> Header {
@@ -35,6 +38,15 @@ fn states_come_back() {
         let bytes = encode(&state);
         assert!(bytes.len().is_multiple_of(4096));
         assert_eq!(decode(&bytes), Some(Ok(state)));
+    }
+}
+
+#[test]
+fn a_member_larger_than_bytes_can_tell_is_damage() {
+    for (sectors, is_sound) in [(SectorCount::MOST.0, true), (SectorCount::MOST.0 + 1, false)] {
+        let mut writer = Writer::default();
+        encode_member(&mut writer, &Member { sectors, ..full().inventory.members[0].clone() });
+        assert_eq!(decode_member(&mut Reader(&writer.0)).is_some(), is_sound, "{sectors} sectors");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether a record can be true.
 
-use tier0_units::ExtentId;
+use tier0_units::{ExtentId, SectorCount};
 
 use crate::checkpoint;
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
@@ -165,7 +165,7 @@ impl PoolState {
     }
 
     pub(crate) fn check_volume_size(&self, sectors: u64) -> Result<(), MetaError> {
-        let max = self.geometry.extent_sectors.saturating_mul(u64::from(u32::MAX));
+        let max = self.geometry.extent_sectors.saturating_mul(u64::from(u32::MAX)).min(SectorCount::MOST.0);
         if sectors == 0 || sectors > max {
             return Err(MetaError::BadSize { what: "a volume", sectors, max });
         }
@@ -223,6 +223,10 @@ impl PoolState {
                 name: member.name.clone(),
                 state: "new and out of service",
             });
+        }
+        if member.sectors > SectorCount::MOST.0 {
+            let max = SectorCount::MOST.0;
+            return Err(MetaError::BadSize { what: "a drive", sectors: member.sectors, max });
         }
         let geometry = &self.geometry;
         let chunklets = geometry.chunklet_sectors.saturating_mul(geometry.spare_chunklets.saturating_add(1));

@@ -41,7 +41,7 @@ pub enum MetaError {
     /// A size that cannot be.
     #[error("{what} cannot have {sectors} sectors; choose a size from 1 sector to {max}")]
     BadSize {
-        /// Volume or extent.
+        /// Volume, drive or extent.
         what: &'static str,
         /// The size.
         sectors: u64,
@@ -119,8 +119,8 @@ pub enum MetaError {
     /// A drive too small for metadata and data.
     #[error(
         "drive {name:?} holds {}, too little for metadata and a chunklet beside the spare ones ({}); use a larger drive",
-        SectorCount(*.sectors).bytes(),
-        SectorCount(*.needed).bytes()
+        SectorCount(*.sectors).saturating_bytes(),
+        SectorCount(*.needed).saturating_bytes()
     )]
     MemberTooSmall {
         /// Its name.

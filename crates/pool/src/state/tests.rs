@@ -13,6 +13,12 @@ fn refused(state: &PoolState, record: MetaRecord) -> MetaError {
 }
 
 #[test]
+fn sizes_from_damaged_metadata_can_be_told() {
+    let error = MetaError::MemberTooSmall { name: "d0".to_owned(), sectors: 1, needed: u64::MAX };
+    assert!(error.to_string().contains("16777216.00TiB"), "{error}");
+}
+
+#[test]
 fn a_story_is_told_record_by_record() {
     let mut state = empty(4);
     for record in story() {
@@ -161,6 +167,7 @@ fn chunklets_have_one_owner_and_serving_drives() {
         (MetaRecord::MemberLost { member: 9 }, "no drive 9"),
         (MetaRecord::MemberAdded(member(2)), "already"),
         (MetaRecord::MemberAdded(Member { sectors: 100, ..member(9) }), "holds 50KiB, too little"),
+        (MetaRecord::MemberAdded(Member { sectors: 1 << 55, ..member(9) }), "a drive cannot have"),
         (MetaRecord::AllocationsReserved { end: 999 }, "back"),
         (MetaRecord::VolumeCreated(volume(3, 1, true)), "used before"),
         (MetaRecord::VolumeCreated(Volume { name: "redo log".into(), ..volume(9, 1, true) }), "already"),
