@@ -1,7 +1,7 @@
 //! Runs requests against the export's target, each in a task of its own.
 
 use tier0_drive::{BlockStatus, BlockTarget};
-use tier0_units::{Lba, SECTOR_BYTES};
+use tier0_units::{Lba, SECTOR_BYTES, SectorCount};
 use tier0_world::{Buf, IoError};
 
 use super::owed::Owed;
@@ -85,7 +85,7 @@ fn extents(runs: &[BlockStatus], length: u32, extents_max: usize) -> Vec<Extent>
     let mut extents: Vec<Extent> = Vec::new();
     let mut left = length;
     for run in runs {
-        let run_bytes = run.sectors.saturating_mul(SECTOR_BYTES).min(u64::from(left)) as u32;
+        let run_bytes = SectorCount(run.sectors).saturating_bytes().0.min(u64::from(left)) as u32;
         if run_bytes == 0 {
             continue;
         }

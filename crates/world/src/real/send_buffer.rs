@@ -6,8 +6,8 @@
 use std::os::fd::{AsFd, RawFd};
 
 /// Linux doubles what is asked for. 53 answers of 8 KiB fit in pieces and 66 whole, and that there is room is told when 12
-/// or 16 are left: while a client reads those, a thread that sleeps has time to wake up and to answer. Where an administrator allows less
-/// (net.core.wmem_max, 208 KiB as a rule), less does.
+/// or 16 are left: while a client reads those, a thread that sleeps has time to wake up and to answer. Where an
+/// administrator allows less (net.core.wmem_max, 208 KiB as a rule), less does.
 const ASKED_BYTES: usize = 288 << 10;
 /// There is room when the buffer is full to this part.
 const ROOM_PART: usize = 4;
