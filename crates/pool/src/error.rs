@@ -58,6 +58,20 @@ pub enum PoolError {
         /// What is needed, sectors.
         needed: u64,
     },
+    /// A drive is smaller than it was as a member, and the pool cannot do without it.
+    #[error(
+        "drive {drive:?} has shrunk: it holds {}, and held {} when it became a member of the pool, which cannot be opened without it; restore its end or connect the drives that are missing",
+        SectorCount(*.sectors).saturating_bytes(),
+        SectorCount(*.before).saturating_bytes()
+    )]
+    Shrunk {
+        /// Its name.
+        drive: String,
+        /// Its size in sectors.
+        sectors: u64,
+        /// What it had, sectors.
+        before: u64,
+    },
     /// More drives than a superblock can name.
     #[error(
         "the pool has too many drives with too long names for a superblock; use shorter names or two pools"

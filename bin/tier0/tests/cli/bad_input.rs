@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::{array_file, array_text, contents, directory, file, refuse, text};
+use crate::support::{array_file, array_text, contents, directory, file, refuse, succeed, text};
 
 /// An array file with one thing changed, which nobody can take.
 fn changed(from: &str, to: &str, words: &[&str]) {
@@ -78,6 +78,18 @@ fn a_drive_that_is_too_small_is_named() {
     let before = contents(directory.path());
     refuse(&["create", text(&array)], 2, &["d1", "larger"]);
     assert_eq!(contents(directory.path()), before);
+}
+
+#[test]
+fn drives_that_have_shrunk_are_named_with_what_they_held() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid10", 4);
+    succeed(&["create", text(&array)]);
+    for name in ["d0.img", "d1.img", "d2.img"] {
+        let drive = std::fs::File::options().write(true).open(directory.path().join(name)).expect("a drive");
+        drive.set_len(20 << 20).expect("truncated");
+    }
+    refuse(&["serve", text(&array)], 2, &["d2.img", "shrunk", "20MiB", "64MiB", "restore"]);
 }
 
 #[test]

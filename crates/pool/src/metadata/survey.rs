@@ -135,8 +135,9 @@ fn assemble(carriers: Vec<Carrier>) -> FoundPool {
             let (drive, sectors) = (carrier.drive.info().name.clone(), carrier.drive.info().sectors.0);
             if sectors < found.member.sectors {
                 // A drive whose end is gone has failed: the others go on without it, as if it were missing.
-                tracing::warn!(drive, sectors, needed = found.member.sectors, "the drive has shrunk");
-                shrunk = Some(PoolError::TooSmall { drive, sectors, needed: found.member.sectors });
+                let before = found.member.sectors;
+                tracing::warn!(drive, sectors, before, "the drive has shrunk");
+                shrunk = Some(PoolError::Shrunk { drive, sectors, before });
                 continue;
             }
             is_uneven |= carrier.newest.is_alone;
