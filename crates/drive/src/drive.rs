@@ -1,11 +1,15 @@
 //! The seam between the engine and its drives.
 
 use std::fmt;
+use std::future::Future;
 use std::ops::Deref;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use tier0_units::{Lba, SectorCount};
 use tier0_world::{Buf, BufMut, Completion, IoError, Payload, World};
+
+use crate::guard::Guard;
 
 /// What a drive says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +112,17 @@ pub trait Drive {
 
     /// Takes a command, already checked against [`DriveInfo::check`]; the completion ends it, now or later.
     fn submit(&self, command: Command, completion: Completion);
+
+    /// The guard in front of it, if there is one.
+    fn guard(&self) -> Option<&Guard> {
+        None
+    }
+
+    /// Opens anew what lies below, after it was gone: the device may have come back under another node. Drives that need
+    /// nothing of the kind are as they were.
+    fn revive(&self) -> Pin<Box<dyn Future<Output = Result<(), IoError>>>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// A shared drive with the calls that the engine uses.

@@ -16,6 +16,7 @@ mod drive;
 mod fault;
 mod file;
 pub mod flash;
+pub mod guard;
 mod modelled;
 mod patient;
 mod ram;
