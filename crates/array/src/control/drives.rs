@@ -11,7 +11,7 @@ use tier0_units::ByteCount;
 use tier0_world::IoError;
 
 use super::admin::Done;
-use super::{Control, Guarded};
+use super::{Control, MemberJudge};
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::description::DriveDescription;
@@ -41,6 +41,13 @@ pub(super) struct NewPlace {
     pub(super) force: bool,
 }
 
+fn not_without(reason: &str) -> AdminError {
+    AdminError::new(format!(
+        "the array cannot do without this drive now: {reason}; wait for the rebuild (tier0 status), bring other drives \
+         back, or add drives"
+    ))
+}
+
 impl Control {
     /// The place of a member by its drive's name, and how it stands.
     fn member_named(&self, name: &str) -> Result<(usize, u32, MemberState), AdminError> {
@@ -55,26 +62,14 @@ impl Control {
         Err(AdminError::new(format!("there is no drive {name:?}; \"tier0 status\" lists the drives")))
     }
 
-    /// Whether the array does without this drive.
-    fn check_dispensable(&self, number: usize, place: u32) -> Result<(), AdminError> {
-        let guarded = self.guarded(number);
-        let (sets, lost) = (&guarded.shape.sets, &self.pools[number].lost);
-        for set in 0..guarded.metadata.state().set_count() {
-            let columns = (0..sets.layout().columns() as u32).map(|column| Guarded::column(set, column));
-            let lacking = columns.filter(|(set, column)| {
-                let drive = sets.chunklet(*set, *column).drive;
-                drive == place
-                    || lost.is_lost(drive as usize)
-                    || sets.rebuilding_columns(*set).contains(*column)
-            });
-            if !sets.layout().survives(lacking.map(|(_, column)| column).collect()) {
-                return Err(AdminError::new(
-                    "the array cannot do without this drive now: other drives are lost or being rebuilt; wait for \
-                     the rebuild (tier0 status), or add drives",
-                ));
-            }
-        }
-        Ok(())
+    /// Whether the array does without this drive: as when it fails by itself.
+    async fn check_dispensable(&self, number: usize, place: u32) -> Result<(), AdminError> {
+        self.check_without(number, place).await.map_err(|reason| not_without(&reason))
+    }
+
+    /// Decides that the array does without this drive from now on.
+    async fn condemn_drive(&self, number: usize, place: u32) -> Result<(), AdminError> {
+        self.condemn_in_turn(number, place).await.map_err(|reason| not_without(&reason))
     }
 
     async fn take_out(&self, number: usize, place: u32) {
@@ -89,7 +84,7 @@ impl Control {
                 "drive {name:?} is lost already; replace it with a new one, or remove it"
             )));
         }
-        self.check_dispensable(number, place)?;
+        self.condemn_drive(number, place).await?;
         self.take_out(number, place).await;
         self.start_rebuilds(number);
         Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
@@ -110,7 +105,7 @@ impl Control {
         let guarded = self.guarded(number);
         let drive = guarded.metadata.drive(place);
         if state == MemberState::Active {
-            self.check_dispensable(number, place)?;
+            self.condemn_drive(number, place).await?;
         }
         guarded.leaving.borrow_mut().insert(place, drive);
         if state == MemberState::Active {
@@ -161,7 +156,7 @@ impl Control {
     pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
         let (number, leaving, state) = self.member_named(old)?;
         if state == MemberState::Active {
-            self.check_dispensable(number, leaving)?;
+            self.check_dispensable(number, leaving).await?;
         }
         let name = place.name.clone();
         self.join(number, place).await?;
@@ -198,7 +193,10 @@ impl Control {
         };
         let NewDrive { drive, medium } = shop.open(&description, place.force).map_err(refused)?;
         let member = self.admit_drive(number, &place.name, drive).await.map_err(refused)?;
-        let order = |reply| Order::Join { pool: number, member, medium: medium.clone(), reply };
+        let order = |reply| {
+            let control = self.post.clone();
+            Order::Join { pool: number, member, medium: medium.clone(), control, reply }
+        };
         let joined = self.ask_all(order).await.into_iter();
         let joined = joined.map(|result| result.unwrap_or_else(|| Err("the shard has ended".to_owned())));
         if let Err(fact) = joined.collect::<Result<(), String>>() {
@@ -234,7 +232,10 @@ impl Control {
             class,
             state: MemberState::Active,
         };
-        Ok(guarded.metadata.add_member(drive, member).await? as usize)
+        let member = guarded.metadata.add_member(drive.clone(), member).await?;
+        MemberJudge::appoint(&drive, number, member as usize, &self.post);
+        guarded.pauses.watch(member, &drive);
+        Ok(member as usize)
     }
 
     /// A drive has joined a pool in every shard: what waits for a spare gets one.

@@ -30,6 +30,8 @@ pub struct OpenArray {
     pub(crate) name: String,
     pub(crate) cores: usize,
     pub(crate) keep_awake: bool,
+    /// How long hosts wait for drives of a paused pool before they get errors.
+    pub(crate) pause_timeout: tier0_units::Nanos,
     pub(crate) kind: Kind,
     /// What an administrator should know: drives that are missing, stale or blank.
     pub(crate) warnings: Vec<String>,

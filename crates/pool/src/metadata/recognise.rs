@@ -36,11 +36,7 @@ impl Seen {
         let newest = superblock::read(drive).await.map_err(|error| error.to_string())?;
         let newest = newest.ok_or_else(|| format!("drive {:?} has no superblock", drive.info().name))?;
         let superblock = newest.superblock;
-        Ok(Seen {
-            pool: superblock.label.pool,
-            member: superblock.member,
-            generation: superblock.generation,
-        })
+        Ok(Seen { pool: superblock.label.pool, member: superblock.member, generation: superblock.generation })
     }
 }
 
