@@ -1,9 +1,11 @@
 //! An array on the wall clock: one thread and one world per shard.
 
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Patience};
 use tier0_pool::metadata::survey;
@@ -19,7 +21,7 @@ use crate::control::{Control, ControlMessage, DriveShop, MemberJudge, NewDrive};
 use crate::description::DriveDescription;
 use crate::direct::{self, Forgetful};
 use crate::engine::{OpenedPool, start_shard};
-use crate::open::{DirectPool, Kind, Medium, OpenArray, open_new_medium};
+use crate::open::{DirectPool, Kind, Medium, NewMedium, OpenArray, open_new_medium};
 use crate::plan::PoolPlan;
 use crate::pool_shard::{PoolSeed, Seat};
 use crate::shard::{Ask, Shard};
@@ -353,14 +355,56 @@ pub(crate) fn guarded_drive(medium: &Medium, world: &World) -> Result<DriveHandl
     Ok(Guard::new(medium.drive(world)?, Patience::default(), medium.health().clone()).handle())
 }
 
+/// How long a drive that is to join may take to be opened and looked at.
+const OPEN_LIMIT: Nanos = Nanos::from_secs(30);
+
 /// Opens files and devices that are to join a running array.
 struct MediumShop {
     world: World,
 }
 
 impl DriveShop for MediumShop {
-    fn open(&self, description: &DriveDescription, force: bool) -> Result<NewDrive, ArrayError> {
-        let medium = open_new_medium(description, force)?;
-        Ok(NewDrive { drive: guarded_drive(&medium, &self.world)?, medium })
+    fn open(
+        &self,
+        description: DriveDescription,
+        force: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>>>> {
+        let world = self.world.clone();
+        Box::pin(async move {
+            let new = open_beside(&world, description, force).await?;
+            Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new })
+        })
+    }
+}
+
+/// Opens a drive in a thread of its own: opening, locking and reading it may take as long as the drive likes, and the
+/// shard serves hosts meanwhile.
+async fn open_beside(
+    world: &World,
+    description: DriveDescription,
+    force: bool,
+) -> Result<NewMedium, ArrayError> {
+    let name = description.name.clone();
+    let (reply, answer) = oneshot::channel();
+    let open = move || {
+        // Whoever asked may have stopped waiting; then the drive is closed, and a file that was made goes again.
+        let _ = reply.send(open_new_medium(&description, force));
+    };
+    let thread = std::thread::Builder::new().name("tier0-open".to_owned());
+    thread.spawn(open).map_err(|source| ArrayError::System {
+        what: "a thread to open the drive cannot be started".into(),
+        source,
+    })?;
+    let limit = pin!(world.sleep(OPEN_LIMIT));
+    let silent = || ArrayError::Unusable {
+        drive: name.clone(),
+        fact: format!(
+            "does not answer within {} s, and does not join; look at what the system says of it, and try again",
+            OPEN_LIMIT.0 / Nanos::from_secs(1).0
+        ),
+    };
+    match select(answer, limit).await {
+        Either::Left((opened, _)) => opened.map_err(|_| silent())?,
+        Either::Right(_) => Err(silent()),
     }
 }

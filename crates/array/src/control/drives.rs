@@ -1,8 +1,8 @@
 //! Drives that leave, fail, join and take each other's places while the array runs.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock;
@@ -15,22 +15,27 @@ use super::{Control, MemberJudge};
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::description::DriveDescription;
-use crate::open::Medium;
+use crate::open::NewMedium;
 use crate::plan::members_max;
 use crate::upkeep::Order;
 
 /// Opens drives that are to join a running array.
 pub(crate) trait DriveShop {
     /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something.
-    fn open(&self, description: &DriveDescription, force: bool) -> Result<NewDrive, ArrayError>;
+    /// Nothing else in this world waits for it.
+    fn open(
+        &self,
+        description: DriveDescription,
+        force: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>>>>;
 }
 
 /// A drive that is to join.
 pub(crate) struct NewDrive {
     /// As the control task's world has it.
     pub(crate) drive: DriveHandle,
-    /// From which every shard makes its own.
-    pub(crate) medium: Arc<Medium>,
+    /// From which every shard makes its own; what was made for it goes with this if it does not join.
+    pub(crate) medium: NewMedium,
 }
 
 /// Where a drive that is to join lies.
@@ -191,7 +196,8 @@ impl Control {
             ram: None,
             model: None,
         };
-        let NewDrive { drive, medium } = shop.open(&description, place.force).map_err(refused)?;
+        let NewDrive { drive, medium: new } = shop.open(description, place.force).await.map_err(refused)?;
+        let medium = new.medium.clone();
         let member = self.admit_drive(number, &place.name, drive).await.map_err(refused)?;
         let order = |reply| {
             let control = self.post.clone();
@@ -204,6 +210,7 @@ impl Control {
             self.take_out(number, member as u32).await;
             return Err(AdminError::new(format!("drive {:?} cannot be used: {fact}", place.name)));
         }
+        new.keep();
         self.member_joined(number);
         Ok(())
     }

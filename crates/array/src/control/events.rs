@@ -55,6 +55,36 @@ impl Control {
         }
     }
 
+    /// Tells when a rebuild has begun or ended.
+    pub(super) fn look_at_rebuild(&self, number: usize) {
+        let guarded = self.guarded(number);
+        let running = guarded.rebuild.is_running();
+        if guarded.rebuild_told.replace(running) == running {
+            return;
+        }
+        let thing = format!("pool {}", self.pools[number].name);
+        let lacking = guarded.metadata.state().lost_columns().count();
+        match (running, lacking) {
+            (true, _) => self.tell(Severity::Info, thing, "a rebuild has begun", ""),
+            (false, 0) => self.tell(Severity::Info, thing, "the rebuild has ended: every set is whole", ""),
+            (false, lacking) => {
+                let what = format!("the rebuild has ended, and {lacking} columns have no spare chunklet");
+                self.tell(Severity::Warning, thing, what, "add a drive (tier0 drive add)");
+            }
+        }
+    }
+
+    /// Tells that a member is lost, once the others know.
+    pub(super) fn tell_lost(&self, number: usize, member: usize) {
+        let guarded = self.guarded(number);
+        let member = member as u32;
+        let known = guarded.pauses.health(member).and_then(|health| health.last_error);
+        let why = known.map_or_else(String::new, |error| format!(" ({error})"));
+        let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
+        let remedy = "replace it (tier0 drive replace)";
+        self.tell(Severity::Critical, format!("drive {}", guarded.drive_name(member)), what, remedy);
+    }
+
     /// Something has happened to `thing` ("drive d0", "pool pool0"): `what` it was, and what to do, if anything.
     pub(super) fn tell(
         &self,

@@ -170,6 +170,7 @@ impl Control {
                 let _ = reply.send(known);
             }
             ControlMessage::Lost { pool, member } => {
+                self.tell_lost(pool, member);
                 self.drop_log_copies(pool, member).await;
                 self.start_rebuilds(pool);
             }

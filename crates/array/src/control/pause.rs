@@ -117,6 +117,7 @@ impl Control {
             self.end_waits(number);
             self.refuse_as_due(number).await;
             self.look_at_space(number);
+            self.look_at_rebuild(number);
         }
     }
 
@@ -147,11 +148,7 @@ impl Control {
             }
             Standing::Healthy => self.tell(Severity::Info, thing(), "answers again", ""),
             // Whoever gave the verdict has told that.
-            Standing::Awaited => {}
-            Standing::Lost => {
-                let what = format!("lost: {error}");
-                self.tell(Severity::Critical, thing(), what, "replace it (tier0 drive replace)");
-            }
+            Standing::Awaited | Standing::Lost => {}
         }
         if now.no_space && !before.no_space {
             let what = "the file system under it is full, so writes to it wait";

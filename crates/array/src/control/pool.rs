@@ -60,6 +60,8 @@ pub(crate) struct Guarded {
     pub(super) court: Court,
     pub(super) pauses: Pauses,
     pub(super) found: Found,
+    /// Whether the last event about a rebuild said that one goes on.
+    pub(super) rebuild_told: Cell<bool>,
     /// How urgent the last event about space was.
     pub(super) space_told: Cell<u8>,
     pub(crate) rebuild: RebuildProgress,
@@ -94,6 +96,7 @@ impl Guarded {
             court: Court::default(),
             pauses,
             found: Found::default(),
+            rebuild_told: Cell::new(false),
             space_told: Cell::new(0),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),

@@ -55,7 +55,7 @@ impl Control {
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(guarded));
-        found.look_at_integrity(&integrity);
+        found.look_at_integrity(&integrity, guarded.scrub.settled.get());
         found.look_at_space(&state);
         if guarded.metadata.failure().is_some() {
             found.add(
@@ -184,23 +184,23 @@ impl Findings {
         }
     }
 
-    fn look_at_integrity(&mut self, integrity: &IntegrityStatus) {
-        if integrity.unrecoverable > 0 {
+    /// `settled` of them were before a scrub that found everything right.
+    fn look_at_integrity(&mut self, integrity: &IntegrityStatus, settled: (u64, u64)) {
+        let repaired = integrity.repaired.saturating_sub(settled.0);
+        let unrecoverable = integrity.unrecoverable.saturating_sub(settled.1);
+        if unrecoverable > 0 {
             self.add(
                 Health::Critical,
                 format!(
                     "{} pages fail their checksums and no copy is right; the log names them, restore them from a backup",
-                    integrity.unrecoverable
+                    unrecoverable
                 ),
             );
         }
-        if integrity.repaired > 0 {
+        if repaired > 0 {
             self.add(
                 Health::Warning,
-                format!(
-                    "{} pages were wrong on a drive and were repaired; run \"tier0 scrub\"",
-                    integrity.repaired
-                ),
+                format!("{} pages were wrong on a drive and were repaired; run \"tier0 scrub\"", repaired),
             );
         }
     }

@@ -18,8 +18,8 @@ use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
 pub use assemble::open;
-pub(crate) use create::open_new_medium;
 pub use create::{CreateOptions, create};
+pub(crate) use create::{NewMedium, open_new_medium};
 pub(crate) use medium::Medium;
 
 use crate::ArrayError;
