@@ -5,18 +5,17 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_drive::{DriveHandle, PATIENCE, PatientDrive};
+use tier0_drive::DriveHandle;
+use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_pool::metadata::{FoundPool, LossHook, Metadata, Standing, survey};
 use tier0_pool::{DriveClass, Member, MemberState, PoolError, PoolState};
 use tier0_raid::io::LostDrives;
-use tier0_raid::layout::{Column, ColumnMask};
-use tier0_raid::set::SetIndex;
 use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
 use uuid::Uuid;
 
 use crate::admin::{AdminReply, AdminRequest, Status};
-use crate::control::{Control, ControlMessage};
+use crate::control::{Control, ControlMessage, MemberJudge, sets_survive};
 use crate::plan::{NewPool, PoolShape, drives_of, members_max};
 use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs};
 use crate::shard::{Ask, ListedVolume, Shard};
@@ -124,8 +123,7 @@ pub struct Engine {
 
 /// Finds the array on `drives`, in any order, and starts it: whatever a crash left behind is made good first.
 pub async fn start(world: &World, drives: Vec<DriveHandle>) -> Result<Engine, ArrayError> {
-    let patient = |drive| DriveHandle::new(PatientDrive::new(drive, PATIENCE));
-    let found = survey(drives.into_iter().map(patient).collect()).await;
+    let found = survey(drives.into_iter().map(guarded).collect()).await;
     let (control, messages) = mailbox();
     let mut pools = Vec::new();
     for (number, pool) in found.pools.into_iter().enumerate() {
@@ -136,6 +134,11 @@ pub async fn start(world: &World, drives: Vec<DriveHandle>) -> Result<Engine, Ar
         .map(|pool| pool.metadata.state().array().to_owned())
         .ok_or_else(|| ArrayError::NoPool { pool: "any".to_owned() })?;
     Engine::run(world, array, pools, control, messages).await
+}
+
+/// A drive that shows no failure that may pass.
+fn guarded(drive: DriveHandle) -> DriveHandle {
+    Guard::new(drive, Patience::default(), Health::new()).handle()
 }
 
 /// A new array on `drives`, those of the description in order, whose metadata live only as long as the world.
@@ -171,7 +174,8 @@ impl Engine {
         let (peers, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mailbox::<Ask>()).unzip();
         let drives: Vec<_> = pools.iter().map(|pool| pool.drives.clone()).collect();
         let seeds: Vec<PoolSeed> = pools.iter().map(|pool| pool.seed.clone()).collect();
-        let central = Control::new(world, array, pools, peers.clone(), None);
+        let timeout = crate::description::PAUSE_TIMEOUT;
+        let central = Control::new(world, array, pools, peers.clone(), None, control.clone(), timeout);
         // The control task serves while shards recover: they may need slots, or find a drive lost.
         world.spawn(central.clone().serve(messages)).detach();
         let mut shards = Vec::new();
@@ -204,7 +208,7 @@ impl Engine {
 
     /// Adds a drive to a pool.
     pub async fn add_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), ArrayError> {
-        let drive = DriveHandle::new(PatientDrive::new(drive, PATIENCE));
+        let drive = guarded(drive);
         // Nothing is placed on the drive before every shard has it.
         let _turn = self.control.turn.acquire(1).await;
         let member = self.control.admit_drive(pool, name, drive.clone()).await?;
@@ -264,7 +268,11 @@ impl OpenedPool {
             }
         }
         let drives = drives.into_iter().enumerate();
-        let drives = drives.map(|(place, drive)| drive.filter(|_| !lost.is_lost(place))).collect();
+        let drives: Vec<Option<DriveHandle>> =
+            drives.map(|(place, drive)| drive.filter(|_| !lost.is_lost(place))).collect();
+        for (place, drive) in drives.iter().enumerate() {
+            drive.iter().for_each(|drive| MemberJudge::appoint(drive, number, place, control));
+        }
         let seed = PoolSeed { number, state, shape, lost };
         Ok(OpenedPool { metadata, seed, drives })
     }
@@ -301,17 +309,7 @@ pub(crate) fn loss_hook(
 /// Every set must do without the members that do not serve.
 pub(crate) fn check_survives(state: &PoolState) -> Result<(), PoolError> {
     let shape = PoolShape::new(state).map_err(|error| PoolError::Unopenable { fact: error.to_string() })?;
-    let layout = shape.sets.layout();
-    let fails = |set: &u32| {
-        let column = |column: u32| Column(column as u8);
-        let missing = |column: &Column| {
-            let chunklet = shape.sets.chunklet(SetIndex(*set), *column);
-            !state.is_active(chunklet.drive)
-        };
-        let lost: ColumnMask = (0..state.geometry().columns()).map(column).filter(missing).collect();
-        !layout.survives(lost)
-    };
-    if !(0..state.set_count()).any(|set| fails(&set)) {
+    if sets_survive(&shape.sets, state.set_count(), |_, _, drive| !state.is_active(drive)) {
         return Ok(());
     }
     let missing: Vec<String> = state

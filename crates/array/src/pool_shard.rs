@@ -18,7 +18,7 @@ use tier0_world::sync::MailSender;
 use tier0_world::{IoError, World};
 
 use crate::ArrayError;
-use crate::control::{ControlMessage, LossReporter};
+use crate::control::{ControlMessage, FoundReport, LossReporter};
 use crate::mapping::ShardMapping;
 use crate::plan::PoolShape;
 
@@ -64,7 +64,8 @@ impl PoolShard {
         let drive_count = drives.iter().flatten().count();
         let members = Members::new(drives, seed.lost.clone(), Rc::new(reporter));
         let counts = Rc::new(IntegrityCounts::new(seed.shape.slots.clone()));
-        let raid = RaidIo::with_report(seed.shape.sets.clone(), members, counts.clone());
+        let report = FoundReport { pool: seed.number, counts: counts.clone(), control: control.clone() };
+        let raid = RaidIo::with_report(seed.shape.sets.clone(), members, Rc::new(report));
         let short_id = u64::from_le_bytes(state.id().as_bytes()[..8].try_into().expect("eight bytes"));
         let slots = seed.shape.slots.clone();
         let slot_io = SlotIo::new(raid, slots, short_id, slot_io_options(drive_count), counts);

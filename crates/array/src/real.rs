@@ -1,23 +1,27 @@
 //! An array on the wall clock: one thread and one world per shard.
 
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use tier0_drive::{DriveHandle, PATIENCE, PatientDrive};
+use futures_util::future::{Either, select};
+use tier0_drive::DriveHandle;
+use tier0_drive::guard::{Guard, Patience};
 use tier0_pool::metadata::survey;
 use tier0_raid::io::{LostDrives, Members};
+use tier0_units::Nanos;
 use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
 use uuid::Uuid;
 
 use crate::admin::{AdminReply, AdminRequest};
-use crate::control::{Control, ControlMessage, DriveShop, NewDrive};
+use crate::control::{Control, ControlMessage, DriveShop, MemberJudge, NewDrive};
 use crate::description::DriveDescription;
 use crate::direct::{self, Forgetful};
 use crate::engine::{OpenedPool, start_shard};
-use crate::open::{DirectPool, Kind, Medium, OpenArray, open_new_medium};
+use crate::open::{DirectPool, Kind, Medium, NewMedium, OpenArray, open_new_medium};
 use crate::plan::PoolPlan;
 use crate::pool_shard::{PoolSeed, Seat};
 use crate::shard::{Ask, Shard};
@@ -203,6 +207,7 @@ impl ShardSeat<'_> {
             Kind::Protected { media, pools } => {
                 let place = ProtectedSeat {
                     name: self.array.name.clone(),
+                    pause_timeout: self.array.pause_timeout,
                     seat: self.seat,
                     candidates: media.clone(),
                     pools: pools.clone(),
@@ -265,6 +270,7 @@ fn start_direct(
 /// What a shard of a protected array starts with.
 struct ProtectedSeat {
     name: String,
+    pause_timeout: Nanos,
     seat: Seat,
     candidates: Vec<Arc<Medium>>,
     pools: Vec<Uuid>,
@@ -291,10 +297,14 @@ impl ProtectedSeat {
         let parts = self.seeds.receive().await.ok_or_else(gone)?;
         let mut drives = Vec::new();
         for part in &parts {
-            let open = |medium: &Option<Arc<Medium>>| {
-                medium.as_ref().map(|medium| patient_drive(medium, &world)).transpose()
+            let open = |(member, medium): (usize, &Option<Arc<Medium>>)| {
+                let drive = medium.as_ref().map(|medium| guarded_drive(medium, &world)).transpose()?;
+                drive.iter().for_each(|drive| {
+                    MemberJudge::appoint(drive, part.seed.number, member, &self.control);
+                });
+                Ok(drive)
             };
-            drives.push(part.media.iter().map(open).collect::<Result<Vec<_>, _>>()?);
+            drives.push(part.media.iter().enumerate().map(open).collect::<Result<Vec<_>, ArrayError>>()?);
         }
         let seeds: Vec<PoolSeed> = parts.into_iter().map(|part| part.seed).collect();
         let shard = start_shard(&world, self.seat, &seeds, drives, &self.control, self.peers).await?;
@@ -307,7 +317,7 @@ impl ProtectedSeat {
     async fn open_pools(&self, world: &World, first: FirstSeat) -> Result<Rc<Control>, ArrayError> {
         let mut handles = Vec::new();
         for medium in &self.candidates {
-            handles.push((patient_drive(medium, world)?, medium.clone()));
+            handles.push((guarded_drive(medium, world)?, medium.clone()));
         }
         let found = survey(handles.iter().map(|(drive, _)| drive.clone()).collect()).await;
         let mut candidates = found.pools;
@@ -325,17 +335,28 @@ impl ProtectedSeat {
             pools.push(pool);
         }
         let shop: Rc<dyn DriveShop> = Rc::new(MediumShop { world: world.clone() });
-        let control = Control::new(world, self.name.clone(), pools, self.peers.clone(), Some(shop));
+        let control = Control::new(
+            world,
+            self.name.clone(),
+            pools,
+            self.peers.clone(),
+            Some(shop),
+            self.control.clone(),
+            self.pause_timeout,
+        );
         world.spawn(control.clone().serve(first.messages)).detach();
         first.seeds.iter().for_each(|seeds| seeds.send(parts.clone()));
         Ok(control)
     }
 }
 
-/// A drive that is given up when it does not answer.
-pub(crate) fn patient_drive(medium: &Medium, world: &World) -> Result<DriveHandle, ArrayError> {
-    Ok(DriveHandle::new(PatientDrive::new(medium.drive(world)?, PATIENCE)))
+/// A drive that shows no failure that may pass.
+pub(crate) fn guarded_drive(medium: &Medium, world: &World) -> Result<DriveHandle, ArrayError> {
+    Ok(Guard::new(medium.drive(world)?, Patience::default(), medium.health().clone()).handle())
 }
+
+/// How long a drive that is to join may take to be opened and looked at.
+const OPEN_LIMIT: Nanos = Nanos::from_secs(30);
 
 /// Opens files and devices that are to join a running array.
 struct MediumShop {
@@ -343,8 +364,47 @@ struct MediumShop {
 }
 
 impl DriveShop for MediumShop {
-    fn open(&self, description: &DriveDescription, force: bool) -> Result<NewDrive, ArrayError> {
-        let medium = open_new_medium(description, force)?;
-        Ok(NewDrive { drive: patient_drive(&medium, &self.world)?, medium })
+    fn open(
+        &self,
+        description: DriveDescription,
+        force: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>>>> {
+        let world = self.world.clone();
+        Box::pin(async move {
+            let new = open_beside(&world, description, force).await?;
+            Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new })
+        })
+    }
+}
+
+/// Opens a drive in a thread of its own: opening, locking and reading it may take as long as the drive likes, and the
+/// shard serves hosts meanwhile.
+async fn open_beside(
+    world: &World,
+    description: DriveDescription,
+    force: bool,
+) -> Result<NewMedium, ArrayError> {
+    let name = description.name.clone();
+    let (reply, answer) = oneshot::channel();
+    let open = move || {
+        // Whoever asked may have stopped waiting; then the drive is closed, and a file that was made goes again.
+        let _ = reply.send(open_new_medium(&description, force));
+    };
+    let thread = std::thread::Builder::new().name("tier0-open".to_owned());
+    thread.spawn(open).map_err(|source| ArrayError::System {
+        what: "a thread to open the drive cannot be started".into(),
+        source,
+    })?;
+    let limit = pin!(world.sleep(OPEN_LIMIT));
+    let silent = || ArrayError::Unusable {
+        drive: name.clone(),
+        fact: format!(
+            "does not answer within {} s, and does not join; look at what the system says of it, and try again",
+            OPEN_LIMIT.0 / Nanos::from_secs(1).0
+        ),
+    };
+    match select(answer, limit).await {
+        Either::Left((opened, _)) => opened.map_err(|_| silent())?,
+        Either::Right(_) => Err(silent()),
     }
 }

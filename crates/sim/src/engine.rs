@@ -118,6 +118,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         name: "sim".to_owned(),
         cores: Some(config.shards),
         keep_awake: false,
+        pause_timeout: tier0_units::Nanos::from_secs(120),
         search: Vec::new(),
         drives: names.iter().map(drive).collect(),
         pools: vec![pool],

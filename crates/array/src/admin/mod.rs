@@ -8,6 +8,7 @@ mod status;
 
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
-    DriveState, DriveStatus, Health, IntegrityStatus, LogStatus, PoolStatus, RebuildStatus, RestripeStatus,
-    ScrubStatus, SetsStatus, SpaceStatus, Status, VolumeStatus,
+    DriveHealth, DriveStanding, DriveState, DriveStatus, Event, Health, IntegrityStatus, LogStatus,
+    PauseStatus, PoolStatus, RebuildStatus, RestripeStatus, ScrubStatus, SetsStatus, Severity, SpaceStatus,
+    Status, VolumeStatus,
 };

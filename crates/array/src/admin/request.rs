@@ -68,7 +68,7 @@ pub enum AdminRequest {
     ScrubStart {
         /// The pool; all of them where none is given.
         pool: Option<String>,
-        /// Bytes per second at most.
+        /// Bytes per second at most; not 0.
         rate: Option<ByteCount>,
     },
     /// Stops a scrub; it goes on from here when it is started again.

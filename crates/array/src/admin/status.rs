@@ -32,6 +32,96 @@ pub struct Status {
     pub shards: usize,
     /// Its pools.
     pub pools: Vec<PoolStatus>,
+    /// What has happened lately, newest last.
+    #[serde(default)]
+    pub events: Vec<Event>,
+}
+
+/// How much something that has happened matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Somebody should look.
+    Warning,
+    /// Hosts notice it, or redundancy is gone.
+    Critical,
+}
+
+/// Something that has happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// How long ago, in seconds.
+    pub age_s: u64,
+    /// How much it matters.
+    pub severity: Severity,
+    /// To what, as `drive d0` or `pool pool0`.
+    pub thing: String,
+    /// What it was, and its cause.
+    pub what: String,
+    /// What to do; empty where nothing is to be done.
+    pub remedy: String,
+}
+
+/// A pause: the pool waits for drives that it cannot do without.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PauseStatus {
+    /// For how many seconds.
+    pub since_s: u64,
+    /// The drives that it waits for.
+    pub drives: Vec<String>,
+    /// Why it does not go on without them.
+    pub why: String,
+    /// What happens next.
+    pub next: String,
+}
+
+/// How a drive stands with those who watch over its commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveStanding {
+    /// It answers.
+    Healthy,
+    /// Some command fails or takes long; it is being tried again.
+    Suspect,
+    /// It is not done without, and waited for.
+    Awaited,
+    /// It was given up.
+    Lost,
+}
+
+/// What is known of a drive's health since the start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriveHealth {
+    /// How it stands.
+    pub standing: DriveStanding,
+    /// For how many seconds.
+    pub since_s: u64,
+    /// The last error, as a sentence.
+    pub last_error: Option<String>,
+    /// Reads that failed, tries included.
+    pub read_errors: u64,
+    /// Writes and discards that failed, tries included.
+    pub write_errors: u64,
+    /// Flushes that failed.
+    pub flush_errors: u64,
+    /// Commands that took longer than a sixth of `answer_patience_s`.
+    pub slow: u64,
+    /// Commands that were tried again and then succeeded.
+    pub retried: u64,
+    /// Times that it may have lost its volatile cache.
+    pub outages: u64,
+    /// Whether writes wait because the file system under it is full.
+    pub no_space: bool,
+    /// Pages on it that were wrong or unreadable and were repaired.
+    pub pages_repaired: u64,
+    /// Pages on it that nothing could make good.
+    pub pages_unrecoverable: u64,
+    /// For so many seconds errors are tried again before it is judged.
+    pub error_patience_s: u64,
+    /// A command may take so many seconds before it is judged.
+    pub answer_patience_s: u64,
 }
 
 /// A pool.
@@ -45,6 +135,9 @@ pub struct PoolStatus {
     pub health: Health,
     /// What is wrong, one sentence each.
     pub problems: Vec<String>,
+    /// The pause that it is in: it waits for drives.
+    #[serde(default)]
+    pub paused: Option<PauseStatus>,
     /// Its drives.
     pub drives: Vec<DriveStatus>,
     /// Its RAID sets.
@@ -94,6 +187,9 @@ pub struct DriveStatus {
     pub holds_log: bool,
     /// Whether it holds a copy of the metadata.
     pub holds_metadata: bool,
+    /// What is known of its health; none where nobody watches it.
+    #[serde(default)]
+    pub health: Option<DriveHealth>,
 }
 
 /// The sets of a pool by how they do.

@@ -71,6 +71,11 @@ impl Control {
     }
 
     fn begin_scrubs(self: &Rc<Self>, pool: Option<&str>, rate: Option<ByteCount>) -> Done {
+        if rate == Some(ByteCount(0)) {
+            return Err(AdminError::new(
+                "a scrub at rate 0 would never end; leave the rate out for full speed, or stop the scrub (--stop)",
+            ));
+        }
         let started = self
             .pools_meant(pool)?
             .into_iter()

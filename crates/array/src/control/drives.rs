@@ -1,8 +1,8 @@
 //! Drives that leave, fail, join and take each other's places while the array runs.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock;
@@ -11,26 +11,31 @@ use tier0_units::ByteCount;
 use tier0_world::IoError;
 
 use super::admin::Done;
-use super::{Control, Guarded};
+use super::{Control, MemberJudge};
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::description::DriveDescription;
-use crate::open::Medium;
+use crate::open::NewMedium;
 use crate::plan::members_max;
 use crate::upkeep::Order;
 
 /// Opens drives that are to join a running array.
 pub(crate) trait DriveShop {
     /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something.
-    fn open(&self, description: &DriveDescription, force: bool) -> Result<NewDrive, ArrayError>;
+    /// Nothing else in this world waits for it.
+    fn open(
+        &self,
+        description: DriveDescription,
+        force: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>>>>;
 }
 
 /// A drive that is to join.
 pub(crate) struct NewDrive {
     /// As the control task's world has it.
     pub(crate) drive: DriveHandle,
-    /// From which every shard makes its own.
-    pub(crate) medium: Arc<Medium>,
+    /// From which every shard makes its own; what was made for it goes with this if it does not join.
+    pub(crate) medium: NewMedium,
 }
 
 /// Where a drive that is to join lies.
@@ -39,6 +44,13 @@ pub(super) struct NewPlace {
     pub(super) path: PathBuf,
     pub(super) size: Option<ByteCount>,
     pub(super) force: bool,
+}
+
+fn not_without(reason: &str) -> AdminError {
+    AdminError::new(format!(
+        "the array cannot do without this drive now: {reason}; wait for the rebuild (tier0 status), bring other drives \
+         back, or add drives"
+    ))
 }
 
 impl Control {
@@ -55,26 +67,14 @@ impl Control {
         Err(AdminError::new(format!("there is no drive {name:?}; \"tier0 status\" lists the drives")))
     }
 
-    /// Whether the array does without this drive.
-    fn check_dispensable(&self, number: usize, place: u32) -> Result<(), AdminError> {
-        let guarded = self.guarded(number);
-        let (sets, lost) = (&guarded.shape.sets, &self.pools[number].lost);
-        for set in 0..guarded.metadata.state().set_count() {
-            let columns = (0..sets.layout().columns() as u32).map(|column| Guarded::column(set, column));
-            let lacking = columns.filter(|(set, column)| {
-                let drive = sets.chunklet(*set, *column).drive;
-                drive == place
-                    || lost.is_lost(drive as usize)
-                    || sets.rebuilding_columns(*set).contains(*column)
-            });
-            if !sets.layout().survives(lacking.map(|(_, column)| column).collect()) {
-                return Err(AdminError::new(
-                    "the array cannot do without this drive now: other drives are lost or being rebuilt; wait for \
-                     the rebuild (tier0 status), or add drives",
-                ));
-            }
-        }
-        Ok(())
+    /// Whether the array does without this drive: as when it fails by itself.
+    async fn check_dispensable(&self, number: usize, place: u32) -> Result<(), AdminError> {
+        self.check_without(number, place).await.map_err(|reason| not_without(&reason))
+    }
+
+    /// Decides that the array does without this drive from now on.
+    async fn condemn_drive(&self, number: usize, place: u32) -> Result<(), AdminError> {
+        self.condemn_in_turn(number, place).await.map_err(|reason| not_without(&reason))
     }
 
     async fn take_out(&self, number: usize, place: u32) {
@@ -89,7 +89,7 @@ impl Control {
                 "drive {name:?} is lost already; replace it with a new one, or remove it"
             )));
         }
-        self.check_dispensable(number, place)?;
+        self.condemn_drive(number, place).await?;
         self.take_out(number, place).await;
         self.start_rebuilds(number);
         Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
@@ -110,7 +110,7 @@ impl Control {
         let guarded = self.guarded(number);
         let drive = guarded.metadata.drive(place);
         if state == MemberState::Active {
-            self.check_dispensable(number, place)?;
+            self.condemn_drive(number, place).await?;
         }
         guarded.leaving.borrow_mut().insert(place, drive);
         if state == MemberState::Active {
@@ -161,7 +161,7 @@ impl Control {
     pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
         let (number, leaving, state) = self.member_named(old)?;
         if state == MemberState::Active {
-            self.check_dispensable(number, leaving)?;
+            self.check_dispensable(number, leaving).await?;
         }
         let name = place.name.clone();
         self.join(number, place).await?;
@@ -196,9 +196,13 @@ impl Control {
             ram: None,
             model: None,
         };
-        let NewDrive { drive, medium } = shop.open(&description, place.force).map_err(refused)?;
+        let NewDrive { drive, medium: new } = shop.open(description, place.force).await.map_err(refused)?;
+        let medium = new.medium.clone();
         let member = self.admit_drive(number, &place.name, drive).await.map_err(refused)?;
-        let order = |reply| Order::Join { pool: number, member, medium: medium.clone(), reply };
+        let order = |reply| {
+            let control = self.post.clone();
+            Order::Join { pool: number, member, medium: medium.clone(), control, reply }
+        };
         let joined = self.ask_all(order).await.into_iter();
         let joined = joined.map(|result| result.unwrap_or_else(|| Err("the shard has ended".to_owned())));
         if let Err(fact) = joined.collect::<Result<(), String>>() {
@@ -206,6 +210,7 @@ impl Control {
             self.take_out(number, member as u32).await;
             return Err(AdminError::new(format!("drive {:?} cannot be used: {fact}", place.name)));
         }
+        new.keep();
         self.member_joined(number);
         Ok(())
     }
@@ -234,7 +239,10 @@ impl Control {
             class,
             state: MemberState::Active,
         };
-        Ok(guarded.metadata.add_member(drive, member).await? as usize)
+        let member = guarded.metadata.add_member(drive.clone(), member).await?;
+        MemberJudge::appoint(&drive, number, member as usize, &self.post);
+        guarded.pauses.watch(member, &drive);
+        Ok(member as usize)
     }
 
     /// A drive has joined a pool in every shard: what waits for a spare gets one.

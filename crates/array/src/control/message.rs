@@ -3,8 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use tier0_drive::guard::Verdict;
 use tier0_pool::ChunkletAddress;
-use tier0_raid::io::FailureReport;
+use tier0_pool::metadata::Seen;
+use tier0_raid::io::{FailureReport, RepairEvent};
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
@@ -15,6 +17,10 @@ use crate::admin::{AdminReply, AdminRequest};
 pub(crate) enum ControlMessage {
     /// A drive is lost.
     Loss(Loss),
+    /// A drive has failed for longer than its guard's patience: is it lost?
+    Judge { pool: usize, member: usize, error: IoError, reply: oneshot::Sender<Verdict> },
+    /// A drive that was away says who it is.
+    Recognise { pool: usize, member: usize, seen: Seen, reply: oneshot::Sender<Result<(), String>> },
     /// The metadata have found a drive of a pool lost.
     Lost { pool: usize, member: usize },
     /// A shard needs free slots.
@@ -31,6 +37,8 @@ pub(crate) enum ControlMessage {
     },
     /// A slot that was lent, or that an extent has left, is nobody's.
     GiveBack { pool: usize, slot: SlotRef },
+    /// A page was wrong.
+    Found { pool: usize, event: RepairEvent },
     /// A slot of a column is rebuilt.
     SlotRebuilt(SlotRebuiltNote),
     /// An administrator asks.

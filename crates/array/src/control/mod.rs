@@ -6,14 +6,20 @@
 
 mod admin;
 mod drives;
+mod events;
+mod found;
 mod grow;
+mod judge;
 mod log;
 mod message;
+mod pause;
 mod pool;
 mod rebuild;
 mod report;
+mod report_drives;
 mod restripe;
 mod scrub;
+mod verdict;
 mod volumes;
 
 use std::cell::{Cell, RefCell};
@@ -26,9 +32,13 @@ use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 
 pub(crate) use drives::{DriveShop, NewDrive};
+pub(crate) use found::FoundReport;
+pub(crate) use judge::MemberJudge;
 pub(crate) use message::{Commit, ControlMessage, Loss, LossReporter, Refill, SlotRebuiltNote};
 pub(crate) use pool::{Guarded, PoolControl};
+pub(crate) use verdict::sets_survive;
 
+use crate::control::events::Events;
 use crate::engine::OpenedPool;
 use crate::shard::Ask;
 use crate::upkeep::Order;
@@ -45,6 +55,13 @@ pub(crate) struct Control {
     pub(crate) pools: Vec<Rc<PoolControl>>,
     /// To every shard.
     pub(crate) shards: Vec<MailSender<Ask>>,
+    /// To the control task itself, for those that ask it.
+    post: MailSender<ControlMessage>,
+    /// Asked before a loss is recorded, if there is one.
+    witness: RefCell<Option<Rc<dyn verdict::Witness>>>,
+    events: Events,
+    /// How long hosts wait for drives of a paused pool before they get errors.
+    pause_timeout: Nanos,
     /// Opens drives that are to join; none where they come as handles.
     pub(crate) shop: Option<Rc<dyn DriveShop>>,
     /// By pool and the volume's number in it: its number in the array.
@@ -67,12 +84,14 @@ impl Control {
         pools: Vec<OpenedPool>,
         shards: Vec<MailSender<Ask>>,
         shop: Option<Rc<dyn DriveShop>>,
+        post: MailSender<ControlMessage>,
+        pause_timeout: Nanos,
     ) -> Rc<Control> {
         let pool = |pool: OpenedPool| {
             Rc::new(PoolControl {
                 name: pool.seed.state.name().to_owned(),
                 lost: pool.seed.lost,
-                guarded: Some(Guarded::new(pool.metadata, pool.seed.shape)),
+                guarded: Some(Guarded::new(pool.metadata, pool.seed.shape, &pool.drives)),
             })
         };
         let control = Control {
@@ -80,6 +99,10 @@ impl Control {
             array,
             pools: pools.into_iter().map(pool).collect(),
             shards,
+            post,
+            witness: RefCell::default(),
+            events: Events::default(),
+            pause_timeout,
             shop,
             volume_numbers: RefCell::default(),
             volumes_ever: Cell::new(0),
@@ -116,6 +139,7 @@ impl Control {
                 control.resume_restripe(number);
             };
             self.world.spawn(begin).detach();
+            self.world.spawn(self.clone().watch_drives(number)).detach();
         }
     }
 
@@ -138,7 +162,15 @@ impl Control {
         // Whoever asked may be gone; then nobody needs the answer.
         match message {
             ControlMessage::Loss(loss) => self.lose(loss).await,
+            ControlMessage::Judge { pool, member, error, reply } => {
+                let _ = reply.send(self.judge(pool, member, error).await);
+            }
+            ControlMessage::Recognise { pool, member, seen, reply } => {
+                let known = self.guarded(pool).metadata.recognise(member as u32, &seen);
+                let _ = reply.send(known);
+            }
             ControlMessage::Lost { pool, member } => {
+                self.tell_lost(pool, member);
                 self.drop_log_copies(pool, member).await;
                 self.start_rebuilds(pool);
             }
@@ -151,6 +183,7 @@ impl Control {
             ControlMessage::Move { pool, extent, from, to, reply } => {
                 let _ = reply.send(self.pools[pool].move_extent(extent, from, to).await);
             }
+            ControlMessage::Found { pool, event } => self.note_found(pool, &event),
             ControlMessage::GiveBack { pool, slot } => self.pools[pool].give_back(slot),
             ControlMessage::SlotRebuilt(note) => {
                 let result = self.pools[note.pool].slot_rebuilt(&note).await;

@@ -1,6 +1,6 @@
 //! A pool as the control task keeps it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -17,9 +17,12 @@ use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
 use super::SlotRebuiltNote;
+use super::found::Found;
+use super::pause::Pauses;
 use super::rebuild::RebuildProgress;
 use super::restripe::RestripeProgress;
 use super::scrub::ScrubProgress;
+use super::verdict::Court;
 use crate::plan::PoolShape;
 
 /// Allocation numbers that are reserved at once: one metadata record for so many new extents.
@@ -54,6 +57,13 @@ pub(crate) struct Guarded {
     pub(super) column_places: Semaphore,
     /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
     pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
+    pub(super) court: Court,
+    pub(super) pauses: Pauses,
+    pub(super) found: Found,
+    /// Whether the last event about a rebuild said that one goes on.
+    pub(super) rebuild_told: Cell<bool>,
+    /// How urgent the last event about space was.
+    pub(super) space_told: Cell<u8>,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
@@ -68,8 +78,12 @@ impl Guarded {
         (set < state.set_count()).then(|| state.used_slots_of(set).count() as u32)
     }
 
-    /// A pool whose metadata are open.
-    pub(crate) fn new(metadata: Metadata, shape: PoolShape) -> Guarded {
+    /// A pool whose metadata are open, with its drives by member.
+    pub(crate) fn new(metadata: Metadata, shape: PoolShape, drives: &[Option<DriveHandle>]) -> Guarded {
+        let pauses = Pauses::default();
+        for (member, drive) in (0u32..).zip(drives) {
+            drive.iter().for_each(|drive| pauses.watch(member, drive));
+        }
         let follower = shape.clone();
         metadata.on_sets_added(Rc::new(move |state| follower.follow(state)));
         Guarded {
@@ -79,6 +93,11 @@ impl Guarded {
             reserving: Semaphore::new(1),
             column_places: Semaphore::new(ALL_PLACES),
             leaving: RefCell::default(),
+            court: Court::default(),
+            pauses,
+            found: Found::default(),
+            rebuild_told: Cell::new(false),
+            space_told: Cell::new(0),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),
@@ -287,13 +306,19 @@ impl PoolControl {
         (0..self.lost.room()).filter(|member| self.lost.is_lost(*member)).collect()
     }
 
-    /// Makes the loss of a member durable. Whoever comes second waits for the first.
-    pub(super) async fn lose(&self, member: usize, error: IoError) {
-        self.lost.set_lost(member);
-        let Some(guarded) = &self.guarded else { return };
-        if let Err(error) = guarded.metadata.lose(member as u32, error).await {
+    /// Makes the loss of a member durable; false if that cannot be. Whoever comes second waits for the first. Nobody does
+    /// without the member before: what it lacks by then must not be believed after a crash.
+    pub(super) async fn lose(&self, member: usize, error: IoError) -> bool {
+        let recorded = match &self.guarded {
+            None => Ok(()),
+            Some(guarded) => guarded.metadata.lose(member as u32, error).await,
+        };
+        if let Err(error) = &recorded {
             tracing::error!("{error}");
+            return false;
         }
+        self.lost.set_lost(member);
+        true
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::rc::Rc;
 
-use tier0_pool::{MemberState, PoolState, Space};
+use tier0_pool::{PoolState, Space};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
 use tier0_units::SECTOR_BYTES;
 
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
-    DriveState, DriveStatus, Health, IntegrityStatus, LogStatus, PoolStatus, RebuildStatus, ScrubStatus,
-    SetsStatus, SpaceStatus, Status, VolumeStatus,
+    Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildStatus, ScrubStatus, SetsStatus,
+    SpaceStatus, Status, VolumeStatus,
 };
 use crate::upkeep::{Order, ShardReport};
 
@@ -31,7 +31,8 @@ impl Control {
             Some((_, problem)) => problem.clone(),
             None => "all is well: every drive serves, everything is redundant".to_owned(),
         };
-        Status { array: self.array.clone(), health, summary, shards: self.shards.len(), pools }
+        let events = self.events.all(self.world.now());
+        Status { array: self.array.clone(), health, summary, shards: self.shards.len(), pools, events }
     }
 
     fn pool_status(&self, pool: &PoolControl, guarded: &Guarded, reports: &[ShardReport]) -> PoolStatus {
@@ -46,11 +47,15 @@ impl Control {
             repaired: reports.iter().map(|report| report.pages_repaired).sum(),
             unrecoverable: reports.iter().map(|report| report.pages_unrecoverable).sum(),
         };
+        let drives = guarded.drives_status(&state, self.world.now());
+        let paused = self.pause_status(guarded);
         let mut found = Findings::default();
         found.look_at_sets(&sets, guarded, rebuild.as_ref());
-        found.look_at_drives(&state, &sets);
-        found.look_at_log(&log, reports);
-        found.look_at_integrity(&integrity);
+        found.look_at_lost_drives(&state, sets.degraded == 0);
+        found.look_at_health(&drives);
+        found.look_at_pause(paused.as_ref());
+        found.look_at_log(&log, reports, sets_tolerance(guarded));
+        found.look_at_integrity(&integrity, guarded.scrub.settled.get());
         found.look_at_space(&state);
         if guarded.metadata.failure().is_some() {
             found.add(
@@ -63,7 +68,8 @@ impl Control {
             raid: format!("{} of {}", state.geometry().raid.level, state.geometry().raid.set_size),
             health: found.health(),
             problems: found.problems(),
-            drives: drives_status(guarded, &state),
+            paused,
+            drives,
             sets,
             rebuild,
             restripe: guarded.restripe_status(self.world.now()),
@@ -91,10 +97,10 @@ impl Control {
 
 /// What is wrong, with its urgency.
 #[derive(Default)]
-struct Findings(Vec<(Health, String)>);
+pub(super) struct Findings(Vec<(Health, String)>);
 
 impl Findings {
-    fn add(&mut self, health: Health, text: String) {
+    pub(super) fn add(&mut self, health: Health, text: String) {
         self.0.push((health, text));
     }
 
@@ -137,23 +143,21 @@ impl Findings {
         );
     }
 
-    fn look_at_drives(&mut self, state: &PoolState, sets: &SetsStatus) {
-        let lost: Vec<&str> = state
-            .members()
-            .iter()
-            .filter(|member| member.state == MemberState::Lost)
-            .map(|member| member.name.as_str())
-            .collect();
-        if !lost.is_empty() && sets.degraded == 0 {
-            let names = lost.join(", ");
-            self.add(
-                Health::Warning,
-                format!("drive {names} is lost and what it held is rebuilt; replace it to have spares again"),
-            );
-        }
+    fn look_at_pause(&mut self, paused: Option<&PauseStatus>) {
+        let Some(pause) = paused else { return };
+        self.add(
+            Health::Critical,
+            format!(
+                "paused for {} s: it waits for drive {} and cannot go on without ({}); bring it back; {}",
+                pause.since_s,
+                pause.drives.join(", "),
+                pause.why,
+                pause.next
+            ),
+        );
     }
 
-    fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport]) {
+    fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport], tolerance: u32) {
         if reports.iter().any(|report| report.write_back.log_failure.is_some()) {
             self.add(
                 Health::Critical,
@@ -164,29 +168,39 @@ impl Findings {
                 Health::Degraded,
                 format!("the write log has {} of {} copies", log.copies, log.copies_wanted),
             );
+        } else if log.copies <= tolerance {
+            self.add(
+                Health::Warning,
+                format!(
+                    "the write log is less redundant than its pool: {} for a level that makes up for the loss of {}; \
+                     name more drives in pool.log_drives when the array is created",
+                    count(log.copies, "copy", "copies"),
+                    count(tolerance, "drive", "drives")
+                ),
+            );
         }
         if let Some(error) = reports.iter().find_map(|report| report.write_back.last_failure) {
             self.add(Health::Critical, format!("writes cannot be brought to their places: {error}"));
         }
     }
 
-    fn look_at_integrity(&mut self, integrity: &IntegrityStatus) {
-        if integrity.unrecoverable > 0 {
+    /// `settled` of them were before a scrub that found everything right.
+    fn look_at_integrity(&mut self, integrity: &IntegrityStatus, settled: (u64, u64)) {
+        let repaired = integrity.repaired.saturating_sub(settled.0);
+        let unrecoverable = integrity.unrecoverable.saturating_sub(settled.1);
+        if unrecoverable > 0 {
             self.add(
                 Health::Critical,
                 format!(
                     "{} pages fail their checksums and no copy is right; the log names them, restore them from a backup",
-                    integrity.unrecoverable
+                    unrecoverable
                 ),
             );
         }
-        if integrity.repaired > 0 {
+        if repaired > 0 {
             self.add(
                 Health::Warning,
-                format!(
-                    "{} pages were wrong on a drive and were repaired; run \"tier0 scrub\"",
-                    integrity.repaired
-                ),
+                format!("{} pages were wrong on a drive and were repaired; run \"tier0 scrub\"", repaired),
             );
         }
     }
@@ -199,6 +213,19 @@ impl Findings {
             };
             self.add(health, warning.to_string());
         }
+    }
+}
+
+fn count(number: u32, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// How many drives any set may lose.
+fn sets_tolerance(guarded: &Guarded) -> u32 {
+    let layout = guarded.shape.sets.layout();
+    match layout.parities() {
+        0 => layout.copies_per_unit() as u32 - 1,
+        parities => parities as u32,
     }
 }
 
@@ -253,25 +280,6 @@ fn scrub_status(guarded: &Guarded) -> Option<ScrubStatus> {
         repaired: shared.repaired(),
         unrecoverable: shared.unrecoverable(),
     })
-}
-
-fn drives_status(guarded: &Guarded, state: &PoolState) -> Vec<DriveStatus> {
-    let carriers = guarded.metadata.carriers();
-    let there = (0u32..).zip(state.members()).filter(|(_, member)| member.state != MemberState::Removed);
-    let drive = |(place, member): (u32, &tier0_pool::Member)| {
-        let free = state.free_chunklets(place);
-        let all = state.geometry().chunklets(member.sectors);
-        DriveStatus {
-            name: member.name.clone(),
-            state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
-            size_bytes: member.sectors * SECTOR_BYTES,
-            chunklets_used: if member.is_active() { all - free } else { 0 },
-            chunklets_free: free,
-            holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
-            holds_metadata: carriers.contains(&place),
-        }
-    };
-    there.map(drive).collect()
 }
 
 fn volumes_status(state: &PoolState) -> Vec<VolumeStatus> {

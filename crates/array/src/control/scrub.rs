@@ -10,7 +10,8 @@ use tier0_pool::{MetaRecord, ScrubCursor};
 use tier0_units::Nanos;
 
 use super::Control;
-use crate::upkeep::{Order, ScrubShared};
+use crate::admin::Severity;
+use crate::upkeep::{Order, ScrubShared, ShardReport};
 
 /// How often the cursor is remembered while a scrub is going on.
 const CURSOR_PAUSE: Nanos = Nanos::from_secs(5);
@@ -22,6 +23,17 @@ pub(crate) struct ScrubProgress {
     pub(super) shared: RefCell<Option<Arc<ScrubShared>>>,
     /// Where this pass began and how many slots there were to look at.
     pub(super) slots_total: Cell<u64>,
+    /// Pages repaired, and pages that nothing could make good, before the last pass that found nothing began: they are
+    /// dealt with.
+    pub(super) settled: Cell<(u64, u64)>,
+}
+
+/// How a pass of a scrub ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScrubEnd {
+    Finished,
+    Stopped,
+    Early,
 }
 
 impl Control {
@@ -45,11 +57,13 @@ impl Control {
         guarded.scrub.slots_total.set(guarded.metadata.state().used_slots().count());
         let control = self.clone();
         let work = async move {
+            let before = control.pages_found(number).await;
             let ended = control.scrub_pass(number, rate, &shared).await;
             let guarded = control.guarded(number);
-            if !ended {
-                tracing::warn!("the scrub of pool {:?} ends early", control.pools[number].name);
+            if ended == ScrubEnd::Finished && shared.found_nothing() {
+                guarded.scrub.settled.set(before);
             }
+            control.tell_of_scrub(number, ended, &shared);
             guarded.scrub.running.set(false);
         };
         self.world.spawn(work).detach();
@@ -71,7 +85,7 @@ impl Control {
         number: usize,
         rate: Option<u64>,
         shared: &Arc<ScrubShared>,
-    ) -> bool {
+    ) -> ScrubEnd {
         let share = rate.map(|rate| (rate / self.shards.len() as u64).max(1));
         let order = |reply| Order::Scrub { pool: number, rate: share, shared: shared.clone(), reply };
         let mut all = std::pin::pin!(self.ask_all(order));
@@ -84,12 +98,51 @@ impl Control {
                         self.renew_metadata(number).await;
                     }
                     self.remember_cursor(number, shared, finished).await;
-                    return finished || shared.is_stopping();
+                    return match (finished, shared.is_stopping()) {
+                        (true, _) => ScrubEnd::Finished,
+                        (false, true) => ScrubEnd::Stopped,
+                        (false, false) => ScrubEnd::Early,
+                    };
                 }
                 Either::Right((_, rest)) => {
                     all = rest;
                     self.remember_cursor(number, shared, false).await;
                 }
+            }
+        }
+    }
+
+    /// Pages that were repaired, and pages that nothing could make good, since the start.
+    async fn pages_found(&self, number: usize) -> (u64, u64) {
+        let reports = self.ask_all(|reply| Order::Report { pool: number, reply }).await;
+        let add = |(good, bad): (u64, u64), report: ShardReport| {
+            (good + report.pages_repaired, bad + report.pages_unrecoverable)
+        };
+        reports.into_iter().flatten().fold((0, 0), add)
+    }
+
+    fn tell_of_scrub(&self, number: usize, end: ScrubEnd, shared: &ScrubShared) {
+        let thing = format!("pool {}", self.pools[number].name);
+        let (pages, repaired, lost) = (shared.pages(), shared.repaired(), shared.unrecoverable());
+        match end {
+            ScrubEnd::Stopped => self.tell(Severity::Info, thing, "the scrub was stopped", ""),
+            ScrubEnd::Early => {
+                let what = "the scrub ended early: a shard does not answer";
+                self.tell(Severity::Warning, thing, what, "start it again (tier0 scrub)");
+            }
+            ScrubEnd::Finished if shared.found_nothing() => {
+                let what = format!("the scrub has verified {pages} pages; all are right");
+                self.tell(Severity::Info, thing, what, "");
+            }
+            ScrubEnd::Finished => {
+                let what = format!(
+                    "the scrub has verified {pages} pages; {repaired} were wrong and repaired, {lost} cannot be repaired"
+                );
+                let remedy = match lost {
+                    0 => "scrub again later (tier0 scrub); replace a drive on which that goes on",
+                    _ => "restore what the events name from a backup",
+                };
+                self.tell(Severity::Warning, thing, what, remedy);
             }
         }
     }

@@ -6,17 +6,20 @@ use std::path::PathBuf;
 
 use tier0_catalog::Catalog;
 use tier0_raid::layout::{RaidConfig, RaidLevel};
-use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
+use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, WriteCache};
 use toml::Spanned;
 
 use super::error::Place;
 use super::{
     ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, ListenAddress,
-    PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription, VolumeSection, default_set_size,
+    PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription, VolumeSection,
+    default_set_size,
 };
 
 /// Cores and thus shards an array may have.
 const CORES_MAX: usize = 256;
+/// Times that hosts may wait for a paused pool, seconds: at least what a drive's own patience takes, at most a day.
+const PAUSE_SECONDS: std::ops::RangeInclusive<u64> = 5..=86_400;
 /// Drives that one table may stand for.
 const COUNT_MAX: u32 = 1024;
 /// The least that a RAM drive may have; how much a pool needs of it depends on its chunklets.
@@ -53,9 +56,23 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     });
     let listen = listen.collect::<Result<_, _>>()?;
     let control = file.array.control.as_ref().map(|path| check_control(path, place)).transpose()?;
+    let timeout = file.array.pause_timeout.as_ref();
+    let pause_timeout =
+        timeout.map(|seconds| check_pause_timeout(seconds, place)).transpose()?.unwrap_or(PAUSE_TIMEOUT);
     let ArraySection { name, keep_awake, search, .. } = file.array;
     let (name, keep_awake) = (name.into_inner(), keep_awake.unwrap_or(true));
-    Ok(Description { name, cores, keep_awake, search, drives, pools, volumes, listen, control })
+    Ok(Description {
+        name,
+        cores,
+        keep_awake,
+        pause_timeout,
+        search,
+        drives,
+        pools,
+        volumes,
+        listen,
+        control,
+    })
 }
 
 /// Whether a text can be a name. Names go into messages, paths of sockets and NBD exports: plain characters only.
@@ -82,6 +99,17 @@ fn check_cores(cores: &Spanned<usize>, place: &Place<'_>) -> Result<usize, Descr
     Err(place.wrong(
         cores.span(),
         format!("array.cores: {} is out of range; use 1 to {CORES_MAX}", cores.get_ref()),
+    ))
+}
+
+fn check_pause_timeout(seconds: &Spanned<u64>, place: &Place<'_>) -> Result<Nanos, DescriptionError> {
+    if PAUSE_SECONDS.contains(seconds.get_ref()) {
+        return Ok(Nanos::from_secs(*seconds.get_ref()));
+    }
+    let (least, most) = (PAUSE_SECONDS.start(), PAUSE_SECONDS.end());
+    Err(place.wrong(
+        seconds.span(),
+        format!("array.pause_timeout: {} s is out of range; use {least} to {most}", seconds.get_ref()),
     ))
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tier0_raid::layout::{RaidConfig, RaidLevel};
-use tier0_units::{ByteCount, SectorCount, WriteCache};
+use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
 
 pub(crate) use check::is_name;
@@ -24,6 +24,8 @@ pub struct Description {
     pub cores: Option<usize>,
     /// Whether the machine's processors are kept awake under load.
     pub keep_awake: bool,
+    /// How long hosts wait for drives that a pool cannot do without before they get errors.
+    pub pause_timeout: Nanos,
     /// Directories in which drives are looked for, besides the paths of the drives.
     pub search: Vec<PathBuf>,
     /// The drives.
@@ -135,6 +137,7 @@ struct ArraySection {
     name: Spanned<String>,
     cores: Option<Spanned<usize>>,
     keep_awake: Option<bool>,
+    pause_timeout: Option<Spanned<u64>>,
     #[serde(default)]
     search: Vec<PathBuf>,
     control: Option<Spanned<String>>,
@@ -188,6 +191,10 @@ struct NbdSection {
     #[serde(default)]
     allow_remote: bool,
 }
+
+/// How long hosts wait for drives of a paused pool where nothing is said: longer than what passes by itself usually takes (a
+/// path that is switched over, a shelf that restarts), and shorter than databases and file systems wait.
+pub(crate) const PAUSE_TIMEOUT: Nanos = Nanos::from_secs(120);
 
 /// The stripe unit where none is given: as large as the largest common random I/O of databases, so that one is
 /// served by one drive, and the unit of the reference arrays.

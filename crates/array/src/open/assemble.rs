@@ -43,6 +43,7 @@ pub fn open(description: &Description) -> Result<OpenArray, ArrayError> {
         name: description.name.clone(),
         cores: shards,
         keep_awake: description.keep_awake,
+        pause_timeout: description.pause_timeout,
         pools: found.states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Protected { media, pools: found.states.iter().map(PoolState::id).collect() },
         warnings,

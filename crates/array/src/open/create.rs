@@ -68,6 +68,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         name: description.name.clone(),
         cores,
         keep_awake: description.keep_awake,
+        pause_timeout: description.pause_timeout,
         pools: states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Protected { media, pools: states.iter().map(PoolState::id).collect() },
         warnings: Vec::new(),
@@ -95,6 +96,7 @@ fn create_direct(description: &Description, media: &[Option<Arc<Medium>>]) -> Re
         name: description.name.clone(),
         cores: cores_of(description, media.iter().flatten())?,
         keep_awake: description.keep_awake,
+        pause_timeout: description.pause_timeout,
         pools: pools.iter().map(|pool| OpenPool::of_plan(&pool.plan)).collect(),
         kind: Kind::Direct(pools),
         warnings: Vec::new(),
@@ -102,17 +104,30 @@ fn create_direct(description: &Description, media: &[Option<Arc<Medium>>]) -> Re
 }
 
 /// A drive that joins a running array: a missing file is made where a size is given.
-pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<Arc<Medium>, ArrayError> {
+pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<NewMedium, ArrayError> {
     let mut made = MadeFiles(Vec::new());
     if is_to_be_made(drive) {
         made.make(drive)?;
     }
     let medium = Arc::new(Medium::open(drive, 0)?);
-    made.0.clear();
-    if !force {
+    if !force && made.0.is_empty() {
         check_unused(&[Some(medium.clone())])?;
     }
-    Ok(medium)
+    Ok(NewMedium { medium, made })
+}
+
+/// A drive that is to join, open and locked. If its file was made for that, it is removed again when this is dropped,
+/// unless it is [kept](NewMedium::keep).
+pub(crate) struct NewMedium {
+    pub(crate) medium: Arc<Medium>,
+    made: MadeFiles,
+}
+
+impl NewMedium {
+    /// The drive has joined.
+    pub(crate) fn keep(mut self) {
+        self.made.0.clear();
+    }
 }
 
 fn write_metadata(media: Vec<Arc<Medium>>, state: PoolState) -> Result<(), ArrayError> {

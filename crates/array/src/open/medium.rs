@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tier0_catalog::Catalog;
+use tier0_drive::guard::Health;
 use tier0_drive::{Content, DriveHandle, FileMedium, RamMedium};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::World;
@@ -22,6 +23,8 @@ pub(crate) struct Medium {
     base: Base,
     model: Option<Model>,
     number: u64,
+    /// What the guards of all shards know of it.
+    health: Arc<Health>,
 }
 
 impl Medium {
@@ -50,7 +53,13 @@ impl Medium {
             }
         };
         let model = description.model.as_ref().map(|id| Model::of(&Catalog::embedded(), id)).transpose()?;
-        let medium = Medium { name: description.name.clone(), base, model, number: number as u64 };
+        let medium = Medium {
+            name: description.name.clone(),
+            base,
+            model,
+            number: number as u64,
+            health: Health::new(),
+        };
         if let Some(model) = &medium.model
             && model.sectors().0 > medium.base_sectors().0
         {
@@ -65,6 +74,11 @@ impl Medium {
     /// Its name in the array.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What the guards of all shards know of it.
+    pub(crate) fn health(&self) -> &Arc<Health> {
+        &self.health
     }
 
     /// Sectors that the array can use.

@@ -18,8 +18,8 @@ use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
 pub use assemble::open;
-pub(crate) use create::open_new_medium;
 pub use create::{CreateOptions, create};
+pub(crate) use create::{NewMedium, open_new_medium};
 pub(crate) use medium::Medium;
 
 use crate::ArrayError;
@@ -30,6 +30,8 @@ pub struct OpenArray {
     pub(crate) name: String,
     pub(crate) cores: usize,
     pub(crate) keep_awake: bool,
+    /// How long hosts wait for drives of a paused pool before they get errors.
+    pub(crate) pause_timeout: tier0_units::Nanos,
     pub(crate) kind: Kind,
     /// What an administrator should know: drives that are missing, stale or blank.
     pub(crate) warnings: Vec<String>,

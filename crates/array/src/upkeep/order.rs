@@ -8,13 +8,14 @@ use tier0_cache::WriteBackStatus;
 use tier0_pool::LogCopy;
 use tier0_units::{SlotRef, WriteCache};
 use tier0_world::IoError;
-use tier0_world::sync::oneshot;
+use tier0_world::sync::{MailSender, oneshot};
 
 use super::restripe::Move;
 use super::scrub::ScrubShared;
+use crate::control::{ControlMessage, MemberJudge};
 use crate::open::Medium;
 use crate::pool_shard::PoolShard;
-use crate::real::patient_drive;
+use crate::real::guarded_drive;
 use crate::shard::Shard;
 
 /// An order.
@@ -41,6 +42,9 @@ pub(crate) enum Order {
         halt: Arc<AtomicBool>,
         reply: oneshot::Sender<u64>,
     },
+    /// Give hosts these errors instead of letting them wait: whoever waits for a drive, and writers that do not fit into
+    /// the log; none where they are to wait.
+    Refuse { pool: usize, waiting: Option<IoError>, full: Option<IoError>, reply: oneshot::Sender<()> },
     /// Say how a pool does here.
     Report { pool: usize, reply: oneshot::Sender<ShardReport> },
     /// A volume's writes are acknowledged in another way from now on; what was acknowledged before is made stable
@@ -72,6 +76,8 @@ pub(crate) enum Order {
         /// Its place.
         member: usize,
         medium: Arc<Medium>,
+        /// Whom its guard asks.
+        control: MailSender<ControlMessage>,
         reply: oneshot::Sender<Result<(), String>>,
     },
 }
@@ -103,6 +109,12 @@ impl Order {
             Order::MoveExtents { pool, moves, rate, halt, reply } => {
                 let _ = reply.send(shard.move_extents(pool, &moves, rate, &halt).await);
             }
+            Order::Refuse { pool, waiting, full, reply } => {
+                let write_back = &shard.pool(pool).write_back;
+                write_back.refuse(waiting);
+                write_back.refuse_when_full(full);
+                let _ = reply.send(());
+            }
             Order::Report { pool, reply } => {
                 let _ = reply.send(report(shard.pool(pool)));
             }
@@ -128,9 +140,11 @@ impl Order {
                 let confirmed = shard.pool(pool).ring.confirm_copy(copy);
                 let _ = reply.send(confirmed.map_err(|_| IoError::Gone));
             }
-            Order::Join { pool, member, medium, reply } => {
-                let joined = patient_drive(&medium, &shard.world)
-                    .map(|drive| shard.pool(pool).slot_io.raid().members().add(member, drive));
+            Order::Join { pool, member, medium, control, reply } => {
+                let joined = guarded_drive(&medium, &shard.world).map(|drive| {
+                    MemberJudge::appoint(&drive, pool, member, &control);
+                    shard.pool(pool).slot_io.raid().members().add(member, drive);
+                });
                 let _ = reply.send(joined.map_err(|error| error.to_string()));
             }
         }

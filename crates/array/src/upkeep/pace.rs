@@ -14,6 +14,9 @@ const REST_FACTOR: u64 = 3;
 /// The longest rest, so that one slow piece does not stall the work.
 const REST_MAX: Nanos = Nanos::from_millis(500);
 
+/// A rest is taken in steps of this, so that whoever is to stop does.
+const STEP: Nanos = Nanos::from_millis(250);
+
 /// Requests that a shard has begun for hosts; clones share the count.
 #[derive(Clone, Default)]
 pub(crate) struct Activity(Rc<Cell<u64>>);
@@ -55,6 +58,11 @@ impl Pace {
 
     /// Rests after a piece of work of `bytes` bytes that began at `begun`.
     pub(crate) async fn rest(&mut self, begun: Nanos, bytes: u64) {
+        self.rest_unless(begun, bytes, || false).await;
+    }
+
+    /// As [`Pace::rest`], but no longer than a quarter of a second once `stopping` says so.
+    pub(crate) async fn rest_unless(&mut self, begun: Nanos, bytes: u64, stopping: impl Fn() -> bool) {
         let took = Nanos(self.world.now().0 - begun.0);
         self.yielding = self.activity.0.get() != self.seen;
         self.seen = self.activity.0.get();
@@ -63,9 +71,11 @@ impl Pace {
             let fair = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
             u64::try_from(fair).unwrap_or(u64::MAX)
         });
-        let rest = yielding.0.max(limit.saturating_sub(took.0));
-        if rest > 0 {
-            self.world.sleep(Nanos(rest)).await;
+        let mut rest = yielding.0.max(limit.saturating_sub(took.0));
+        while rest > 0 && !stopping() {
+            let step = rest.min(STEP.0);
+            self.world.sleep(Nanos(step)).await;
+            rest -= step;
         }
     }
 }

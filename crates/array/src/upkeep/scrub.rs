@@ -61,6 +61,11 @@ impl ScrubShared {
         self.repaired.load(Ordering::Relaxed)
     }
 
+    /// Whether everything it has seen was right.
+    pub(crate) fn found_nothing(&self) -> bool {
+        self.repaired() == 0 && self.unrecoverable() == 0
+    }
+
     pub(crate) fn unrecoverable(&self) -> u64 {
         self.unrecoverable.load(Ordering::Relaxed)
     }
@@ -111,7 +116,8 @@ impl Shard {
             drop(held);
             shared.slots_done.fetch_add(1, Ordering::Relaxed);
             shared.pages.fetch_add(pool.extent_sectors / PAGE_SECTORS, Ordering::Relaxed);
-            pace.rest(begun, pool.extent_sectors * SECTOR_BYTES).await;
+            // A slow scrub rests for minutes, and is stopped in the middle of that.
+            pace.rest_unless(begun, pool.extent_sectors * SECTOR_BYTES, || shared.is_stopping()).await;
         }
         // A scrub promises that what it has seen stays right: repairs that reads have made before it, too.
         if let Err(error) = pool.slot_io.raid().flush().await {

@@ -41,7 +41,8 @@ impl<S: SlotStore> Inner<S> {
         self.check_log()?;
         let blocks = pages + 1;
         if self.turnstile.free() == 0 || self.level(pages, blocks) > self.high() {
-            Box::pin(self.queue(pages, blocks)).await?;
+            let queue = Box::pin(self.queue(pages, blocks));
+            self.unless_refused(queue).await??;
         }
         Ok(self.reserve(pages, blocks))
     }
@@ -64,6 +65,10 @@ impl<S: SlotStore> Inner<S> {
                 break Err(error);
             }
             let level = self.level(pages, blocks);
+            // Nothing is destaged to make room, so whoever is to be slowed down would wait for ever.
+            if let Some(error) = self.refusal.when_full().filter(|_| level > self.high()) {
+                break Err(error);
+            }
             let rate = self.state.borrow().room_rate.pages_per_s();
             let Some(rate) = admission_rate(level, self.high(), rate) else { break Ok(()) };
             if level > 1.0 {

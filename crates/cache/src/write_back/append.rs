@@ -142,7 +142,11 @@ impl<S: SlotStore> Logging<S> {
     /// Waits until the record is stable.
     pub(crate) async fn finish(mut self) -> Result<(), IoError> {
         let append = self.append.as_mut().expect("it is awaited once");
-        let result = append.await;
+        // If waiting is refused it goes on by itself.
+        let result = match self.detached {
+            true => append.await,
+            false => self.inner.unless_refused(append).await?,
+        };
         self.append = None;
         let supersedes = !self.superseded.is_empty();
         let inner = &self.inner;

@@ -191,6 +191,10 @@ impl<S: SlotStore> Inner<S> {
 
     /// Waits until record number `sequence` is destaged, or superseded.
     pub(crate) async fn wait_destaged(&self, sequence: u64) -> Result<(), IoError> {
+        self.unless_refused(self.until_destaged(sequence)).await?
+    }
+
+    async fn until_destaged(&self, sequence: u64) -> Result<(), IoError> {
         loop {
             {
                 let mut state = self.state.borrow_mut();

@@ -10,6 +10,7 @@
 //! | `select` | which pages are destaged next |
 //! | `destage` | batches: intents, writes in place, mappings, release |
 //! | `conduct` | how many batches are under way, and when |
+//! | `refuse` | hosts that shall not wait for a drive that is away |
 //! | `forget` | extents that exist no more |
 //! | `relocate` | extents that move to other slots |
 
@@ -19,6 +20,7 @@ mod conduct;
 mod destage;
 mod forget;
 mod read;
+mod refuse;
 mod relocate;
 mod select;
 mod state;
@@ -37,6 +39,7 @@ use crate::level::{Capacity, Usage, intent_page_bytes};
 use crate::locks::PageLocks;
 use crate::readers::Readers;
 pub(crate) use crate::write_back::append::Change;
+use crate::write_back::refuse::Refusal;
 pub use crate::write_back::relocate::{Relocate, Relocation};
 use crate::write_back::state::State;
 pub(crate) use crate::write_back::state::Trouble;
@@ -61,6 +64,7 @@ pub(crate) struct Inner<S> {
     pub(crate) state: RefCell<State>,
     locks: Rc<PageLocks>,
     readers: Readers,
+    refusal: Refusal,
     /// Lets one delayed writer decide at a time, in the order of arrival.
     turnstile: Semaphore,
     /// Rung when a record has become stable, or the log has failed.
@@ -110,6 +114,7 @@ impl<S: SlotStore> WriteBack<S> {
             state: RefCell::new(State::new(options.age_max, first_version)),
             locks: Rc::default(),
             readers: Readers::default(),
+            refusal: Refusal::default(),
             turnstile: Semaphore::new(1),
             settled: Notify::new(),
             progress: Notify::new(),
@@ -135,8 +140,14 @@ impl<S: SlotStore> WriteBack<S> {
     /// Waits until everything that has completed is stable in the log.
     ///
     /// # Errors
-    /// When the log has failed: whatever was not stable by then may be lost.
+    /// When the log has failed: whatever was not stable by then may be lost. As [`WriteBack::refuse`] says, where nobody is
+    /// to wait: then whatever was not stable may become so later, and the next flush that succeeds covers it.
     pub async fn flush(&self) -> Result<(), IoError> {
+        self.0.unless_refused(self.until_stable()).await?
+    }
+
+    /// Waits until everything that has completed is stable in the log, however long that takes.
+    async fn until_stable(&self) -> Result<(), IoError> {
         let end = self.0.state.borrow().records.end();
         loop {
             if self.0.state.borrow().records.settled() >= end {
@@ -152,7 +163,7 @@ impl<S: SlotStore> WriteBack<S> {
     /// # Errors
     /// When some pages cannot be destaged: they stay dirty, and in the log.
     pub async fn drain(&self) -> Result<(), IoError> {
-        self.flush().await?;
+        self.until_stable().await?;
         let end = self.0.state.borrow().records.end();
         let _draining = self.0.begin_drain();
         // The last batches may still be giving slots back when their pages are forgotten.

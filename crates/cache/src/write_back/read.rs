@@ -13,13 +13,20 @@ type Overlay = Vec<(u32, Option<Buf>)>;
 impl<S: SlotStore> WriteBack<S> {
     /// Reads as many sectors of an extent as `buf` holds; it must not reach beyond the extent. What is not mapped reads
     /// as zeros. The buffer comes back in any case; after an error its content is arbitrary.
+    ///
+    /// # Errors
+    /// What the slot cannot be read for, or as [`WriteBack::refuse`] says.
     pub async fn read(
         &self,
         extent: ExtentId,
         first_sector: u64,
         buf: BufMut,
     ) -> (Result<(), IoError>, BufMut) {
-        self.0.read_at(extent, self.0.slot(extent), first_sector, buf).await
+        let (sectors, width) = (buf.sectors(), buf.width());
+        let read = self.0.read_at(extent, self.0.slot(extent), first_sector, buf);
+        // The buffer of a read that is refused stays with the drive.
+        let refused = |error| (Err(error), BufMut::zeroed(sectors, width));
+        self.0.unless_refused(read).await.unwrap_or_else(refused)
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef, WriteCache};
+use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
 
 use super::append::{Change, Logging, UnderWay};
@@ -23,7 +24,7 @@ impl<S: SlotStore> WriteBack<S> {
     /// # Errors
     /// [`IoError::NoSpace`] when the extent needs a slot and there is none: nothing has changed. Otherwise the log has
     /// failed, or a page that is to be merged could not be read, or (mode off) the pages could not be destaged; the
-    /// range then holds old or new content, sector by sector.
+    /// range then holds old or new content, sector by sector. The same after a refusal ([`WriteBack::refuse`]).
     pub async fn write(
         &self,
         extent: ExtentId,
@@ -110,19 +111,25 @@ impl<S: SlotStore> Inner<S> {
         let pages = page_of(first_sector)..page_of(end.next_multiple_of(PAGE_SECTORS));
         let aligned = first_sector.is_multiple_of(PAGE_SECTORS) && end.is_multiple_of(PAGE_SECTORS);
         let admission = self.admit(u64::from(pages.end - pages.start)).await?;
-        let (_guard, mut slot) = self.enter(extent, &pages, !aligned).await;
-        let buf =
-            if aligned { own_pages(buf) } else { self.complete(extent, slot, first_sector, buf).await? };
+        let (mut guard, mut slot) = self.unless_refused(self.enter(extent, &pages, !aligned)).await?;
+        let buf = match aligned {
+            true => own_pages(buf),
+            false => self.unless_refused(self.complete(extent, slot, first_sector, buf)).await??,
+        };
         let mut change = Change::detect(pages.start, buf);
         if slot.is_none() {
             if !change.has_data() {
                 return Ok(None);
             }
             change.drop_zeros();
-            slot = Some(self.allocate(extent).await?);
+            let found;
+            (guard, found) = self.allocate_behind(extent, guard).await?;
+            slot = Some(found);
         }
         let slot = slot.expect("allocated just now");
-        Ok(Some(self.log(extent, slot, change, admission)))
+        let record = self.log(extent, slot, change, admission);
+        drop(guard);
+        Ok(Some(record))
     }
 
     /// Makes whole pages zeros.
@@ -133,7 +140,7 @@ impl<S: SlotStore> Inner<S> {
     ) -> Result<Option<Logging<S>>, IoError> {
         let pages = page_of(sectors.start)..page_of(sectors.end);
         let admission = self.admit(0).await?;
-        let (_guard, slot) = self.enter(extent, &pages, false).await;
+        let (_guard, slot) = self.unless_refused(self.enter(extent, &pages, false)).await?;
         let Some(slot) = slot else { return Ok(None) };
         let none = self.world.buffer(0).freeze();
         let record = self.log(extent, slot, Change::zeros(pages, none), admission);
@@ -174,6 +181,24 @@ impl<S: SlotStore> Inner<S> {
             }
             // The slot was given back meanwhile.
         }
+    }
+
+    /// Takes a slot for an extent that `guard` locks. If waiting for it is refused, the lock is held until it is there: who
+    /// comes next finds it.
+    async fn allocate_behind(
+        self: &Rc<Self>,
+        extent: ExtentId,
+        guard: Option<PageGuard>,
+    ) -> Result<(Option<PageGuard>, SlotRef), IoError> {
+        let (inner, (reply, answer)) = (self.clone(), oneshot::channel());
+        let work = async move {
+            let slot = inner.allocate(extent).await;
+            // Whoever wanted it may be refused and gone.
+            let _ = reply.send((guard, slot));
+        };
+        self.world.spawn(work).detach();
+        let (guard, slot) = self.unless_refused(answer).await?.map_err(|_| IoError::Gone)?;
+        slot.map(|slot| (guard, slot))
     }
 
     /// Takes a slot for an extent that has none; nobody else may be about to.

@@ -334,17 +334,19 @@ impl SlotTables {
         Ok(repaired.len() as u64)
     }
 
-    /// Writes the newest generation, as memory has it, where generation `place` lies.
+    /// Writes the newest generation, as memory has it, where generation `place` lies: one copy must take it, and the others
+    /// but for those that are lost by it.
     async fn write_copies(&self, table: &SlotTable, place: u64, copies: &[TableCopy]) -> Result<(), IoError> {
         let block = self.encode(table);
         table.unflushed.set(true);
         let offset = self.0.placement.generation_offset(place);
         let write_one = |copy: &TableCopy| {
             let (member, lba) = self.place(table, *copy, offset);
-            self.0.raid.members().write(member, lba, block.clone(), false)
+            let write = self.0.raid.members().write(member, lba, block.clone(), false);
+            async move { (member, write.await) }
         };
         let results = join_all(copies.iter().map(write_one)).await;
-        results.into_iter().reduce(Result::or).unwrap_or(Err(IoError::RedundancyLost))
+        self.0.raid.members().written(results)
     }
 
     fn encode(&self, table: &SlotTable) -> Buf {

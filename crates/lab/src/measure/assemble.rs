@@ -57,6 +57,7 @@ impl Bench {
             name: configuration.id.clone(),
             cores: None,
             keep_awake: false,
+            pause_timeout: tier0_units::Nanos::from_secs(120),
             search: Vec::new(),
             drives: (0..setup.drives).map(named).collect(),
             pools: vec![PoolDescription {

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::commit::Waiting;
 use super::labels::Labels;
 use super::lending::Lending;
+use super::recognise::Taken;
 use crate::PoolError;
 use crate::state::PoolState;
 
@@ -32,6 +33,7 @@ pub(super) struct Core {
     pub(super) world: World,
     pub(super) state: RefCell<PoolState>,
     pub(super) labels: RefCell<Labels>,
+    pub(super) taken: Taken,
     /// By member; none where it is lost or was never there.
     pub(super) drives: RefCell<Vec<Option<DriveHandle>>>,
     /// Superblocks are written by one at a time.
@@ -97,6 +99,7 @@ impl Core {
             world: world.clone(),
             state: RefCell::new(state),
             labels: RefCell::new(labels),
+            taken: Taken::default(),
             drives: RefCell::new(drives),
             label_turn: Semaphore::new(1),
             journal: RefCell::new(Journal::none()),

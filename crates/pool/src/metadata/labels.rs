@@ -79,7 +79,14 @@ impl Core {
                         label: labels.label.clone(),
                     };
                     let copy = labels.next_copy[place as usize];
-                    async move { (place, copy, superblock::write(&drive, &superblock, copy).await) }
+                    async move {
+                        let written = superblock::write(&drive, &superblock, copy);
+                        let result = self.taken.unless_given_up(place, written).await;
+                        if result.is_ok() {
+                            self.taken.note(place, superblock.generation);
+                        }
+                        (place, copy, result)
+                    }
                 })
                 .collect()
         };
@@ -96,6 +103,8 @@ impl Core {
 
     /// Makes known that a member is lost; ends when the superblocks of all others say so.
     pub(super) async fn lose(self: &Rc<Self>, member: u32, error: IoError) -> Result<(), PoolError> {
+        // Whoever has the turn may be waiting for this very drive.
+        self.taken.give_up(member);
         let turn = self.label_turn.acquire(1).await;
         let serves = self.labels.borrow().label.members.get(member as usize).is_some_and(|m| m.is_active());
         if !serves {

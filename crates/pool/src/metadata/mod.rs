@@ -30,6 +30,7 @@ mod labels;
 mod lending;
 mod members;
 mod open;
+mod recognise;
 mod rollover;
 pub mod superblock;
 mod survey;
@@ -38,4 +39,5 @@ mod tests;
 
 pub use commit::Commit;
 pub use core::{LossHook, Metadata, SetsHook};
+pub use recognise::Seen;
 pub use survey::{FoundMember, FoundPool, OtherDrive, Standing, Survey, survey};

@@ -127,24 +127,19 @@ impl Members {
         self.0.drives.len()
     }
 
-    /// Makes every completed write stable on all drives that are left. A drive that cannot is lost; then the result
-    /// is false.
-    pub async fn flush(&self) -> bool {
-        self.flush_these(0..self.count()).await
-    }
-
-    /// [`Members::flush`] for some drives, by their places in the pool.
-    pub async fn flush_these(&self, members: impl IntoIterator<Item = usize>) -> bool {
+    /// Makes every completed write stable on these drives, by their places in the pool; those that are lost are left out.
+    /// The result is false if one of them was lost by it.
+    ///
+    /// # Errors
+    /// What a drive fails with that is not lost by that.
+    pub async fn flush_these(&self, members: impl IntoIterator<Item = usize>) -> Result<bool, IoError> {
         let flush_one = |member: usize| async move {
-            let Ok(drive) = self.live(member) else { return true };
-            let Err(error) = drive.flush().await else { return true };
-            self.lose(member, error).await;
-            false
+            let Ok(drive) = self.live(member) else { return Ok(true) };
+            let Err(error) = drive.flush().await else { return Ok(true) };
+            self.fail(member, error, true).await.map(|()| false)
         };
-        futures_util::future::join_all(members.into_iter().map(flush_one))
-            .await
-            .into_iter()
-            .all(|stable| stable)
+        let flushed = futures_util::future::join_all(members.into_iter().map(flush_one)).await;
+        flushed.into_iter().try_fold(true, |all, one| Ok(all & one?))
     }
 
     /// The columns of a set that cannot be had in this row: their drives are lost, or they are not rebuilt yet.
@@ -174,6 +169,48 @@ impl Members {
         columns.iter().min_by_key(busy).expect("there is a column to choose")
     }
 
+    /// Whether an error means that the drive is lost. A drive with a guard is lost by the verdict alone, which is
+    /// [`IoError::Gone`]. Nobody judges one without: there a failed write, or no answer, is as good as a verdict.
+    fn is_loss(&self, member: usize, error: IoError, writes: bool) -> bool {
+        let is_guarded = self.drive(member).is_some_and(|drive| drive.guard().is_some());
+        match error {
+            IoError::Gone => true,
+            IoError::Timeout => !is_guarded,
+            _ => writes && !is_guarded,
+        }
+    }
+
+    /// A command has failed: the drive is lost if that is what it means.
+    ///
+    /// # Errors
+    /// `error`, where the drive is not lost: then nobody remembers what it lacks.
+    pub(crate) async fn fail(&self, member: usize, error: IoError, writes: bool) -> Result<(), IoError> {
+        if !self.is_loss(member, error, writes) {
+            return Err(error);
+        }
+        self.lose(member, error).await;
+        Ok(())
+    }
+
+    /// The result of writes of one content to several drives. It is there if one has taken it and the others are lost: a
+    /// drive that has not and still serves would go on holding something else.
+    ///
+    /// # Errors
+    /// The error of a drive that is not lost, else that of the last one.
+    pub fn written(
+        &self,
+        results: impl IntoIterator<Item = (usize, Result<(), IoError>)>,
+    ) -> Result<(), IoError> {
+        let mut written = Err(IoError::RedundancyLost);
+        for (member, result) in results {
+            match result {
+                Err(error) if !self.lost().is_lost(member) => return Err(error),
+                result => written = written.or(result),
+            }
+        }
+        written
+    }
+
     /// Reads from a drive. A drive that is gone altogether is lost from now on; one that merely cannot read here
     /// is not.
     pub async fn read(&self, member: usize, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
@@ -185,13 +222,14 @@ impl Members {
         under_way.set(under_way.get() + 1);
         let (result, buf) = drive.read(lba, buf).await;
         under_way.set(under_way.get() - 1);
-        if let Err(error @ (IoError::Gone | IoError::Timeout)) = result {
-            self.lose(member, error).await;
+        if let Err(error) = result {
+            // Whether it is lost or not, there is nothing to be had from it here.
+            let _ = self.fail(member, error, false).await;
         }
         (result, buf)
     }
 
-    /// Writes to a drive; a drive that fails is lost from now on.
+    /// Writes to a drive; a drive whose guard gives it up, or that has no guard and fails, is lost from now on.
     pub async fn write(&self, member: usize, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
         let drive = self.live(member)?;
         let under_way = &self.0.drives[member].under_way;
@@ -199,10 +237,9 @@ impl Members {
         let result = drive.write(lba, buf, durable).await;
         under_way.set(under_way.get() - 1);
         if let Err(error) = result {
-            self.lose(member, error).await;
-            return Err(error);
+            self.fail(member, error, true).await?;
         }
-        Ok(())
+        result
     }
 
     #[inline]
@@ -215,7 +252,7 @@ impl Members {
 
     /// Declares a drive lost and waits until the others know. Also whoever comes second waits: nothing may be
     /// acknowledged on top of a loss that is not yet remembered.
-    pub(crate) async fn lose(&self, member: usize, error: IoError) {
+    async fn lose(&self, member: usize, error: IoError) {
         if self.0.lost.set_lost(member) {
             let name = self.0.drives[member].drive.get().map_or("", |drive| &drive.info().name);
             tracing::error!("drive {name:?} fails ({error}) and is taken out of service; replace it");

@@ -103,7 +103,8 @@ impl RaidIo {
     /// Makes every completed write of the pool stable.
     ///
     /// # Errors
-    /// [`IoError::RedundancyLost`] when a drive could not, and the others do not make up for it.
+    /// [`IoError::RedundancyLost`] when a drive was lost by it, and the others do not make up for it; what a drive fails
+    /// with that is not lost.
     pub async fn flush(&self) -> Result<(), IoError> {
         self.flush_sets((0..self.sets().count()).map(SetIndex)).await
     }
@@ -117,7 +118,7 @@ impl RaidIo {
         let columns = || (0..self.sets().layout().columns() as u8).map(Column);
         let members: BTreeSet<usize> =
             sets.iter().flat_map(|set| columns().map(|column| self.sets().place(*set, column).0)).collect();
-        if self.members().flush_these(members).await {
+        if self.members().flush_these(members).await? {
             return Ok(());
         }
         let survives = |set: &SetIndex| {

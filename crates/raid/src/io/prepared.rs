@@ -97,7 +97,8 @@ impl Prepared {
     /// Writes data and parity to all columns at once. After a power cut any part of it may be there.
     ///
     /// # Errors
-    /// [`IoError::RedundancyLost`] when columns failed and the others do not make up for them.
+    /// [`IoError::RedundancyLost`] when columns were lost and the others do not make up for them; what a drive fails with
+    /// that is not lost: any part of it may have been written.
     pub async fn write(mut self) -> Result<Written, IoError> {
         if planted(PlantedBug::ForgetParityUpdate) {
             self.parity.clear();
@@ -105,9 +106,12 @@ impl Prepared {
         let writes = std::mem::take(&mut self.data).into_iter().chain(std::mem::take(&mut self.parity));
         let (io, set) = (&self.io, self.set);
         let write_one = |ColumnWrite { column, lba, buf }| async move {
-            io.write_column(set, column, lba, buf, false).await.err().map(|_| column)
+            (column, io.write_column(set, column, lba, buf, false).await)
         };
-        let failed: ColumnMask = join_all(writes.map(write_one)).await.into_iter().flatten().collect();
+        let results = join_all(writes.map(write_one)).await;
+        io.check_failed(set, &results)?;
+        let failed: ColumnMask =
+            results.iter().filter(|(_, result)| result.is_err()).map(|(column, _)| *column).collect();
         if failed.is_empty() || self.survives(self.io.lost_columns(self.set, self.row) | failed) {
             return Ok(Written { _guard: self.guard });
         }

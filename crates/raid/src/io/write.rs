@@ -56,7 +56,7 @@ impl RaidIo {
         join_all(parts).await.into_iter().collect()
     }
 
-    /// Writes all copies that are left; one of them must hold it.
+    /// Writes all copies that are left; one of them must hold it, and the others but for those that are lost by it.
     async fn write_copies(
         &self,
         set: SetIndex,
@@ -71,15 +71,20 @@ impl RaidIo {
             (None, ..) => Err(IoError::RedundancyLost),
             (Some(only), None, _) => self.write_column(set, only, lba, buf, durable).await,
             (Some(one), Some(other), None) => {
-                let one = self.write_column(set, one, lba, buf.clone(), durable);
-                let other = self.write_column(set, other, lba, buf, durable);
-                let (one, other) = join(one, other).await;
-                one.or(other)
+                let first = self.write_column(set, one, lba, buf.clone(), durable);
+                let second = self.write_column(set, other, lba, buf, durable);
+                let (first, second) = join(first, second).await;
+                if first.is_ok() && second.is_ok() {
+                    return Ok(());
+                }
+                self.written(set, [(one, first), (other, second)])
             }
             _ => {
-                let writes =
-                    left.iter().map(|column| self.write_column(set, column, lba, buf.clone(), durable));
-                join_all(writes).await.into_iter().reduce(Result::or).expect("there are copies")
+                let writes = left.iter().map(|column| {
+                    let write = self.write_column(set, column, lba, buf.clone(), durable);
+                    async move { (column, write.await) }
+                });
+                self.written(set, join_all(writes).await)
             }
         }
     }
@@ -99,7 +104,9 @@ impl RaidIo {
             match Scratch::read(self, set, piece.row, plan.reads()).await {
                 Ok(scratch) => return self.write_planned(set, &piece, &plan, &scratch, &buf, durable).await,
                 // A plan without the column leaves something stale on it, so its drive must never be believed again.
-                Err((column, error)) => self.members().lose(self.sets().place(set, column).0, error).await,
+                Err((column, error)) => {
+                    self.members().fail(self.sets().place(set, column).0, error, true).await?;
+                }
             }
         }
     }
@@ -132,6 +139,7 @@ impl RaidIo {
         let results = join_all(plan.writes().map(write_one)).await;
         let failed: ColumnMask =
             results.iter().filter(|(_, result)| result.is_err()).map(|(c, _)| *c).collect();
+        self.check_failed(set, &results)?;
         let lost = self.lost_columns(set, piece.row) | failed;
         if failed.is_empty() || self.sets().layout().survives(lost) {
             return Ok(());
@@ -167,6 +175,28 @@ impl RaidIo {
             new_parity(layout, piece, band, scratch, buf, p, q);
         }
         buffers.into_iter().map(|(extent, buffer)| (extent, buffer.freeze())).collect()
+    }
+
+    /// [`Members::written`](super::Members::written) of columns.
+    fn written(
+        &self,
+        set: SetIndex,
+        results: impl IntoIterator<Item = (Column, Result<(), IoError>)>,
+    ) -> Result<(), IoError> {
+        let member = |(column, result)| (self.sets().place(set, column).0, result);
+        self.members().written(results.into_iter().map(member))
+    }
+
+    /// The error of a column that has failed and whose drive is not lost, if there is one: whoever goes on without it
+    /// leaves something stale behind that nobody knows of.
+    pub(super) fn check_failed(
+        &self,
+        set: SetIndex,
+        results: &[(Column, Result<(), IoError>)],
+    ) -> Result<(), IoError> {
+        let serves = |column: Column| !self.members().lost().is_lost(self.sets().place(set, column).0);
+        let failed = results.iter().find(|(column, result)| result.is_err() && serves(*column));
+        failed.map_or(Ok(()), |(_, result)| *result)
     }
 
     pub(super) async fn write_column(

@@ -1,0 +1,130 @@
+//! What has happened lately, for whoever looks at the status; the log has it too.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use tier0_pool::{Space, SpaceWarning};
+use tier0_units::Nanos;
+
+use super::Control;
+use crate::admin::{Event, Severity};
+
+/// The most events that are kept: the oldest go first.
+const EVENTS_MAX: usize = 256;
+
+/// The latest events, oldest first.
+#[derive(Default)]
+pub(super) struct Events(RefCell<VecDeque<(Nanos, Event)>>);
+
+impl Events {
+    fn add(&self, now: Nanos, event: Event) {
+        let mut events = self.0.borrow_mut();
+        if events.len() == EVENTS_MAX {
+            events.pop_front();
+        }
+        events.push_back((now, event));
+    }
+
+    /// All of them, newest last, with their age at `now`.
+    pub(super) fn all(&self, now: Nanos) -> Vec<Event> {
+        let aged = |(at, event): &(Nanos, Event)| Event {
+            age_s: now.saturating_sub(*at).0 / Nanos::from_secs(1).0,
+            ..event.clone()
+        };
+        self.0.borrow().iter().map(aged).collect()
+    }
+}
+
+impl Control {
+    /// Tells when a pool's space has become more of a concern.
+    pub(super) fn look_at_space(&self, number: usize) {
+        let guarded = self.guarded(number);
+        let warnings = Space::of(&guarded.metadata.state()).warnings();
+        let rank = |warning: &SpaceWarning| match warning {
+            SpaceWarning::Filling { .. } => 1,
+            SpaceWarning::BelowReserve { .. } => 2,
+            SpaceWarning::Full => 3,
+        };
+        let worst = warnings.iter().max_by_key(|warning| rank(warning));
+        let now = worst.map_or(0, rank);
+        let before = guarded.space_told.replace(now);
+        if let Some(worst) = worst.filter(|_| now > before) {
+            let severity = if now == 3 { Severity::Critical } else { Severity::Warning };
+            let remedy = "add drives (tier0 drive add, tier0 pool grow), or delete what nobody needs";
+            self.tell(severity, format!("pool {}", self.pools[number].name), worst.to_string(), remedy);
+        }
+    }
+
+    /// Tells when a rebuild has begun or ended.
+    pub(super) fn look_at_rebuild(&self, number: usize) {
+        let guarded = self.guarded(number);
+        let running = guarded.rebuild.is_running();
+        if guarded.rebuild_told.replace(running) == running {
+            return;
+        }
+        let thing = format!("pool {}", self.pools[number].name);
+        let lacking = guarded.metadata.state().lost_columns().count();
+        match (running, lacking) {
+            (true, _) => self.tell(Severity::Info, thing, "a rebuild has begun", ""),
+            (false, 0) => self.tell(Severity::Info, thing, "the rebuild has ended: every set is whole", ""),
+            (false, lacking) => {
+                let what = format!("the rebuild has ended, and {lacking} columns have no spare chunklet");
+                self.tell(Severity::Warning, thing, what, "add a drive (tier0 drive add)");
+            }
+        }
+    }
+
+    /// Tells that a member is lost, once the others know.
+    pub(super) fn tell_lost(&self, number: usize, member: usize) {
+        let guarded = self.guarded(number);
+        let member = member as u32;
+        let known = guarded.pauses.health(member).and_then(|health| health.last_error);
+        let why = known.map_or_else(String::new, |error| format!(" ({error})"));
+        let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
+        let remedy = "replace it (tier0 drive replace)";
+        self.tell(Severity::Critical, format!("drive {}", guarded.drive_name(member)), what, remedy);
+    }
+
+    /// Something has happened to `thing` ("drive d0", "pool pool0"): `what` it was, and what to do, if anything.
+    pub(super) fn tell(
+        &self,
+        severity: Severity,
+        thing: impl Into<String>,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let event =
+            Event { age_s: 0, severity, thing: thing.into(), what: what.into(), remedy: remedy.into() };
+        let text = format!("{}: {}", event.thing, event.what);
+        match severity {
+            Severity::Info => tracing::info!("{text}"),
+            Severity::Warning => tracing::warn!(remedy = event.remedy, "{text}"),
+            Severity::Critical => tracing::error!(remedy = event.remedy, "{text}"),
+        }
+        self.events.add(self.world.now(), event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_events_go_first_and_ages_are_in_seconds() {
+        let events = Events::default();
+        for second in 0..300u64 {
+            let event = Event {
+                age_s: 0,
+                severity: Severity::Info,
+                thing: "pool p".into(),
+                what: second.to_string(),
+                remedy: String::new(),
+            };
+            events.add(Nanos::from_secs(second), event);
+        }
+        let all = events.all(Nanos::from_secs(300));
+        assert_eq!(all.len(), EVENTS_MAX);
+        assert_eq!((all[0].what.as_str(), all[0].age_s), ("44", 256));
+        assert_eq!((all[EVENTS_MAX - 1].what.as_str(), all[EVENTS_MAX - 1].age_s), ("299", 1));
+    }
+}

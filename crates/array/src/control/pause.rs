@@ -1,0 +1,232 @@
+//! Pauses: drives that a pool cannot do without and that do not answer are waited for.
+//!
+//! While a pool waits, nothing that needs the drive is acknowledged. After the pause timeout whoever waits gets an error
+//! (`WriteBack::refuse` in every shard); the work below is held by the guards and goes on when the drive answers. A pause
+//! is nowhere but in memory.
+//!
+//! One task per pool looks at what the guards know of its drives, in steps of a second, and tells what has changed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tier0_drive::DriveHandle;
+use tier0_drive::guard::{Health, HealthSnapshot, Standing};
+use tier0_units::Nanos;
+use tier0_world::IoError;
+
+use super::{Control, Guarded};
+use crate::admin::{PauseStatus, Severity};
+use crate::upkeep::Order;
+
+/// How often drives are looked at.
+const LOOK: Nanos = Nanos::from_secs(1);
+/// The same while a pool is paused: hosts wait for the end.
+const LOOK_PAUSED: Nanos = Nanos::from_millis(100);
+
+/// The drives that a pool waits for, and what is known of all of them.
+#[derive(Default)]
+pub(super) struct Pauses {
+    awaited: RefCell<BTreeMap<u32, Awaited>>,
+    /// What hosts are refused at present.
+    refused: Cell<Refused>,
+    /// By member, where its drive has a guard.
+    healths: RefCell<BTreeMap<u32, Arc<Health>>>,
+    /// What has been told of them.
+    told: RefCell<BTreeMap<u32, HealthSnapshot>>,
+}
+
+/// What hosts get an error for instead of waiting.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Refused {
+    /// Whatever waits for a drive.
+    waiting: bool,
+    /// What does not fit into the log.
+    full: bool,
+}
+
+/// A drive that is waited for.
+struct Awaited {
+    since: Nanos,
+    /// Why it is not done without.
+    reason: String,
+}
+
+impl Pauses {
+    /// A member's drive, whose guard knows how it does.
+    pub(super) fn watch(&self, member: u32, drive: &DriveHandle) {
+        if let Some(guard) = drive.guard() {
+            self.healths.borrow_mut().insert(member, guard.health().clone());
+        }
+    }
+
+    /// What is known of a member's drive, where it has a guard.
+    pub(super) fn health(&self, member: u32) -> Option<HealthSnapshot> {
+        self.healths.borrow().get(&member).map(|health| health.snapshot())
+    }
+
+    /// Whether the pool waits for this drive.
+    pub(super) fn awaits(&self, member: u32) -> bool {
+        self.awaited.borrow().contains_key(&member)
+    }
+
+    /// Since when the pool is paused, if it is.
+    fn since(&self) -> Option<Nanos> {
+        self.awaited.borrow().values().map(|awaited| awaited.since).min()
+    }
+
+    /// Members whose drives' backing store is full.
+    pub(super) fn full(&self) -> Vec<u32> {
+        let healths = self.healths.borrow();
+        healths.iter().filter(|(_, health)| health.snapshot().no_space).map(|(place, _)| *place).collect()
+    }
+}
+
+impl Control {
+    /// A member was judged, and is waited for.
+    pub(super) fn await_drive(&self, number: usize, member: u32, error: IoError, reason: &str) {
+        let guarded = self.guarded(number);
+        let fresh = !guarded.pauses.awaits(member);
+        let begins = guarded.pauses.since().is_none();
+        let (now, name) = (self.world.now(), guarded.drive_name(member));
+        let mut awaited = guarded.pauses.awaited.borrow_mut();
+        let awaited = awaited.entry(member).or_insert_with(|| Awaited { since: now, reason: String::new() });
+        reason.clone_into(&mut awaited.reason);
+        if fresh {
+            let what = format!("fails ({error}) and cannot be done without: {reason}");
+            self.tell(Severity::Critical, format!("drive {name}"), what, "bring it back");
+        }
+        if begins {
+            let what = format!("paused: it waits for drive {name}");
+            let remedy = format!("bring drive {name} back; everything goes on by itself then");
+            self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
+        }
+    }
+
+    /// Looks after a pool's drives as long as the array runs.
+    pub(super) async fn watch_drives(self: Rc<Self>, number: usize) {
+        let guarded = self.guarded(number);
+        if guarded.pauses.healths.borrow().is_empty() {
+            return;
+        }
+        loop {
+            let paused = guarded.pauses.since().is_some();
+            self.world.sleep(if paused { LOOK_PAUSED } else { LOOK }).await;
+            self.look_at_drives(number);
+            self.end_waits(number);
+            self.refuse_as_due(number).await;
+            self.look_at_space(number);
+            self.look_at_rebuild(number);
+        }
+    }
+
+    /// Tells what has changed since the last look.
+    fn look_at_drives(&self, number: usize) {
+        let guarded = self.guarded(number);
+        let healths: Vec<u32> = guarded.pauses.healths.borrow().keys().copied().collect();
+        for member in healths {
+            let Some(now) = guarded.pauses.health(member) else { continue };
+            let before = guarded.pauses.told.borrow_mut().insert(member, now.clone()).unwrap_or_default();
+            self.tell_of_drive(&guarded.drive_name(member), &before, &now);
+        }
+    }
+
+    fn tell_of_drive(&self, name: &str, before: &HealthSnapshot, now: &HealthSnapshot) {
+        let thing = || format!("drive {name}");
+        let error = now.last_error.clone().unwrap_or_else(|| "it does not answer".to_owned());
+        match now.standing {
+            standing if standing == before.standing => {}
+            Standing::Suspect => {
+                let what = format!("suspect: {error}; its commands are tried again");
+                self.tell(
+                    Severity::Warning,
+                    thing(),
+                    what,
+                    "look at its cables and at what the system says of it",
+                );
+            }
+            Standing::Healthy => self.tell(Severity::Info, thing(), "answers again", ""),
+            // Whoever gave the verdict has told that.
+            Standing::Awaited | Standing::Lost => {}
+        }
+        if now.no_space && !before.no_space {
+            let what = "the file system under it is full, so writes to it wait";
+            self.tell(Severity::Critical, thing(), what, "free space on the file system that holds it");
+        }
+        if !now.no_space && before.no_space {
+            self.tell(Severity::Info, thing(), "there is space under it again", "");
+        }
+    }
+
+    /// Drives that answer again, or are lost, are waited for no more.
+    fn end_waits(&self, number: usize) {
+        let guarded = self.guarded(number);
+        let Some(since) = guarded.pauses.since() else { return };
+        guarded.pauses.awaited.borrow_mut().retain(|member, _| {
+            let standing = guarded.pauses.health(*member).map(|health| health.standing);
+            standing.is_some_and(|standing| matches!(standing, Standing::Suspect | Standing::Awaited))
+        });
+        if guarded.pauses.since().is_none() {
+            let seconds = self.world.now().saturating_sub(since).0 / Nanos::from_secs(1).0;
+            let what = format!("goes on after a pause of {seconds} s; nothing is lost");
+            self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
+            // Whatever was held back by failures on the way is due now.
+            guarded.pauses.refused.set(Refused { waiting: true, ..guarded.pauses.refused.get() });
+        }
+    }
+
+    /// Has every shard refuse what nobody is to wait for any longer, and take it back when there is nothing to wait for.
+    async fn refuse_as_due(&self, number: usize) {
+        let pauses = &self.guarded(number).pauses;
+        let now = self.world.now();
+        let waits_too_long =
+            pauses.since().is_some_and(|since| now.saturating_sub(since) >= self.pause_timeout);
+        let due = Refused { waiting: waits_too_long, full: !pauses.full().is_empty() };
+        let before = pauses.refused.replace(due);
+        if due == before {
+            return;
+        }
+        if due.waiting && !before.waiting {
+            let what = format!(
+                "paused for {} s: hosts get errors instead of waiting longer",
+                self.pause_timeout.0 / Nanos::from_secs(1).0
+            );
+            let remedy = "bring its drives back; everything goes on by itself then";
+            self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
+        }
+        let (waiting, full) = (due.waiting.then_some(IoError::Timeout), due.full.then_some(IoError::NoSpace));
+        self.ask_all(|reply| Order::Refuse { pool: number, waiting, full, reply }).await;
+    }
+
+    /// The pause that a pool is in, if it is in one.
+    pub(super) fn pause_status(&self, guarded: &Guarded) -> Option<PauseStatus> {
+        let now = self.world.now();
+        let paused_for = now.saturating_sub(guarded.pauses.since()?);
+        let awaited = guarded.pauses.awaited.borrow();
+        let names: Vec<String> = awaited.keys().map(|member| guarded.drive_name(*member)).collect();
+        let seconds = |time: Nanos| time.0 / Nanos::from_secs(1).0;
+        let next = match guarded.pauses.refused.get().waiting {
+            true => "whoever needs it gets errors; everything goes on by itself when it answers".to_owned(),
+            false => format!(
+                "requests that need it wait, for {} s more before they get errors; everything goes on by itself when \
+                 it answers",
+                seconds(self.pause_timeout.saturating_sub(paused_for))
+            ),
+        };
+        Some(PauseStatus {
+            since_s: seconds(paused_for),
+            drives: names,
+            why: awaited.values().map(|awaited| awaited.reason.clone()).next().unwrap_or_default(),
+            next,
+        })
+    }
+}
+
+impl Guarded {
+    /// The name of a member's drive.
+    pub(super) fn drive_name(&self, member: u32) -> String {
+        let state = self.metadata.state();
+        state.member(member).map_or_else(|| format!("number {member}"), |known| known.name.clone())
+    }
+}

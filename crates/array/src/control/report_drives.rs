@@ -1,0 +1,102 @@
+//! The drives' part of the status: what they hold, and how they do.
+
+use tier0_drive::guard::{HealthSnapshot, Patience, Standing};
+use tier0_pool::{Member, MemberState, PoolState};
+use tier0_units::{Nanos, SECTOR_BYTES};
+
+use super::Guarded;
+use super::report::Findings;
+use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
+
+fn seconds(time: Nanos) -> u64 {
+    time.0 / Nanos::from_secs(1).0
+}
+
+impl Guarded {
+    /// The pool's drives but for those that have left.
+    pub(super) fn drives_status(&self, state: &PoolState, now: Nanos) -> Vec<DriveStatus> {
+        let carriers = self.metadata.carriers();
+        let there = (0u32..).zip(state.members()).filter(|(_, member)| member.state != MemberState::Removed);
+        let drive = |(place, member): (u32, &Member)| {
+            let free = state.free_chunklets(place);
+            let all = state.geometry().chunklets(member.sectors);
+            DriveStatus {
+                name: member.name.clone(),
+                state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
+                size_bytes: member.sectors * SECTOR_BYTES,
+                chunklets_used: if member.is_active() { all - free } else { 0 },
+                chunklets_free: free,
+                holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
+                holds_metadata: carriers.contains(&place),
+                health: self.pauses.health(place).map(|health| self.drive_health(place, health, now)),
+            }
+        };
+        there.map(drive).collect()
+    }
+
+    fn drive_health(&self, member: u32, known: HealthSnapshot, now: Nanos) -> DriveHealth {
+        let patience = Patience::default();
+        let (pages_repaired, pages_unrecoverable) = self.found.pages_on(member);
+        DriveHealth {
+            standing: match known.standing {
+                Standing::Healthy => DriveStanding::Healthy,
+                Standing::Suspect => DriveStanding::Suspect,
+                Standing::Awaited => DriveStanding::Awaited,
+                Standing::Lost => DriveStanding::Lost,
+            },
+            since_s: seconds(now.saturating_sub(known.since)),
+            last_error: known.last_error,
+            read_errors: known.read_errors,
+            write_errors: known.write_errors,
+            flush_errors: known.flush_errors,
+            slow: known.slow,
+            retried: known.retried,
+            outages: known.outages,
+            no_space: known.no_space,
+            pages_repaired,
+            pages_unrecoverable,
+            error_patience_s: seconds(patience.errors),
+            answer_patience_s: seconds(patience.answer),
+        }
+    }
+}
+
+impl Findings {
+    pub(super) fn look_at_lost_drives(&mut self, state: &PoolState, all_redundant: bool) {
+        let lost = state.members().iter().filter(|member| member.state == MemberState::Lost);
+        let lost: Vec<&str> = lost.map(|member| member.name.as_str()).collect();
+        if !lost.is_empty() && all_redundant {
+            let names = lost.join(", ");
+            self.add(
+                Health::Warning,
+                format!("drive {names} is lost and what it held is rebuilt; replace it to have spares again"),
+            );
+        }
+    }
+
+    /// What the guards say of the drives that serve.
+    pub(super) fn look_at_health(&mut self, drives: &[DriveStatus]) {
+        for drive in drives.iter().filter(|drive| drive.state == DriveState::Active) {
+            let Some(health) = &drive.health else { continue };
+            let (name, why) = (&drive.name, health.last_error.as_deref().unwrap_or("it does not answer"));
+            if health.standing == DriveStanding::Suspect {
+                self.add(
+                    Health::Warning,
+                    format!(
+                        "drive {name} is suspect ({why}); its commands are tried again, look at its cables and at what \
+                         the system says of it"
+                    ),
+                );
+            }
+            if health.no_space {
+                self.add(
+                    Health::Critical,
+                    format!(
+                        "the file system under drive {name} is full, so writes to it wait and hosts get \"no space\" when \
+                         the write log is full; free space there, and it goes on by itself"
+                    ),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The verdict on a drive that fails: lost, or waited for (decision 0008).
+//!
+//! A loss cannot be taken back, so it is decided only when a fresh probe of all other drives has shown that the pool does
+//! without this one. One drive of a pool is judged after the other; what is recorded afterwards may overlap, because the
+//! superblocks that say it may have to wait for the next drive that is judged.
+//!
+//! A drive counts as lost for the data only once the superblocks of all others say so.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use futures_util::future::join_all;
+use tier0_drive::guard::Verdict;
+use tier0_raid::layout::{Column, ColumnMask};
+use tier0_raid::set::{RaidSets, SetIndex};
+use tier0_units::Nanos;
+use tier0_world::IoError;
+use tier0_world::sync::Semaphore;
+
+use super::judge::look;
+use super::{Control, Guarded, PoolControl};
+
+/// The court of one pool.
+pub(super) struct Court {
+    turn: Semaphore,
+    /// Members that were judged lost, whether or not that is recorded yet.
+    condemned: RefCell<BTreeSet<u32>>,
+    /// When the newest judgement of a member began that ended with [`Verdict::Wait`], and why.
+    waited: RefCell<BTreeMap<u32, (Nanos, String)>>,
+}
+
+impl Default for Court {
+    fn default() -> Court {
+        Court { turn: Semaphore::new(1), condemned: RefCell::default(), waited: RefCell::default() }
+    }
+}
+
+/// Whether every set does without the columns that `lacks` names.
+pub(crate) fn sets_survive(
+    sets: &RaidSets,
+    count: u32,
+    lacks: impl Fn(SetIndex, Column, u32) -> bool,
+) -> bool {
+    let layout = sets.layout();
+    (0..count).map(SetIndex).all(|set| {
+        let columns = (0..layout.columns() as u8).map(Column);
+        let lacking: ColumnMask =
+            columns.filter(|column| lacks(set, *column, sets.chunklet(set, *column).drive)).collect();
+        layout.survives(lacking)
+    })
+}
+
+/// Whether somebody outside of the array permits that drives are done without: decides between two halves that do not
+/// see each other.
+pub(crate) trait Witness {
+    /// Notes that the pool goes on without these members; false if the other half has gone on already.
+    fn note(
+        &self,
+        pool: usize,
+        without: Vec<u32>,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), String>>>>;
+}
+
+impl Guarded {
+    /// What speaks against doing without these members besides those that are lost already, as half a sentence.
+    fn objection(&self, pool: &PoolControl, without: &BTreeSet<u32>) -> Result<(), String> {
+        let condemned = self.court.condemned.borrow();
+        let gone = |member: u32| {
+            without.contains(&member) || condemned.contains(&member) || pool.lost.is_lost(member as usize)
+        };
+        let state = self.metadata.state();
+        let sets = &self.shape.sets;
+        let lacks = |set, column, drive| gone(drive) || sets.rebuilding_columns(set).contains(column);
+        if !sets_survive(sets, state.set_count(), lacks) {
+            return Err(format!(
+                "RAID sets would lack more than {} makes up for",
+                state.geometry().raid.level
+            ));
+        }
+        let serves = |member: u32| state.is_active(member) && !gone(member);
+        if !state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| serves(copy.member))) {
+            return Err("no copy of the write log would be left".to_owned());
+        }
+        if !self.metadata.carriers().iter().any(|member| serves(*member)) {
+            return Err("no copy of the metadata would be left".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Control {
+    /// Judges a member that has failed with `error` for longer than its patience. Ends when the verdict counts.
+    pub(super) async fn judge(self: &Rc<Self>, number: usize, member: usize, error: IoError) -> Verdict {
+        let pool = &self.pools[number];
+        let Some(guarded) = &pool.guarded else { return Verdict::Wait };
+        let place = member as u32;
+        let asked = self.world.now();
+        let known = || pool.lost.is_lost(member) || guarded.court.condemned.borrow().contains(&place);
+        if !known() {
+            let _turn = guarded.court.turn.acquire(1).await;
+            // The guards of other shards have asked the same.
+            let answered = |waited: &BTreeMap<u32, (Nanos, String)>| {
+                waited.get(&place).is_some_and(|(at, _)| *at >= asked)
+            };
+            if !known() {
+                if answered(&guarded.court.waited.borrow()) {
+                    return Verdict::Wait;
+                }
+                let began = self.world.now();
+                if let Err(reason) = self.condemn(number, place).await {
+                    guarded.court.waited.borrow_mut().insert(place, (began, reason.clone()));
+                    self.await_drive(number, place, error, &reason);
+                    return Verdict::Wait;
+                }
+            }
+        }
+        match pool.lose(member, error).await {
+            true => Verdict::Lost,
+            false => Verdict::Wait,
+        }
+    }
+
+    /// Decides that the pool does without a member from now on, for an administrator. Nothing is recorded yet.
+    ///
+    /// # Errors
+    /// What speaks against it.
+    pub(super) async fn condemn_in_turn(&self, number: usize, member: u32) -> Result<(), String> {
+        let _turn = self.guarded(number).court.turn.acquire(1).await;
+        self.condemn(number, member).await
+    }
+
+    /// Whether the pool would do without a member now, by a fresh probe of all others.
+    ///
+    /// # Errors
+    /// What speaks against it.
+    pub(super) async fn check_without(&self, number: usize, member: u32) -> Result<(), String> {
+        let guarded = self.guarded(number);
+        let mut without = self.silent_members(number, member).await;
+        let silent = without.clone();
+        without.insert(member);
+        guarded.objection(&self.pools[number], &without).map_err(|objection| {
+            if silent.is_empty() {
+                return objection;
+            }
+            let names: Vec<String> = silent.iter().map(|place| guarded.drive_name(*place)).collect();
+            format!("{objection}, because {} does not answer either", names.join(", "))
+        })
+    }
+
+    async fn condemn(&self, number: usize, member: u32) -> Result<(), String> {
+        self.check_without(number, member).await?;
+        // The one place where a witness is asked: everything else is in favour, and nothing is recorded.
+        if let Some(witness) = &*self.witness.borrow() {
+            let mut without: Vec<u32> =
+                self.pools[number].lost_members().into_iter().map(|place| place as u32).collect();
+            without.push(member);
+            witness.note(number, without).await?;
+        }
+        self.guarded(number).court.condemned.borrow_mut().insert(member);
+        Ok(())
+    }
+
+    /// The members besides this one that should serve and do not answer a probe. All are asked at once.
+    async fn silent_members(&self, number: usize, except: u32) -> BTreeSet<u32> {
+        let guarded = self.guarded(number);
+        let others: Vec<u32> = {
+            let state = guarded.metadata.state();
+            let active = state.members_by_place().filter(|(_, member)| member.is_active());
+            active.map(|(place, _)| place).filter(|place| *place != except).collect()
+        };
+        let probe = |place: u32| async move {
+            let answers = match guarded.metadata.drive(place) {
+                Some(drive) => match look(&drive).await {
+                    Ok(seen) => guarded.metadata.recognise(place, &seen),
+                    Err(fact) => Err(fact),
+                },
+                None => Err("it is not open".to_owned()),
+            };
+            answers.err().map(|fact| (place, fact))
+        };
+        let silent = join_all(others.into_iter().map(probe)).await.into_iter().flatten();
+        silent
+            .map(|(place, fact)| {
+                tracing::warn!(member = place, "a drive does not answer a probe: {fact}");
+                place
+            })
+            .collect()
+    }
+}
