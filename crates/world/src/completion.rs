@@ -7,6 +7,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use tier0_units::Nanos;
@@ -15,13 +16,20 @@ use crate::real::Operation;
 use crate::{IoError, Payload, World};
 
 /// What an I/O ends with: its count (bytes, or what the operation returns) or its failure.
-pub(crate) type Outcome = Result<u32, IoError>;
+pub type Outcome = Result<u32, IoError>;
 
 /// Names a slot: its place, and which use of that place, below [`GENERATION_END`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotId {
     pub(crate) index: u32,
     pub(crate) generation: u32,
+}
+
+/// Whoever looks at how an I/O ended before its waiter does ([`Completion::observed_by`]).
+pub trait Observer {
+    /// The I/O ended below with `outcome` and `payload`. Whoever takes `completion` answers the waiter with it, now or
+    /// after another try.
+    fn ended(self: Rc<Self>, token: u64, completion: Completion, outcome: Outcome, payload: Payload);
 }
 
 #[derive(Debug)]
@@ -42,6 +50,7 @@ struct Slot {
     payload: Payload,
     /// What the kernel does for it; it keeps the file open.
     operation: Option<Operation>,
+    observer: Option<(Rc<dyn Observer>, u64)>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -70,6 +79,7 @@ impl Slots {
                 state: State::Waiting(None),
                 payload: Payload::None,
                 operation: None,
+                observer: None,
             });
             return SlotId { index, generation: 0 };
         }
@@ -95,6 +105,11 @@ impl Slots {
         }
     }
 
+    /// The world closes: nobody is told of anything any more.
+    pub(crate) fn forget_observers(&mut self) -> Vec<(Rc<dyn Observer>, u64)> {
+        self.slots.iter_mut().filter_map(|slot| slot.observer.take()).collect()
+    }
+
     /// Whether it is still waited for, or its I/O under way.
     pub(crate) fn is_live(&self, id: SlotId) -> bool {
         self.slots.get(id.index as usize).is_some_and(|slot| slot.generation == id.generation)
@@ -111,7 +126,16 @@ impl Slots {
         self.free = index;
         self.busy -= 1;
         slot.operation = None;
+        slot.observer = None;
         std::mem::take(&mut slot.payload)
+    }
+
+    /// Who is to be told that the I/O ended, with its payload; none where it is its waiter alone.
+    pub(crate) fn observed(&mut self, id: SlotId) -> Option<(Rc<dyn Observer>, u64, Payload)> {
+        let slot = self.get(id)?;
+        let (observer, token) = slot.observer.take()?;
+        slot.operation = None;
+        Some((observer, token, std::mem::take(&mut slot.payload)))
     }
 
     /// Keeps the payload of an I/O that is under way.
@@ -221,17 +245,24 @@ impl Completion {
         UnderWay(self.id)
     }
 
+    /// The token of an I/O that ended below and is not answered yet.
+    pub(crate) fn resumed(world: &World, id: SlotId) -> Completion {
+        Completion { world: world.clone(), id, armed: true }
+    }
+
+    /// Has `observer` told how the I/O ends, with `token`, instead of whoever waits for it. It replaces an observer that
+    /// was there.
+    pub fn observed_by(self, observer: Rc<dyn Observer>, token: u64) -> Completion {
+        self.world.slots().get(self.id).expect("an I/O under way has its slot").observer =
+            Some((observer, token));
+        self
+    }
+
     /// Ends the I/O now and gives its buffer back.
     pub fn complete(mut self, result: Result<(), IoError>, payload: Payload) {
         self.armed = false;
-        let waker = {
-            let mut slots = self.world.slots();
-            slots.set_payload(self.id, payload);
-            slots.finish(self.id, result.map(|()| 0))
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.world.slots().set_payload(self.id, payload);
+        self.world.finish(self.id, result.map(|()| 0));
     }
 
     /// Ends the I/O at `time`, which is not in the past, without waking anybody before.

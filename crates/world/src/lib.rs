@@ -31,12 +31,14 @@ mod ready;
 pub mod real;
 pub mod sync;
 mod timer;
+mod turns;
 mod virtual_runtime;
 mod world;
 
 pub use async_task::Task;
 pub use buffer::{Buf, BufMut};
-pub use completion::{Completion, Pending, UnderWay};
+pub use completion::{Completion, Observer, Outcome, Pending, UnderWay};
+pub use turns::SlowTurns;
 pub use error::IoError;
 pub use lender::Lender;
 pub use payload::{Gather, Payload, PayloadWidth};

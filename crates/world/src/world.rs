@@ -12,6 +12,7 @@ use crate::completion::{Completion, Outcome, Pending, SlotId, Slots};
 use crate::ready::{ReadyQueue, Remote};
 use crate::real::{Driver, WallClock};
 use crate::timer::{Event, Sleep, TimerTarget, Timers};
+use crate::turns::{SlowTurns, Turns};
 use crate::{BufMut, PayloadWidth, Random};
 
 /// A handle on a world; cloning it copies a reference.
@@ -31,6 +32,7 @@ pub(crate) struct Inner {
     ready: Arc<ReadyQueue>,
     timers: RefCell<Timers>,
     slots: RefCell<Slots>,
+    turns: Turns,
     closing: Cell<bool>,
 }
 
@@ -43,6 +45,7 @@ impl World {
             ready,
             timers: RefCell::default(),
             slots: RefCell::new(Slots::new()),
+            turns: Turns::default(),
             closing: Cell::new(false),
         }))
     }
@@ -54,6 +57,32 @@ impl World {
             Kind::Virtual { now, .. } => now.get(),
             Kind::Real { clock, .. } => clock.now(),
         }
+    }
+
+    /// The time since the world began in which its runtime turned. A process that is stopped, a machine that is
+    /// suspended, a processor that is taken away and a task that holds its thread up make time pass in which nobody
+    /// looked at what ended: who has patience counts this time, not that of the clock.
+    pub fn turned(&self) -> Nanos {
+        self.now().saturating_sub(self.0.turns.lost())
+    }
+
+    /// Turns of the runtime that took so long that time was lost.
+    pub fn slow_turns(&self) -> SlowTurns {
+        self.0.turns.slow()
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.0.turns
+    }
+
+    /// The runtime stands still for so long, in virtual time: the clock goes on, and nothing else.
+    ///
+    /// # Panics
+    /// In the real world.
+    pub fn stall(&self, time: Nanos) {
+        let Kind::Virtual { now, .. } = &self.0.kind else { panic!("real time cannot be stalled") };
+        now.set(now.get().saturating_add(time));
+        self.0.turns.took(time, Nanos::ZERO);
     }
 
     /// Ends after `time`.
@@ -175,8 +204,12 @@ impl World {
         self.0.timers.borrow().next()
     }
 
-    /// Ends the I/O in `slot` and wakes its task.
+    /// Ends the I/O in `slot`: tells its observer, or wakes its task.
     pub(crate) fn finish(&self, slot: SlotId, outcome: Outcome) {
+        let observed = self.slots().observed(slot);
+        if let Some((observer, token, payload)) = observed {
+            return observer.ended(token, Completion::resumed(self, slot), outcome, payload);
+        }
         let waker = self.slots().finish(slot, outcome);
         if let Some(waker) = waker {
             waker.wake();
@@ -206,6 +239,9 @@ impl World {
     pub(crate) fn close(&self) {
         self.0.closing.set(true);
         drop(std::mem::take(&mut *self.0.timers.borrow_mut()));
+        // They hold drives, and drives hold the world.
+        let observers = self.slots().forget_observers();
+        drop(observers);
         loop {
             self.0.ready.wake_all();
             self.0.ready.drain_inbox();

@@ -1,7 +1,7 @@
 //! What is known of a drive's health, shared by all its guards.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tier0_units::Nanos;
 use tier0_world::IoError;
@@ -48,9 +48,29 @@ pub struct HealthSnapshot {
 /// The health of one drive, shared by the guards of all shards.
 #[derive(Debug, Default)]
 pub struct Health {
-    snapshot: Mutex<HealthSnapshot>,
+    account: Mutex<Account>,
+    outages: AtomicU64,
+    lost: AtomicBool,
     /// Held reads end with an error instead of waiting.
     refusing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    snapshot: HealthSnapshot,
+    /// Guards that say [`Standing::Suspect`] and [`Standing::Awaited`].
+    suspecting: u32,
+    awaiting: u32,
+    /// Writes that are held for want of space.
+    without_space: u32,
+}
+
+/// What failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failed {
+    Read,
+    Write,
+    Flush,
 }
 
 impl Health {
@@ -61,7 +81,7 @@ impl Health {
 
     /// What is known now.
     pub fn snapshot(&self) -> HealthSnapshot {
-        self.lock().clone()
+        HealthSnapshot { outages: self.outages(), ..self.lock().snapshot.clone() }
     }
 
     /// Whoever waits for a read of a drive that is awaited gets [`IoError::Timeout`] from now on, or waits again.
@@ -71,10 +91,98 @@ impl Health {
 
     /// Whether reads that would wait are refused.
     pub fn refuses_reads(&self) -> Option<IoError> {
-        self.refusing.load(Ordering::SeqCst).then_some(IoError::Timeout)
+        self.refusing.load(Ordering::Relaxed).then_some(IoError::Timeout)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HealthSnapshot> {
-        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether it was given up.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// It was given up: every guard fails every command on it.
+    pub(super) fn lose(&self, now: Nanos) {
+        self.lost.store(true, Ordering::SeqCst);
+        self.lock().settle(true, now);
+    }
+
+    /// How often it may have lost what no flush had covered.
+    pub(super) fn outages(&self) -> u64 {
+        self.outages.load(Ordering::SeqCst)
+    }
+
+    /// It may have lost what no flush had covered.
+    pub(super) fn count_outage(&self) {
+        self.outages.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A guard thinks otherwise than before.
+    pub(super) fn change(&self, from: Standing, to: Standing, now: Nanos) {
+        let mut account = self.lock();
+        *account.guards(from) -= u32::from(matches!(from, Standing::Suspect | Standing::Awaited));
+        *account.guards(to) += u32::from(matches!(to, Standing::Suspect | Standing::Awaited));
+        account.settle(self.is_lost(), now);
+    }
+
+    /// A try failed.
+    pub(super) fn count_failure(&self, what: Failed, sentence: String) {
+        let mut account = self.lock();
+        let snapshot = &mut account.snapshot;
+        *match what {
+            Failed::Read => &mut snapshot.read_errors,
+            Failed::Write => &mut snapshot.write_errors,
+            Failed::Flush => &mut snapshot.flush_errors,
+        } += 1;
+        snapshot.last_error = Some(sentence);
+    }
+
+    /// Something is wrong that is no command's failure.
+    pub(super) fn note(&self, sentence: String) {
+        self.lock().snapshot.last_error = Some(sentence);
+    }
+
+    pub(super) fn count_slow(&self, sentence: String) {
+        let mut account = self.lock();
+        account.snapshot.slow += 1;
+        account.snapshot.last_error = Some(sentence);
+    }
+
+    pub(super) fn count_retried(&self) {
+        self.lock().snapshot.retried += 1;
+    }
+
+    /// A write begins or ends to be held for want of space.
+    pub(super) fn hold_for_space(&self, held: bool) {
+        let mut account = self.lock();
+        match held {
+            true => account.without_space += 1,
+            false => account.without_space -= 1,
+        }
+        account.snapshot.no_space = account.without_space > 0;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Account {
+    fn guards(&mut self, standing: Standing) -> &mut u32 {
+        match standing {
+            Standing::Awaited => &mut self.awaiting,
+            _ => &mut self.suspecting,
+        }
+    }
+
+    fn settle(&mut self, lost: bool, now: Nanos) {
+        let standing = match () {
+            () if lost => Standing::Lost,
+            () if self.awaiting > 0 => Standing::Awaited,
+            () if self.suspecting > 0 => Standing::Suspect,
+            () => Standing::Healthy,
+        };
+        if standing != self.snapshot.standing {
+            self.snapshot.standing = standing;
+            self.snapshot.since = now;
+        }
     }
 }

@@ -2,12 +2,32 @@
 //!
 //! A [`Guard`] stands around a drive in one shard. It retries what failed, waits for what hangs, and asks its
 //! [`Judge`] before it gives a drive up. Only after a verdict of [`Verdict::Lost`] commands end with
-//! [`IoError::Gone`](tier0_world::IoError::Gone).
+//! [`IoError::Gone`]. Without a judge, before a pool is known, what fails for longer than its patience ends with its
+//! error.
 //!
-//! What all guards of one drive share is its [`Health`]: its state, counters and outages, read by whoever reports.
+//! | file | concept |
+//! |---|---|
+//! | `class` | what an error means |
+//! | `commands` | the commands on their way, and what becomes of one that failed |
+//! | `watch` | commands that take long |
+//! | `outage` | a drive that is away, or lost its cache: the gate is closed until all is written again |
+//! | `retained` | what the drive acknowledged and no flush has covered |
+//! | `health` | what all guards of a drive know of it |
+//!
+//! Invariants: a command is below at most once at a time, so none that hangs can overtake its own second try; what was
+//! acknowledged is on the drive, or is written again before any flush after it is acknowledged; while all is well a
+//! command costs an entry in a table and no task.
 
+mod class;
+mod commands;
 mod health;
+mod outage;
+mod retained;
+#[cfg(test)]
+mod tests;
+mod watch;
 
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -17,8 +37,9 @@ use tier0_units::Nanos;
 use tier0_world::{Completion, IoError, World};
 
 use crate::{Command, Drive, DriveHandle, DriveInfo};
-
+use commands::{Commands, Held};
 pub use health::{Health, HealthSnapshot, Standing};
+use retained::Retained;
 
 /// What becomes of a drive that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,21 +83,79 @@ impl Default for Patience {
     }
 }
 
+impl Patience {
+    /// From this age on a command makes its drive suspect.
+    fn slow(&self) -> Nanos {
+        Nanos(self.answer.0 / 6)
+    }
+}
+
 /// A drive with a guard in front of it; clones are the same.
 #[derive(Clone)]
 pub struct Guard(Rc<Inner>);
 
 struct Inner {
     drive: DriveHandle,
+    patience: Patience,
     health: Arc<Health>,
+    judge: RefCell<Option<Rc<dyn Judge>>>,
+    commands: RefCell<Commands>,
+    retained: RefCell<Retained>,
+    /// Commands that wait for the gate, in the order in which they came.
+    waiting: RefCell<Vec<Held>>,
+    /// Whether the drive is away, or may have lost its cache: nothing passes.
+    is_closed: Cell<bool>,
+    /// The outages of the drive that this guard has made good.
+    outages_seen: Cell<u64>,
+    /// What this guard thinks of the drive.
+    standing: Cell<Standing>,
+    /// Troubles by which it thinks so.
+    troubles: Cell<Troubles>,
+    /// Somebody asks for a verdict.
+    is_judging: Cell<bool>,
+    /// Whether a task looks at the age of commands.
+    is_watched: Cell<bool>,
+    /// Without a judge, patience has run out once: what fails is tried once more and no longer.
+    is_tired: Cell<bool>,
+    /// A flush of the guard's own is on its way.
+    is_flushing: Cell<bool>,
+}
+
+/// What is wrong at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Troubles {
+    /// Commands that are being tried again.
+    retries: u32,
+    /// The gate is closed.
+    outage: bool,
+    /// Some command is slow.
+    slow: bool,
+    /// The last verdict was to wait.
+    awaited: bool,
 }
 
 impl Guard {
     /// A guard without a judge: what fails for longer than its patience ends with its error. `health` is shared by the
     /// guards that other shards have of the same drive.
     pub fn new(drive: DriveHandle, patience: Patience, health: Arc<Health>) -> Guard {
-        let _ = patience;
-        Guard(Rc::new(Inner { drive, health }))
+        let outages_seen = Cell::new(health.outages());
+        Guard(Rc::new(Inner {
+            drive,
+            patience,
+            health,
+            judge: RefCell::default(),
+            commands: RefCell::default(),
+            retained: RefCell::default(),
+            waiting: RefCell::default(),
+            is_closed: Cell::default(),
+            outages_seen,
+            standing: Cell::default(),
+            troubles: Cell::default(),
+            is_judging: Cell::default(),
+            is_watched: Cell::default(),
+            is_tired: Cell::default(),
+            is_flushing: Cell::default(),
+        }))
     }
 
     /// The guarded drive. [`Drive::guard`] leads from there back to the guard.
@@ -86,7 +165,7 @@ impl Guard {
 
     /// From now on `judge` decides whether the drive is lost.
     pub fn obey(&self, judge: Rc<dyn Judge>) {
-        let _ = judge;
+        *self.0.judge.borrow_mut() = Some(judge);
     }
 
     /// What is known of the drive.
@@ -114,6 +193,69 @@ impl Drive for Guard {
     }
 
     fn submit(&self, command: Command, completion: Completion) {
-        self.0.drive.submit(command, completion);
+        let held = Held::new(command, completion);
+        if self.0.health.is_lost() {
+            return held.fail(IoError::Gone);
+        }
+        if self.0.is_closed.get() {
+            return self.0.hold(held);
+        }
+        self.0.pass(held);
+    }
+}
+
+impl Inner {
+    fn world(&self) -> &World {
+        self.drive.world()
+    }
+
+    /// Something has become wrong, or right.
+    fn trouble(&self, change: impl FnOnce(&mut Troubles)) {
+        let mut troubles = self.troubles.get();
+        change(&mut troubles);
+        if troubles.retries == 0 && !troubles.outage && !troubles.slow {
+            troubles.awaited = false;
+        }
+        self.troubles.set(troubles);
+        let standing = match troubles {
+            Troubles { retries: 0, outage: false, slow: false, .. } => Standing::Healthy,
+            Troubles { awaited: true, .. } => Standing::Awaited,
+            _ => Standing::Suspect,
+        };
+        let before = self.standing.replace(standing);
+        if before != standing {
+            self.health.change(before, standing, self.world().now());
+        }
+    }
+
+    /// Asks for a verdict. With [`Verdict::Lost`] everything has failed when it returns.
+    async fn ask(self: &Rc<Self>, error: IoError) -> Verdict {
+        let judge = self.judge.borrow().clone();
+        let Some(judge) = judge else { return Verdict::Wait };
+        if self.health.is_lost() {
+            self.die();
+            return Verdict::Lost;
+        }
+        if self.is_judging.replace(true) {
+            // Its answer will be everybody's.
+            return Verdict::Wait;
+        }
+        let verdict = judge.judge(class::plain(error)).await;
+        self.is_judging.set(false);
+        match verdict {
+            Verdict::Lost => {
+                self.health.lose(self.world().now());
+                self.die();
+            }
+            Verdict::Wait => self.trouble(|troubles| troubles.awaited = true),
+        }
+        verdict
+    }
+
+    /// The drive is lost: whatever waits for it fails, whether it is below or not.
+    fn die(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        waiting.into_iter().for_each(|held| held.fail(IoError::Gone));
+        self.give_up_all();
     }
 }

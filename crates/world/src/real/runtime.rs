@@ -1,6 +1,6 @@
 //! The runtime of the real world: runs what is ready, then waits for the kernel, a timer or another thread.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::num::NonZeroU64;
@@ -53,6 +53,8 @@ pub struct RealRuntime {
     fallback: Option<io::Error>,
     spin: RefCell<Spin>,
     awake: RefCell<Awake>,
+    /// When the last turn ended.
+    turned: Cell<Nanos>,
 }
 
 impl RealRuntime {
@@ -72,7 +74,8 @@ impl RealRuntime {
         let kind = Kind::Real { clock: WallClock::new(), driver: RefCell::new(driver) };
         let world = World::new(kind, PayloadWidth::REAL, options.seed, ReadyQueue::new(Some(bell)));
         let (spin, awake) = (Spin::new().into(), Awake::new(options.keep_awake).into());
-        Ok(RealRuntime { world, fallback, spin, awake })
+        let turned = Cell::new(world.now());
+        Ok(RealRuntime { world, fallback, spin, awake, turned })
     }
 
     /// The world's handle.
@@ -120,6 +123,7 @@ impl RealRuntime {
         let bell = ready.bell().expect("a real world has its bell");
         let mut driver = driver.borrow_mut();
         let began = clock.now();
+        let mut asleep = Nanos::ZERO;
         let now = if ready.len() > 0 {
             driver.poll(began, Wait::Never, bell, finished);
             began
@@ -131,15 +135,24 @@ impl RealRuntime {
             let found = limit.and_then(|limit| self.look(began, began + limit, &mut driver, finished));
             let now = found.unwrap_or_else(|| {
                 let now = clock.now();
-                let wait = self.prepare_to_sleep(now);
-                driver.poll(now, self.awake.borrow().bound(wait), bell, finished);
-                clock.now()
+                let wait = self.awake.borrow().bound(self.prepare_to_sleep(now));
+                driver.poll(now, wait, bell, finished);
+                let woken = clock.now();
+                asleep = match wait {
+                    Wait::Never => Nanos::ZERO,
+                    Wait::Nap(time) | Wait::AtMost(time) => time,
+                    // Nobody waits for a time then.
+                    Wait::Forever => woken.saturating_sub(now),
+                };
+                woken
             });
             self.spin.borrow_mut().learn(drives_work, now.saturating_sub(began));
             now
         };
         drop(driver);
         ready.awake();
+        // From the end of the last turn, so that tasks that hold the thread up count too.
+        self.world.turns().took(now.saturating_sub(self.turned.replace(now)), asleep);
         for (slot, outcome) in finished.drain(..) {
             ended(&self.world, slot, outcome);
         }

@@ -1,0 +1,353 @@
+//! Commands on their way to a drive and back, and what becomes of one that failed.
+
+use std::rc::Rc;
+
+use tier0_units::{Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES};
+use tier0_world::{Buf, BufMut, Completion, IoError, Observer, Outcome, Payload, UnderWay};
+
+use super::class::{Class, class, plain};
+use super::health::Failed;
+use super::retained::Change;
+use super::{Inner, Verdict};
+use crate::Command;
+
+/// Tries of a read that fails with a medium error.
+const READ_TRIES: u32 = 3;
+/// The pause before a read is tried again.
+const READ_PAUSE: Nanos = Nanos::from_millis(10);
+/// The first pause before a write is tried again; it doubles.
+pub(super) const PAUSE_MIN: Nanos = Nanos::from_millis(10);
+/// The longest.
+pub(super) const PAUSE_MAX: Nanos = Nanos::from_millis(500);
+/// The pause before a write is tried again for which there was no space.
+const SPACE_PAUSE: Nanos = Nanos::from_secs(1);
+/// With more than this retained, the guard flushes by itself: memory is not kept for ever.
+const RETAINED_MAX: usize = 64 << 20;
+/// Where a probe reads: the first superblock (docs/format.md).
+const PROBE_LBA: u64 = 65_536 / SECTOR_BYTES;
+
+/// A command that is not below.
+pub(super) struct Held {
+    kind: Kind,
+    completion: Completion,
+    /// When it first failed.
+    failed_at: Option<Nanos>,
+    tries: u32,
+    /// The pause before the next try.
+    pause: Nanos,
+}
+
+/// What a command is, so that it can be given again.
+enum Kind {
+    Read { lba: Lba, buf: BufMut },
+    Write { lba: Lba, buf: Buf, durable: bool },
+    Flush,
+    Discard { lba: Lba, sectors: u64 },
+}
+
+/// A command that is below.
+pub(super) struct Sent {
+    kind: SentKind,
+    under_way: UnderWay,
+    /// When it was given to the drive, in time in which the runtime turned.
+    pub(super) came: Nanos,
+    failed_at: Option<Nanos>,
+    tries: u32,
+    pause: Nanos,
+    /// It was told as slow.
+    pub(super) is_slow: bool,
+}
+
+enum SentKind {
+    Read { lba: Lba, sectors: u32 },
+    Write { lba: Lba, buf: Buf, durable: bool },
+    /// What it covers.
+    Flush { mark: u64 },
+    Discard { lba: Lba, sectors: u64 },
+}
+
+/// Commands below, by token.
+pub(super) type Commands = slab::Slab<Sent>;
+
+impl Held {
+    pub(super) fn new(command: Command, completion: Completion) -> Held {
+        let kind = match command {
+            Command::Read { lba, buf } => Kind::Read { lba, buf },
+            Command::Write { lba, buf, durable } => Kind::Write { lba, buf, durable },
+            Command::Flush => Kind::Flush,
+            Command::Discard { lba, sectors } => Kind::Discard { lba, sectors },
+        };
+        Held { kind, completion, failed_at: None, tries: 0, pause: PAUSE_MIN }
+    }
+
+    /// Ends it with an error.
+    pub(super) fn fail(self, error: IoError) {
+        let payload = match self.kind {
+            Kind::Read { buf, .. } => Payload::Read(buf),
+            _ => Payload::None,
+        };
+        self.completion.complete(Err(error), payload);
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.kind, Kind::Read { .. })
+    }
+}
+
+impl Sent {
+    /// Answers whoever waits, while the drive goes on with it.
+    pub(super) fn give_up(&self, inner: &Inner, error: IoError) {
+        let world = inner.world();
+        let payload = match self.kind {
+            SentKind::Read { sectors, .. } if self.under_way.is_live(world) => {
+                Payload::Read(BufMut::zeroed(sectors, world.width()))
+            }
+            _ => Payload::None,
+        };
+        self.under_way.give_up(world, error, payload);
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.kind, SentKind::Read { .. })
+    }
+
+    /// What it is, for messages.
+    pub(super) fn describe(&self) -> String {
+        match &self.kind {
+            SentKind::Read { lba, sectors } => format!("a read of {sectors} sectors at sector {lba}"),
+            SentKind::Write { lba, buf, .. } => {
+                format!("a write of {} sectors at sector {lba}", buf.sectors())
+            }
+            SentKind::Flush { .. } => "a flush".to_owned(),
+            SentKind::Discard { lba, sectors } => {
+                format!("a discard of {sectors} sectors at sector {lba}")
+            }
+        }
+    }
+
+    fn failed(&self) -> Failed {
+        match self.kind {
+            SentKind::Read { .. } => Failed::Read,
+            SentKind::Write { .. } | SentKind::Discard { .. } => Failed::Write,
+            SentKind::Flush { .. } => Failed::Flush,
+        }
+    }
+
+    /// The command as it came, to be given again.
+    fn hold(self, completion: Completion, payload: Payload) -> Held {
+        let kind = match self.kind {
+            SentKind::Read { lba, .. } => Kind::Read { lba, buf: payload.into_read() },
+            SentKind::Write { lba, buf, durable } => Kind::Write { lba, buf, durable },
+            SentKind::Flush { .. } => Kind::Flush,
+            SentKind::Discard { lba, sectors } => Kind::Discard { lba, sectors },
+        };
+        let Sent { failed_at, tries, pause, .. } = self;
+        Held { kind, completion, failed_at, tries, pause }
+    }
+}
+
+impl Observer for Inner {
+    fn ended(self: Rc<Self>, token: u64, completion: Completion, outcome: Outcome, payload: Payload) {
+        let sent = self.commands.borrow_mut().remove(token as usize);
+        match outcome {
+            _ if self.health.is_lost() => {
+                completion.complete(Err(IoError::Gone), payload);
+            }
+            Ok(_) => self.succeeded(sent, completion, payload),
+            Err(error) => self.failed(sent, completion, payload, error),
+        }
+    }
+}
+
+impl Inner {
+    /// Gives a command to the drive.
+    pub(super) fn pass(self: &Rc<Self>, held: Held) {
+        let Held { kind, completion, failed_at, tries, pause } = held;
+        let came = self.world().turned();
+        let under_way = completion.under_way();
+        let (kind, command) = match kind {
+            Kind::Read { lba, buf } => {
+                (SentKind::Read { lba, sectors: buf.sectors() }, Command::Read { lba, buf })
+            }
+            Kind::Write { lba, buf, durable } => (
+                SentKind::Write { lba, buf: buf.clone(), durable },
+                Command::Write { lba, buf, durable },
+            ),
+            Kind::Flush => (SentKind::Flush { mark: self.retained.borrow().mark() }, Command::Flush),
+            Kind::Discard { lba, sectors } => {
+                (SentKind::Discard { lba, sectors }, Command::Discard { lba, sectors })
+            }
+        };
+        let sent = Sent { kind, under_way, came, failed_at, tries, pause, is_slow: false };
+        let token = self.commands.borrow_mut().insert(sent);
+        self.watch();
+        self.drive.submit(command, completion.observed_by(self.clone(), token as u64));
+    }
+
+    fn succeeded(self: &Rc<Self>, sent: Sent, completion: Completion, payload: Payload) {
+        if sent.tries > 0 {
+            self.health.count_retried();
+        }
+        self.is_tired.set(false);
+        match &sent.kind {
+            SentKind::Read { .. } => {}
+            SentKind::Flush { mark } => {
+                if self.health.outages() != self.outages_seen.get() {
+                    // Another shard saw that the drive may have lost what this flush was to cover.
+                    self.close(sent.hold(completion, payload), IoError::Gone);
+                    return;
+                }
+                self.retained.borrow_mut().flushed(*mark);
+            }
+            SentKind::Write { lba, buf, durable } if self.drive.info().volatile_cache => {
+                let change = Change::Write { lba: *lba, buf: buf.clone() };
+                let mut retained = self.retained.borrow_mut();
+                if *durable { retained.add_stable(change) } else { retained.add(change) }
+            }
+            SentKind::Discard { lba, sectors } if self.drive.info().volatile_cache => {
+                self.retained.borrow_mut().add(Change::Discard { lba: *lba, sectors: *sectors });
+            }
+            SentKind::Write { .. } | SentKind::Discard { .. } => {}
+        }
+        completion.complete(Ok(()), payload);
+        if self.retained.borrow().bytes() > RETAINED_MAX && !self.is_flushing.replace(true) {
+            self.flush_by_itself();
+        }
+    }
+
+    fn flush_by_itself(self: &Rc<Self>) {
+        let (completion, pending) = self.world().completion();
+        let held = Held::new(Command::Flush, completion);
+        if self.is_closed.get() { self.hold(held) } else { self.pass(held) }
+        let inner = self.clone();
+        let wait = async move {
+            // If it fails, the drive is lost, and nothing of it is needed.
+            let _ = pending.await;
+            inner.is_flushing.set(false);
+        };
+        self.world().spawn(wait).detach();
+    }
+
+    fn failed(
+        self: &Rc<Self>,
+        mut sent: Sent,
+        completion: Completion,
+        payload: Payload,
+        error: IoError,
+    ) {
+        let name = &self.drive.info().name;
+        let kind = class(error);
+        if kind == Class::Refused {
+            return completion.complete(Err(error), payload);
+        }
+        let sentence = format!("{} fails: {error}", sent.describe());
+        tracing::debug!(drive = name, tries = sent.tries, "{sentence}");
+        self.health.count_failure(sent.failed(), sentence);
+        sent.tries += 1;
+        sent.failed_at.get_or_insert_with(|| self.world().turned());
+        let is_flush = matches!(sent.kind, SentKind::Flush { .. });
+        let is_read = sent.is_read();
+        let held = sent.hold(completion, payload);
+        match kind {
+            Class::NoSpace if !is_read => self.retry_when_there_is_space(held),
+            Class::Outage | Class::NoSpace => self.close(held, error),
+            // Nothing is known of what it was to cover.
+            Class::Medium if is_flush => self.close(held, error),
+            Class::Medium if is_read => self.retry_read(held),
+            Class::Medium | Class::Refused => self.retry_write(held, error),
+        }
+    }
+
+    /// Gives a command to the drive again, or has it wait for the gate.
+    fn pass_or_hold(self: &Rc<Self>, held: Held) {
+        match () {
+            () if self.health.is_lost() => held.fail(IoError::Gone),
+            () if self.is_closed.get() => self.hold(held),
+            () => self.pass(held),
+        }
+    }
+
+    /// A sector that cannot be read: the row has it once more, if the drive is well but for that.
+    fn retry_read(self: &Rc<Self>, held: Held) {
+        let inner = self.clone();
+        self.trouble(|troubles| troubles.retries += 1);
+        let retry = async move {
+            let tries = if inner.is_tired.get() { 1 } else { READ_TRIES };
+            if held.tries < tries {
+                inner.world().sleep(READ_PAUSE).await;
+                inner.pass_or_hold(held);
+            } else if inner.answers().await {
+                held.fail(IoError::Medium);
+            } else {
+                inner.close(held, IoError::Medium);
+            }
+            inner.trouble(|troubles| troubles.retries -= 1);
+        };
+        self.world().spawn(retry).detach();
+    }
+
+    /// Whether the drive reads its superblock.
+    async fn answers(&self) -> bool {
+        let sectors = self.drive.info().sectors.0;
+        let lba = PROBE_LBA.min(sectors.saturating_sub(PAGE_SECTORS) / PAGE_SECTORS * PAGE_SECTORS);
+        let buf = self.world().buffer(PAGE_SECTORS.min(sectors) as u32);
+        match self.drive.read(Lba(lba), buf).await.0 {
+            Ok(()) => true,
+            // The other copy: one bad sector shall not speak for the drive.
+            Err(error) if class(error) == Class::Medium && lba + 2 * PROBE_LBA <= sectors => {
+                let buf = self.world().buffer(PAGE_SECTORS as u32);
+                self.drive.read(Lba(2 * PROBE_LBA), buf).await.0.is_ok()
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn retry_when_there_is_space(self: &Rc<Self>, held: Held) {
+        let inner = self.clone();
+        self.health.hold_for_space(true);
+        let retry = async move {
+            inner.world().sleep(SPACE_PAUSE).await;
+            inner.health.hold_for_space(false);
+            inner.pass_or_hold(held);
+        };
+        self.world().spawn(retry).detach();
+    }
+
+    /// A write that fails although the drive may be well is tried again, and judged in the end.
+    fn retry_write(self: &Rc<Self>, mut held: Held, error: IoError) {
+        let inner = self.clone();
+        self.trouble(|troubles| troubles.retries += 1);
+        let retry = async move {
+            let since = held.failed_at.unwrap_or_default();
+            let is_late = inner.world().turned().saturating_sub(since) >= inner.patience.errors;
+            let has_judge = inner.judge.borrow().is_some();
+            if is_late || (inner.is_tired.get() && held.tries > 1) {
+                if !has_judge {
+                    inner.is_tired.set(true);
+                    held.fail(plain(error));
+                    return inner.trouble(|troubles| troubles.retries -= 1);
+                }
+                if inner.ask(error).await == Verdict::Lost {
+                    held.fail(IoError::Gone);
+                    return inner.trouble(|troubles| troubles.retries -= 1);
+                }
+                inner.world().sleep(inner.patience.again).await;
+            } else {
+                inner.world().sleep(held.pause).await;
+                held.pause = Nanos(held.pause.0 * 2).min(PAUSE_MAX);
+            }
+            inner.pass_or_hold(held);
+            inner.trouble(|troubles| troubles.retries -= 1);
+        };
+        self.world().spawn(retry).detach();
+    }
+
+    /// Answers everybody whose command is below; the drive may go on with it.
+    pub(super) fn give_up_all(&self) {
+        let commands = self.commands.borrow();
+        let live: Vec<usize> = commands.iter().map(|(token, _)| token).collect();
+        for token in live {
+            commands[token].give_up(self, IoError::Gone);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A drive that is away, or may have lost its cache: the gate is closed, and opens when everything that it had
+//! acknowledged is on it again.
+
+use std::rc::Rc;
+
+use futures_util::future::join_all;
+use tier0_units::Nanos;
+use tier0_world::IoError;
+
+use super::class::plain;
+use super::commands::{Held, PAUSE_MAX, PAUSE_MIN};
+use super::{Inner, Verdict};
+use crate::Command;
+
+/// Changes that are written again at once.
+const ROUND_MAX: usize = 32;
+
+impl Inner {
+    /// Has a command wait for the gate; a read only if it may wait.
+    pub(super) fn hold(&self, held: Held) {
+        match self.health.refuses_reads().filter(|_| held.is_read()) {
+            Some(error) => held.fail(error),
+            None => self.waiting.borrow_mut().push(held),
+        }
+    }
+
+    /// An outage: closes the gate; `held` waits for it.
+    pub(super) fn close(self: &Rc<Self>, held: Held, error: IoError) {
+        // The command came before whatever waits: those of one address are never under way together.
+        self.hold(held);
+        if self.is_closed.replace(true) {
+            return;
+        }
+        self.health.count_outage();
+        self.trouble(|troubles| troubles.outage = true);
+        let inner = self.clone();
+        self.world().spawn(async move { inner.recover(error).await }).detach();
+    }
+
+    async fn recover(self: Rc<Self>, mut error: IoError) {
+        let began = self.world().turned();
+        let (mut pause, mut asked_at) = (PAUSE_MIN, None::<Nanos>);
+        let patience = if self.is_tired.get() { Nanos::ZERO } else { self.patience.errors };
+        loop {
+            // What is below may still change what would be written again.
+            if self.commands.borrow().is_empty() {
+                match self.try_again().await {
+                    Ok(()) => break,
+                    Err(found) => error = found,
+                }
+            }
+            if self.health.is_lost() {
+                return self.die();
+            }
+            self.refuse_held_reads();
+            let now = self.world().turned();
+            let is_due = match asked_at {
+                None => now.saturating_sub(began) >= patience,
+                Some(at) => now.saturating_sub(at) >= self.patience.again,
+            };
+            if is_due {
+                if self.judge.borrow().is_none() {
+                    return self.open_with(plain(error));
+                }
+                if self.ask(error).await == Verdict::Lost {
+                    return;
+                }
+                asked_at = Some(self.world().turned());
+            }
+            self.world().sleep(pause).await;
+            pause = Nanos(pause.0 * 2).min(PAUSE_MAX);
+        }
+        self.is_closed.set(false);
+        self.trouble(|troubles| troubles.outage = false);
+        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        for held in waiting {
+            // The first of them may close it again.
+            if self.is_closed.get() { self.hold(held) } else { self.pass(held) }
+        }
+    }
+
+    /// Opens the drive anew, and brings onto it what it may have lost.
+    async fn try_again(&self) -> Result<(), IoError> {
+        let outages = self.health.outages();
+        self.drive.revive().await?;
+        let judge = self.judge.borrow().clone();
+        if let Some(judge) = judge
+            && let Err(sentence) = judge.recognise(self.drive.clone()).await
+        {
+            self.health.note(sentence);
+            return Err(IoError::Gone);
+        }
+        let (rounds, mark) = {
+            let retained = self.retained.borrow();
+            (retained.rounds(ROUND_MAX), retained.mark())
+        };
+        for round in rounds {
+            let again = round.iter().map(|change| self.give(change.command()));
+            join_all(again).await.into_iter().collect::<Result<(), IoError>>()?;
+        }
+        self.give(Command::Flush).await?;
+        if self.health.outages() != outages {
+            return Err(IoError::Gone);
+        }
+        self.retained.borrow_mut().flushed(mark);
+        self.outages_seen.set(outages);
+        Ok(())
+    }
+
+    /// Gives the drive a command past the table.
+    async fn give(&self, command: Command) -> Result<(), IoError> {
+        let (completion, pending) = self.world().completion();
+        self.drive.submit(command, completion);
+        match pending.await.0 {
+            // It need not be able to.
+            Ok(_) | Err(IoError::Unsupported) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn refuse_held_reads(&self) {
+        let Some(error) = self.health.refuses_reads() else { return };
+        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        let (reads, others): (Vec<Held>, Vec<Held>) = waiting.into_iter().partition(Held::is_read);
+        *self.waiting.borrow_mut() = others;
+        reads.into_iter().for_each(|read| read.fail(error));
+    }
+
+    /// Nobody judges, and patience is at its end: whatever waits fails, and the next command may try.
+    fn open_with(&self, error: IoError) {
+        self.is_tired.set(true);
+        self.is_closed.set(false);
+        self.trouble(|troubles| troubles.outage = false);
+        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        waiting.into_iter().for_each(|held| held.fail(error));
+    }
+}

@@ -1,0 +1,319 @@
+//! Every row of the table in decision 0008, in virtual time.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use tier0_units::{Lba, Nanos, SectorCount};
+use tier0_world::{BufMut, IoError, PayloadWidth, VirtualRuntime, World};
+
+use super::*;
+use crate::sim::{PowerSwitch, SimMedium, SimOptions};
+use crate::{Fault, FaultPlan};
+
+const S: fn(u64) -> Nanos = Nanos::from_secs;
+
+/// Answers what it is told to, and counts.
+struct TestJudge {
+    verdict: Cell<Verdict>,
+    knows: RefCell<Result<(), String>>,
+    asked: Cell<u32>,
+}
+
+impl Judge for TestJudge {
+    fn judge(&self, _: IoError) -> Pin<Box<dyn Future<Output = Verdict>>> {
+        self.asked.set(self.asked.get() + 1);
+        let verdict = self.verdict.get();
+        Box::pin(async move { verdict })
+    }
+
+    fn recognise(&self, _: DriveHandle) -> Pin<Box<dyn Future<Output = Result<(), String>>>> {
+        let knows = self.knows.borrow().clone();
+        Box::pin(async move { knows })
+    }
+}
+
+struct Rig {
+    world: World,
+    medium: SimMedium,
+    guard: Guard,
+    drive: DriveHandle,
+    judge: Rc<TestJudge>,
+}
+
+fn run<F: Future<Output = ()> + 'static>(test: impl FnOnce(Rig) -> F) {
+    let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
+    let world = runtime.world().clone();
+    let mut options = SimOptions::new("d", SectorCount(4096), 7);
+    options.slow_share = 0.0;
+    let medium = SimMedium::new(options, &PowerSwitch::new());
+    let guard = Guard::new(medium.open(&world), Patience::default(), Health::new());
+    let judge = Rc::new(TestJudge {
+        verdict: Cell::new(Verdict::Wait),
+        knows: RefCell::new(Ok(())),
+        asked: Cell::new(0),
+    });
+    guard.obey(judge.clone());
+    let drive = guard.handle();
+    runtime.run(test(Rig { world, medium, guard, drive, judge }));
+}
+
+fn page(byte: u8) -> tier0_world::Buf {
+    BufMut::copy_from(&[byte; 4096], PayloadWidth::REAL).freeze()
+}
+
+impl Rig {
+    fn fail(&self, fault: Fault) {
+        self.medium.inject(FaultPlan::share(fault, 1.0));
+    }
+
+    fn fail_all(&self) {
+        for fault in [Fault::ReadError, Fault::WriteError, Fault::FlushError] {
+            self.fail(fault);
+        }
+    }
+
+    fn later(&self, time: Nanos, act: impl FnOnce(&SimMedium) + 'static) {
+        let (world, medium) = (self.world.clone(), self.medium.clone());
+        let act = async move {
+            world.sleep(time).await;
+            act(&medium);
+        };
+        self.world.spawn(act).detach();
+    }
+
+    async fn write(&self, lba: u64, byte: u8) -> Result<(), IoError> {
+        self.drive.write(Lba(lba), page(byte), false).await
+    }
+
+    async fn read(&self, lba: u64) -> Result<u8, IoError> {
+        let (result, buf) = self.drive.read(Lba(lba), self.world.buffer(8)).await;
+        result.map(|()| buf.as_slice()[0])
+    }
+
+    fn standing(&self) -> Standing {
+        self.guard.health().snapshot().standing
+    }
+}
+
+#[test]
+fn errors_that_pass_are_seen_by_nobody_but_the_counters() {
+    run(async |rig| {
+        rig.write(0, 1).await.expect("it is well");
+        rig.fail_all();
+        rig.later(S(1), SimMedium::clear_plans);
+        assert_eq!(rig.write(0, 2).await, Ok(()));
+        assert!(rig.world.now() >= S(1));
+        assert_eq!((rig.read(0).await, rig.judge.asked.get()), (Ok(2), 0));
+        let health = rig.guard.health().snapshot();
+        assert!(health.write_errors > 1 && health.retried == 1, "{health:?}");
+        assert_eq!(health.standing, Standing::Healthy);
+    });
+}
+
+#[test]
+fn a_drive_that_cannot_be_done_without_is_waited_for() {
+    run(async |rig| {
+        rig.fail_all();
+        rig.later(S(600), SimMedium::clear_plans);
+        let (world, guard) = (rig.world.clone(), rig.guard.clone());
+        let look = async move {
+            world.sleep(S(2)).await;
+            assert_eq!(guard.health().snapshot().standing, Standing::Suspect);
+            world.sleep(S(4)).await;
+            assert_eq!(guard.health().snapshot().standing, Standing::Awaited);
+        };
+        let look = rig.world.spawn(look);
+        assert_eq!(rig.write(0, 2).await, Ok(()));
+        look.await;
+        assert!(rig.judge.asked.get() > 100);
+        assert_eq!((rig.read(0).await, rig.standing()), (Ok(2), Standing::Healthy));
+    });
+}
+
+#[test]
+fn after_a_verdict_of_loss_everything_fails_at_once() {
+    run(async |rig| {
+        rig.judge.verdict.set(Verdict::Lost);
+        rig.fail_all();
+        assert_eq!(rig.write(0, 2).await, Err(IoError::Gone));
+        assert!(rig.world.now() >= S(3) && rig.world.now() < S(5));
+        rig.medium.clear_plans();
+        let began = rig.world.now();
+        assert_eq!(rig.read(0).await, Err(IoError::Gone));
+        assert_eq!((rig.world.now(), rig.standing()), (began, Standing::Lost));
+    });
+}
+
+#[test]
+fn a_bad_sector_is_no_bad_drive() {
+    run(async |rig| {
+        rig.write(512, 3).await.expect("it is well");
+        rig.medium.make_unreadable(512..513);
+        assert_eq!(rig.read(512).await, Err(IoError::Medium));
+        assert_eq!((rig.judge.asked.get(), rig.standing()), (0, Standing::Healthy));
+        // One copy of the superblock is as any other sector.
+        rig.medium.make_unreadable(128..136);
+        assert_eq!(rig.read(128).await, Err(IoError::Medium));
+        assert_eq!((rig.judge.asked.get(), rig.standing()), (0, Standing::Healthy));
+    });
+}
+
+#[test]
+fn what_a_drive_lost_with_its_cache_is_written_again() {
+    run(async |rig| {
+        for (lba, byte) in [(0, 1), (8, 2), (4, 3), (16, 4)] {
+            rig.write(lba, byte).await.expect("it is well");
+        }
+        rig.drive.discard(Lba(16), 8).await.expect("it can");
+        rig.medium.unplug();
+        rig.later(S(20), SimMedium::reconnect);
+        assert_eq!(rig.drive.flush().await, Ok(()));
+        assert!(rig.world.now() >= S(20));
+        rig.medium.power_cut(crate::sim::PowerCut::KeepNothing);
+        let mut bytes = vec![0; 24 * 512];
+        rig.medium.peek(Lba(0), &mut bytes);
+        let sectors: Vec<u8> = bytes.chunks(512).map(|sector| sector[0]).collect();
+        assert_eq!(sectors, [[1; 4], [3; 4], [3; 4], [2; 4], [0; 4], [0; 4]].concat());
+    });
+}
+
+#[test]
+fn a_flush_that_failed_is_not_believed_before_all_is_written_again() {
+    run(async |rig| {
+        rig.write(0, 1).await.expect("it is well");
+        rig.medium.inject(FaultPlan::once(Fault::FlushError));
+        assert_eq!(rig.drive.flush().await, Ok(()));
+        rig.medium.power_cut(crate::sim::PowerCut::KeepNothing);
+        let mut bytes = vec![0; 512];
+        rig.medium.peek(Lba(0), &mut bytes);
+        assert_eq!(bytes[0], 1);
+        assert_eq!(rig.guard.health().snapshot().outages, 1);
+    });
+}
+
+#[test]
+fn an_outage_that_one_shard_saw_counts_for_all() {
+    run(async |rig| {
+        // The second shard's guard; it asks for nothing while the drive is away.
+        let other = Guard::new(rig.guard.bare().clone(), Patience::default(), rig.guard.health().clone());
+        other.obey(rig.judge.clone());
+        let drive = other.handle();
+        drive.write(Lba(64), page(9), false).await.expect("it is well");
+        rig.medium.unplug();
+        rig.later(S(1), SimMedium::reconnect);
+        rig.write(0, 1).await.expect("it came back");
+        drive.flush().await.expect("it is well");
+        rig.medium.power_cut(crate::sim::PowerCut::KeepNothing);
+        let mut bytes = vec![0; 512];
+        rig.medium.peek(Lba(64), &mut bytes);
+        assert_eq!(bytes[0], 9);
+    });
+}
+
+#[test]
+fn another_drive_in_its_place_is_not_taken() {
+    run(async |rig| {
+        rig.medium.disconnect();
+        *rig.judge.knows.borrow_mut() = Err("another drive is in its place".to_owned());
+        rig.later(S(1), SimMedium::reconnect);
+        let write = rig.world.spawn({
+            let drive = rig.drive.clone();
+            async move { drive.write(Lba(0), page(1), false).await }
+        });
+        rig.world.sleep(S(10)).await;
+        let health = rig.guard.health().snapshot();
+        assert_eq!(health.standing, Standing::Awaited);
+        assert_eq!(health.last_error.as_deref(), Some("another drive is in its place"));
+        *rig.judge.knows.borrow_mut() = Ok(());
+        assert_eq!(write.await, Ok(()));
+    });
+}
+
+#[test]
+fn a_drive_that_hangs_for_a_while_is_waited_for_and_one_that_hangs_for_long_is_judged() {
+    run(async |rig| {
+        rig.medium.inject(FaultPlan::once(Fault::Latency(S(20))));
+        assert_eq!(rig.write(0, 1).await, Ok(()));
+        let health = rig.guard.health().snapshot();
+        assert_eq!((health.slow, rig.judge.asked.get()), (1, 0));
+        rig.medium.inject(FaultPlan::once(Fault::Latency(S(60))));
+        assert_eq!(rig.write(0, 2).await, Ok(()));
+        assert!(rig.judge.asked.get() > 10);
+        rig.judge.verdict.set(Verdict::Lost);
+        rig.medium.inject(FaultPlan::once(Fault::Latency(S(60))));
+        let began = rig.world.now();
+        assert_eq!(rig.read(0).await, Err(IoError::Gone));
+        assert_eq!(rig.world.now().0 - began.0, S(30).0);
+        rig.world.sleep(S(60)).await;
+        assert_eq!(rig.world.pending_count(), 0);
+    });
+}
+
+#[test]
+fn time_in_which_nobody_looked_does_not_count() {
+    run(async |rig| {
+        rig.judge.verdict.set(Verdict::Lost);
+        rig.medium.inject(FaultPlan::once(Fault::Latency(S(20))));
+        let write = rig.world.spawn({
+            let drive = rig.drive.clone();
+            async move { drive.write(Lba(0), page(1), false).await }
+        });
+        rig.world.sleep(S(1)).await;
+        rig.world.stall(S(3600));
+        assert_eq!(write.await, Ok(()));
+        assert_eq!((rig.judge.asked.get(), rig.world.slow_turns().count), (0, 1));
+    });
+}
+
+#[test]
+fn reads_that_wait_are_refused_when_somebody_says_so() {
+    run(async |rig| {
+        rig.medium.disconnect();
+        let read = rig.world.spawn({
+            let (drive, buf) = (rig.drive.clone(), rig.world.buffer(8));
+            async move { drive.read(Lba(0), buf).await.0 }
+        });
+        let write = rig.world.spawn({
+            let drive = rig.drive.clone();
+            async move { drive.write(Lba(0), page(1), false).await }
+        });
+        rig.world.sleep(S(10)).await;
+        rig.guard.health().refuse_reads(true);
+        assert_eq!(read.await, Err(IoError::Timeout));
+        assert_eq!(rig.read(0).await, Err(IoError::Timeout));
+        rig.guard.health().refuse_reads(false);
+        rig.medium.reconnect();
+        assert_eq!(write.await, Ok(()));
+        assert_eq!(rig.read(0).await, Ok(1));
+    });
+}
+
+#[test]
+fn without_a_judge_patience_ends_with_the_error() {
+    run(async |rig| {
+        let guard = Guard::new(rig.guard.bare().clone(), Patience::default(), Health::new());
+        let drive = guard.handle();
+        rig.medium.disconnect();
+        assert_eq!(drive.write(Lba(0), page(1), false).await, Err(IoError::Gone));
+        let at = rig.world.now();
+        assert!(at >= S(3) && at < S(4));
+        // Once tired, it tries no longer than it must.
+        assert_eq!(drive.read(Lba(0), rig.world.buffer(8)).await.0, Err(IoError::Gone));
+        assert!(rig.world.now() < S(4));
+        rig.medium.reconnect();
+        rig.medium.inject(FaultPlan::once(Fault::Latency(S(100))));
+        let began = rig.world.now();
+        assert_eq!(drive.read(Lba(0), rig.world.buffer(8)).await.0, Err(IoError::Timeout));
+        assert_eq!(rig.world.now().0 - began.0, S(30).0);
+    });
+}
+
+#[test]
+fn what_is_refused_is_refused_at_once() {
+    run(async |rig| {
+        assert_eq!(rig.drive.read(Lba(4095), rig.world.buffer(8)).await.0, Err(IoError::OutOfRange));
+        assert_eq!((rig.world.now(), rig.standing()), (Nanos::ZERO, Standing::Healthy));
+    });
+}
