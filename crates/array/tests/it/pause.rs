@@ -20,11 +20,13 @@ fn seconds(count: u64) -> Nanos {
     Nanos::from_secs(count)
 }
 
+/// By page: what was acknowledged last, and what was sent since and not acknowledged.
+type Pages = BTreeMap<u64, (u8, Vec<u8>)>;
+
 /// A host that writes pages all over a volume, each again and again, one after the other.
 #[derive(Clone)]
 struct Host {
-    /// By page: what was acknowledged last, and what was sent since and not acknowledged.
-    pages: Rc<RefCell<BTreeMap<u64, (u8, Vec<u8>)>>>,
+    pages: Rc<RefCell<Pages>>,
     stops: Rc<Cell<bool>>,
     errors: Rc<Cell<u32>>,
     acknowledged: Rc<Cell<u64>>,
