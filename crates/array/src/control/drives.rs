@@ -233,6 +233,7 @@ impl Control {
             sectors: drive.info().sectors.0,
             class,
             state: MemberState::Active,
+            path: String::new(),
         };
         Ok(guarded.metadata.add_member(drive, member).await? as usize)
     }
