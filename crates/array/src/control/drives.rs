@@ -238,6 +238,7 @@ impl Control {
             sectors: drive.info().sectors.0,
             class,
             state: MemberState::Active,
+            path: String::new(),
         };
         let member = guarded.metadata.add_member(drive.clone(), member).await?;
         MemberJudge::appoint(&drive, number, member as usize, &self.post);
