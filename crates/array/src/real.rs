@@ -56,7 +56,7 @@ impl ShardContext {
     pub async fn administer(&self, request: AdminRequest) -> AdminReply {
         let (reply, answer) = oneshot::channel();
         self.control.send(ControlMessage::Admin { request, reply });
-        let ending = |_| AdminReply::Refused("the array is ending; ask again when it is served".to_owned());
+        let ending = |_| AdminReply::Failed("the array is ending; ask again when it is served".to_owned());
         answer.await.unwrap_or_else(ending)
     }
 }
@@ -344,7 +344,7 @@ struct MediumShop {
 
 impl DriveShop for MediumShop {
     fn open(&self, description: &DriveDescription, force: bool) -> Result<NewDrive, ArrayError> {
-        let medium = open_new_medium(description, force)?;
-        Ok(NewDrive { drive: patient_drive(&medium, &self.world)?, medium })
+        let (medium, made) = open_new_medium(description, force)?;
+        Ok(NewDrive { drive: patient_drive(&medium, &self.world)?, medium, made })
     }
 }

@@ -124,6 +124,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         volumes: config.volumes.iter().enumerate().map(volume).collect(),
         listen: Vec::new(),
         control: None,
+        warnings: Vec::new(),
     })
 }
 
@@ -157,7 +158,7 @@ impl RunningArray {
 
     async fn ask(&self, request: AdminRequest) -> Result<(), SystemError> {
         match self.engine.administer(request).await {
-            AdminReply::Refused(why) => Err(SystemError::Refused(why)),
+            AdminReply::Refused(why) | AdminReply::Failed(why) => Err(SystemError::Refused(why)),
             AdminReply::Done(_) | AdminReply::Status(_) => Ok(()),
         }
     }

@@ -36,7 +36,8 @@ pub(crate) fn ask(file: &Path, request: &AdminRequest) -> Result<AdminReply, Fai
     let mut reply = String::new();
     BufReader::new(stream.take(REPLY_BYTES_MAX)).read_line(&mut reply).map_err(broken)?;
     match serde_json::from_str(&reply) {
-        Ok(AdminReply::Refused(text)) => Err(Failure::Run(text)),
+        Ok(AdminReply::Refused(text)) => Err(Failure::Input(text)),
+        Ok(AdminReply::Failed(text)) => Err(Failure::Run(text)),
         Ok(reply) => Ok(reply),
         Err(_) => Err(Failure::Run(
             "the server's answer makes no sense; is it of the same version as this program?".into(),

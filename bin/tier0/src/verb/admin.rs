@@ -314,7 +314,9 @@ fn absolute(path: &std::path::Path) -> Result<PathBuf, Failure> {
 
 fn say(reply: AdminReply) -> Result<(), Failure> {
     match reply {
-        AdminReply::Done(text) | AdminReply::Refused(text) => print(&format!("{text}\n")),
+        AdminReply::Done(text) | AdminReply::Refused(text) | AdminReply::Failed(text) => {
+            print(&format!("{text}\n"))
+        }
         AdminReply::Status(status) => print(&format!("{}\n", status.summary)),
     }
 }

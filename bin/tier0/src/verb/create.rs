@@ -67,7 +67,11 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
             verb.array.display()
         )));
     }
+    let notes = description.all_notes();
     let array = create(&description, CreateOptions { force: verb.force })?;
+    for note in notes {
+        tracing::warn!("{note}");
+    }
     print(&if verb.json { json(&created(&array)) } else { text(verb, &array) })
 }
 

@@ -42,7 +42,7 @@ impl Control {
         };
         match done {
             Ok(text) => AdminReply::Done(text),
-            Err(error) => AdminReply::Refused(error.to_string()),
+            Err(error) => error.into(),
         }
     }
 

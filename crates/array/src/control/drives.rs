@@ -15,7 +15,7 @@ use super::{Control, Guarded};
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::description::DriveDescription;
-use crate::open::Medium;
+use crate::open::{MadeFiles, Medium};
 use crate::plan::members_max;
 use crate::upkeep::Order;
 
@@ -31,6 +31,8 @@ pub(crate) struct NewDrive {
     pub(crate) drive: DriveHandle,
     /// From which every shard makes its own.
     pub(crate) medium: Arc<Medium>,
+    /// Its file, if it was made: it stays only if the drive joins.
+    pub(crate) made: MadeFiles,
 }
 
 /// Where a drive that is to join lies.
@@ -173,7 +175,6 @@ impl Control {
 
     /// Opens a drive and makes it a member in the metadata and in every shard.
     async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
-        let refused = |error: ArrayError| AdminError::new(error.to_string());
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let _turn = self.turn.acquire(1).await;
         let taken = self
@@ -196,15 +197,16 @@ impl Control {
             ram: None,
             model: None,
         };
-        let NewDrive { drive, medium } = shop.open(&description, place.force).map_err(refused)?;
-        let member = self.admit_drive(number, &place.name, drive).await.map_err(refused)?;
+        let NewDrive { drive, medium, made } = shop.open(&description, place.force)?;
+        let member = self.admit_drive(number, &place.name, drive).await?;
+        made.keep();
         let order = |reply| Order::Join { pool: number, member, medium: medium.clone(), reply };
         let joined = self.ask_all(order).await.into_iter();
         let joined = joined.map(|result| result.unwrap_or_else(|| Err("the shard has ended".to_owned())));
         if let Err(fact) = joined.collect::<Result<(), String>>() {
             // A member that a shard cannot use must not be given anything.
             self.take_out(number, member as u32).await;
-            return Err(AdminError::new(format!("drive {:?} cannot be used: {fact}", place.name)));
+            return Err(AdminError::failed(format!("drive {:?} cannot be used: {fact}", place.name)));
         }
         self.member_joined(number);
         Ok(())

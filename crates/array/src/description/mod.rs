@@ -3,6 +3,7 @@
 mod check;
 mod error;
 mod listen;
+mod notes;
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ pub use error::DescriptionError;
 pub use listen::ListenAddress;
 
 /// An array as its file describes it, checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// The array's name.
     pub name: String,
@@ -36,6 +37,8 @@ pub struct Description {
     pub listen: Vec<ListenAddress>,
     /// The unix socket on which the running array takes administration requests.
     pub control: Option<PathBuf>,
+    /// What the file says to no effect or against its own purpose, one sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// A drive of an array.

@@ -18,8 +18,8 @@ use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
 pub use assemble::open;
-pub(crate) use create::open_new_medium;
 pub use create::{CreateOptions, create};
+pub(crate) use create::{MadeFiles, open_new_medium};
 pub(crate) use medium::Medium;
 
 use crate::ArrayError;
@@ -63,6 +63,7 @@ struct OpenPool {
     drives_lost: usize,
     usable: ByteCount,
     free: ByteCount,
+    log_copies: usize,
     volumes: Vec<(String, ByteCount)>,
 }
 
@@ -102,6 +103,7 @@ impl OpenArray {
             drives_lost: pool.drives_lost,
             usable: pool.usable,
             free: pool.free,
+            log_copies: pool.log_copies,
         })
     }
 }
@@ -121,6 +123,8 @@ pub struct PoolSummary<'a> {
     pub usable: ByteCount,
     /// What of it no volume has.
     pub free: ByteCount,
+    /// Copies that the write log has; none where there is no log.
+    pub log_copies: usize,
 }
 
 impl OpenPool {
@@ -134,6 +138,7 @@ impl OpenPool {
             drives_lost: 0,
             usable,
             free,
+            log_copies: 0,
             volumes: plan.record.volumes.iter().map(|v| (v.name.clone(), size(v.sectors))).collect(),
         }
     }
@@ -149,6 +154,7 @@ impl OpenPool {
             drives_lost: there.filter(|member| !member.is_active()).count(),
             usable: space.usable,
             free: space.free(),
+            log_copies: state.log().rings.iter().map(|ring| ring.copies.len()).min().unwrap_or(0),
             volumes: state.volumes().map(|volume| (volume.name.clone(), size(volume.sectors))).collect(),
         }
     }

@@ -73,6 +73,7 @@ impl Bench {
             volumes: (0..setup.volumes).map(volume).collect(),
             listen: Vec::new(),
             control: None,
+            warnings: Vec::new(),
         })
     }
 
