@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tier0_units::{ByteCount, WriteCache};
 
-use super::Status;
+use super::{PoolFacts, Status};
 use crate::ArrayError;
 
 /// A request. Pools may be left out where the array has one.
@@ -15,6 +15,8 @@ use crate::ArrayError;
 pub enum AdminRequest {
     /// What the array is and how it does.
     Status,
+    /// What the array is made of.
+    Describe,
     /// Takes a drive out of service, as if it had failed; what it holds is rebuilt elsewhere.
     DriveFail {
         /// The drive's name.
@@ -121,6 +123,8 @@ pub enum AdminReply {
     Done(String),
     /// The array's status.
     Status(Box<Status>),
+    /// What the array's pools are.
+    Described(Vec<PoolFacts>),
     /// It cannot be done as it was asked, and nothing was changed: the fact and the remedy.
     Refused(String),
     /// It was tried, and something failed: the fact and the remedy.

@@ -1,9 +1,11 @@
 //! The description of an array: one TOML file, checked as a whole, with errors that name line, field and remedy.
 
+mod actual;
 mod check;
 mod error;
 mod listen;
 mod notes;
+mod write;
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +17,7 @@ use toml::Spanned;
 pub(crate) use check::is_name;
 pub use error::DescriptionError;
 pub use listen::ListenAddress;
+pub use write::Remarks;
 
 /// An array as its file describes it, checked.
 #[derive(Clone, Debug, PartialEq)]
