@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::verb::{admin, catalog, completions, create, demo, lab, load, serve, status};
+use crate::verb::{admin, catalog, completions, config, create, demo, lab, load, serve, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,6 +52,8 @@ pub(crate) enum Verb {
     Serve(serve::Serve),
     /// Show how a running array does; the exit code tells monitoring
     Status(status::StatusVerb),
+    /// Print the array file of what a running array is
+    Config(config::Config),
     /// Fail, add, remove or replace drives of a running array
     #[command(subcommand)]
     Drive(admin::Drive),

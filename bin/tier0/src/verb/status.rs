@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tier0_array::admin::{AdminReply, AdminRequest, DriveState, Health, PoolStatus, Status};
-use tier0_units::ByteCount;
+use tier0_units::{ByteCount, counted};
 
 use crate::control::ask;
 use crate::failure::Failure;
@@ -51,10 +51,10 @@ fn text(status: &Status) -> String {
 fn pool_text(pool: &PoolStatus) -> String {
     let space = &pool.space;
     let mut text = format!(
-        "\npool {}: {}, {} sets, {} of {} used, {} promised to volumes\n",
+        "\npool {}: {}, {}, {} of {} used, {} promised to volumes\n",
         pool.name,
         pool.raid,
-        pool.sets.count,
+        counted(pool.sets.count, "set"),
         ByteCount(space.used_bytes),
         ByteCount(space.usable_bytes),
         ByteCount(space.provisioned_bytes),

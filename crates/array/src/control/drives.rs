@@ -173,7 +173,6 @@ impl Control {
 
     /// Opens a drive and makes it a member in the metadata and in every shard.
     async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
-        let refused = |error: ArrayError| AdminError::new(error.to_string());
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let _turn = self.turn.acquire(1).await;
         let taken = self
@@ -196,9 +195,9 @@ impl Control {
             ram: None,
             model: None,
         };
-        let NewDrive { drive, medium: new } = shop.open(description, place.force).await.map_err(refused)?;
+        let NewDrive { drive, medium: new } = shop.open(description, place.force).await?;
         let medium = new.medium.clone();
-        let member = self.admit_drive(number, &place.name, drive).await.map_err(refused)?;
+        let member = self.admit_drive(number, &place.name, drive).await?;
         let order = |reply| {
             let control = self.post.clone();
             Order::Join { pool: number, member, medium: medium.clone(), control, reply }
@@ -208,7 +207,7 @@ impl Control {
         if let Err(fact) = joined.collect::<Result<(), String>>() {
             // A member that a shard cannot use must not be given anything.
             self.take_out(number, member as u32).await;
-            return Err(AdminError::new(format!("drive {:?} cannot be used: {fact}", place.name)));
+            return Err(AdminError::failed(format!("drive {:?} cannot be used: {fact}", place.name)));
         }
         new.keep();
         self.member_joined(number);

@@ -5,6 +5,7 @@
 //! and the metadata journal keeps the order.
 
 mod admin;
+mod describe;
 mod drives;
 mod events;
 mod found;
