@@ -10,7 +10,7 @@ use tier0_array::{ArrayError, Description};
 use super::asking::Agreement;
 use crate::consent;
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, table};
+use crate::output::{align_right, json, print, rendered, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -142,7 +142,7 @@ fn text(verb: &Create, array: &OpenArray) -> String {
         "array {} is created; \"tier0 serve {}\" serves it\n\n{}\n\n{}\n",
         array.name(),
         verb.array.display(),
-        pools.trim_fmt(),
-        volumes.trim_fmt()
+        rendered(&pools),
+        rendered(&volumes)
     )
 }

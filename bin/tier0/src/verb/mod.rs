@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 mod asking;
 pub(crate) mod catalog;
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod create;
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Serve(verb) => serve::run(&verb),
         Verb::Load(verb) => load::run(&verb, &cli.global),
         Verb::Status(verb) => status::run(&verb),
+        Verb::Check(verb) => check::run(&verb),
         Verb::Config(verb) => config::run(&verb),
         Verb::Drive(verb) => admin::drive(&verb),
         Verb::Pool(verb) => admin::pool(&verb),

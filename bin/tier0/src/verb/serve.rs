@@ -13,7 +13,7 @@ use tier0_world::real::PeerAddress;
 
 use crate::failure::Failure;
 use crate::mounting::{commands, uri};
-use crate::output::{align_right, json, print, table};
+use crate::output::{align_right, json, print, rendered, table};
 use crate::serving::Service;
 use crate::signals::Signals;
 
@@ -21,7 +21,8 @@ const EXAMPLES: &str = "\
 Examples:
   tier0 create array.toml && tier0 serve array.toml
   tier0 serve array.toml --listen unix:/run/tier0.sock --listen 127.0.0.1:10809
-  tier0 serve array.toml --listen 127.0.0.1:0 --json     a free port, told as JSON
+  tier0 serve array.toml --listen 127.0.0.1:0 --json
+      a free port, told as JSON
 
 Ctrl-C or SIGTERM answers what is in flight and ends; a second one ends at once.";
 
@@ -138,7 +139,7 @@ impl Sheet {
                 1 => "writes are acknowledged when the log's only copy has them".to_owned(),
                 copies => format!("writes are acknowledged when all {copies} copies of the log have them"),
             },
-            table.trim_fmt()
+            rendered(&table)
         )
     }
 }

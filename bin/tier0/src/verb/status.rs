@@ -8,13 +8,14 @@ use tier0_units::{ByteCount, counted};
 
 use crate::control::ask;
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, table};
+use crate::output::{align_right, json, print, rendered, table};
 
 const EXAMPLES: &str = "\
 Examples:
   tier0 status array.toml
   tier0 status array.toml --json | jq .summary
-  tier0 status array.toml --quiet || page-somebody     ends with 4, 5 or 6 unless the array is healthy";
+  tier0 status array.toml --quiet || page-somebody
+      ends with 4, 5 or 6 unless the array is healthy";
 
 /// How an array does.
 #[derive(Args, Debug)]
@@ -137,7 +138,7 @@ fn drives_table(pool: &PoolStatus) -> String {
         ]);
     }
     align_right(&mut drives, [2, 3, 4]);
-    drives.trim_fmt()
+    rendered(&drives)
 }
 
 fn volumes_table(pool: &PoolStatus) -> String {
@@ -152,5 +153,5 @@ fn volumes_table(pool: &PoolStatus) -> String {
         ]);
     }
     align_right(&mut volumes, [1, 2]);
-    volumes.trim_fmt()
+    rendered(&volumes)
 }

@@ -1,6 +1,6 @@
 //! Verbs on a running array: what they refuse, with which code, and that a refusal changes nothing.
 
-use crate::support::{Served, array_file, directory, json, refuse, run, succeed, text};
+use crate::support::{Served, array_file, contents, directory, json, refuse, run, succeed, text};
 
 /// Names that nobody has, and drives that are missing or too small, ended with 1, as if something had broken.
 #[test]
@@ -93,4 +93,59 @@ fn the_file_of_what_is_describes_the_array_and_creates_its_like() {
         Some(true)
     );
     served.stop();
+}
+
+/// What a file would do was found out by starting with it, which writes.
+#[test]
+fn check_says_what_a_file_would_do_without_doing_it() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid5", 4);
+    refuse(&["check", text(&array)], 2, &["pool0", "tier0 create"]);
+    succeed(&["create", text(&array)]);
+    let before = contents(at);
+    assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
+    let right = std::fs::read_to_string(&array).expect("an array file");
+    std::fs::remove_file(at.join("d3.img")).expect("a drive to miss");
+    let told = succeed(&["check", text(&array)]);
+    assert!(told.contains("\"d3\"") && told.contains("can do without"), "{told}");
+    for name in ["d1.img", "d2.img"] {
+        std::fs::remove_file(at.join(name)).expect("a drive to miss");
+    }
+    refuse(&["check", text(&array)], 2, &["pool0", "d1", "d2"]);
+    for (path, _) in before.iter().filter(|(path, _)| path.exists()) {
+        assert_eq!(contents(at)[path], before[path], "check has written {path:?}");
+    }
+
+    std::fs::remove_file(at.join("d0.img")).expect("a drive");
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
+    for (from, to, words) in [
+        ("set_size = 4", "set_size = 3", &["raid5 sets of 4 drives"][..]),
+        ("stripe_unit = \"64KiB\"", "stripe_unit = \"32KiB\"", &["64KiB", "32KiB"]),
+        ("24MiB", "32MiB", &["lun0", "24MiB", "32MiB"]),
+        ("pool0", "pool9", &["pool9", "none of the drives"]),
+        ("[array]", "[array", &["line 1"]),
+    ] {
+        std::fs::write(&array, right.replace(from, to).replace("[array]\n", &control(at))).expect("a file");
+        refuse(&["check", text(&array)], 2, words);
+    }
+    for (from, to, words) in [
+        ("24MiB", "16MiB", &["lun0", "grown", "24MiB"][..]),
+        ("lun0", "lun1", &["\"lun1\"", "would be created", "\"lun0\"", "does not mention"]),
+        ("stripe_unit", "extent = \"3MiB\"\nstripe_unit", &["extent", "3MiB"]),
+        ("stripe_unit", "groups = 2\nstripe_unit", &["groups", "raid50"]),
+        ("size = \"64MiB\"", "size = \"65MiB\"", &["64MiB", "65MiB", "d3.img"]),
+    ] {
+        std::fs::write(&array, right.replace(from, to).replace("[array]\n", &control(at))).expect("a file");
+        let told = succeed(&["check", text(&array)]);
+        words.iter().for_each(|word| assert!(told.contains(word), "{word} is missing: {told}"));
+    }
+    served.stop();
+}
+
+/// The section of an array with its socket where it is by default.
+fn control(directory: &std::path::Path) -> String {
+    format!("[array]\ncontrol = \"{}/array.control\"\n", text(directory))
 }

@@ -2,6 +2,7 @@
 
 mod actual;
 mod check;
+mod compare;
 mod error;
 mod listen;
 mod notes;
@@ -15,6 +16,8 @@ use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
 
 pub(crate) use check::is_name;
+pub use compare::Finding;
+pub(crate) use compare::grown_in_file;
 pub use error::DescriptionError;
 pub use listen::ListenAddress;
 pub use write::Remarks;

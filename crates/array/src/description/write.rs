@@ -79,7 +79,7 @@ struct Page<'a> {
 impl Page<'_> {
     fn open(&mut self, header: &str, section: String) {
         let gap = if self.text.is_empty() { "" } else { "\n" };
-        write!(self.text, "{gap}{header}\n").expect("a text takes text");
+        writeln!(self.text, "{gap}{header}").expect("a text takes text");
         self.section = section;
     }
 

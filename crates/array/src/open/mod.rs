@@ -9,6 +9,7 @@
 mod assemble;
 mod create;
 mod medium;
+mod rehearse;
 
 use std::sync::Arc;
 
@@ -17,10 +18,12 @@ use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
+pub(crate) use assemble::check_same_shape;
 pub use assemble::open;
 pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, open_new_medium};
 pub(crate) use medium::Medium;
+pub use rehearse::rehearse;
 
 use crate::ArrayError;
 use crate::plan::PoolPlan;
