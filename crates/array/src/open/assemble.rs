@@ -1,5 +1,6 @@
 //! Finding an array again: open what might be its drives, read who they are, open the pools.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -7,14 +8,14 @@ use std::sync::Arc;
 
 use tier0_drive::{DriveHandle, OpenError};
 use tier0_pool::metadata::{FoundMember, FoundPool, Metadata, OtherDrive, Standing, Survey, survey};
-use tier0_pool::{MetaRecord, PoolError, PoolState, RaidRecord};
+use tier0_pool::{LogRing, MetaRecord, PoolError, PoolState, RaidRecord, Volume};
 use tier0_units::SectorCount;
 use tier0_world::World;
 use uuid::Uuid;
 
 use super::create::memory_among_others;
 use super::{Kind, Medium, OpenArray, OpenPool, create, in_real_world};
-use crate::description::{DriveDescription, PoolDescription};
+use crate::description::{DriveDescription, PoolDescription, VolumeDescription};
 use crate::engine::check_survives;
 use crate::open::CreateOptions;
 use crate::plan::{check_fits, new_volume, record_of};
@@ -83,7 +84,7 @@ async fn look(world: &World, media: &[Arc<Medium>], description: &Description) -
                 let name = &drive.info().name;
                 warnings.push(format!("drive {name:?} holds data that is not tier0's and is left alone"));
             }
-            OtherDrive::Unreadable(_, error @ PoolError::TooNew { .. }) => {
+            OtherDrive::Unreadable(_, error @ (PoolError::TooNew { .. } | PoolError::Features { .. })) => {
                 return Err(error.into());
             }
             OtherDrive::Unreadable(_, error) => warnings.push(error.to_string()),
@@ -98,16 +99,25 @@ async fn look(world: &World, media: &[Arc<Medium>], description: &Description) -
     for (number, (pool, found)) in description.pools.iter().zip(chosen).enumerate() {
         check_label(pool, &found)?;
         let missing = missing_names(&found);
-        let metadata =
-            found.open_if(world, Rc::new(|_, _| {}), check_survives).await.map_err(|error| match error {
-                PoolError::Unopenable { .. } => ArrayError::Missing {
-                    pool: pool.name.clone(),
-                    missing: missing.clone(),
-                    level: pool.raid.level.name().to_owned(),
-                },
-                error => error.into(),
-            })?;
-        check_unchanged(pool, &metadata.state())?;
+        let refused = Cell::new(None);
+        let check = |state: &PoolState| {
+            check_survives(state)?;
+            check_description(description, number, state).map_err(|error| {
+                let fact = error.to_string();
+                refused.set(Some(error));
+                PoolError::Unopenable { fact }
+            })
+        };
+        let opened = found.open_if(world, Rc::new(|_, _| {}), check).await;
+        let metadata = opened.map_err(|error| match (refused.take(), error) {
+            (Some(refused), _) => refused,
+            (None, PoolError::Unopenable { .. }) => ArrayError::Missing {
+                pool: pool.name.clone(),
+                missing,
+                level: pool.raid.level.name().to_owned(),
+            },
+            (None, error) => error.into(),
+        })?;
         add_volumes(&metadata, description, number, &mut warnings).await?;
         states.push(metadata.state().clone());
     }
@@ -173,6 +183,45 @@ fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayErr
     }
 }
 
+/// Everything of the description that the pool as it would go on refuses: found before anything is written, so that
+/// drives that are away are not lost to a pool that does not open.
+fn check_description(description: &Description, number: usize, state: &PoolState) -> Result<(), ArrayError> {
+    let pool = &description.pools[number];
+    check_unchanged(pool, state)?;
+    check_log(state)?;
+    let mut with_new = None;
+    for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
+        match state.volume_named(&volume.name) {
+            Some(known) if known.sectors < volume.sectors.0 => return Err(too_small(pool, volume, known)),
+            Some(_) => {}
+            None => {
+                let state = with_new.get_or_insert_with(|| state.clone());
+                check_fits(state, volume)?;
+                let record = new_volume(state, volume, Uuid::new_v4());
+                state.apply_all(&[record])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A copy of every ring of the write log must be there.
+fn check_log(state: &PoolState) -> Result<(), ArrayError> {
+    let is_gone = |ring: &&LogRing| !ring.copies.iter().any(|copy| state.is_active(copy.member));
+    let Some(ring) = state.log().rings.iter().find(is_gone) else { return Ok(()) };
+    let names = ring.copies.iter().filter_map(|copy| state.member(copy.member));
+    let names: Vec<String> = names.map(|member| format!("{:?}", member.name)).collect();
+    Err(ArrayError::NoLog { pool: state.name().to_owned(), drives: names.join(", ") })
+}
+
+fn too_small(pool: &PoolDescription, volume: &VolumeDescription, known: &Volume) -> ArrayError {
+    ArrayError::Changed {
+        pool: pool.name.clone(),
+        fact: format!("volume {:?} of {}", volume.name, SectorCount(known.sectors).bytes()),
+        wanted: volume.sectors.bytes().to_string(),
+    }
+}
+
 /// What the description says of a pool must be what the pool is.
 fn check_unchanged(pool: &PoolDescription, state: &PoolState) -> Result<(), ArrayError> {
     let wanted = record_of(&pool.raid);
@@ -199,11 +248,7 @@ async fn add_volumes(
         let known = metadata.state().volume_named(&volume.name).cloned();
         let record = match known {
             Some(known) if known.sectors < volume.sectors.0 => {
-                return Err(ArrayError::Changed {
-                    pool: description.pools[number].name.clone(),
-                    fact: format!("volume {:?} of {}", volume.name, SectorCount(known.sectors).bytes()),
-                    wanted: volume.sectors.bytes().to_string(),
-                });
+                return Err(too_small(&description.pools[number], volume, &known));
             }
             Some(known) if known.sectors > volume.sectors.0 => {
                 let (now, before) = (SectorCount(known.sectors).bytes(), volume.sectors.bytes());
