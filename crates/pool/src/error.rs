@@ -134,14 +134,14 @@ pub enum PoolError {
     },
     /// Two halves of a pool went on without each other.
     #[error(
-        "the drives of pool {pool:?} went on in two groups without each other: {one}, and {other}; connect only the group whose data is wanted"
+        "the drives of pool {pool:?} went on in two groups without each other: {one}, and {other}; nothing was written; choose one by giving up what the other did alone, with \"tier0 serve ARRAY --without DRIVE\" for each drive of the other"
     )]
     Split {
         /// The pool's name.
         pool: String,
-        /// The names of one group.
+        /// One group and its history.
         one: String,
-        /// The names of the other.
+        /// The other group and its history.
         other: String,
     },
     /// One member twice.

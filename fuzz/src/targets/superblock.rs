@@ -46,6 +46,7 @@ fn seeds() -> Vec<Vec<u8>> {
         features: Features::default(),
         settled: 4,
         lost_in: BTreeMap::from([(1, 3)]),
+        given_up: BTreeMap::new(),
     };
     let mut bytes = superblock::encode(&Superblock { generation: 5, member: Uuid::from_u128(1), label });
     // Without the filling.

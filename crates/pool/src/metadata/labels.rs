@@ -36,6 +36,7 @@ impl Labels {
             features: KNOWN,
             settled: 0,
             lost_in: BTreeMap::new(),
+            given_up: BTreeMap::new(),
         };
         Labels { generation: 0, complete: 0, next_copy: vec![0; label.members.len()], label }
     }

@@ -21,7 +21,7 @@
 //! 1 disk, 2 memory) and name (length in 2 bytes, UTF-8).
 //!
 //! Then the last generation that was complete (8 bytes); by member the generation in which it was recorded lost, else 0
-//! (8 bytes each); and the paths of members, as many as there is room for: how many (4), of each the place (4) and the
+//! (8 bytes), and the generation up to which what it did by itself was given up, else 0 (8 bytes); and the paths of members, as many as there is room for: how many (4), of each the place (4) and the
 //! text.
 //!
 //! A new superblock is first written where the newest one of this drive is not, so a torn write leaves the newest, and
@@ -85,6 +85,8 @@ pub struct PoolLabel {
     pub settled: u64,
     /// By place: the generation in which a member was recorded lost, where that is known.
     pub lost_in: BTreeMap<u32, u64>,
+    /// By place: the generation up to which the history of a member that went on by itself was given up by somebody.
+    pub given_up: BTreeMap<u32, u64>,
 }
 
 /// A superblock.
@@ -152,6 +154,7 @@ fn encode_fixed(label: &PoolLabel) -> Writer {
     for (place, member) in (0u32..).zip(&label.members) {
         let known = label.lost_in.get(&place).filter(|_| member.state == MemberState::Lost);
         writer.u64(known.copied().unwrap_or(0));
+        writer.u64(label.given_up.get(&place).copied().unwrap_or(0));
     }
     writer
 }
@@ -176,6 +179,7 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
         features,
         settled: 0,
         lost_in: BTreeMap::new(),
+        given_up: BTreeMap::new(),
     };
     if version != WITHOUT_FEATURES {
         label.settled = reader.u64()?;
@@ -186,6 +190,10 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
                     label.lost_in.insert(place, generation);
                 }
                 _ => return None,
+            }
+            match reader.u64()? {
+                0 => {}
+                generation => _ = label.given_up.insert(place, generation),
             }
         }
         decode_paths(&mut reader, &mut label.members)?;

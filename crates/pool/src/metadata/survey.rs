@@ -1,7 +1,7 @@
 //! Looking at drives: which pools they belong to, and which of them are to be believed. Nothing is written.
 //!
-//! The superblock with the highest generation says who serves. A drive that was away and is not called lost by it only
-//! missed generations that nothing was acknowledged on, and is believed.
+//! Which superblock says who serves is told by [`lineage`]. A drive that was away and is not called lost by it only missed
+//! generations that nothing was acknowledged on, and is believed, unless it was put back to an older image.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use tier0_drive::DriveHandle;
 use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
-use super::superblock::{self, Newest, PoolLabel};
+use super::lineage::{self, Choice};
+use super::superblock::{self, Newest, PoolLabel, Superblock};
 use crate::blank::is_blank;
 use crate::state::MemberState;
 use crate::{Member, PoolError};
@@ -74,6 +75,8 @@ pub enum Standing {
     Lost,
     /// It is there but was lost while the pool went on: what it holds is stale and is not used.
     Stale,
+    /// It is there and was put back to an older image: the others have gone on since, and it is not used.
+    RolledBack,
     /// It left the pool.
     Removed,
 }
@@ -86,6 +89,11 @@ struct Carrier {
 
 /// Reads who these drives are, and puts the pools together.
 pub async fn survey(drives: Vec<DriveHandle>) -> Survey {
+    survey_without(drives, &[]).await
+}
+
+/// As [`survey`], and gives up what the members of these names did without the others: they count as missing.
+pub async fn survey_without(drives: Vec<DriveHandle>, without: &[String]) -> Survey {
     let looked = join_all(drives.into_iter().map(|drive| async move {
         let found = superblock::read(&drive).await;
         let found = match found {
@@ -108,18 +116,66 @@ pub async fn survey(drives: Vec<DriveHandle>) -> Survey {
             Err(error) => others.push(OtherDrive::Unreadable(drive, error)),
         }
     }
-    Survey { pools: pools.into_values().map(assemble).collect(), others }
+    Survey { pools: pools.into_values().map(|carriers| assemble(carriers, without)).collect(), others }
+}
+
+/// Whether what a drive says counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// As that of any other.
+    Counts,
+    /// It was put back to an older image.
+    RolledBack,
+    /// What it did by itself is given up, now or by somebody before.
+    LeftOut,
+}
+
+/// The labels of a pool's drives, compared.
+struct Compared {
+    /// The drive whose label counts.
+    newest: usize,
+    split: Option<PoolError>,
+    /// By drive.
+    trust: Vec<Trust>,
+}
+
+fn compare(carriers: &[Carrier], all: &[&Superblock], without: &[String]) -> Compared {
+    let trust_of = |superblock: &&Superblock| match () {
+        () if without.contains(own_name(superblock)) || is_given_up(superblock, all) => Trust::LeftOut,
+        () if lineage::is_rolled_back(superblock, all) => Trust::RolledBack,
+        () => Trust::Counts,
+    };
+    let mut trust: Vec<Trust> = all.iter().map(trust_of).collect();
+    if !trust.contains(&Trust::Counts) {
+        // Whoever is left out alone has nobody to be left out by.
+        trust.fill(Trust::Counts);
+    }
+    let counts = |(number, _): &(usize, &Superblock)| trust[*number] == Trust::Counts;
+    let compared: Vec<(usize, &Superblock)> = all.iter().copied().enumerate().filter(counts).collect();
+    let (newest, split) = match lineage::choose(&compared) {
+        Choice::One(newest) => (newest, None),
+        Choice::Split(one, other) => (one[0], Some(split(carriers, &one, &other))),
+    };
+    Compared { newest, split, trust }
 }
 
 /// Puts a pool together.
-fn assemble(carriers: Vec<Carrier>) -> FoundPool {
-    let (newest, split) = choose(&carriers);
-    let superblock = carriers[newest].newest.superblock.clone();
-    let (generation, label) = (superblock.generation, superblock.label);
+fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
+    let all: Vec<&Superblock> = carriers.iter().map(|carrier| &carrier.newest.superblock).collect();
+    let Compared { newest, split, trust } = compare(&carriers, &all, without);
+    let mut label = all[newest].label.clone();
+    // Above whatever anybody has begun.
+    let generation = all.iter().map(|superblock| superblock.generation).max().unwrap_or_default();
     let problem = split.or_else(|| twice(&carriers));
-    let (mut is_uneven, mut shrunk) = (false, None);
+    let (mut is_uneven, mut shrunk) = (all[newest].generation != generation, None);
+    for (superblock, _) in all.iter().zip(&trust).filter(|(_, trust)| **trust == Trust::LeftOut) {
+        if let Some(place) = label.members.iter().position(|member| member.id == superblock.member) {
+            label.given_up.insert(place as u32, superblock.generation);
+            is_uneven = true;
+        }
+    }
     let mut members: Vec<FoundMember> = label.members.iter().map(absent).collect();
-    for carrier in carriers {
+    for (carrier, trust) in carriers.into_iter().zip(trust) {
         let own = &carrier.newest.superblock;
         let Some(place) = label.members.iter().position(|member| member.id == own.member) else {
             // It was added, and the crash came before anybody else knew: it holds nothing.
@@ -131,6 +187,10 @@ fn assemble(carriers: Vec<Carrier>) -> FoundPool {
         }
         if found.member.state == MemberState::Lost {
             found.standing = Standing::Stale;
+        } else if found.member.is_active() && trust == Trust::RolledBack {
+            found.standing = Standing::RolledBack;
+        } else if found.member.is_active() && trust == Trust::LeftOut {
+            found.standing = Standing::Missing;
         } else if found.member.is_active() {
             let (drive, sectors) = (carrier.drive.info().name.clone(), carrier.drive.info().sectors.0);
             if sectors < found.member.sectors {
@@ -163,39 +223,34 @@ fn absent(member: &Member) -> FoundMember {
     FoundMember { member: member.clone(), standing, drive: None, next_copy: 0 }
 }
 
-/// The carrier whose superblock counts: the highest generation. Where that generation says different things, two
-/// openings reached it: one was interrupted while it wrote, and nothing was acknowledged on it, or the pool went on in
-/// two halves, which is a problem.
-fn choose(carriers: &[Carrier]) -> (usize, Option<PoolError>) {
-    let generation = |carrier: &Carrier| carrier.newest.superblock.generation;
-    let highest = carriers.iter().map(generation).max().expect("a pool was found on a drive");
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (number, carrier) in carriers.iter().enumerate().filter(|(_, c)| generation(c) == highest) {
-        let label = &carrier.newest.superblock.label;
-        match groups.iter_mut().find(|group| carriers[group[0]].newest.superblock.label == *label) {
-            Some(group) => group.push(number),
-            None => groups.push(vec![number]),
-        }
-    }
-    // Complete: everybody who is there and whom the label calls active has it.
-    let is_complete = |group: &Vec<usize>| {
-        let label = &carriers[group[0]].newest.superblock.label;
-        let serves = |id: Uuid| label.members.iter().any(|member| member.id == id && member.is_active());
-        let all = carriers.iter().enumerate();
-        let mut expected = all.filter(|(_, carrier)| serves(carrier.newest.superblock.member));
-        expected.all(|(number, _)| group.contains(&number))
+/// The split of a pool, with both histories.
+fn split(carriers: &[Carrier], one: &[usize], other: &[usize]) -> PoolError {
+    let history = |group: &[usize]| {
+        let own = names(group.iter().map(|number| own_name(&carriers[*number].newest.superblock)));
+        let Superblock { generation, label, .. } = &carriers[group[0]].newest.superblock;
+        let lost = label.members.iter().filter(|member| member.state == MemberState::Lost);
+        let lost = names(lost.map(|member| &member.name));
+        format!("{own} (generation {generation}, without {lost})")
     };
-    let complete: Vec<&Vec<usize>> = groups.iter().filter(|group| is_complete(group)).collect();
-    if let [one, other, ..] = complete[..] {
-        let names = |group: &[usize]| names(group.iter().map(|number| &carriers[*number].drive.info().name));
-        let pool = carriers[one[0]].newest.superblock.label.name.clone();
-        return (one[0], Some(PoolError::Split { pool, one: names(one), other: names(other) }));
-    }
-    let chosen = complete.first().copied().unwrap_or_else(|| {
-        let largest = groups.iter().rev().max_by_key(|group| group.len());
-        largest.expect("somebody has the highest generation")
-    });
-    (chosen[0], None)
+    let pool = carriers[one[0]].newest.superblock.label.name.clone();
+    PoolError::Split { pool, one: history(one), other: history(other) }
+}
+
+/// What a drive is called in its array, by its own superblock.
+fn own_name(superblock: &Superblock) -> &String {
+    let members = &superblock.label.members;
+    let own = members.iter().find(|member| member.id == superblock.member);
+    own.map_or(&superblock.label.name, |member| &member.name)
+}
+
+/// Whether another drive's label says that what this one did by itself does not count.
+fn is_given_up(own: &Superblock, all: &[&Superblock]) -> bool {
+    let by = |other: &&&Superblock| {
+        let place = other.label.members.iter().position(|member| member.id == own.member);
+        let given_up = place.and_then(|place| other.label.given_up.get(&(place as u32)));
+        other.member != own.member && given_up.is_some_and(|generation| own.generation <= *generation)
+    };
+    all.iter().any(|other| by(&other))
 }
 
 fn twice(carriers: &[Carrier]) -> Option<PoolError> {
@@ -233,6 +288,9 @@ impl FoundPool {
                     "drive {name:?} of pool {pool:?} is missing; the pool goes on without it and will not believe it again"
                 )),
                 Standing::Lost => Some(format!("drive {name:?} of pool {pool:?} is lost; replace it")),
+                Standing::RolledBack => Some(format!(
+                    "drive {name:?} of pool {pool:?} was put back to an older state; what it holds is stale and is not used"
+                )),
                 Standing::Stale => Some(format!(
                     "drive {name:?} was lost to pool {pool:?} and what it holds is stale; it is not used"
                 )),
@@ -241,13 +299,13 @@ impl FoundPool {
         self.members.iter().filter_map(note).collect()
     }
 
-    /// Enough of the members must be there: half of those that serve, so that no other half can have gone on without
-    /// them unseen, and one with the metadata.
+    /// Somebody must be there, and one with the metadata. Whether those that are missing may have gone on by themselves is
+    /// for who knows the sets.
     fn quorum_problem(&self) -> Option<PoolError> {
         let present = self.standing(Standing::Present).count();
         let active = present + self.standing(Standing::Missing).count();
         let pool = self.label.name.clone();
-        if present == 0 || present * 2 < active {
+        if present == 0 {
             let missing = names(self.standing(Standing::Missing).map(|(_, member)| &member.name));
             return Some(PoolError::NoQuorum { pool, active, present, missing });
         }

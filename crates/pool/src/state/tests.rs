@@ -15,7 +15,7 @@ fn refused(state: &PoolState, record: MetaRecord) -> MetaError {
 #[test]
 fn sizes_from_damaged_metadata_can_be_told() {
     let error = MetaError::MemberTooSmall { name: "d0".to_owned(), sectors: 1, needed: u64::MAX };
-    assert!(error.to_string().contains("16777216.00TiB"), "{error}");
+    assert!(error.to_string().contains("16.00EiB"), "{error}");
 }
 
 #[test]

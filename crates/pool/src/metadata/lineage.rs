@@ -1,0 +1,183 @@
+//! Which label of a pool counts: the labels of its drives compared (decision 0008, "At a start").
+//!
+//! Label *n* descends from *o* if its generation is not lower and it calls lost or removed everyone whom *o* does. A
+//! label is complete if no drive that is there, and that it calls active, has a label that does not descend from it: then
+//! something may have been acknowledged on it. A label that is not complete was interrupted while it was written, and
+//! nothing was. Two complete labels of which neither descends from the other are two histories.
+
+use uuid::Uuid;
+
+use super::superblock::{PoolLabel, Superblock};
+use crate::state::MemberState;
+
+/// Whose label counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// That of this drive.
+    One(usize),
+    /// The drives went on in two groups without each other: those whose histories contradict each other.
+    Split(Vec<usize>, Vec<usize>),
+}
+
+/// What a label says of a member; nothing where it does not know it.
+fn state_of(label: &PoolLabel, id: Uuid) -> Option<MemberState> {
+    label.members.iter().find(|member| member.id == id).map(|member| member.state)
+}
+
+fn is_active(label: &PoolLabel, id: Uuid) -> bool {
+    state_of(label, id) == Some(MemberState::Active)
+}
+
+/// Whether what `newer` says follows from what `older` says.
+fn descends(newer: &Superblock, older: &Superblock) -> bool {
+    let gone = |state: Option<MemberState>| matches!(state, Some(MemberState::Lost | MemberState::Removed));
+    newer.generation >= older.generation
+        && older.label.members.iter().all(|member| match member.state {
+            MemberState::Active => state_of(&newer.label, member.id).is_some(),
+            _ => gone(state_of(&newer.label, member.id)),
+        })
+}
+
+/// Whether a drive was put back to an older image: a label that calls it active says that a later generation was
+/// complete on all its members.
+pub(super) fn is_rolled_back(own: &Superblock, all: &[&Superblock]) -> bool {
+    let later = |other: &&&Superblock| {
+        own.generation < other.label.settled && is_active(&other.label, own.member)
+    };
+    all.iter().any(|other| later(&other))
+}
+
+/// Chooses among the superblocks of all drives that are there and were not rolled back.
+pub(super) fn choose(all: &[(usize, &Superblock)]) -> Choice {
+    let is_complete = |label: &Superblock| {
+        let mut active = all.iter().filter(|(_, other)| is_active(&label.label, other.member));
+        active.all(|(_, other)| descends(other, label))
+    };
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let label = |group: &Vec<usize>| all[group[0]].1;
+    let is_same = |one: &Superblock, other: &Superblock| {
+        one.generation == other.generation && one.label == other.label
+    };
+    for (place, (_, superblock)) in all.iter().enumerate() {
+        match groups.iter_mut().find(|group| is_same(all[group[0]].1, superblock)) {
+            Some(group) => group.push(place),
+            None => groups.push(vec![place]),
+        }
+    }
+    let complete: Vec<&Vec<usize>> = groups.iter().filter(|group| is_complete(label(group))).collect();
+    let newest: Vec<&&Vec<usize>> = complete
+        .iter()
+        .filter(|group| {
+            let followed = |other: &&&Vec<usize>| {
+                !is_same(label(other), label(group)) && descends(label(other), label(group))
+            };
+            !complete.iter().any(|other| followed(&other))
+        })
+        .collect();
+    let drives = |group: &[usize]| group.iter().map(|place| all[*place].0).collect::<Vec<usize>>();
+    match newest[..] {
+        [one, other, ..] => Choice::Split(drives(one), drives(other)),
+        [one] => Choice::One(all[one[0]].0),
+        // Each was interrupted: nothing was acknowledged on any. What most have is as good as the rest.
+        [] => {
+            let best = groups.iter().rev().max_by_key(|group| (label(group).generation, group.len()));
+            Choice::One(all[best.expect("a pool was found on a drive")[0]].0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::features::Features;
+    use crate::samples::{area, member};
+    use crate::{Member, MemberState};
+
+    /// The superblock of member `own` of four, which calls these lost.
+    fn superblock(own: u32, generation: u64, settled: u64, lost: &[u32]) -> Superblock {
+        let state = |place: &u32| match lost.contains(place) {
+            true => MemberState::Lost,
+            false => MemberState::Active,
+        };
+        let members: Vec<Member> =
+            (0..4).map(|place| Member { state: state(&place), ..member(place) }).collect();
+        let label = PoolLabel {
+            features: Features::default(),
+            pool: Uuid::from_u128(1),
+            array: "lab".into(),
+            name: "p".into(),
+            area: area(),
+            carriers: vec![0],
+            settled,
+            lost_in: BTreeMap::new(),
+            given_up: BTreeMap::new(),
+            members,
+        };
+        Superblock { generation, member: label.members[own as usize].id, label }
+    }
+
+    fn choice(all: &[Superblock]) -> Choice {
+        choose(&all.iter().enumerate().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_drive_that_was_lost_is_stale() {
+        let old = superblock(0, 4, 3, &[]);
+        let went_on = superblock(1, 6, 5, &[0]);
+        assert_eq!(choice(&[old, went_on]), Choice::One(1));
+    }
+
+    #[test]
+    fn halves_that_went_on_without_each_other_are_a_split() {
+        let one = superblock(0, 9, 8, &[1, 2, 3]);
+        let other = superblock(1, 6, 5, &[0, 2, 3]);
+        assert_eq!(choice(&[one, other]), Choice::Split(vec![0], vec![1]));
+    }
+
+    /// The first half was interrupted twice and had the higher generation; it won, and what the second half had
+    /// acknowledged meanwhile was gone.
+    #[test]
+    fn a_higher_generation_alone_wins_nothing() {
+        let one = superblock(0, 7, 4, &[]);
+        let other = superblock(1, 6, 5, &[0]);
+        // What the first says was never complete: the second serves in it, and does not know it.
+        assert_eq!(choice(&[one, other]), Choice::One(1));
+    }
+
+    #[test]
+    fn a_loss_that_was_being_recorded_is_no_history() {
+        let told = superblock(2, 6, 4, &[1]);
+        let others = [0, 1, 3].map(|own| superblock(own, 5, 4, &[]));
+        let [a, b, d] = others;
+        assert_eq!(choice(&[a, b, told, d]), Choice::One(0));
+        // The drive that was told is away; the others go on without it, and it comes back.
+        let told = superblock(2, 6, 4, &[1]);
+        let later = [0, 1, 3].map(|own| superblock(own, 8, 7, &[2]));
+        let [a, b, d] = later;
+        assert_eq!(choice(&[told, a, b, d]), Choice::One(1));
+    }
+
+    #[test]
+    fn two_interrupted_losses_leave_what_was_before() {
+        let (one, other) = (superblock(0, 6, 4, &[2]), superblock(1, 6, 4, &[3]));
+        let before = [2, 3].map(|own| superblock(own, 5, 4, &[]));
+        let [c, d] = before;
+        assert_eq!(choice(&[one.clone(), other.clone(), c, d]), Choice::One(2));
+        assert_eq!(choice(&[one, other]), Choice::One(0));
+    }
+
+    #[test]
+    fn an_older_image_is_known_by_what_was_complete() {
+        let (old, newest) = (superblock(0, 4, 3, &[]), superblock(1, 7, 6, &[]));
+        assert!(is_rolled_back(&old, &[&old, &newest]));
+        assert!(!is_rolled_back(&newest, &[&old, &newest]));
+        // It missed the last generation, which was interrupted.
+        let behind = superblock(0, 6, 5, &[]);
+        assert!(!is_rolled_back(&behind, &[&behind, &newest]));
+        // Who is lost need not be rolled back to be behind.
+        let without = superblock(1, 9, 8, &[0]);
+        assert!(!is_rolled_back(&old, &[&old, &without]));
+    }
+}
