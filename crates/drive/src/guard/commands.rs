@@ -59,11 +59,23 @@ pub(super) struct Sent {
 }
 
 enum SentKind {
-    Read { lba: Lba, sectors: u32 },
-    Write { lba: Lba, buf: Buf, durable: bool },
+    Read {
+        lba: Lba,
+        sectors: u32,
+    },
+    Write {
+        lba: Lba,
+        buf: Buf,
+        durable: bool,
+    },
     /// What it covers.
-    Flush { mark: u64 },
-    Discard { lba: Lba, sectors: u64 },
+    Flush {
+        mark: u64,
+    },
+    Discard {
+        lba: Lba,
+        sectors: u64,
+    },
 }
 
 /// Commands below, by token.
@@ -169,10 +181,9 @@ impl Inner {
             Kind::Read { lba, buf } => {
                 (SentKind::Read { lba, sectors: buf.sectors() }, Command::Read { lba, buf })
             }
-            Kind::Write { lba, buf, durable } => (
-                SentKind::Write { lba, buf: buf.clone(), durable },
-                Command::Write { lba, buf, durable },
-            ),
+            Kind::Write { lba, buf, durable } => {
+                (SentKind::Write { lba, buf: buf.clone(), durable }, Command::Write { lba, buf, durable })
+            }
             Kind::Flush => (SentKind::Flush { mark: self.retained.borrow().mark() }, Command::Flush),
             Kind::Discard { lba, sectors } => {
                 (SentKind::Discard { lba, sectors }, Command::Discard { lba, sectors })
@@ -218,7 +229,11 @@ impl Inner {
     fn flush_by_itself(self: &Rc<Self>) {
         let (completion, pending) = self.world().completion();
         let held = Held::new(Command::Flush, completion);
-        if self.is_closed.get() { self.hold(held) } else { self.pass(held) }
+        if self.is_closed.get() {
+            self.hold(held)
+        } else {
+            self.pass(held)
+        }
         let inner = self.clone();
         let wait = async move {
             // If it fails, the drive is lost, and nothing of it is needed.
@@ -228,13 +243,7 @@ impl Inner {
         self.world().spawn(wait).detach();
     }
 
-    fn failed(
-        self: &Rc<Self>,
-        mut sent: Sent,
-        completion: Completion,
-        payload: Payload,
-        error: IoError,
-    ) {
+    fn failed(self: &Rc<Self>, mut sent: Sent, completion: Completion, payload: Payload, error: IoError) {
         let name = &self.drive.info().name;
         let kind = class(error);
         if kind == Class::Refused {

@@ -75,11 +75,7 @@ impl Default for Patience {
     /// 3 s, 30 s and 2 s. 30 s is what the Linux SCSI layer waits for a command, so that the kernel's own recovery of a
     /// real device has had its turn.
     fn default() -> Patience {
-        Patience {
-            errors: Nanos::from_secs(3),
-            answer: Nanos::from_secs(30),
-            again: Nanos::from_secs(2),
-        }
+        Patience { errors: Nanos::from_secs(3), answer: Nanos::from_secs(30), again: Nanos::from_secs(2) }
     }
 }
 
