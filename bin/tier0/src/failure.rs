@@ -6,7 +6,6 @@ use std::fmt::Display;
 use tier0_array::ArrayError;
 use tier0_array::admin::Health;
 use tier0_drive::OpenError;
-use tier0_pool::PoolError;
 
 use crate::exit;
 
@@ -64,12 +63,9 @@ impl Failure {
 impl From<ArrayError> for Failure {
     /// What the file, the drives or their contents say is input; what the system or a device refuses is not.
     fn from(error: ArrayError) -> Failure {
-        match error {
-            ArrayError::System { .. }
-            | ArrayError::CreateFile { .. }
-            | ArrayError::Open(OpenError::Busy { .. } | OpenError::System { .. })
-            | ArrayError::Pool(PoolError::Drive { .. } | PoolError::Damaged { .. }) => Failure::run(error),
-            error => Failure::input(error),
+        match error.is_input() {
+            true => Failure::input(error),
+            false => Failure::run(error),
         }
     }
 }

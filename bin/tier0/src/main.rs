@@ -7,6 +7,7 @@
 //! with a panic; results go to stdout, everything else to stderr; a closed stdout ends the program quietly.
 
 mod cli;
+mod consent;
 mod control;
 mod driving;
 mod exit;

@@ -10,6 +10,9 @@ use crate::failure::Failure;
 /// One line, under the header: rows stay one line apart and tables short.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
+/// The narrowest terminal on which columns are worth reading.
+const COLUMNS_WIDTH_MIN: u16 = 60;
+
 /// Writes `text` to stdout as it is.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
@@ -41,6 +44,30 @@ pub(crate) fn table(header: &[&str]) -> Table {
     table
 }
 
+/// The table as text: on a terminal that is too narrow for columns, one record per row with a line for each field.
+pub(crate) fn rendered(table: &Table) -> String {
+    match terminal_width() {
+        Some(width) if width < COLUMNS_WIDTH_MIN => records(table),
+        _ => table.trim_fmt(),
+    }
+}
+
+/// Every row as lines of `field: value`, with an empty line between rows.
+fn records(table: &Table) -> String {
+    let fields: Vec<String> =
+        table.header().into_iter().flat_map(|row| row.cell_iter()).map(|cell| cell.content()).collect();
+    let record = |row: &comfy_table::Row| {
+        let cells = row.cell_iter().map(|cell| cell.content().trim().replace('\n', " "));
+        let lines = fields.iter().zip(cells).filter(|(_, value)| !value.is_empty());
+        let line = |(field, value): (&String, String)| match field.trim() {
+            "" => value,
+            field => format!("{field}: {value}"),
+        };
+        lines.map(line).collect::<Vec<_>>().join("\n")
+    };
+    table.row_iter().map(record).collect::<Vec<_>>().join("\n\n")
+}
+
 /// Aligns columns of figures.
 pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
     for index in columns {
@@ -63,8 +90,12 @@ pub(crate) fn thousands(figure: f64) -> String {
     text
 }
 
-/// The columns of the terminal that stdout is, if it is one.
+/// The columns of the terminal that stdout is, if it is one; `COLUMNS` in the environment is believed before.
 pub(crate) fn terminal_width() -> Option<u16> {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    if told.is_some_and(|columns: u16| columns > 0) {
+        return told;
+    }
     let stdout = std::io::stdout();
     let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal())?;
     Some(size.0.0)
@@ -73,6 +104,14 @@ pub(crate) fn terminal_width() -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_become_records_where_columns_do_not_fit() {
+        let mut table = table(&["drive", "state", ""]);
+        table.add_row(["d0", "active", "note"]);
+        table.add_row(["d1", "", ""]);
+        assert_eq!(records(&table), "drive: d0\nstate: active\nnote\n\ndrive: d1");
+    }
 
     #[test]
     fn thousands_are_separated() {

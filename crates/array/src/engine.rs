@@ -95,6 +95,7 @@ pub(crate) fn new_state(
         sectors,
         class: class_of(&description.drives[*place]),
         state: MemberState::Active,
+        path: String::new(),
     };
     let members: Vec<Member> = places.iter().zip(sizes).map(member).collect();
     let volumes = description.volumes.iter().filter(|volume| volume.pool == number).collect();

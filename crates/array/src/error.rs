@@ -156,3 +156,24 @@ pub enum ArrayError {
         source: std::io::Error,
     },
 }
+
+impl ArrayError {
+    /// Whether what the file, the request or the drives say is wrong, and not what the system or a device refuses.
+    pub fn is_input(&self) -> bool {
+        use tier0_drive::OpenError::{Busy, System};
+        use tier0_pool::PoolError;
+        let failed = matches!(
+            self,
+            ArrayError::System { .. }
+                | ArrayError::CreateFile { .. }
+                | ArrayError::Open(Busy { .. } | System { .. })
+                | ArrayError::Pool(
+                    PoolError::Drive { .. }
+                        | PoolError::Damaged { .. }
+                        | PoolError::Failed { .. }
+                        | PoolError::Closed
+                )
+        );
+        !failed
+    }
+}

@@ -60,7 +60,7 @@ impl ShardContext {
     pub async fn administer(&self, request: AdminRequest) -> AdminReply {
         let (reply, answer) = oneshot::channel();
         self.control.send(ControlMessage::Admin { request, reply });
-        let ending = |_| AdminReply::Refused("the array is ending; ask again when it is served".to_owned());
+        let ending = |_| AdminReply::Failed("the array is ending; ask again when it is served".to_owned());
         answer.await.unwrap_or_else(ending)
     }
 }

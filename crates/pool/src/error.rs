@@ -5,6 +5,7 @@ use tier0_journal::RingError;
 use tier0_units::SectorCount;
 use tier0_world::IoError;
 
+use crate::features::Bits;
 use crate::state::MetaError;
 
 /// An error of a pool or of one of its drives.
@@ -35,6 +36,25 @@ pub enum PoolError {
         found: u32,
         /// The newest that is known.
         known: u32,
+    },
+    /// A structure needs features that this tier0 does not know.
+    #[error("{what} has features that this tier0 does not know ({}); use a newer tier0", Bits(*.bits))]
+    Features {
+        /// Which structure.
+        what: String,
+        /// The features, a bit each.
+        bits: u64,
+    },
+    /// A structure has features without which it may be read, but not written.
+    #[error(
+        "{what} has features that permit this tier0 only to read ({}), and opening writes; use a newer tier0",
+        Bits(*.bits)
+    )]
+    ReadOnlyFeatures {
+        /// Which structure.
+        what: String,
+        /// The features, a bit each.
+        bits: u64,
     },
     /// The superblock was written by a pre-release.
     #[error(

@@ -15,3 +15,9 @@ pub(crate) fn check(name: &str, written: &[u8], read: impl FnOnce(&[u8])) {
     read(&frozen);
     assert!(frozen == written, "today's bytes differ from {name}: a changed format needs a new version");
 }
+
+/// An image of an earlier version, which is only read.
+pub(crate) fn read(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    std::fs::read(path).expect("the image is there")
+}

@@ -15,6 +15,7 @@ pub mod checkpoint;
 mod chunklet;
 mod codec;
 mod error;
+mod features;
 #[cfg(test)]
 mod fixtures;
 pub mod metadata;
@@ -29,10 +30,11 @@ pub use area::MetadataArea;
 pub use blank::is_blank;
 pub use chunklet::{ChunkletAddress, Chunklets, DATA_START_SECTORS};
 pub use error::PoolError;
+pub use features::Features;
 pub use pool_record::{MemberRecord, PoolRecord, RaidRecord, SlotRun, VolumeRecord};
 pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
 pub use space::{Space, SpaceWarning};
 pub use state::{
     BitSet, DriveClass, ExtentMap, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError,
-    PoolState, Rebuild, Run, SetGroup, SlotHome, TEXT_BYTES_MAX, Volume,
+    PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run, SetGroup, SlotHome, TEXT_BYTES_MAX, Volume,
 };

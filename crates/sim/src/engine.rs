@@ -125,6 +125,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         volumes: config.volumes.iter().enumerate().map(volume).collect(),
         listen: Vec::new(),
         control: None,
+        warnings: Vec::new(),
     })
 }
 
@@ -158,8 +159,8 @@ impl RunningArray {
 
     async fn ask(&self, request: AdminRequest) -> Result<(), SystemError> {
         match self.engine.administer(request).await {
-            AdminReply::Refused(why) => Err(SystemError::Refused(why)),
-            AdminReply::Done(_) | AdminReply::Status(_) => Ok(()),
+            AdminReply::Refused(why) | AdminReply::Failed(why) => Err(SystemError::Refused(why)),
+            AdminReply::Done(_) | AdminReply::Status(_) | AdminReply::Described(_) => Ok(()),
         }
     }
 

@@ -10,17 +10,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct ByteCount(pub u64);
 
 /// The suffixes and their factors; binary ones first, since printing prefers them.
-const UNITS: [(&str, u64); 9] = [
+const UNITS: [(&str, u64); 13] = [
+    ("EiB", 1 << 60),
+    ("PiB", 1 << 50),
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
     ("KiB", 1 << 10),
+    ("EB", 1_000_000_000_000_000_000),
+    ("PB", 1_000_000_000_000_000),
     ("TB", 1_000_000_000_000),
     ("GB", 1_000_000_000),
     ("MB", 1_000_000),
     ("kB", 1_000),
     ("B", 1),
 ];
+
+/// How many of them are binary.
+const BINARY: usize = 6;
 
 impl ByteCount {
     /// A whole number of KiB.
@@ -59,7 +66,7 @@ impl std::error::Error for ParseByteCountError {}
 impl FromStr for ByteCount {
     type Err = ParseByteCountError;
 
-    /// A number, whole or with a fraction, then a unit of [`UNITS`] in any case, or `k`, `m`, `g`, `t` alone
+    /// A number, whole or with a fraction, then a unit of [`UNITS`] in any case, or `k`, `m`, `g`, `t`, `p`, `e` alone
     /// for the binary ones. A number alone is bytes.
     fn from_str(text: &str) -> Result<ByteCount, ParseByteCountError> {
         let fail = || ParseByteCountError(text.to_owned());
@@ -72,6 +79,8 @@ impl FromStr for ByteCount {
             "m" => 1 << 20,
             "g" => 1 << 30,
             "t" => 1 << 40,
+            "p" => 1 << 50,
+            "e" => 1 << 60,
             unit => UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(fail)?.1,
         };
         if let Ok(whole) = number.parse::<u64>() {
@@ -90,7 +99,7 @@ impl fmt::Display for ByteCount {
         };
         let text = if let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| exact(*factor)) {
             format!("{}{unit}", self.0 / factor)
-        } else if let Some((unit, factor)) = UNITS[..4].iter().find(|(_, factor)| self.0 >= *factor) {
+        } else if let Some((unit, factor)) = UNITS[..BINARY].iter().find(|(_, factor)| self.0 >= *factor) {
             format!("{:.2}{unit}", self.0 as f64 / *factor as f64)
         } else {
             format!("{}B", self.0)
@@ -141,6 +150,9 @@ mod tests {
             ("64k", 64 << 10),
             ("4096", 4096),
             ("10 mib", 10 << 20),
+            ("4PiB", 4 << 50),
+            ("1.5 EiB", 3 << 59),
+            ("2PB", 2_000_000_000_000_000),
         ] {
             assert_eq!(text.parse(), Ok(ByteCount(bytes)), "{text}");
         }

@@ -6,10 +6,12 @@ mod bytes;
 mod extent;
 mod lba;
 mod time;
+mod words;
 mod write_cache;
 
 pub use bytes::{ByteCount, ParseByteCountError};
 pub use extent::{ExtentId, PAGE_SECTORS, SlotRef};
 pub use lba::{Lba, SECTOR_BYTES, SectorCount};
 pub use time::Nanos;
+pub use words::counted;
 pub use write_cache::{UnknownWriteCache, WriteCache};

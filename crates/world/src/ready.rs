@@ -7,12 +7,12 @@ use std::future::Future;
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use async_task::{Runnable, Task};
-use crossbeam_queue::SegQueue;
 use slab::Slab;
+
+use crate::sync::Inbox;
 
 thread_local! {
     static MARK: u8 = const { 0 };
@@ -29,8 +29,7 @@ pub(crate) struct ReadyQueue {
     /// A waker of every task that has not ended, so that all can be ended: a task that waits for a channel whose other
     /// end it owns is reached by nobody else.
     living: UnsafeCell<Slab<Waker>>,
-    inbox: SegQueue<Runnable>,
-    sleeping: AtomicBool,
+    inbox: Inbox<Runnable>,
     bell: Option<OwnedFd>,
 }
 
@@ -47,8 +46,7 @@ impl ReadyQueue {
             owner: thread_mark(),
             local: UnsafeCell::new(VecDeque::with_capacity(256)),
             living: UnsafeCell::default(),
-            inbox: SegQueue::new(),
-            sleeping: AtomicBool::new(false),
+            inbox: Inbox::new(),
             bell,
         })
     }
@@ -90,16 +88,13 @@ impl ReadyQueue {
             // SAFETY: this is the owner's thread, and no reference to the queue outlives a call.
             unsafe { (*self.local.get()).push_back(runnable) }
         } else {
-            self.inbox.push(runnable);
-            self.ring();
+            self.inbox.push(runnable, || self.ring());
         }
     }
 
-    /// Wakes the owner if it sleeps.
+    /// Ends the owner's sleep.
     fn ring(&self) {
-        if self.sleeping.swap(false, Ordering::SeqCst)
-            && let Some(bell) = &self.bell
-        {
+        if let Some(bell) = &self.bell {
             // An eventfd write fails only when its counter would overflow, and then it rings already.
             let _ = rustix::io::write(bell.as_fd(), &1u64.to_ne_bytes());
         }
@@ -129,17 +124,12 @@ impl ReadyQueue {
 
     /// Announces that the owner is about to sleep; false if work has come in the meantime.
     pub(crate) fn prepare_to_sleep(&self) -> bool {
-        self.sleeping.store(true, Ordering::SeqCst);
-        if self.inbox.is_empty() && self.len() == 0 {
-            return true;
-        }
-        self.awake();
-        false
+        self.len() == 0 && self.inbox.prepare_to_sleep()
     }
 
     /// The owner is awake again.
     pub(crate) fn awake(&self) {
-        self.sleeping.store(false, Ordering::SeqCst);
+        self.inbox.awake();
     }
 
     /// The eventfd that ends the owner's sleep.

@@ -178,15 +178,15 @@ impl Image {
         Some(checksum)
     }
 
-    /// The header's checksum over bytes 0–87, then each piece's front and checksum (`checkpoint`).
+    /// The header's checksum over bytes 0–95, then each piece's front and checksum (`checkpoint`).
     fn repair_checkpoint(&mut self, number: u16) {
         const PIECE_BYTES: usize = 64 << 10;
         const FRONT_BYTES: usize = 24;
         let body = (u64_at(&self.blocks[&number], 64) as usize).min(PIECE_BYTES - FRONT_BYTES);
         let mut bytes = self.take(number, 1 + (FRONT_BYTES + body).div_ceil(BLOCK_BYTES));
         put_u64(&mut bytes, 64, body as u64);
-        let checksum = crc64(&[&bytes[..88]]);
-        put_u64(&mut bytes, 88, checksum);
+        let checksum = crc64(&[&bytes[..96]]);
+        put_u64(&mut bytes, 96, checksum);
         let generation = u64_at(&bytes, 32);
         let piece = &mut bytes[BLOCK_BYTES..];
         put_u64(piece, 8, generation);

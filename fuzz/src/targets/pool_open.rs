@@ -49,6 +49,7 @@ fn state() -> PoolState {
         sectors: DRIVE_SECTORS,
         class: DriveClass::Disk,
         state: MemberState::Active,
+        path: String::new(),
     };
     let members = (0..DRIVES).map(member).collect();
     let mut state = PoolState::new("lab", "pool0", Uuid::from_u128(7), geometry, members).expect("valid");

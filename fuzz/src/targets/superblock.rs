@@ -1,7 +1,9 @@
 //! A copy of a superblock.
 
+use std::collections::BTreeMap;
+
 use tier0_pool::metadata::superblock::{self, Copy, PoolLabel, Superblock};
-use tier0_pool::{DriveClass, Member, MemberState, MetadataArea};
+use tier0_pool::{DriveClass, Features, Member, MemberState, MetadataArea};
 use uuid::Uuid;
 
 use super::checksum::{crc64, put_u32, put_u64, u32_at};
@@ -28,6 +30,7 @@ fn seeds() -> Vec<Vec<u8>> {
         sectors: 1 << 20,
         class: DriveClass::Flash,
         state,
+        path: format!("/dev/disk/by-id/d{number}"),
     };
     let label = PoolLabel {
         pool: Uuid::from_u128(100),
@@ -40,6 +43,9 @@ fn seeds() -> Vec<Vec<u8>> {
             member(2, MemberState::Lost),
             member(3, MemberState::Removed),
         ],
+        features: Features::default(),
+        settled: 4,
+        lost_in: BTreeMap::from([(1, 3)]),
     };
     let mut bytes = superblock::encode(&Superblock { generation: 5, member: Uuid::from_u128(1), label });
     // Without the filling.

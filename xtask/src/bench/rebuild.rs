@@ -181,8 +181,8 @@ async fn fail_last(engine: &Engine) -> Result<(), String> {
     let drive = pool_of(engine).await.drives.last().map(|drive| drive.name.clone());
     let drive = drive.expect("the pool has drives");
     match engine.administer(AdminRequest::DriveFail { drive }).await {
-        AdminReply::Refused(reason) => Err(reason),
-        AdminReply::Done(_) | AdminReply::Status(_) => Ok(()),
+        AdminReply::Refused(reason) | AdminReply::Failed(reason) => Err(reason),
+        AdminReply::Done(_) | AdminReply::Status(_) | AdminReply::Described(_) => Ok(()),
     }
 }
 

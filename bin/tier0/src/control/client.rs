@@ -15,18 +15,33 @@ const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// Asks the array that is served from the array file at `file`.
 pub(crate) fn ask(file: &Path, request: &AdminRequest) -> Result<AdminReply, Failure> {
     let description = Description::read(file).map_err(Failure::input)?;
-    let path = description.control.expect("an array file that was read has a control socket's path");
-    let not_served = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::Run(format!(
-            "array {:?} is not being served: nobody listens on {path:?}; run \"tier0 serve {}\" first",
+    ask_if_served(&description, request)?.ok_or_else(|| {
+        Failure::Run(format!(
+            "array {:?} is not being served: nobody listens on {:?}; run \"tier0 serve {}\" first",
             description.name,
+            control_path(&description),
             file.display()
-        )),
-        _ => Failure::Run(format!(
-            "the control socket {path:?} cannot be used: {error}; check its owner and permissions"
-        )),
+        ))
+    })
+}
+
+/// Asks the array of an array file that was read; none where nobody serves it.
+pub(crate) fn ask_if_served(
+    description: &Description,
+    request: &AdminRequest,
+) -> Result<Option<AdminReply>, Failure> {
+    let path = control_path(description);
+    let mut stream = match UnixStream::connect(path) {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Err(error) => {
+            return Err(Failure::Run(format!(
+                "the control socket {path:?} cannot be used: {error}; check its owner and permissions"
+            )));
+        }
     };
-    let mut stream = UnixStream::connect(&path).map_err(not_served)?;
     let mut line = serde_json::to_string(request).expect("a request can be written as JSON");
     line.push('\n');
     let broken = |error: std::io::Error| {
@@ -36,10 +51,15 @@ pub(crate) fn ask(file: &Path, request: &AdminRequest) -> Result<AdminReply, Fai
     let mut reply = String::new();
     BufReader::new(stream.take(REPLY_BYTES_MAX)).read_line(&mut reply).map_err(broken)?;
     match serde_json::from_str(&reply) {
-        Ok(AdminReply::Refused(text)) => Err(Failure::Run(text)),
-        Ok(reply) => Ok(reply),
+        Ok(AdminReply::Refused(text)) => Err(Failure::Input(text)),
+        Ok(AdminReply::Failed(text)) => Err(Failure::Run(text)),
+        Ok(reply) => Ok(Some(reply)),
         Err(_) => Err(Failure::Run(
             "the server's answer makes no sense; is it of the same version as this program?".into(),
         )),
     }
+}
+
+fn control_path(description: &Description) -> &Path {
+    description.control.as_deref().expect("an array file that was read has a control socket's path")
 }

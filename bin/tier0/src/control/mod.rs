@@ -6,5 +6,5 @@
 mod client;
 mod server;
 
-pub(crate) use client::ask;
+pub(crate) use client::{ask, ask_if_served};
 pub(crate) use server::serve;

@@ -3,40 +3,54 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tier0_array::admin::{AdminReply, AdminRequest};
+use tier0_array::admin::AdminRequest;
 use tier0_units::{ByteCount, WriteCache};
 
-use crate::control::ask;
+use super::asking::{Agreement, Answering, carry_out};
 use crate::failure::Failure;
-use crate::output::print;
 
 const DRIVE_EXAMPLES: &str = "\
 Examples:
-  tier0 drive fail array.toml disk3                        take a failing drive out; spares take over
-  tier0 drive replace array.toml disk3 --name disk9 --path /dev/sdx
-  tier0 drive add array.toml --name disk9 --path /srv/disk9.img --size 20GiB
-  tier0 drive remove array.toml disk3                      take a drive out for good
+  tier0 drive add array.toml --name d9 --path d9.img --size 64MiB
+      add a drive; its chunklets are spares until \"tier0 pool grow\"
+  tier0 drive replace array.toml d1 --name d8 --path d8.img --size 64MiB
+      put a new drive in another's place
+  tier0 drive fail array.toml d2 --yes
+      take a failing drive out; spares take over
+  tier0 drive remove array.toml d2 --yes
+      take a drive out for good
 
-The array must be served (tier0 serve array.toml); \"tier0 status array.toml\" shows how a rebuild goes.";
+The array must be served (tier0 serve array.toml).
+\"tier0 status array.toml\" shows how a rebuild goes.";
 
 const POOL_EXAMPLES: &str = "\
 Examples:
-  tier0 pool grow array.toml            after tier0 drive add: use the new drives and spread the data over all
-  tier0 pool restripe array.toml --rate 100MiB   spread the data over all drives, at most this much per second
-  tier0 pool restripe array.toml --stop          stop; what has moved has moved";
+  tier0 pool grow array.toml
+      after tier0 drive add: use the new drives, spread the data over all
+  tier0 pool restripe array.toml --rate 100MiB
+      spread the data over all drives, at most this much per second
+  tier0 pool restripe array.toml --stop
+      stop; what has moved has moved";
 
 const SCRUB_EXAMPLES: &str = "\
 Examples:
-  tier0 scrub array.toml                verify everything that is stored, repair what is wrong
-  tier0 scrub array.toml --rate 200MiB  at most this much per second
-  tier0 scrub array.toml --stop         stop; the next start goes on from here";
+  tier0 scrub array.toml
+      verify everything that is stored, repair what is wrong
+  tier0 scrub array.toml --rate 200MiB
+      at most this much per second
+  tier0 scrub array.toml --stop
+      stop; the next start goes on from here";
 
 const VOLUME_EXAMPLES: &str = "\
 Examples:
-  tier0 volume create array.toml logs --size 20GiB --thin
-  tier0 volume resize array.toml logs --size 40GiB
-  tier0 volume delete array.toml logs --force     clients that use it are cut off
-  tier0 volume cache array.toml logs volatile     acknowledge from memory; the host must flush";
+  tier0 volume create array.toml logs --size 16MiB --thin
+      a volume that takes space at the first write
+  tier0 volume resize array.toml logs --size 24MiB
+      make it larger
+  tier0 volume cache array.toml logs volatile
+      acknowledge from memory; the host must flush
+  tier0 volume delete array.toml logs --force --yes
+      clients that use it are cut off";
 
 /// Drives of a running array.
 #[derive(Debug, Subcommand)]
@@ -64,6 +78,10 @@ pub(crate) struct NamedDrive {
     array: PathBuf,
     /// The drive's name
     drive: String,
+    #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// A drive that the array does not have yet.
@@ -77,6 +95,8 @@ pub(crate) struct NewDrive {
     pool: Option<String>,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// A drive, and the one that takes its place.
@@ -89,6 +109,8 @@ pub(crate) struct ReplacedDrive {
     drive: String,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 #[derive(Args, Debug)]
@@ -128,6 +150,8 @@ pub(crate) struct Grow {
     /// The pool, where there are several
     #[arg(long)]
     pool: Option<String>,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// What is to be spread.
@@ -145,6 +169,8 @@ pub(crate) struct Restripe {
     /// Stop what is going on
     #[arg(long)]
     stop: bool,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// Verifies what is stored.
@@ -163,6 +189,8 @@ pub(crate) struct Scrub {
     /// Stop the scrub that is going on
     #[arg(long)]
     stop: bool,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// Volumes of a running array.
@@ -203,6 +231,8 @@ pub(crate) struct VolumeCreate {
     /// When writes are acknowledged: durable, volatile or off
     #[arg(long, default_value = "durable")]
     write_cache: WriteCache,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// A volume's new size.
@@ -216,6 +246,8 @@ pub(crate) struct VolumeResize {
     /// Its size from now on: not less than it has
     #[arg(long)]
     size: ByteCount,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// A volume that goes.
@@ -229,6 +261,10 @@ pub(crate) struct VolumeDelete {
     /// Cut off clients that are connected to it
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// A volume's new mode.
@@ -241,38 +277,48 @@ pub(crate) struct VolumeCache {
     volume: String,
     /// durable, volatile or off
     write_cache: WriteCache,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// Does what a drive verb asks.
 pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
-    let (array, request) = match verb {
-        Drive::Fail(NamedDrive { array, drive }) => (array, AdminRequest::DriveFail { drive: drive.clone() }),
-        Drive::Remove(NamedDrive { array, drive }) => {
-            (array, AdminRequest::DriveRemove { drive: drive.clone() })
+    match verb {
+        Drive::Fail(NamedDrive { array, drive, agreement, answering }) => {
+            let request = AdminRequest::DriveFail { drive: drive.clone() };
+            carry_out(array, &request, *answering, *agreement)
         }
-        Drive::Add(NewDrive { array, pool, place }) => {
+        Drive::Remove(NamedDrive { array, drive, agreement, answering }) => {
+            let request = AdminRequest::DriveRemove { drive: drive.clone() };
+            carry_out(array, &request, *answering, *agreement)
+        }
+        Drive::Add(NewDrive { array, pool, place, answering }) => {
             let Place { name, path, size, force } = place;
-            let (name, path) = (name.clone(), absolute(path)?);
-            (array, AdminRequest::DriveAdd { pool: pool.clone(), name, path, size: *size, force: *force })
+            let (pool, name, path) = (pool.clone(), name.clone(), absolute(path)?);
+            let request = AdminRequest::DriveAdd { pool, name, path, size: *size, force: *force };
+            carry_out(array, &request, *answering, Agreement::default())
         }
-        Drive::Replace(ReplacedDrive { array, drive, place }) => {
+        Drive::Replace(ReplacedDrive { array, drive, place, answering }) => {
             let Place { name, path, size, force } = place;
             let (name, path, drive) = (name.clone(), absolute(path)?, drive.clone());
-            (array, AdminRequest::DriveReplace { drive, name, path, size: *size, force: *force })
+            let request = AdminRequest::DriveReplace { drive, name, path, size: *size, force: *force };
+            carry_out(array, &request, *answering, Agreement::default())
         }
-    };
-    say(ask(array, &request)?)
+    }
 }
 
 /// Does what a pool verb asks.
 pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
-    let (array, request) = match verb {
-        Pool::Grow(Grow { array, pool }) => (array, AdminRequest::PoolGrow { pool: pool.clone() }),
-        Pool::Restripe(Restripe { array, pool, rate, stop }) => {
-            (array, AdminRequest::PoolRestripe { pool: pool.clone(), rate: *rate, stop: *stop })
+    let (array, request, answering) = match verb {
+        Pool::Grow(Grow { array, pool, answering }) => {
+            (array, AdminRequest::PoolGrow { pool: pool.clone() }, answering)
+        }
+        Pool::Restripe(Restripe { array, pool, rate, stop, answering }) => {
+            let request = AdminRequest::PoolRestripe { pool: pool.clone(), rate: *rate, stop: *stop };
+            (array, request, answering)
         }
     };
-    say(ask(array, &request)?)
+    carry_out(array, &request, *answering, Agreement::default())
 }
 
 /// Starts or stops a scrub.
@@ -282,39 +328,37 @@ pub(crate) fn scrub(verb: &Scrub) -> Result<(), Failure> {
         true => AdminRequest::ScrubStop { pool },
         false => AdminRequest::ScrubStart { pool, rate: verb.rate },
     };
-    say(ask(&verb.array, &request)?)
+    carry_out(&verb.array, &request, verb.answering, Agreement::default())
 }
 
 /// Does what a volume verb asks.
 pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
-    let (array, request) = match verb {
-        Volume::Create(VolumeCreate { array, name, size, pool, thin, write_cache }) => {
+    let none = Agreement::default();
+    let (array, request, answering, agreement) = match verb {
+        Volume::Create(VolumeCreate { array, name, size, pool, thin, write_cache, answering }) => {
             let (pool, name) = (pool.clone(), name.clone());
             let (size, thin, write_cache) = (*size, *thin, *write_cache);
-            (array, AdminRequest::VolumeCreate { pool, name, size, thin, write_cache })
+            let request = AdminRequest::VolumeCreate { pool, name, size, thin, write_cache };
+            (array, request, answering, none)
         }
-        Volume::Resize(VolumeResize { array, volume, size }) => {
-            (array, AdminRequest::VolumeResize { volume: volume.clone(), size: *size })
+        Volume::Resize(VolumeResize { array, volume, size, answering }) => {
+            let request = AdminRequest::VolumeResize { volume: volume.clone(), size: *size };
+            (array, request, answering, none)
         }
-        Volume::Delete(VolumeDelete { array, volume, force }) => {
-            (array, AdminRequest::VolumeDelete { volume: volume.clone(), force: *force })
+        Volume::Delete(VolumeDelete { array, volume, force, agreement, answering }) => {
+            let request = AdminRequest::VolumeDelete { volume: volume.clone(), force: *force };
+            (array, request, answering, *agreement)
         }
-        Volume::Cache(VolumeCache { array, volume, write_cache }) => {
-            (array, AdminRequest::VolumeCache { volume: volume.clone(), write_cache: *write_cache })
+        Volume::Cache(VolumeCache { array, volume, write_cache, answering }) => {
+            let request = AdminRequest::VolumeCache { volume: volume.clone(), write_cache: *write_cache };
+            (array, request, answering, none)
         }
     };
-    say(ask(array, &request)?)
+    carry_out(array, &request, *answering, agreement)
 }
 
 /// The server may run in another directory.
 fn absolute(path: &std::path::Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map_err(|error| Failure::Input(format!("{path:?} is no path: {error}; correct it")))
-}
-
-fn say(reply: AdminReply) -> Result<(), Failure> {
-    match reply {
-        AdminReply::Done(text) | AdminReply::Refused(text) => print(&format!("{text}\n")),
-        AdminReply::Status(status) => print(&format!("{}\n", status.summary)),
-    }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tier0_catalog::{Catalog as Entries, ParameterRow, Summary};
 
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, table};
+use crate::output::{align_right, json, print, rendered, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,12 +18,14 @@ const LIST_EXAMPLES: &str = "\
 Examples:
   tier0 catalog list
   tier0 catalog list --json
-  tier0 catalog list --catalog my-drives/   entries of your own, laid over the built-in ones";
+  tier0 catalog list --catalog my-drives/
+      entries of your own, laid over the built-in ones";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
   tier0 catalog show sas-15k-146gb-sff
-  tier0 catalog show efd-73gb@datasheet     the same drive under another calibration
+  tier0 catalog show efd-73gb@datasheet
+      the same drive under another calibration
   tier0 catalog show ps6100xv --json";
 
 /// Where entries come from.
@@ -108,7 +110,7 @@ fn run_list(verb: &List) -> Result<(), Failure> {
     align_right(&mut table, [3, 5]);
     print(&format!(
         "{}\n\n\"tier0 catalog show ID\" shows an entry's parameters and their sources.\n",
-        table.trim_fmt()
+        rendered(&table)
     ))
 }
 
@@ -163,7 +165,7 @@ fn shown(summary: &Summary, rows: &[ParameterRow]) -> String {
         summary.name,
         summary.class,
         summary.description,
-        table.trim_fmt(),
+        rendered(&table),
         summary.assumed,
         summary.parameters
     )

@@ -4,19 +4,25 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::Description;
 use tier0_array::open::{CreateOptions, OpenArray, create};
+use tier0_array::{ArrayError, Description};
 
+use super::asking::Agreement;
+use crate::consent;
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, table};
+use crate::output::{align_right, json, print, rendered, table};
 
 const EXAMPLES: &str = "\
 Examples:
   tier0 create array.toml
-  tier0 create array.toml --force      overwrite drives that hold something
-  tier0 create array.toml --json
+      put the array on its drives
+  tier0 create array.toml --force --yes
+      overwrite drives that hold something
+  tier0 create array.toml --force --yes --json
+      the same, told as JSON
 
-Drive files that do not exist and have a size in the file are made. Nothing is written before everything is checked.";
+Drive files that do not exist and have a size in the file are made.
+Nothing is written before everything is checked.";
 
 /// Creates an array.
 #[derive(Args, Debug)]
@@ -28,6 +34,8 @@ pub(crate) struct Create {
     /// Overwrite drives that hold data or belong to an array; what they hold is lost
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    agreement: Agreement,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -67,8 +75,38 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
             verb.array.display()
         )));
     }
-    let array = create(&description, CreateOptions { force: verb.force })?;
+    let notes = description.all_notes();
+    let array = match create(&description, CreateOptions::default()) {
+        Err(held @ (ArrayError::Taken { .. } | ArrayError::Foreign { .. })) if verb.force => {
+            consent::obtain(&what_is_lost(&held), verb.agreement.yes)?;
+            create(&description, CreateOptions { force: true })?
+        }
+        // Damage of what it held is no reason to keep it.
+        Err(ArrayError::Pool(_)) if verb.force => {
+            consent::obtain("drives that hold damaged metadata are overwritten", verb.agreement.yes)?;
+            create(&description, CreateOptions { force: true })?
+        }
+        created => created?,
+    };
+    for note in notes {
+        tracing::warn!("{note}");
+    }
     print(&if verb.json { json(&created(&array)) } else { text(verb, &array) })
+}
+
+/// What a drive that is overwritten held.
+fn what_is_lost(held: &ArrayError) -> String {
+    match held {
+        ArrayError::Taken { drive, pool, array } => format!(
+            "drive {drive:?} belongs to pool {pool:?} of array {array:?}: it and all other drives of the file are \
+             overwritten, and what they hold is lost"
+        ),
+        ArrayError::Foreign { drive } => format!(
+            "drive {drive:?} holds data that is not tier0's: it and all other drives of the file are overwritten, \
+             and what they hold is lost"
+        ),
+        held => held.to_string(),
+    }
 }
 
 fn created(array: &OpenArray) -> Created<'_> {
@@ -104,7 +142,7 @@ fn text(verb: &Create, array: &OpenArray) -> String {
         "array {} is created; \"tier0 serve {}\" serves it\n\n{}\n\n{}\n",
         array.name(),
         verb.array.display(),
-        pools.trim_fmt(),
-        volumes.trim_fmt()
+        rendered(&pools),
+        rendered(&volumes)
     )
 }

@@ -1,8 +1,11 @@
 //! One module per verb.
 
 pub(crate) mod admin;
+mod asking;
 pub(crate) mod catalog;
+pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod create;
 pub(crate) mod demo;
 pub(crate) mod lab;
@@ -24,6 +27,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Serve(verb) => serve::run(&verb),
         Verb::Load(verb) => load::run(&verb, &cli.global),
         Verb::Status(verb) => status::run(&verb),
+        Verb::Check(verb) => check::run(&verb),
+        Verb::Config(verb) => config::run(&verb),
         Verb::Drive(verb) => admin::drive(&verb),
         Verb::Pool(verb) => admin::pool(&verb),
         Verb::Scrub(verb) => admin::scrub(&verb),

@@ -8,11 +8,12 @@ use tier0_array::Description;
 use tier0_array::description::ListenAddress;
 use tier0_array::open::{OpenArray, open};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
+use tier0_units::counted;
 use tier0_world::real::{Backend, PeerAddress};
 
 use crate::failure::Failure;
 use crate::mounting::{commands, uri};
-use crate::output::{align_right, json, print, table};
+use crate::output::{align_right, json, print, rendered, table};
 use crate::serving::Service;
 use crate::signals::Signals;
 
@@ -20,7 +21,8 @@ const EXAMPLES: &str = "\
 Examples:
   tier0 create array.toml && tier0 serve array.toml
   tier0 serve array.toml --listen unix:/run/tier0.sock --listen 127.0.0.1:10809
-  tier0 serve array.toml --listen 127.0.0.1:0 --json     a free port, told as JSON
+  tier0 serve array.toml --listen 127.0.0.1:0 --json
+      a free port, told as JSON
 
 Ctrl-C or SIGTERM answers what is in flight and ends; a second one ends at once.";
 
@@ -55,7 +57,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         (true, true) => vec![ListenAddress(PeerAddress::Tcp(DEFAULT_TCP_ADDRESS))],
     };
     let array = open(&description)?;
-    for warning in array.warnings() {
+    for warning in description.all_notes().iter().chain(array.warnings()) {
         tracing::warn!("{warning}");
     }
     let sheet = Sheet::of(&array);
@@ -71,7 +73,8 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
 struct Sheet {
     array: String,
     cores: usize,
-    protected: bool,
+    /// Of the pool with the fewest; none of an array in memory.
+    log_copies: usize,
     pools: Vec<String>,
     volumes: Vec<(String, u64)>,
 }
@@ -93,14 +96,15 @@ struct AddressedVolume<'a> {
 
 impl Sheet {
     fn of(array: &OpenArray) -> Sheet {
+        let drives = |count| counted(count as u64, "drive");
         let pools = array.pools().map(|pool| match pool.drives_lost {
-            0 => format!("pool {}: {} over {} drives", pool.name, pool.level, pool.drives),
-            lost => format!("pool {}: {} over {} drives, {lost} LOST", pool.name, pool.level, pool.drives),
+            0 => format!("pool {}: {} over {}", pool.name, pool.level, drives(pool.drives)),
+            lost => format!("pool {}: {} over {}, {lost} LOST", pool.name, pool.level, drives(pool.drives)),
         });
         Sheet {
             array: array.name().to_owned(),
             cores: array.cores(),
-            protected: array.is_protected(),
+            log_copies: array.pools().map(|pool| pool.log_copies).min().unwrap_or(0),
             pools: pools.collect(),
             volumes: array.volumes().map(|(name, size)| (name.to_owned(), size.0)).collect(),
         }
@@ -133,11 +137,12 @@ impl Sheet {
             self.array,
             self.pools.join(", "),
             self.cores,
-            match self.protected {
-                true => "writes are acknowledged when both copies of the log have them",
-                false => "it is memory: nothing outlives this process",
+            match self.log_copies {
+                0 => "it is memory: nothing outlives this process".to_owned(),
+                1 => "writes are acknowledged when the log's only copy has them".to_owned(),
+                copies => format!("writes are acknowledged when all {copies} copies of the log have them"),
             },
-            table.trim_fmt()
+            rendered(&table)
         )
     }
 }

@@ -4,17 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tier0_array::admin::{AdminReply, AdminRequest, DriveState, Health, PoolStatus, Status};
-use tier0_units::ByteCount;
+use tier0_units::{ByteCount, counted};
 
 use crate::control::ask;
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, table};
+use crate::output::{align_right, json, print, rendered, table};
 
 const EXAMPLES: &str = "\
 Examples:
   tier0 status array.toml
   tier0 status array.toml --json | jq .summary
-  tier0 status array.toml --quiet || page-somebody     ends with 4, 5 or 6 unless the array is healthy";
+  tier0 status array.toml --quiet || page-somebody
+      ends with 4, 5 or 6 unless the array is healthy";
 
 /// How an array does.
 #[derive(Args, Debug)]
@@ -51,10 +52,10 @@ fn text(status: &Status) -> String {
 fn pool_text(pool: &PoolStatus) -> String {
     let space = &pool.space;
     let mut text = format!(
-        "\npool {}: {}, {} sets, {} of {} used, {} promised to volumes\n",
+        "\npool {}: {}, {}, {} of {} used, {} promised to volumes\n",
         pool.name,
         pool.raid,
-        pool.sets.count,
+        counted(pool.sets.count, "set"),
         ByteCount(space.used_bytes),
         ByteCount(space.usable_bytes),
         ByteCount(space.provisioned_bytes),
@@ -137,7 +138,7 @@ fn drives_table(pool: &PoolStatus) -> String {
         ]);
     }
     align_right(&mut drives, [2, 3, 4]);
-    drives.trim_fmt()
+    rendered(&drives)
 }
 
 fn volumes_table(pool: &PoolStatus) -> String {
@@ -152,5 +153,5 @@ fn volumes_table(pool: &PoolStatus) -> String {
         ]);
     }
     align_right(&mut volumes, [1, 2]);
-    volumes.trim_fmt()
+    rendered(&volumes)
 }

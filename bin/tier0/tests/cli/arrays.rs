@@ -22,7 +22,10 @@ fn an_array_is_created_once_and_served_again() {
     let measured = json(&["load", &served.uri, "--ios", "500", "-d", "8"]);
     assert_eq!(measured["all"]["ios"], 500);
     served.stop();
-    succeed(&["create", text(&array), "--force"]);
+    let before = contents(directory.path());
+    refuse(&["create", text(&array), "--force"], 2, &["d0", "pool0", "lost", "--yes"]);
+    assert_eq!(contents(directory.path()), before, "without consent something was written");
+    succeed(&["create", text(&array), "--force", "--yes"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The command line as its users meet it: what it prints, how it refuses, what it leaves behind.
 
+mod admin;
 mod arrays;
 mod bad_input;
 mod catalog;

@@ -55,9 +55,9 @@ fn volumes_come_and_go_while_the_array_is_served() {
     let mut client = client.spawn().expect("it starts");
     // More than a pipe holds: when it is taken, the client is connected and writes.
     client.stdin.as_mut().expect("a pipe").write_all(&bytes[..8 << 20]).expect("it reads");
-    assert!(refused(&array, &["volume", "delete", "logs"]).contains("--force"));
+    assert!(refused(&array, &["volume", "delete", "logs", "--yes"]).contains("--force"));
     assert_eq!(listed(at), ["lun0", "logs"]);
-    verb(&array, &["volume", "delete", "logs", "--force"]);
+    verb(&array, &["volume", "delete", "logs", "--force", "--yes"]);
     assert_eq!(listed(at), ["lun0"]);
     drop(client.stdin.take());
     client.wait().expect("it ends");

@@ -3,9 +3,11 @@
 //! The types travel as JSON over the control socket and are what `--json` prints; carrying a request out is the
 //! engine's business. Nothing here does any I/O.
 
+mod facts;
 mod request;
 mod status;
 
+pub use facts::{DriveFacts, PoolFacts, VolumeFacts};
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
     DriveHealth, DriveStanding, DriveState, DriveStatus, Event, Health, IntegrityStatus, LogStatus,

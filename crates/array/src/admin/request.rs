@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tier0_units::{ByteCount, WriteCache};
 
-use super::Status;
+use super::{PoolFacts, Status};
+use crate::ArrayError;
 
 /// A request. Pools may be left out where the array has one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,8 @@ use super::Status;
 pub enum AdminRequest {
     /// What the array is and how it does.
     Status,
+    /// What the array is made of.
+    Describe,
     /// Takes a drive out of service, as if it had failed; what it holds is rebuilt elsewhere.
     DriveFail {
         /// The drive's name.
@@ -120,18 +123,71 @@ pub enum AdminReply {
     Done(String),
     /// The array's status.
     Status(Box<Status>),
-    /// It cannot be done: the fact and the remedy.
+    /// What the array's pools are.
+    Described(Vec<PoolFacts>),
+    /// It cannot be done as it was asked, and nothing was changed: the fact and the remedy.
     Refused(String),
+    /// It was tried, and something failed: the fact and the remedy.
+    Failed(String),
 }
 
-/// Why a request cannot be carried out.
+/// Why a request cannot be carried out, as text: the fact, then the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct AdminError(pub String);
+pub enum AdminError {
+    /// What was asked for cannot be, as the array is; nothing was changed.
+    #[error("{0}")]
+    Refused(String),
+    /// It could be, and something failed on the way: a drive, the log, the system.
+    #[error("{0}")]
+    Failed(String),
+}
 
 impl AdminError {
-    /// An error with this text: the fact, then the remedy.
+    /// A request that cannot be carried out as it is; nothing was changed.
     pub fn new(text: impl Into<String>) -> AdminError {
-        AdminError(text.into())
+        AdminError::Refused(text.into())
+    }
+
+    /// A request that failed while it was carried out.
+    pub fn failed(text: impl Into<String>) -> AdminError {
+        AdminError::Failed(text.into())
+    }
+}
+
+impl From<AdminError> for AdminReply {
+    fn from(error: AdminError) -> AdminReply {
+        match error {
+            AdminError::Refused(text) => AdminReply::Refused(text),
+            AdminError::Failed(text) => AdminReply::Failed(text),
+        }
+    }
+}
+
+impl From<ArrayError> for AdminError {
+    /// What the system or a drive refuses has failed; what else is wrong is in the request.
+    fn from(error: ArrayError) -> AdminError {
+        match error.is_input() {
+            true => AdminError::Refused(error.to_string()),
+            false => AdminError::Failed(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tier0_drive::OpenError;
+
+    use super::*;
+
+    /// A drive that was not there, or too small, ended a verb with the code of a failure while running.
+    #[test]
+    fn what_the_request_names_wrongly_is_refused_and_what_breaks_has_failed() {
+        let missing = ArrayError::Open(OpenError::Missing { path: "/nowhere".into() });
+        assert!(matches!(AdminError::from(missing), AdminError::Refused(_)));
+        let small = tier0_pool::PoolError::TooSmall { drive: "d".into(), sectors: 8, needed: 80 };
+        assert!(matches!(AdminError::from(ArrayError::from(small)), AdminError::Refused(_)));
+        let source = std::io::Error::other("the disk is on fire");
+        let full = ArrayError::CreateFile { path: "/full".into(), source };
+        assert!(matches!(AdminReply::from(AdminError::from(full)), AdminReply::Failed(_)));
     }
 }

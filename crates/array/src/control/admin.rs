@@ -17,6 +17,7 @@ impl Control {
     pub(crate) async fn administer(self: &Rc<Self>, request: AdminRequest) -> AdminReply {
         let done = match request {
             AdminRequest::Status => return AdminReply::Status(Box::new(self.status().await)),
+            AdminRequest::Describe => return AdminReply::Described(self.describe()),
             AdminRequest::DriveFail { drive } => self.fail_drive(&drive).await,
             AdminRequest::DriveRemove { drive } => self.remove_drive(&drive).await,
             AdminRequest::ScrubStart { pool, rate } => self.begin_scrubs(pool.as_deref(), rate),
@@ -42,7 +43,7 @@ impl Control {
         };
         match done {
             Ok(text) => AdminReply::Done(text),
-            Err(error) => AdminReply::Refused(error.to_string()),
+            Err(error) => error.into(),
         }
     }
 

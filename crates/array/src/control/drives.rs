@@ -153,8 +153,8 @@ impl Control {
         self.join(number, place).await?;
         let pool = &self.pools[number].name;
         Ok(format!(
-            "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them. Add the \
-             drive to the array file (name {name:?}, path {path:?}), so that the next start finds it"
+            "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them. \
+             \"tier0 config\" prints the array file with it (path {path:?}), which the next start needs to find it"
         ))
     }
 
@@ -173,7 +173,6 @@ impl Control {
 
     /// Opens a drive and makes it a member in the metadata and in every shard.
     async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
-        let refused = |error: ArrayError| AdminError::new(error.to_string());
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let _turn = self.turn.acquire(1).await;
         let taken = self
@@ -196,9 +195,9 @@ impl Control {
             ram: None,
             model: None,
         };
-        let NewDrive { drive, medium: new } = shop.open(description, place.force).await.map_err(refused)?;
+        let NewDrive { drive, medium: new } = shop.open(description, place.force).await?;
         let medium = new.medium.clone();
-        let member = self.admit_drive(number, &place.name, drive).await.map_err(refused)?;
+        let member = self.admit_drive(number, &place.name, drive).await?;
         let order = |reply| {
             let control = self.post.clone();
             Order::Join { pool: number, member, medium: medium.clone(), control, reply }
@@ -208,7 +207,7 @@ impl Control {
         if let Err(fact) = joined.collect::<Result<(), String>>() {
             // A member that a shard cannot use must not be given anything.
             self.take_out(number, member as u32).await;
-            return Err(AdminError::new(format!("drive {:?} cannot be used: {fact}", place.name)));
+            return Err(AdminError::failed(format!("drive {:?} cannot be used: {fact}", place.name)));
         }
         new.keep();
         self.member_joined(number);
@@ -238,6 +237,7 @@ impl Control {
             sectors: drive.info().sectors.0,
             class,
             state: MemberState::Active,
+            path: String::new(),
         };
         let member = guarded.metadata.add_member(drive.clone(), member).await?;
         MemberJudge::appoint(&drive, number, member as usize, &self.post);

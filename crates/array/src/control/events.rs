@@ -55,6 +55,16 @@ impl Control {
         }
     }
 
+    /// Tells when the first shard's thread stood still: drives are not blamed for that.
+    pub(super) fn look_at_turns(&self) {
+        let slow = self.world.slow_turns();
+        if slow.count > self.slow_turns_told.replace(slow.count) {
+            let what = format!("the process stood still for {} ms", slow.last.0 / Nanos::from_millis(1).0);
+            let remedy = "look for a stopped process, a suspended machine or processors that others use up";
+            self.tell(Severity::Warning, format!("array {}", self.array), what, remedy);
+        }
+    }
+
     /// Tells when a rebuild has begun or ended.
     pub(super) fn look_at_rebuild(&self, number: usize) {
         let guarded = self.guarded(number);

@@ -7,10 +7,11 @@
 
 use std::rc::Rc;
 
-use tier0_units::{ByteCount, SECTOR_BYTES};
+use tier0_units::{ByteCount, SECTOR_BYTES, counted};
 
 use super::Control;
 use super::admin::Done;
+use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::plan::plan_growth;
 
@@ -33,16 +34,16 @@ impl Control {
                 .metadata
                 .commit(vec![record])
                 .await
-                .map_err(|error| AdminError::new(error.to_string()))?;
+                .map_err(|error| AdminError::from(ArrayError::from(error)))?;
         }
         let more = {
             let state = guarded.metadata.state();
             (state.slot_count() - slots_before) * state.geometry().extent_sectors * SECTOR_BYTES
         };
         self.start_restripe(number, None);
-        let (sets, more) = (growth.sets, ByteCount(more));
+        let (sets, more) = (counted(growth.sets, "set"), ByteCount(more));
         Ok(format!(
-            "pool {name} has grown by {sets} sets and {more}; \"tier0 status\" shows how what it holds spreads over them"
+            "pool {name} has grown by {sets} and {more}; \"tier0 status\" shows how what it holds spreads over them"
         ))
     }
 }

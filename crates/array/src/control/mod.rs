@@ -5,6 +5,7 @@
 //! and the metadata journal keeps the order.
 
 mod admin;
+mod describe;
 mod drives;
 mod events;
 mod found;
@@ -60,6 +61,8 @@ pub(crate) struct Control {
     /// Asked before a loss is recorded, if there is one.
     witness: RefCell<Option<Rc<dyn verdict::Witness>>>,
     events: Events,
+    /// Slow turns of this world that events have told.
+    slow_turns_told: Cell<u64>,
     /// How long hosts wait for drives of a paused pool before they get errors.
     pause_timeout: Nanos,
     /// Opens drives that are to join; none where they come as handles.
@@ -102,6 +105,7 @@ impl Control {
             post,
             witness: RefCell::default(),
             events: Events::default(),
+            slow_turns_told: Cell::new(0),
             pause_timeout,
             shop,
             volume_numbers: RefCell::default(),

@@ -113,7 +113,7 @@ impl Control {
                 Ok(format!("restriping of pool {name} has begun; \"tier0 status\" shows how far"))
             }
             (false, true) => Err(AdminError::new(format!("pool {name:?} is being restriped already"))),
-            (false, false) => Err(AdminError::new("the array is starting; ask again")),
+            (false, false) => Err(AdminError::failed("the array is starting; ask again")),
         }
     }
 

@@ -151,7 +151,8 @@ impl Control {
     async fn condemn(&self, number: usize, member: u32) -> Result<(), String> {
         self.check_without(number, member).await?;
         // The one place where a witness is asked: everything else is in favour, and nothing is recorded.
-        if let Some(witness) = &*self.witness.borrow() {
+        let witness = self.witness.borrow().clone();
+        if let Some(witness) = witness {
             let mut without: Vec<u32> =
                 self.pools[number].lost_members().into_iter().map(|place| place as u32).collect();
             without.push(member);

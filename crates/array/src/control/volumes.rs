@@ -7,12 +7,13 @@
 use std::rc::Rc;
 
 use tier0_pool::{MetaRecord, SlotRun, Volume as VolumeRecord};
-use tier0_units::{ByteCount, SectorCount, SlotRef, WriteCache};
+use tier0_units::{ByteCount, SectorCount, SlotRef, WriteCache, counted};
 use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 
 use super::Control;
 use super::admin::Done;
+use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::description::{VolumeDescription, is_name};
 use crate::plan::{check_fits, new_volume};
@@ -28,8 +29,8 @@ struct Meant {
     number: u32,
 }
 
-fn refused(error: impl ToString) -> AdminError {
-    AdminError::new(error.to_string())
+fn refused(error: impl Into<ArrayError>) -> AdminError {
+    AdminError::from(error.into())
 }
 
 impl Control {
@@ -70,7 +71,7 @@ impl Control {
         };
         guarded.metadata.commit(vec![record]).await.map_err(refused)?;
         let record = guarded.metadata.state().volumes().find(|volume| volume.id == id).cloned();
-        let record = record.ok_or_else(|| AdminError::new("the volume is gone again"))?;
+        let record = record.ok_or_else(|| AdminError::failed("the volume is gone again"))?;
         let number = self.number_volume(pool, record.number);
         self.order(|reply| VolumesOrder::Add { number, pool, record: record.clone(), reply }).await?;
         self.offer_volume(number).await?;
@@ -125,12 +126,10 @@ impl Control {
         let Meant { pool, record, number } = self.volume_meant(name)?;
         // A stricter promise must not be told before it holds, a laxer one not after.
         let changed = MetaRecord::ModeChanged { volume: record.number, write_cache };
-        self.guarded(pool).commit(vec![changed]).await.map_err(refused)?;
+        self.guarded(pool).commit(vec![changed]).await.map_err(log_failed)?;
         let order = |reply| Order::SetMode { volume: number, mode: write_cache, reply };
         for result in self.ask_all(order).await {
-            result
-                .unwrap_or(Err(IoError::Gone))
-                .map_err(|error| AdminError::new(format!("the log cannot be written: {error}")))?;
+            result.unwrap_or(Err(IoError::Gone)).map_err(log_failed)?;
         }
         self.offer_volume(number).await?;
         Ok(format!(
@@ -146,13 +145,14 @@ impl Control {
             return Ok(());
         }
         Err(AdminError::new(format!(
-            "volume {name:?} is used by {users} connections; disconnect them, or add --force to cut them off"
+            "volume {name:?} is used by {}; disconnect, or add --force to cut them off",
+            counted(users as u64, "connection")
         )))
     }
 
     async fn offer_volume(&self, number: u32) -> Result<(), AdminError> {
         let offered = self.order(|reply| VolumesOrder::Offer { number, reply }).await?;
-        offered.into_iter().collect::<Result<(), String>>().map_err(AdminError::new)
+        offered.into_iter().collect::<Result<(), String>>().map_err(AdminError::failed)
     }
 
     /// Orders something of every shard; they end only with the array.
@@ -161,7 +161,7 @@ impl Control {
         order: impl Fn(oneshot::Sender<T>) -> VolumesOrder,
     ) -> Result<Vec<T>, AdminError> {
         let answers = self.ask_every(|reply| Ask::Volumes(order(reply))).await;
-        answers.into_iter().collect::<Option<_>>().ok_or_else(|| AdminError::new("the array is ending"))
+        answers.into_iter().collect::<Option<_>>().ok_or_else(|| AdminError::failed("the array is ending"))
     }
 
     fn volume_meant(&self, name: &str) -> Result<Meant, AdminError> {
@@ -185,6 +185,10 @@ impl Control {
         self.volume_numbers.borrow_mut().insert((pool, volume), number);
         number
     }
+}
+
+fn log_failed(error: IoError) -> AdminError {
+    AdminError::failed(format!("the log cannot be written: {error}; look at \"tier0 status\""))
 }
 
 fn check_size(size: ByteCount) -> Result<(), AdminError> {

@@ -10,6 +10,7 @@ use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, WriteCache};
 use toml::Spanned;
 
 use super::error::Place;
+use super::notes::notes;
 use super::{
     ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, ListenAddress,
     PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription, VolumeSection,
@@ -32,13 +33,18 @@ const LOG_BYTES: Range<u64> = 1 << 20..(1 << 40) + 1;
 
 pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, DescriptionError> {
     check_name("array.name", &file.array.name, place)?;
-    let cores = file.array.cores.map(|cores| check_cores(&cores, place)).transpose()?;
+    let cores = file.array.cores.as_ref().map(|cores| check_cores(cores, place)).transpose()?;
     let mut drives = Vec::new();
     for section in &file.drives {
         expand_drive(section, &mut drives, place)?;
     }
     if drives.is_empty() {
         return Err(place.wrong(0..0, "there is no drive; add a [[drive]] table for each".into()));
+    }
+    if file.pools.is_empty() {
+        return Err(
+            place.wrong(0..0, "there is no pool; add a [[pool]] table with a name and a raid level".into())
+        );
     }
     let pools =
         file.pools.iter().map(|pool| check_pool(pool, &drives, place)).collect::<Result<Vec<_>, _>>()?;
@@ -59,6 +65,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     let timeout = file.array.pause_timeout.as_ref();
     let pause_timeout =
         timeout.map(|seconds| check_pause_timeout(seconds, place)).transpose()?.unwrap_or(PAUSE_TIMEOUT);
+    let warnings = notes(&file, &drives, &pools);
     let ArraySection { name, keep_awake, search, .. } = file.array;
     let (name, keep_awake) = (name.into_inner(), keep_awake.unwrap_or(true));
     Ok(Description {
@@ -72,6 +79,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
         volumes,
         listen,
         control,
+        warnings,
     })
 }
 
@@ -189,9 +197,15 @@ fn expand_drive(
                 format!("drive.name: there are two of the name {name:?}; rename one"),
             );
         }
+        let path = section.path.as_ref().map(|path| PathBuf::from(fill(path)));
+        if let Some(other) = drives.iter().find(|drive| drive.path.is_some() && drive.path == path) {
+            let (span, other) = (section.name.span(), &other.name);
+            let text = format!("drive.path: {name:?} and {other:?} have the same path; give each its own");
+            return wrong(span, text);
+        }
         drives.push(DriveDescription {
             name,
-            path: section.path.as_ref().map(|path| PathBuf::from(fill(path))),
+            path,
             size: section.size.as_ref().map(|size| *size.get_ref()),
             ram: section.ram.as_ref().map(|ram| *ram.get_ref()),
             model: section.model.as_ref().map(|model| model.get_ref().clone()),

@@ -1,8 +1,12 @@
 //! The description of an array: one TOML file, checked as a whole, with errors that name line, field and remedy.
 
+mod actual;
 mod check;
+mod compare;
 mod error;
 mod listen;
+mod notes;
+mod write;
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +16,14 @@ use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
 
 pub(crate) use check::is_name;
+pub use compare::Finding;
+pub(crate) use compare::grown_in_file;
 pub use error::DescriptionError;
 pub use listen::ListenAddress;
+pub use write::Remarks;
 
 /// An array as its file describes it, checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// The array's name.
     pub name: String,
@@ -38,6 +45,8 @@ pub struct Description {
     pub listen: Vec<ListenAddress>,
     /// The unix socket on which the running array takes administration requests.
     pub control: Option<PathBuf>,
+    /// What the file says to no effect or against its own purpose, one sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// A drive of an array.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::create::memory_among_others;
 use super::{Kind, Medium, OpenArray, OpenPool, create, in_real_world};
-use crate::description::{DriveDescription, PoolDescription};
+use crate::description::{DriveDescription, PoolDescription, grown_in_file};
 use crate::engine::check_survives;
 use crate::open::CreateOptions;
 use crate::plan::{check_fits, new_volume, record_of};
@@ -57,7 +57,7 @@ struct Found {
 }
 
 /// Opens what may be drives of the array; what is missing is told later, by the drives that are there.
-fn open_media(description: &Description) -> Result<Vec<Arc<Medium>>, ArrayError> {
+pub(super) fn open_media(description: &Description) -> Result<Vec<Arc<Medium>>, ArrayError> {
     let mut media = Vec::new();
     for (number, drive) in places(description)?.into_iter().enumerate() {
         match Medium::open(&drive, number) {
@@ -75,21 +75,7 @@ async fn look(world: &World, media: &[Arc<Medium>], description: &Description) -
         media.iter().map(|medium| medium.plain_drive(world)).collect::<Result<_, _>>()?;
     let Survey { pools: mut candidates, others } = survey(drives).await;
     let mut warnings: Vec<String> = Vec::new();
-    for other in others {
-        match other {
-            OtherDrive::Blank(drive) => {
-                warnings.push(format!("drive {:?} is blank and in no pool", drive.info().name));
-            }
-            OtherDrive::Foreign(drive) => {
-                let name = &drive.info().name;
-                warnings.push(format!("drive {name:?} holds data that is not tier0's and is left alone"));
-            }
-            OtherDrive::Unreadable(_, error @ PoolError::TooNew { .. }) => {
-                return Err(error.into());
-            }
-            OtherDrive::Unreadable(_, error) => warnings.push(error.to_string()),
-        }
-    }
+    tell_others(others, &mut warnings)?;
     let mut chosen = Vec::new();
     for pool in &description.pools {
         chosen.push(take_pool(&mut candidates, description, pool, &mut warnings)?);
@@ -108,15 +94,35 @@ async fn look(world: &World, media: &[Arc<Medium>], description: &Description) -
                 },
                 error => error.into(),
             })?;
-        check_unchanged(pool, &metadata.state())?;
+        check_same_shape(pool, &metadata.state().geometry().raid)?;
         add_volumes(&metadata, description, number, &mut warnings).await?;
         states.push(metadata.state().clone());
     }
     Ok(Found { states, warnings })
 }
 
+/// Tells of drives that are in no pool.
+pub(super) fn tell_others(others: Vec<OtherDrive>, warnings: &mut Vec<String>) -> Result<(), ArrayError> {
+    for other in others {
+        match other {
+            OtherDrive::Blank(drive) => {
+                warnings.push(format!("drive {:?} is blank and in no pool", drive.info().name));
+            }
+            OtherDrive::Foreign(drive) => {
+                let name = &drive.info().name;
+                warnings.push(format!("drive {name:?} holds data that is not tier0's and is left alone"));
+            }
+            OtherDrive::Unreadable(_, error @ PoolError::TooNew { .. }) => {
+                return Err(error.into());
+            }
+            OtherDrive::Unreadable(_, error) => warnings.push(error.to_string()),
+        }
+    }
+    Ok(())
+}
+
 /// The pool of this name, with the newest superblock where there are several.
-fn take_pool(
+pub(super) fn take_pool(
     candidates: &mut Vec<FoundPool>,
     description: &Description,
     pool: &PoolDescription,
@@ -160,7 +166,7 @@ fn missing_names(found: &FoundPool) -> String {
 }
 
 /// What cannot be opened at all is told in the array's words.
-fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayError> {
+pub(super) fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayError> {
     match &found.problem {
         Some(PoolError::Twice { first, second }) => {
             Err(ArrayError::Twice { first: first.clone(), second: second.clone() })
@@ -175,13 +181,12 @@ fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayErr
 }
 
 /// What the description says of a pool must be what the pool is.
-fn check_unchanged(pool: &PoolDescription, state: &PoolState) -> Result<(), ArrayError> {
+pub(crate) fn check_same_shape(pool: &PoolDescription, known: &RaidRecord) -> Result<(), ArrayError> {
     let wanted = record_of(&pool.raid);
     let words = |raid: &RaidRecord| {
         let unit = SectorCount(u64::from(raid.stripe_unit_sectors)).bytes();
         format!("{} sets of {} drives with stripe units of {unit}", raid.level, raid.set_size)
     };
-    let known = &state.geometry().raid;
     if wanted == *known {
         return Ok(());
     }
@@ -200,11 +205,8 @@ async fn add_volumes(
         let known = metadata.state().volume_named(&volume.name).cloned();
         let record = match known {
             Some(known) if known.sectors < volume.sectors.0 => {
-                return Err(ArrayError::Changed {
-                    pool: description.pools[number].name.clone(),
-                    fact: format!("volume {:?} of {}", volume.name, SectorCount(known.sectors).bytes()),
-                    wanted: volume.sectors.bytes().to_string(),
-                });
+                let pool = &description.pools[number].name;
+                return Err(grown_in_file(pool, &volume.name, SectorCount(known.sectors), volume.sectors));
             }
             Some(known) if known.sectors > volume.sectors.0 => {
                 let (now, before) = (SectorCount(known.sectors).bytes(), volume.sectors.bytes());

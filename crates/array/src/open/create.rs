@@ -63,7 +63,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         let (places, _) = drives_of(pool);
         write_metadata(places.iter().map(|place| media[*place].clone()).collect(), state.clone())?;
     }
-    made.0.clear();
+    made.keep();
     Ok(OpenArray {
         name: description.name.clone(),
         cores,
@@ -215,9 +215,14 @@ fn check_unused(media: &[Option<Arc<Medium>>]) -> Result<(), ArrayError> {
 }
 
 /// Files that were made and are removed again unless all goes well.
-struct MadeFiles(Vec<PathBuf>);
+pub(crate) struct MadeFiles(Vec<PathBuf>);
 
 impl MadeFiles {
+    /// All went well: the files stay.
+    pub(crate) fn keep(mut self) {
+        self.0.clear();
+    }
+
     /// Makes a drive's file with its space allocated, so that a full disk shows now and not under a database. Behind
     /// a model the file is sparse: it is as large as the modelled drive, usually much larger than what is written.
     fn make(&mut self, drive: &DriveDescription) -> Result<(), ArrayError> {

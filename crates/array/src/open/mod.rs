@@ -9,6 +9,7 @@
 mod assemble;
 mod create;
 mod medium;
+mod rehearse;
 
 use std::sync::Arc;
 
@@ -17,10 +18,12 @@ use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
+pub(crate) use assemble::check_same_shape;
 pub use assemble::open;
 pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, open_new_medium};
 pub(crate) use medium::Medium;
+pub use rehearse::rehearse;
 
 use crate::ArrayError;
 use crate::plan::PoolPlan;
@@ -65,6 +68,7 @@ struct OpenPool {
     drives_lost: usize,
     usable: ByteCount,
     free: ByteCount,
+    log_copies: usize,
     volumes: Vec<(String, ByteCount)>,
 }
 
@@ -104,6 +108,7 @@ impl OpenArray {
             drives_lost: pool.drives_lost,
             usable: pool.usable,
             free: pool.free,
+            log_copies: pool.log_copies,
         })
     }
 }
@@ -123,6 +128,8 @@ pub struct PoolSummary<'a> {
     pub usable: ByteCount,
     /// What of it no volume has.
     pub free: ByteCount,
+    /// Copies that the write log has; none where there is no log.
+    pub log_copies: usize,
 }
 
 impl OpenPool {
@@ -136,6 +143,7 @@ impl OpenPool {
             drives_lost: 0,
             usable,
             free,
+            log_copies: 0,
             volumes: plan.record.volumes.iter().map(|v| (v.name.clone(), size(v.sectors))).collect(),
         }
     }
@@ -151,6 +159,7 @@ impl OpenPool {
             drives_lost: there.filter(|member| !member.is_active()).count(),
             usable: space.usable,
             free: space.free(),
+            log_copies: state.log().rings.iter().map(|ring| ring.copies.len()).min().unwrap_or(0),
             volumes: state.volumes().map(|volume| (volume.name.clone(), size(volume.sectors))).collect(),
         }
     }

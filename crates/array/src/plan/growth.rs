@@ -10,6 +10,7 @@ use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{Chunklets, MetaRecord, PoolState};
 use tier0_raid::layout::Layout;
 use tier0_raid::set::RaidSets;
+use tier0_units::counted;
 
 use super::config_of;
 
@@ -49,9 +50,9 @@ pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<
     if usable < layout.columns() {
         return Err(format!(
             "{usable} of its drives have free chunklets beside their spares, and a set takes one of {} drives each; \
-             add {} drives (tier0 drive add)",
+             add {} (tier0 drive add)",
             layout.columns(),
-            layout.columns() - usable
+            counted((layout.columns() - usable) as u64, "drive")
         ));
     }
     let mut chunklets = Chunklets::of_runs(geometry.chunklet_sectors, runs);

@@ -31,7 +31,7 @@ pub(crate) fn record_of(raid: &RaidConfig) -> RaidRecord {
     }
 }
 
-fn config_of(record: &RaidRecord) -> Result<RaidConfig, String> {
+pub(crate) fn config_of(record: &RaidRecord) -> Result<RaidConfig, String> {
     Ok(RaidConfig {
         level: record
             .level

@@ -2,6 +2,7 @@
 
 mod engine;
 mod grow;
+mod pause;
 mod real_array;
 mod removal;
 mod rig;

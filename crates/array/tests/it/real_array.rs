@@ -43,8 +43,12 @@ size = "8MiB"
 
 #[test]
 fn processors_are_kept_awake_unless_the_file_says_otherwise() {
-    let text =
-        |line: &str| format!("[array]\nname = \"a\"\n{line}\n[[drive]]\nname = \"r\"\nram = \"1MiB\"\n");
+    let text = |line: &str| {
+        format!(
+            "[array]\nname = \"a\"\n{line}\n[[drive]]\nname = \"r\"\nram = \"1MiB\"\n\
+             [[pool]]\nname = \"p\"\nraid = \"raid0\"\n"
+        )
+    };
     let kept = |line: &str| Description::parse(&text(line), "test.toml").map(|array| array.keep_awake);
     assert!(kept("").expect("correct"));
     assert!(!kept("keep_awake = false").expect("correct"));

@@ -74,6 +74,7 @@ impl Bench {
             volumes: (0..setup.volumes).map(volume).collect(),
             listen: Vec::new(),
             control: None,
+            warnings: Vec::new(),
         })
     }
 

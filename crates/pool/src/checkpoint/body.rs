@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use tier0_units::SectorCount;
 use uuid::Uuid;
 
+use super::sizes::body_bytes_limit;
 use crate::codec::{Reader, Writer};
+use crate::features::Features;
 use crate::record::{ScrubCursor, decode_run, encode_run};
 use crate::state::{
     BitSet, Derived, DriveClass, ExtentMap, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member,
-    MemberState, MetaError, PoolState, Rebuild, SetGroup, Volume, WRITE_CACHES, write_cache_code,
+    MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetGroup, Volume,
+    WRITE_CACHES, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -20,6 +23,9 @@ const VOLUME_BYTES_MIN: usize = 36;
 const REBUILD_BYTES_MIN: usize = 16;
 const PAIR_BYTES: usize = 8;
 const RUN_BYTES: usize = 28;
+/// How many paths there are; what each takes beside its text.
+pub(crate) const PATHS_COUNT_BYTES: usize = 4;
+const PATH_BYTES_MIN: usize = 6;
 
 /// The bytes of a state.
 pub(crate) fn encode_body(state: &PoolState) -> Vec<u8> {
@@ -44,7 +50,10 @@ pub(crate) fn encode_body(state: &PoolState) -> Vec<u8> {
     writer.count(inventory.rebuilds.len());
     for ((set, column), rebuild) in &inventory.rebuilds {
         writer.u32(*set);
-        writer.u32(*column);
+        // Sets have at most 256 columns.
+        writer.u16(*column as u16);
+        writer.u8(rebuild.source.code());
+        writer.u8(0);
         encode_chunklet(&mut writer, rebuild.target);
         rebuild.rebuilt.words().iter().for_each(|word| writer.u64(*word));
     }
@@ -53,16 +62,60 @@ pub(crate) fn encode_body(state: &PoolState) -> Vec<u8> {
     for (number, volume) in &inventory.volumes {
         encode_volume(&mut writer, volume, &state.maps[number]);
     }
+    let room = state.geometry.area.body_bytes_max().saturating_sub(body_bytes_limit(state));
+    if state.members().iter().any(|member| !member.path.is_empty()) && room >= PATHS_COUNT_BYTES as u64 {
+        encode_paths(&mut writer, state.members(), room as usize);
+    }
     writer.0
+}
+
+/// The paths of members, as many as fit `room` bytes: how many, and of each the member's place and the text.
+pub(crate) fn encode_paths(writer: &mut Writer, members: &[Member], room: usize) {
+    let mut left = room.saturating_sub(PATHS_COUNT_BYTES);
+    let fits = |(_, member): &(u32, &Member)| {
+        let bytes = PATH_BYTES_MIN + member.path.len();
+        let is_kept = !member.path.is_empty() && bytes <= left;
+        left -= if is_kept { bytes } else { 0 };
+        is_kept
+    };
+    let kept: Vec<(u32, &Member)> = (0u32..).zip(members).filter(fits).collect();
+    writer.count(kept.len());
+    for (place, member) in kept {
+        writer.u32(place);
+        writer.text(&member.path);
+    }
+}
+
+/// Reads what [`encode_paths`] wrote into the members.
+pub(crate) fn decode_paths(reader: &mut Reader<'_>, members: &mut [Member]) -> Option<()> {
+    let mut next = 0;
+    for _ in 0..reader.count(PATH_BYTES_MIN)? {
+        let (place, path) = (reader.u32()?, reader.text()?);
+        if place < next || path.is_empty() || path.len() > PATH_BYTES_MAX {
+            return None;
+        }
+        next = place.checked_add(1)?;
+        members.get_mut(place as usize)?.path = path;
+    }
+    Some(())
 }
 
 /// Reads a state from arbitrary bytes, and proves its invariants. `area` is where the pool's superblocks say that its
 /// metadata lies: a state that disagrees is no state of that pool.
-pub(crate) fn decode_body(bytes: &[u8], id: Uuid, area: &MetadataArea) -> Result<PoolState, MetaError> {
+pub(crate) fn decode_body(
+    bytes: &[u8],
+    id: Uuid,
+    area: &MetadataArea,
+    features: Features,
+) -> Result<PoolState, MetaError> {
     let damaged = || MetaError::Contradiction { fact: "its checkpoint cannot be read".to_owned() };
     let mut reader = Reader(bytes);
     let mut state = decode_state(&mut reader, id, area).ok_or_else(damaged)?;
+    // Version 1 ends here, and so does a body without paths.
     if !reader.is_empty() {
+        decode_paths(&mut reader, &mut state.inventory.members).ok_or_else(damaged)?;
+    }
+    if !reader.is_empty() && !features.has_unknown_rest() {
         return Err(damaged());
     }
     let Derived { owners, slots } = state.derive()?;
@@ -169,7 +222,7 @@ pub(crate) fn decode_member(reader: &mut Reader<'_>) -> Option<Member> {
         return None;
     }
     let (state, class) = (MemberState::from_code(reader.u8()?)?, DriveClass::from_code(reader.u8()?)?);
-    Some(Member { id, sectors, state, class, name: reader.text()? })
+    Some(Member { id, sectors, state, class, name: reader.text()?, path: String::new() })
 }
 
 fn encode_chunklet(writer: &mut Writer, chunklet: ChunkletAddress) {
@@ -182,12 +235,16 @@ fn decode_chunklet(reader: &mut Reader<'_>) -> Option<ChunkletAddress> {
 }
 
 fn decode_rebuild(reader: &mut Reader<'_>, slots_per_set: u64) -> Option<((u32, u32), Rebuild)> {
-    let place = (reader.u32()?, reader.u32()?);
+    let place = (reader.u32()?, u32::from(reader.u16()?));
+    let source = RebuildSource::from_code(reader.u8()?)?;
+    if reader.u8()? != 0 {
+        return None;
+    }
     let target = decode_chunklet(reader)?;
     let bytes = reader.bytes(slots_per_set.div_ceil(64) as usize * 8)?;
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
     let rebuilt = BitSet::from_words(slots_per_set, words)?;
-    Some((place, Rebuild { target, rebuilt }))
+    Some((place, Rebuild { target, rebuilt, source }))
 }
 
 fn encode_log(writer: &mut Writer, log: &LogPlacement) {

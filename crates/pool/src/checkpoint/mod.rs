@@ -12,7 +12,10 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::{decode_area, decode_body, decode_member, encode_area, encode_body, encode_member};
+pub(crate) use body::{
+    PATHS_COUNT_BYTES, decode_area, decode_body, decode_member, decode_paths, encode_area, encode_body,
+    encode_member, encode_paths,
+};
 pub(crate) use pieces::{
     HEADER_BYTES, PIECE_BYTES, body_bytes_max, decode_header, encode_pieces, join_pieces, slot_bytes,
 };

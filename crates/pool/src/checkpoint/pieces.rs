@@ -6,15 +6,19 @@
 use uuid::Uuid;
 
 use crate::codec::{Reader, Writer, crc64};
+use crate::features::{FEATURES_BYTES, Features};
 
 /// The newest format of checkpoints that is known, and the one that is written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The format without feature flags, which is read too.
+const WITHOUT_FEATURES: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"tier0cp\0";
 /// The header's block, bytes.
 pub(crate) const HEADER_BYTES: usize = 4096;
-/// What the header's checksum covers.
-const HEADER_USED_BYTES: usize = 72;
+/// What the header's checksum covers, in front of it; in version 1 the features are not there.
+const HEADER_USED_BYTES: usize = HEADER_USED_BYTES_V1 + FEATURES_BYTES;
+const HEADER_USED_BYTES_V1: usize = 72;
 /// A piece on the drive, bytes; the last one may be shorter, a multiple of 4096.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// Checksum, generation, number, length.
@@ -34,6 +38,8 @@ pub struct Header {
     pub position: u64,
     /// Bytes of the body.
     pub body_bytes: u64,
+    /// What it has beyond its version.
+    pub features: Features,
 }
 
 /// What a slot's header block holds.
@@ -43,6 +49,8 @@ pub enum HeaderPlace {
     Valid(Header),
     /// A format that is not known.
     TooNew(u32),
+    /// Incompatible features that are not known, a bit each.
+    Unknown(u64),
     /// Something else, or a damaged header.
     None,
 }
@@ -77,6 +85,7 @@ pub(crate) fn encode_header(header: &Header) -> Vec<u8> {
     writer.uuid(header.journal);
     writer.u64(header.position);
     writer.u64(header.body_bytes);
+    header.features.encode(&mut writer);
     debug_assert_eq!(writer.0.len(), HEADER_USED_BYTES);
     let checksum = crc64(&[&writer.0]);
     writer.u64(checksum);
@@ -91,6 +100,9 @@ pub(crate) fn decode_header(bytes: &[u8]) -> HeaderPlace {
     }
     match decode_known(bytes) {
         Some(Err(version)) => HeaderPlace::TooNew(version),
+        Some(Ok(header)) if header.features.unknown().incompatible != 0 => {
+            HeaderPlace::Unknown(header.features.unknown().incompatible)
+        }
         Some(Ok(header)) => HeaderPlace::Valid(header),
         None => HeaderPlace::None,
     }
@@ -103,15 +115,24 @@ fn decode_known(bytes: &[u8]) -> Option<Result<Header, u32>> {
         return Some(Err(version));
     }
     let piece_bytes = reader.u32()?;
-    let header = Header {
+    let mut header = Header {
         pool: reader.uuid()?,
         generation: reader.u64()?,
         journal: reader.uuid()?,
         position: reader.u64()?,
         body_bytes: reader.u64()?,
+        features: Features::default(),
     };
-    let sound = reader.u64()? == crc64(&[&bytes[..HEADER_USED_BYTES]]);
-    (sound && version == VERSION && piece_bytes as usize == PIECE_BYTES).then_some(Ok(header))
+    let used = match version {
+        VERSION => HEADER_USED_BYTES,
+        WITHOUT_FEATURES => HEADER_USED_BYTES_V1,
+        _ => return None,
+    };
+    if version != WITHOUT_FEATURES {
+        header.features = Features::decode(&mut reader)?;
+    }
+    let sound = reader.u64()? == crc64(&[&bytes[..used]]);
+    (sound && piece_bytes as usize == PIECE_BYTES).then_some(Ok(header))
 }
 
 /// The bytes of a whole checkpoint: header and pieces, a multiple of 4096.

@@ -6,10 +6,11 @@ use uuid::Uuid;
 
 use super::*;
 use crate::codec::{Reader, Writer};
+use crate::features::KNOWN;
 use crate::fixtures;
-use crate::samples::{area, empty, extent, full, slot, volume};
+use crate::samples::{area, chunklet, empty, extent, full, slot, volume};
 use crate::state::Member;
-use crate::{MetaError, MetaRecord, PoolState};
+use crate::{MetaError, MetaRecord, PoolState, RebuildSource};
 
 fn header_of(body: &[u8]) -> Header {
     Header {
@@ -18,13 +19,14 @@ fn header_of(body: &[u8]) -> Header {
         journal: Uuid::from_u128(8),
         position: 99,
         body_bytes: body.len() as u64,
+        features: KNOWN,
     }
 }
 
 fn decode(bytes: &[u8]) -> Option<Result<PoolState, MetaError>> {
     let HeaderPlace::Valid(header) = decode_header(&bytes[..HEADER_BYTES]) else { return None };
     let body = join_pieces(&header, &bytes[HEADER_BYTES..])?;
-    Some(decode_body(&body, header.pool, &area()))
+    Some(decode_body(&body, header.pool, &area(), header.features))
 }
 
 fn encode(state: &PoolState) -> Vec<u8> {
@@ -109,9 +111,9 @@ fn pieces_of_an_older_checkpoint_do_not_count() {
 #[test]
 fn a_newer_format_is_recognised_even_if_all_else_changed() {
     let mut bytes = encode(&full());
-    bytes[8] = 2;
+    bytes[8] = 3;
     bytes[12..80].fill(9);
-    assert_eq!(decode_header(&bytes), HeaderPlace::TooNew(2));
+    assert_eq!(decode_header(&bytes), HeaderPlace::TooNew(3));
 }
 
 #[test]
@@ -128,12 +130,12 @@ fn damage_behind_valid_checksums_is_refused_or_sound() {
         if random.chance(0.1) {
             body.truncate(random.below(body.len() as u64) as usize);
         }
-        match decode_body(&body, Uuid::from_u128(1), &area()) {
+        match decode_body(&body, Uuid::from_u128(1), &area(), KNOWN) {
             Ok(state) => {
                 sound += 1;
                 state.verify().expect("what is read is sound");
                 // It comes back once more: nothing was read that cannot be written.
-                assert_eq!(decode_body(&encode_body(&state), state.id, &area()), Ok(state));
+                assert_eq!(decode_body(&encode_body(&state), state.id, &area(), KNOWN), Ok(state));
             }
             Err(_) => refused += 1,
         }
@@ -148,22 +150,54 @@ fn a_map_that_contradicts_itself_is_refused() {
     // Behind the state's back: the slot of another volume's extent.
     state.maps.get_mut(&9).expect("it has a map").insert(3, slot(20, 800));
     assert_eq!(state.verify(), Err(MetaError::SlotTaken { slot: 20 }));
-    let refused = decode_body(&encode_body(&state), state.id, &area());
+    let refused = decode_body(&encode_body(&state), state.id, &area(), KNOWN);
     assert_eq!(refused, Err(MetaError::SlotTaken { slot: 20 }));
     state.maps.get_mut(&9).expect("it has a map").insert(3, slot(21, 1000));
     let not_reserved = Err(MetaError::Allocation { allocation: 1000, end: 1000 });
-    assert_eq!(decode_body(&encode_body(&state), state.id, &area()), not_reserved);
+    assert_eq!(decode_body(&encode_body(&state), state.id, &area(), KNOWN), not_reserved);
     state.maps.get_mut(&9).expect("it has a map").insert(3, slot(21, 18));
     state.verify().expect_err("the slot is not known to be taken");
     state.maps.get_mut(&9).expect("it has a map").remove(3);
     state.maps.get_mut(&9).expect("it has a map").insert(9, slot(21, 18));
     let outside = Err(MetaError::ExtentOutside { extent: extent(9, 9) });
-    assert_eq!(decode_body(&encode_body(&state), state.id, &area()), outside);
+    assert_eq!(decode_body(&encode_body(&state), state.id, &area(), KNOWN), outside);
 }
 
 #[test]
 fn the_frozen_image_is_read_and_written() {
-    fixtures::check("checkpoint-v1.bin", &encode(&full()), |bytes| {
-        assert_eq!(decode(bytes), Some(Ok(full())))
+    let mut state = full();
+    let records = [
+        MetaRecord::MemberMoved { member: 0, path: "/dev/disk/by-id/sample-0".into() },
+        MetaRecord::MemberMoved { member: 4, path: "/srv/d4.img".into() },
+        MetaRecord::ColumnEvacuating { set: 0, column: 0, target: chunklet(4, 7) },
+    ];
+    state.apply_all(&records).expect("valid");
+    fixtures::check("checkpoint-v2.bin", &encode(&state), |bytes| {
+        assert_eq!(decode(bytes), Some(Ok(state.clone())))
     });
+}
+
+#[test]
+fn the_frozen_image_of_version_1_is_read() {
+    assert_eq!(decode(&fixtures::read("checkpoint-v1.bin")), Some(Ok(full())));
+}
+
+#[test]
+fn incompatible_features_are_refused() {
+    let body = encode_body(&full());
+    let features = crate::Features { compatible: 9, read_only: 0, incompatible: 1 << 40 };
+    let bytes = encode_pieces(&Header { features, ..header_of(&body) }, &body);
+    assert_eq!(decode_header(&bytes), HeaderPlace::Unknown(1 << 40));
+}
+
+#[test]
+fn an_evacuation_whose_drive_is_lost_is_a_rebuild() {
+    let mut state = full();
+    let evacuate = MetaRecord::ColumnEvacuating { set: 0, column: 0, target: chunklet(4, 7) };
+    state.apply_all(&[evacuate]).expect("valid");
+    assert_eq!(state.rebuild(0, 0).map(|rebuild| rebuild.source), Some(RebuildSource::Whole));
+    let drive = state.column(0, 0).drive;
+    state.apply_all(&[MetaRecord::MemberLost { member: drive }]).expect("valid");
+    assert_eq!(state.rebuild(0, 0).map(|rebuild| rebuild.source), Some(RebuildSource::Lost));
+    state.verify().expect("sound");
 }

@@ -14,6 +14,7 @@ use crate::checkpoint::{
     self, HEADER_BYTES, Header, HeaderPlace, PIECE_BYTES, decode_header, encode_body, encode_pieces,
     join_pieces, slot_bytes,
 };
+use crate::features::KNOWN;
 use crate::{MetadataArea, PoolError};
 
 /// Bytes of one I/O: 16 pieces.
@@ -30,6 +31,7 @@ pub(super) struct Found {
 pub(super) enum Slot {
     Valid(Found),
     TooNew(u32),
+    Unknown(u64),
     None,
 }
 
@@ -45,6 +47,7 @@ pub(super) async fn read_slot(
     let header = match decode_header(&front) {
         HeaderPlace::Valid(header) if header.pool == pool && header.generation % 2 == slot => header,
         HeaderPlace::TooNew(version) => return Ok(Slot::TooNew(version)),
+        HeaderPlace::Unknown(bits) => return Ok(Slot::Unknown(bits)),
         HeaderPlace::Valid(_) | HeaderPlace::None => return Ok(Slot::None),
     };
     if header.body_bytes > area.body_bytes_max() {
@@ -133,6 +136,7 @@ impl Core {
                 journal: journal.id,
                 position: journal.position,
                 body_bytes: body.len() as u64,
+                features: KNOWN,
             };
             (header, body, journal.carriers.clone(), ring)
         };
@@ -166,6 +170,12 @@ pub(super) async fn newest(
                 Ok(Slot::TooNew(found)) => {
                     let known = checkpoint::VERSION;
                     return Err(PoolError::CheckpointTooNew { pool: pool.to_owned(), found, known });
+                }
+                Ok(Slot::Unknown(bits)) => {
+                    return Err(PoolError::Features {
+                        what: format!("the checkpoint of pool {pool:?}"),
+                        bits,
+                    });
                 }
                 Ok(Slot::None) | Err(IoError::Medium) => continue,
                 Err(error) => {

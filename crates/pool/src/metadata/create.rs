@@ -80,7 +80,9 @@ async fn write_superblocks(core: &Core, drives: &[DriveHandle]) -> Result<(), Po
             superblock::write_copy(drive, &own, copy).await.map_err(|source| drive_error(drive, source))?;
         }
     }
-    core.labels.borrow_mut().next_copy.fill(1);
+    let mut labels = core.labels.borrow_mut();
+    labels.next_copy.fill(1);
+    labels.complete = labels.generation;
     Ok(())
 }
 

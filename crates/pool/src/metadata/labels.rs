@@ -1,5 +1,6 @@
 //! Writing superblocks: the loss of a drive is known to all others before anything is acknowledged that it lacks.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
@@ -8,12 +9,15 @@ use tier0_world::{IoError, PlantedBug, planted};
 
 use super::core::{Core, Metadata};
 use super::superblock::{self, PoolLabel, Superblock};
-use crate::state::{MemberState, PoolState};
+use crate::features::KNOWN;
+use crate::state::{MemberState, PATH_BYTES_MAX, PoolState};
 use crate::{MetaRecord, PoolError};
 
 /// What the superblocks say, and where each drive's newest one is.
 pub(super) struct Labels {
     pub(super) generation: u64,
+    /// The last generation that all members have which it calls active.
+    pub(super) complete: u64,
     pub(super) label: PoolLabel,
     /// By member: the copy, 0 or 1, that the next superblock is written to first.
     pub(super) next_copy: Vec<u64>,
@@ -29,8 +33,11 @@ impl Labels {
             area: state.geometry().area,
             carriers,
             members: state.members().to_vec(),
+            features: KNOWN,
+            settled: 0,
+            lost_in: BTreeMap::new(),
         };
-        Labels { generation: 0, next_copy: vec![0; label.members.len()], label }
+        Labels { generation: 0, complete: 0, next_copy: vec![0; label.members.len()], label }
     }
 }
 
@@ -44,8 +51,17 @@ impl Core {
     ) -> Result<Vec<(u32, IoError)>, PoolError> {
         {
             let mut labels = self.labels.borrow_mut();
-            change(&mut labels.label);
             labels.generation += steps;
+            let Labels { generation, complete, label, .. } = &mut *labels;
+            let lost = |label: &PoolLabel, place: usize| label.members[place].state == MemberState::Lost;
+            let before: Vec<bool> = (0..label.members.len()).map(|place| lost(label, place)).collect();
+            change(label);
+            // Bits of others are gone with their bytes.
+            label.features = KNOWN;
+            label.settled = *complete;
+            let newly = (0..label.members.len()).filter(|place| lost(label, *place));
+            let newly: Vec<usize> = newly.filter(|place| before.get(*place) != Some(&true)).collect();
+            label.lost_in.extend(newly.into_iter().map(|place| (place as u32, *generation)));
         }
         let mut lost = Vec::new();
         if !self.persistent {
@@ -53,15 +69,18 @@ impl Core {
         }
         loop {
             let failed = self.write_labels().await?;
+            let mut labels = self.labels.borrow_mut();
             if failed.is_empty() {
+                labels.complete = labels.generation;
                 return Ok(lost);
             }
-            let mut labels = self.labels.borrow_mut();
+            labels.generation += 1;
+            let generation = labels.generation;
             for (member, error) in failed {
                 set_state(&mut labels.label, member, MemberState::Lost);
+                labels.label.lost_in.insert(member, generation);
                 lost.push((member, error));
             }
-            labels.generation += 1;
         }
     }
 
@@ -164,6 +183,38 @@ impl Metadata {
         let core = self.0.clone();
         self.0.world.spawn(async move { core.lose(member, error).await }).await
     }
+
+    /// Remembers on the drives where members were found: place and path. Paths that are known already change nothing, and
+    /// one that is too long counts as not known. Ends when they are stable.
+    pub async fn remember_paths(&self, paths: Vec<(u32, String)>) -> Result<(), PoolError> {
+        let core = self.0.clone();
+        let task = async move {
+            let turn = core.label_turn.acquire(1).await;
+            let short = |path: String| if path.len() <= PATH_BYTES_MAX { path } else { String::new() };
+            let mut paths: Vec<(u32, String)> =
+                paths.into_iter().map(|(member, path)| (member, short(path))).collect();
+            paths.retain(|(member, path)| {
+                core.state.borrow().member(*member).is_some_and(|m| m.path != *path)
+            });
+            if paths.is_empty() {
+                return Ok(());
+            }
+            let records: Vec<MetaRecord> = paths
+                .iter()
+                .map(|(member, path)| MetaRecord::MemberMoved { member: *member, path: path.clone() })
+                .collect();
+            let change = |label: &mut PoolLabel| {
+                paths.into_iter().for_each(|(member, path)| label.members[member as usize].path = path);
+            };
+            let lost = core.publish(1, change).await?;
+            let commit = core.enqueue(records);
+            drop(turn);
+            core.settle(&lost);
+            commit.await?;
+            Ok(())
+        };
+        self.0.world.spawn(task).await
+    }
 }
 
 /// Tells the metadata that a copy of its journal failed.
@@ -188,5 +239,6 @@ impl LossReport for JournalLosses {
 
 pub(super) fn set_state(label: &mut PoolLabel, member: u32, state: MemberState) {
     label.members[member as usize].state = state;
+    label.lost_in.remove(&member);
     label.carriers.retain(|carrier| *carrier != member);
 }

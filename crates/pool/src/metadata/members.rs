@@ -5,6 +5,7 @@ use tier0_drive::DriveHandle;
 use super::core::Metadata;
 use super::labels::set_state;
 use super::superblock::{self, PoolLabel, Superblock};
+use crate::features::KNOWN;
 use crate::state::{DriveClass, Member, MemberState};
 use crate::{MetaRecord, PoolError};
 
@@ -21,6 +22,8 @@ impl Metadata {
                 let labels = core.labels.borrow();
                 let mut label = labels.label.clone();
                 label.members.push(member.clone());
+                // As `publish` will write it to the others.
+                (label.features, label.settled) = (KNOWN, labels.complete);
                 if !superblock::fits(&label) {
                     return Err(PoolError::LabelTooLarge);
                 }

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | the newest valid checkpoint of all carriers that are there | |
 //! | its journal; the records after the checkpoint, each checked; the invariants | makes the copies of the journal equal |
-//! | members that are missing, and those that fail, are lost from now on | superblocks, two generations on: one may have been begun on a drive that is missing |
+//! | members that are missing, and those that fail, are lost from now on | superblocks in the newest format; where anything changes, two generations on: one may have been begun on a drive that is missing |
+//! | that generation is complete | superblocks that say so |
 //! | carriers without the newest checkpoint get it, so that the next one overwrites no valid one | a checkpoint |
 //! | a new journal on as many carriers as there should be | see `rollover` |
 
@@ -22,6 +23,7 @@ use super::checkpoints::{self, Newest};
 use super::core::{Core, LossHook, Metadata};
 use super::journal::{self, region};
 use super::labels::{Labels, set_state};
+use super::superblock;
 use super::survey::{FoundPool, names};
 use crate::checkpoint::{Header, decode_body};
 use crate::record;
@@ -50,6 +52,10 @@ impl FoundPool {
             return Err(problem);
         }
         let pool = self.label.name.clone();
+        self.label.features.check_writable(|| format!("the superblock of pool {pool:?}"))?;
+        if !superblock::fits(&self.label) {
+            return Err(PoolError::LabelTooLarge);
+        }
         let carriers: Vec<(u32, DriveHandle)> = self
             .label
             .carriers
@@ -58,7 +64,9 @@ impl FoundPool {
             .collect();
         let newest = checkpoints::newest(&pool, self.label.pool, &self.label.area, &carriers).await?;
         let mut lost = newest.failed.clone();
-        let mut state = decode_body(&newest.found.body, self.label.pool, &self.label.area)?;
+        let features = newest.found.header.features;
+        features.check_writable(|| format!("the checkpoint of pool {pool:?}"))?;
+        let mut state = decode_body(&newest.found.body, self.label.pool, &self.label.area, features)?;
         let journal = Journal { world, pool: &pool, header: newest.found.header, area_of: &self };
         journal.replay(&carriers, &mut lost, &mut state).await?;
         state.verify()?;
@@ -246,6 +254,15 @@ impl Opening {
             is_changed |= label.members[place as usize].state != agreed;
             if label.members[place as usize].state != agreed {
                 set_state(label, place, agreed);
+                if agreed == MemberState::Lost {
+                    label.lost_in.insert(place, self.found.generation + MISSING_STEPS);
+                }
+            }
+            // The label is written first.
+            let path = &label.members[place as usize].path;
+            if !path.is_empty() && *path != self.state.members()[place as usize].path {
+                let path = path.clone();
+                self.state.apply_all(&[MetaRecord::MemberMoved { member: place, path }])?;
             }
             if agreed == MemberState::Lost && known == MemberState::Active {
                 self.state.apply_all(&[MetaRecord::MemberLost { member: place }])?;
@@ -270,11 +287,13 @@ impl Opening {
         let drives = drives.map(|(place, member)| member.drive.clone().filter(|_| serves(place))).collect();
         let next_copy = found.members.iter().map(|member| member.next_copy).collect();
         let carriers = found.label.carriers.clone();
-        let labels = Labels { generation: found.generation, label: found.label, next_copy };
+        let complete = if is_changed { found.label.settled } else { found.generation };
+        let labels = Labels { generation: found.generation, complete, label: found.label, next_copy };
         let core = Core::new(world, state, labels, drives, true, on_loss);
-        if is_changed {
-            core.publish_and_settle(MISSING_STEPS, |_| {}).await?;
-        }
+        // In today's format, whatever it was. The second says that the first is complete: an image of a drive from before
+        // this opening is older than that.
+        core.publish_and_settle(if is_changed { MISSING_STEPS } else { 1 }, |_| {}).await?;
+        core.publish_and_settle(1, |_| {}).await?;
         let header = newest.found.header;
         let lacking: Vec<u32> =
             carriers.into_iter().filter(|place| !newest.holders.contains(place)).collect();

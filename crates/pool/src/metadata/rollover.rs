@@ -21,6 +21,7 @@ use super::journal::{self, region};
 use super::labels::JournalLosses;
 use crate::PoolError;
 use crate::checkpoint::{Header, encode_body};
+use crate::features::KNOWN;
 
 impl Metadata {
     /// Writes anew all that the drives keep of the pool: every superblock, a checkpoint, and a journal, which is empty
@@ -92,6 +93,7 @@ impl Core {
                 journal: journal.id,
                 position: 0,
                 body_bytes: body.len() as u64,
+                features: KNOWN,
             }
         };
         self.write_checkpoint(&header, &body, carriers).await

@@ -5,36 +5,49 @@
 //! | bytes | content |
 //! |---|---|
 //! | 0–7 | `tier0sb` and a zero byte |
-//! | 8–11 | format version, 2; 1 is that of pre-releases |
+//! | 8–11 | format version, 3; 2 is read too, 1 is that of pre-releases |
 //! | 12–15 | length of the body, bytes |
 //! | 16–23 | generation; the valid copy with the highest counts, on a drive and among drives |
 //! | 24–39 | this member's identity (UUID) |
 //! | 40–47 | CRC-64/NVME of bytes 0–39 and the body |
 //! | 48– | body |
 //!
-//! The body: identity of the pool (UUID, 16 bytes); name of the array and name of the pool (length in 2 bytes, UTF-8);
+//! The body of version 3 begins with the feature flags: compatible, read-only, incompatible (8 bytes each)
+//!
+//! Then, as in version 2: identity of the pool (UUID, 16 bytes); name of the array and name of the pool (length in 2 bytes, UTF-8);
 //! the metadata area (sectors of the journal, sectors of a checkpoint slot, first sector of the data; 8 bytes each);
 //! how many members carry the metadata (4 bytes) and their places (4 bytes each); how many members there are (4 bytes),
 //! and of each its identity (16), size in sectors (8), state (1: 0 active, 1 lost, 2 removed), class (1: 0 flash,
 //! 1 disk, 2 memory) and name (length in 2 bytes, UTF-8).
+//!
+//! Then the last generation that was complete (8 bytes); by member the generation in which it was recorded lost, else 0
+//! (8 bytes each); and the paths of members, as many as there is room for: how many (4), of each the place (4) and the
+//! text.
 //!
 //! A new superblock is first written where the newest one of this drive is not, so a torn write leaves the newest, and
 //! then over that one too. Nothing is acknowledged on it before both are stable, so one copy that cannot be read, or is
 //! damaged, hides nothing that matters. The format is read from untrusted bytes: every length is checked before it is
 //! used.
 
+use std::collections::BTreeMap;
+
 use tier0_drive::DriveHandle;
 use tier0_units::{Lba, SECTOR_BYTES};
 use tier0_world::{BufMut, IoError};
 use uuid::Uuid;
 
-use crate::checkpoint::{decode_area, decode_member, encode_area, encode_member};
+use crate::checkpoint::{
+    PATHS_COUNT_BYTES, decode_area, decode_member, decode_paths, encode_area, encode_member, encode_paths,
+};
 use crate::codec::{Reader, Writer, crc64};
-use crate::state::Member;
+use crate::features::Features;
+use crate::state::{Member, MemberState};
 use crate::{MetadataArea, PoolError};
 
 /// The newest format this code knows, and the one it writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// The format without feature flags, which is read too.
+const WITHOUT_FEATURES: u32 = 2;
 /// The format of pre-releases, which is not read.
 const PRE_RELEASE: u32 = 1;
 
@@ -66,6 +79,12 @@ pub struct PoolLabel {
     pub carriers: Vec<u32>,
     /// All members there ever were, by place.
     pub members: Vec<Member>,
+    /// What the superblock has beyond its version.
+    pub features: Features,
+    /// The last generation known to be complete on all members that it calls active; 0 if none is known.
+    pub settled: u64,
+    /// By place: the generation in which a member was recorded lost, where that is known.
+    pub lost_in: BTreeMap<u32, u64>,
 }
 
 /// A superblock.
@@ -86,6 +105,8 @@ pub enum Copy {
     Valid(Box<Superblock>),
     /// A format this code does not know, or does not know any more.
     Other(u32),
+    /// Incompatible features that this code does not know, a bit each.
+    Unknown(u64),
     /// The magic is there, the rest is damaged.
     Damaged,
     /// Something else.
@@ -103,13 +124,22 @@ pub struct Newest {
     pub is_alone: bool,
 }
 
-/// Whether a label fits a copy.
+/// Whether a label fits a copy; paths that do not are left out.
 pub fn fits(label: &PoolLabel) -> bool {
-    HEADER_BYTES + encode_label(label).len() <= COPY_BYTES
+    HEADER_BYTES + encode_fixed(label).0.len() + PATHS_COUNT_BYTES <= COPY_BYTES
 }
 
 fn encode_label(label: &PoolLabel) -> Vec<u8> {
+    let mut writer = encode_fixed(label);
+    let room = COPY_BYTES.saturating_sub(HEADER_BYTES + writer.0.len());
+    encode_paths(&mut writer, &label.members, room);
+    writer.0
+}
+
+/// All but the paths.
+fn encode_fixed(label: &PoolLabel) -> Writer {
     let mut writer = Writer::default();
+    label.features.encode(&mut writer);
     writer.uuid(label.pool);
     writer.text(&label.array);
     writer.text(&label.name);
@@ -118,21 +148,51 @@ fn encode_label(label: &PoolLabel) -> Vec<u8> {
     label.carriers.iter().for_each(|place| writer.u32(*place));
     writer.count(label.members.len());
     label.members.iter().for_each(|member| encode_member(&mut writer, member));
-    writer.0
+    writer.u64(label.settled);
+    for (place, member) in (0u32..).zip(&label.members) {
+        let known = label.lost_in.get(&place).filter(|_| member.state == MemberState::Lost);
+        writer.u64(known.copied().unwrap_or(0));
+    }
+    writer
 }
 
-fn decode_label(bytes: &[u8]) -> Option<PoolLabel> {
+/// Reads a body whose checksum is right; the bits of unknown features instead.
+fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
     let mut reader = Reader(bytes);
-    let label = PoolLabel {
+    let features = match version {
+        WITHOUT_FEATURES => Features::default(),
+        _ => Features::decode(&mut reader)?,
+    };
+    if features.unknown().incompatible != 0 {
+        return Some(Err(features.unknown().incompatible));
+    }
+    let mut label = PoolLabel {
         pool: reader.uuid()?,
         array: reader.text()?,
         name: reader.text()?,
         area: decode_area(&mut reader)?,
         carriers: reader.many(4, Reader::u32)?,
         members: reader.many(MEMBER_BYTES_MIN, decode_member)?,
+        features,
+        settled: 0,
+        lost_in: BTreeMap::new(),
     };
+    if version != WITHOUT_FEATURES {
+        label.settled = reader.u64()?;
+        for (place, member) in (0u32..).zip(&label.members) {
+            match reader.u64()? {
+                0 => {}
+                generation if member.state == MemberState::Lost => {
+                    label.lost_in.insert(place, generation);
+                }
+                _ => return None,
+            }
+        }
+        decode_paths(&mut reader, &mut label.members)?;
+    }
     let known = |place: &u32| (*place as usize) < label.members.len();
-    (reader.is_empty() && label.area.is_sound() && label.carriers.iter().all(known)).then_some(label)
+    let is_whole = reader.is_empty() || features.has_unknown_rest();
+    (is_whole && label.area.is_sound() && label.carriers.iter().all(known)).then_some(Ok(label))
 }
 
 /// The bytes of a copy, a multiple of 4096. The label must fit.
@@ -163,19 +223,25 @@ pub fn decode(bytes: &[u8]) -> Copy {
     if version > VERSION || version == PRE_RELEASE {
         return Copy::Other(version);
     }
-    match decode_known(reader, &header[..CHECKSUM_AT], rest) {
-        Some(superblock) if version == VERSION => Copy::Valid(Box::new(superblock)),
-        _ => Copy::Damaged,
+    match decode_known(version, reader, &header[..CHECKSUM_AT], rest) {
+        Some(Ok(superblock)) => Copy::Valid(Box::new(superblock)),
+        Some(Err(bits)) => Copy::Unknown(bits),
+        None => Copy::Damaged,
     }
 }
 
-fn decode_known(mut reader: Reader<'_>, covered: &[u8], rest: &[u8]) -> Option<Superblock> {
+fn decode_known(
+    version: u32,
+    mut reader: Reader<'_>,
+    covered: &[u8],
+    rest: &[u8],
+) -> Option<Result<Superblock, u64>> {
     let body = rest.get(..reader.u32()? as usize)?;
     let (generation, member) = (reader.u64()?, reader.uuid()?);
-    if crc64(&[covered, body]) != reader.u64()? {
+    if crc64(&[covered, body]) != reader.u64()? || version < WITHOUT_FEATURES {
         return None;
     }
-    Some(Superblock { generation, member, label: decode_label(body)? })
+    Some(decode_label(version, body)?.map(|label| Superblock { generation, member, label }))
 }
 
 /// Reads a drive's superblock: none if it never had one. A copy that cannot be read for a bad sector is none; what else
@@ -201,6 +267,12 @@ pub async fn read(drive: &DriveHandle) -> Result<Option<Newest>, PoolError> {
             Copy::Other(PRE_RELEASE) => return Err(PoolError::PreRelease { drive: name() }),
             Copy::Other(found) => {
                 return Err(PoolError::TooNew { drive: name(), found, known: VERSION });
+            }
+            Copy::Unknown(bits) => {
+                return Err(PoolError::Features {
+                    what: format!("the superblock of drive {:?}", name()),
+                    bits,
+                });
             }
             Copy::Damaged => damaged = true,
             Copy::None => {}

@@ -1,12 +1,15 @@
 //! Superblocks as bytes: damaged ones, arbitrary ones, the frozen image.
 
+use std::collections::BTreeMap;
+
 use tier0_world::Random;
 use uuid::Uuid;
 
 use super::superblock::{self, Copy, PoolLabel, Superblock};
+use crate::codec::crc64;
 use crate::fixtures;
 use crate::samples::{area, member};
-use crate::{Member, MemberState};
+use crate::{Features, Member, MemberState};
 
 fn superblock() -> Superblock {
     let lost = Member { state: MemberState::Lost, ..member(2) };
@@ -17,7 +20,16 @@ fn superblock() -> Superblock {
         name: "pool0".into(),
         area: area(),
         carriers: vec![1, 0, 4],
-        members: vec![member(0), member(1), lost, removed, member(4)],
+        members: vec![
+            member(0),
+            Member { path: "/dev/disk/by-id/sample-1".into(), ..member(1) },
+            lost,
+            removed,
+            member(4),
+        ],
+        features: Features::default(),
+        settled: 11,
+        lost_in: BTreeMap::from([(2, 9)]),
     };
     Superblock { generation: 12, member: label.members[1].id, label }
 }
@@ -44,7 +56,7 @@ fn any_flipped_bit_is_damage() {
 #[test]
 fn other_formats_are_recognised() {
     let mut bytes = superblock::encode(&superblock());
-    for version in [1, 3, 77] {
+    for version in [1, 4, 77] {
         bytes[8] = version;
         bytes[12..].fill(7);
         assert_eq!(superblock::decode(&bytes), Copy::Other(u32::from(version)));
@@ -83,7 +95,56 @@ fn a_label_too_large_for_its_place_is_known() {
 
 #[test]
 fn the_frozen_image_is_read_and_written() {
-    fixtures::check("superblock-v2.bin", &superblock::encode(&superblock()), |bytes| {
+    fixtures::check("superblock-v3.bin", &superblock::encode(&superblock()), |bytes| {
         assert_eq!(superblock::decode(bytes), Copy::Valid(Box::new(superblock())));
     });
+}
+
+#[test]
+fn the_frozen_image_of_version_2_is_read() {
+    let mut old = superblock();
+    old.label.members[1].path.clear();
+    (old.label.settled, old.label.lost_in) = (0, BTreeMap::new());
+    assert_eq!(superblock::decode(&fixtures::read("superblock-v2.bin")), Copy::Valid(Box::new(old)));
+}
+
+/// A superblock whose sets of features are these, with bytes behind that only others understand.
+fn with_features(features: Features) -> Copy {
+    let mut superblock = superblock();
+    superblock.label.features = features;
+    let mut bytes = superblock::encode(&superblock);
+    let length = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) + 8;
+    bytes[12..16].copy_from_slice(&length.to_le_bytes());
+    let checksum = crc64(&[&bytes[..40], &bytes[48..48 + length as usize]]);
+    bytes[40..48].copy_from_slice(&checksum.to_le_bytes());
+    superblock::decode(&bytes)
+}
+
+#[test]
+fn features_that_are_not_known_are_ignored_or_refused() {
+    for features in
+        [Features { compatible: 5, ..Features::default() }, Features { read_only: 1, ..Features::default() }]
+    {
+        let mut expected = superblock();
+        expected.label.features = features;
+        assert_eq!(with_features(features), Copy::Valid(Box::new(expected)));
+    }
+    let features = Features { compatible: 1, read_only: 0, incompatible: 1 << 3 | 1 << 17 };
+    assert_eq!(with_features(features), Copy::Unknown(1 << 3 | 1 << 17));
+    assert_eq!(with_features(Features::default()), Copy::Damaged, "nobody's bytes");
+}
+
+#[test]
+fn paths_without_room_are_left_out() {
+    let mut superblock = superblock();
+    let path = |number: u32| format!("/dev/disk/by-id/{number:0>1000}");
+    let many = (5..300).map(|number| Member { path: path(number), ..member(number) });
+    superblock.label.members.extend(many);
+    assert!(superblock::fits(&superblock.label));
+    let Copy::Valid(read) = superblock::decode(&superblock::encode(&superblock)) else {
+        panic!("it is valid")
+    };
+    let kept = read.label.members.iter().filter(|member| !member.path.is_empty()).count();
+    assert!((30..64).contains(&kept), "{kept} paths of 1 KiB in 64 KiB");
+    assert_eq!(read.label.members.len(), 300);
 }

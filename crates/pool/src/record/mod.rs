@@ -60,6 +60,13 @@ pub enum MetaRecord {
         /// Its place.
         member: u32,
     },
+    /// A member was found at another path.
+    MemberMoved {
+        /// Its place.
+        member: u32,
+        /// The path; empty if it is not known any more.
+        path: String,
+    },
     /// Sets joined behind the present ones, their columns in order.
     SetsAdded {
         /// Chunklets of all sets, set after set.
@@ -69,6 +76,16 @@ pub enum MetaRecord {
     },
     /// A column is being rebuilt on a free chunklet, nothing of it yet; a rebuild under way starts again there.
     ColumnRebuilding {
+        /// The set.
+        set: u32,
+        /// The column.
+        column: u32,
+        /// The chunklet that takes its place.
+        target: ChunkletAddress,
+    },
+    /// As [`MetaRecord::ColumnRebuilding`], but the old chunklet is whole and goes on being the column's: it is copied to
+    /// the target. If its drive is lost before the end, this becomes a rebuild, with the slots that were copied.
+    ColumnEvacuating {
         /// The set.
         set: u32,
         /// The column.

@@ -4,7 +4,8 @@ use tier0_world::{PlantedBug, planted};
 
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
 use crate::state::{
-    BitSet, ExtentMap, LogPlacement, Member, MemberState, Owner, PoolState, Rebuild, SetGroup, Volume,
+    BitSet, ExtentMap, Inventory, LogPlacement, Member, MemberState, Owner, PoolState, Rebuild,
+    RebuildSource, SetGroup, Volume,
 };
 use crate::{ChunkletAddress, SlotHome};
 
@@ -22,11 +23,17 @@ impl PoolState {
             }
             MetaRecord::AllocationsReserved { end } => self.allocation_end = end,
             MetaRecord::ScrubCursor(cursor) => self.scrub = cursor,
-            MetaRecord::MemberLost { member } => self.set_member(member, MemberState::Lost),
+            MetaRecord::MemberLost { member } => self.lose_member(member),
             MetaRecord::MemberAdded(member) => self.inventory.members.push(member),
             MetaRecord::MemberRemoved { member } => self.set_member(member, MemberState::Removed),
+            MetaRecord::MemberMoved { member, path } => self.inventory.members[member as usize].path = path,
             MetaRecord::SetsAdded { columns, sets_per_band } => self.add_sets(columns, sets_per_band),
-            MetaRecord::ColumnRebuilding { set, column, target } => self.start_rebuild(set, column, target),
+            MetaRecord::ColumnRebuilding { set, column, target } => {
+                self.start_rebuild(set, column, target, RebuildSource::Lost);
+            }
+            MetaRecord::ColumnEvacuating { set, column, target } => {
+                self.start_rebuild(set, column, target, RebuildSource::Whole);
+            }
             MetaRecord::ColumnRebuilt { set, column } => self.finish_rebuild(set, column),
             MetaRecord::VolumeCreated(volume) => self.create_volume(volume),
             MetaRecord::VolumeDeleted { volume } => self.delete_volume(volume),
@@ -56,6 +63,18 @@ impl PoolState {
         }
     }
 
+    /// What was being evacuated from it has to be rebuilt.
+    fn lose_member(&mut self, member: u32) {
+        self.set_member(member, MemberState::Lost);
+        let Inventory { rebuilds, columns, .. } = &mut self.inventory;
+        let width = self.geometry.columns();
+        for ((set, column), rebuild) in rebuilds {
+            if columns[*set as usize * width as usize + *column as usize].drive == member {
+                rebuild.source = RebuildSource::Lost;
+            }
+        }
+    }
+
     fn set_member(&mut self, member: u32, state: MemberState) {
         self.inventory.members[member as usize].state = state;
     }
@@ -73,9 +92,9 @@ impl PoolState {
         self.slots.grow(self.slot_count_of_groups());
     }
 
-    fn start_rebuild(&mut self, set: u32, column: u32, target: ChunkletAddress) {
+    fn start_rebuild(&mut self, set: u32, column: u32, target: ChunkletAddress, source: RebuildSource) {
         let rebuilt = BitSet::new(u64::from(self.geometry.slots_per_set));
-        let before = self.inventory.rebuilds.insert((set, column), Rebuild { target, rebuilt });
+        let before = self.inventory.rebuilds.insert((set, column), Rebuild { target, rebuilt, source });
         if let Some(before) = before {
             self.inventory.owners.remove(&before.target);
         }

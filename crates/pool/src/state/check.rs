@@ -4,7 +4,7 @@ use tier0_units::{ExtentId, SectorCount};
 
 use crate::checkpoint;
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
-use crate::state::{Member, MemberState, MetaError, PoolState, TEXT_BYTES_MAX, Volume};
+use crate::state::{Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, TEXT_BYTES_MAX, Volume};
 
 /// Drives for which growth leaves room.
 const MEMBERS_KEPT: u64 = 8;
@@ -35,6 +35,14 @@ impl PoolState {
             MetaRecord::MemberLost { member } => self.check_active(*member),
             MetaRecord::MemberAdded(member) => self.check_member_added(member),
             MetaRecord::MemberRemoved { member } => self.check_member_removed(*member),
+            // Paths take no room that anything else needs.
+            MetaRecord::MemberMoved { member, path } => {
+                self.check_member(*member)?;
+                match path.len() <= PATH_BYTES_MAX {
+                    true => Ok(()),
+                    false => Err(MetaError::PathTooLong { member: *member, bytes: path.len() }),
+                }
+            }
             MetaRecord::SetsAdded { columns, sets_per_band } => {
                 self.check_sets_added(columns, *sets_per_band)?;
                 let sets = columns.len() as u64 / u64::from(self.geometry.columns());
@@ -48,6 +56,11 @@ impl PoolState {
             }
             MetaRecord::ColumnRebuilding { set, column, target } => {
                 self.check_rebuilding(*set, *column, *target)?;
+                self.check_room(checkpoint::rebuild_bytes(&self.geometry))
+            }
+            MetaRecord::ColumnEvacuating { set, column, target } => {
+                self.check_rebuilding(*set, *column, *target)?;
+                self.check_active(self.column(*set, *column).drive)?;
                 self.check_room(checkpoint::rebuild_bytes(&self.geometry))
             }
             MetaRecord::ColumnRebuilt { set, column } => self.check_rebuilt(*set, *column),

@@ -8,7 +8,7 @@ use tier0_units::ExtentId;
 
 use crate::ChunkletAddress;
 use crate::checkpoint;
-use crate::state::{BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, check};
+use crate::state::{BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, check};
 
 /// Whose a chunklet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +98,9 @@ impl PoolState {
             self.check_column(set, column)?;
             if rebuild.rebuilt.bound() != u64::from(self.geometry.slots_per_set) {
                 return Err(MetaError::NotRebuilding { set, column });
+            }
+            if rebuild.source == RebuildSource::Whole {
+                self.check_active(self.column(set, column).drive)?;
             }
             self.own(&mut owners, rebuild.target, Owner::Target { set, column })?;
         }

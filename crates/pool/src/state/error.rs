@@ -1,5 +1,6 @@
 //! Why a state refuses a record.
 
+use crate::state::PATH_BYTES_MAX;
 use thiserror::Error;
 use tier0_units::{ExtentId, SectorCount};
 
@@ -8,6 +9,16 @@ use crate::ChunkletAddress;
 /// A record that contradicts the state of the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MetaError {
+    /// A path that is too long to be remembered.
+    #[error(
+        "the path of drive {member} has {bytes} bytes, and at most {PATH_BYTES_MAX} are remembered; shorten it"
+    )]
+    PathTooLong {
+        /// The drive's place.
+        member: u32,
+        /// Its bytes.
+        bytes: usize,
+    },
     /// No such volume.
     #[error("the pool has no volume {volume}; list its volumes with \"tier0 status\"")]
     NoVolume {

@@ -16,7 +16,14 @@ pub struct Member {
     pub class: DriveClass,
     /// Whether it serves.
     pub state: MemberState,
+    /// Where it was last found, at most [`PATH_BYTES_MAX`] bytes; empty if that is not known. Only a hint: the drive is
+    /// known by its identity. A path for which there is no room on the drives is not remembered.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
 }
+
+/// The most bytes of a path that is remembered.
+pub const PATH_BYTES_MAX: usize = 1023;
 
 /// Whether a member serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ pub use error::MetaError;
 pub use extent_map::{ExtentMap, Run};
 pub use geometry::{Geometry, SetGroup, SlotHome};
 pub use log::{LogCopy, LogPlacement, LogRing};
-pub use member::{DriveClass, Member, MemberState};
+pub use member::{DriveClass, Member, MemberState, PATH_BYTES_MAX};
 pub use volume::Volume;
 pub(crate) use volume::{WRITE_CACHES, write_cache_code};
 
@@ -55,6 +55,29 @@ pub struct Rebuild {
     pub target: ChunkletAddress,
     /// The slots of the set that the target holds.
     pub rebuilt: BitSet,
+    /// What the column's old chunklet is worth.
+    pub source: RebuildSource,
+}
+
+/// What the old chunklet of a column is worth that is being rebuilt elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RebuildSource {
+    /// Nothing: it is lost, or stale.
+    #[default]
+    Lost,
+    /// It is whole, and its drive serves: it is being evacuated.
+    Whole,
+}
+
+impl RebuildSource {
+    /// Its number on drives.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn from_code(code: u8) -> Option<RebuildSource> {
+        [RebuildSource::Lost, RebuildSource::Whole].get(usize::from(code)).copied()
+    }
 }
 
 /// What a pool consists of: all of its state but the map and the counters. Small enough to be copied.

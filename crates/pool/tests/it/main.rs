@@ -5,3 +5,4 @@ mod common;
 mod crash;
 mod forgotten;
 mod lives;
+mod upgrade;

@@ -2,11 +2,9 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
-use atomic_waker::AtomicWaker;
-use crossbeam_queue::SegQueue;
+use crate::sync::shared::{AtomicUsize, AtomicWaker, Flaw, Ordering, SegQueue, flawed};
 
 struct Shared<T> {
     queue: SegQueue<T>,
@@ -50,11 +48,15 @@ impl<T: Send> MailReceiver<T> {
                 return Poll::Ready(Some(message));
             }
             self.0.waker.register(context.waker());
+            if flawed(Flaw::WaitWithoutLook) {
+                return Poll::Pending;
+            }
             // Senders count down after their last message, so look at the count first.
-            let closed = self.0.senders.load(Ordering::Acquire) == 0;
+            let closed = || self.0.senders.load(Ordering::Acquire) == 0;
+            let closed_before = !flawed(Flaw::CountSendersLast) && closed();
             match self.0.queue.pop() {
                 Some(message) => Poll::Ready(Some(message)),
-                None if closed => Poll::Ready(None),
+                None if closed_before || (flawed(Flaw::CountSendersLast) && closed()) => Poll::Ready(None),
                 None => Poll::Pending,
             }
         })
@@ -72,5 +74,51 @@ impl<T> Drop for MailSender<T> {
         if self.0.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.waker.wake();
         }
+    }
+}
+
+#[cfg(all(test, tier0_loom))]
+mod models {
+    use loom::thread;
+
+    use super::*;
+    use crate::sync::shared::{block_on, explore};
+
+    /// Two senders send and go; the receiver gets everything and then the end. A wake-up that is lost is a deadlock.
+    fn messages_arrive(flaw: Option<Flaw>) {
+        explore(flaw, || {
+            let (sender, mut receiver) = mailbox();
+            let second = sender.clone();
+            thread::spawn(move || {
+                sender.send(1);
+                sender.send(2);
+            });
+            thread::spawn(move || second.send(10));
+            let mut sum = 0;
+            let mut last = 0;
+            while let Some(message) = block_on(receiver.receive()) {
+                assert!(message == 10 || message > last, "messages of one sender keep their order");
+                last = if message == 10 { last } else { message };
+                sum += message;
+            }
+            assert_eq!(sum, 13, "messages are lost");
+        });
+    }
+
+    #[test]
+    fn every_message_arrives_before_the_end() {
+        messages_arrive(None);
+    }
+
+    #[test]
+    #[should_panic(expected = "deadlock")]
+    fn waiting_without_a_second_look_is_found() {
+        messages_arrive(Some(Flaw::WaitWithoutLook));
+    }
+
+    #[test]
+    #[should_panic(expected = "messages are lost")]
+    fn counting_senders_last_is_found() {
+        messages_arrive(Some(Flaw::CountSendersLast));
     }
 }

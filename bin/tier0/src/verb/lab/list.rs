@@ -4,7 +4,7 @@ use clap::Args;
 use tier0_lab::study;
 
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, table};
+use crate::output::{align_right, json, print, rendered, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,5 +38,5 @@ pub(crate) fn run(verb: &List) -> Result<(), Failure> {
         ]);
     }
     align_right(&mut table, 1..5);
-    print(&format!("{}\n\n\"tier0 lab run STUDY\" runs one.\n", table.trim_fmt()))
+    print(&format!("{}\n\n\"tier0 lab run STUDY\" runs one.\n", rendered(&table)))
 }

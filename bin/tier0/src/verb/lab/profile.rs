@@ -10,7 +10,7 @@ use tier0_workload::spec::{Arrival, LoadSpec, RunLimits, StreamSpec, parse_durat
 use crate::cli::Global;
 use crate::driving::live_line;
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, table, thousands};
+use crate::output::{align_right, json, print, rendered, table, thousands};
 use crate::requests::RequestOptions;
 use crate::target::{Target, TargetOptions};
 
@@ -20,7 +20,8 @@ Examples:
   tier0 lab profile nbd://localhost/lun0 --limit 1ms
   tier0 lab profile /dev/sdb --limit 10ms --block 64KiB --time 10s --json
 
-More and more requests are kept outstanding until the mean latency of the reads or of the writes passes the limit.";
+More and more requests are kept outstanding until the mean latency of the reads
+or of the writes passes the limit.";
 
 /// Searches for the limit.
 #[derive(Args, Debug)]
@@ -124,5 +125,5 @@ fn text(name: &str, report: &ProfileReport) -> String {
         ]);
     }
     align_right(&mut table, 0..5);
-    format!("{name}\n\n{}\n\n{}\n", table.trim_fmt(), report.sentence())
+    format!("{name}\n\n{}\n\n{}\n", rendered(&table), report.sentence())
 }

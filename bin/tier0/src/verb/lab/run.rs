@@ -18,9 +18,12 @@ use crate::output::{print, terminal_width};
 const EXAMPLES: &str = "\
 Examples:
   tier0 lab run ps6100xv
-  tier0 lab run cx4-oracle --html cx4-oracle.html      a report with curves, in one file
-  tier0 lab run ps6100xv --json > records.json         one record per figure
-  tier0 lab run my-study.toml                          a study of your own (docs/studies.md)";
+  tier0 lab run cx4-oracle --html cx4-oracle.html
+      a report with curves, in one file
+  tier0 lab run ps6100xv --json > records.json
+      one record per figure
+  tier0 lab run my-study.toml
+      a study of your own (docs/studies.md)";
 
 /// Runs a study.
 #[derive(Args, Debug)]

@@ -8,16 +8,18 @@ use serde::Serialize;
 use tier0_drive::disk::validation::{Comparison, ValidationError, ValidationReport, validate};
 
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, table};
+use crate::output::{align_right, json, print, rendered, table};
 
 const EXAMPLES: &str = "\
 Examples:
   tier0 lab validate-drive --disksim measured/ atlas10k
-  tier0 lab validate-drive --disksim measured/ atlas10k cheetah9LP ibm18es --json
+  tier0 lab validate-drive --disksim measured/ atlas10k cheetah9LP --json
 
-A drive NAME has the files NAME.diskspecs, NAME.model, NAME.seek and NAME.trace.gz of DiskSim's validation suite.
-Parameters come from these files; nothing is fitted. The demerit is the root mean square distance between the
-distributions of measured and simulated service times, as a share of the measured mean.";
+A drive NAME has the files NAME.diskspecs, NAME.model, NAME.seek and
+NAME.trace.gz of DiskSim's validation suite. Parameters come from these files;
+nothing is fitted. The demerit is the root mean square distance between the
+distributions of measured and simulated service times, as a share of the
+measured mean.";
 
 /// Compares the disk model with measured drives.
 #[derive(Args, Debug)]
@@ -129,8 +131,8 @@ fn text(report: &ValidationReport) -> String {
         report.name,
         report.all.demerit * 100.0,
         report.all.count,
-        means.trim_fmt(),
-        distribution(&report.all).trim_fmt()
+        rendered(&means),
+        rendered(&distribution(&report.all))
     )
 }
 

@@ -8,6 +8,8 @@ use tier0_drive::{BlockTarget, DriveHandle};
 use tier0_units::{ByteCount, Lba, SectorCount, WriteCache};
 use tier0_world::{IoError, PayloadWidth, VirtualRuntime, World};
 
+pub(crate) mod trouble;
+
 const DRIVE_SECTORS: u64 = (32 << 20) / 512;
 
 /// The drives of an array.
@@ -30,7 +32,7 @@ impl Drives {
         Drives::described(describe(raid, drives, drives - spares, &spare_drives), drives, shards, seed)
     }
 
-    fn described(description: Description, drives: usize, shards: usize, seed: u64) -> Drives {
+    pub(crate) fn described(description: Description, drives: usize, shards: usize, seed: u64) -> Drives {
         let mut all = Drives { media: Vec::new(), switch: PowerSwitch::default(), seed };
         for _ in 0..drives {
             all.plug_in();
@@ -75,7 +77,7 @@ impl Drives {
     }
 }
 
-fn describe(raid: &str, drives: usize, set_size: usize, more: &str) -> Description {
+pub(crate) fn describe(raid: &str, drives: usize, set_size: usize, more: &str) -> Description {
     let text = format!(
         r#"
 [array]

@@ -299,7 +299,8 @@ impl Run<'_> {
         }
         let body = encode_body(&self.state);
         assert!(body.len() as u64 <= crate::checkpoint::body_bytes_limit(&self.state));
-        let back = decode_body(&body, self.state.id, &self.state.geometry.area).expect("sound");
+        let back = decode_body(&body, self.state.id, &self.state.geometry.area, crate::Features::default())
+            .expect("sound");
         assert_eq!(back, self.state);
     }
 }

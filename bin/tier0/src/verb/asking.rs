@@ -1,0 +1,124 @@
+//! How a verb asks a running array to change something: consent first, then the request, then one answer.
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+use tier0_array::admin::{AdminReply, AdminRequest, DriveState, DriveStatus, PoolStatus, Status};
+use tier0_units::{ByteCount, counted};
+
+use crate::consent;
+use crate::control::ask;
+use crate::failure::Failure;
+use crate::output::{json, print};
+
+/// How the answer is given.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct Answering {
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Consent that is given beforehand.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct Agreement {
+    /// Agree to what it costs instead of being asked
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// The answer for JSON.
+#[derive(Serialize)]
+struct Answer<'a> {
+    /// `done`, `refused` (nothing was changed) or `failed`.
+    result: &'a str,
+    /// One sentence.
+    text: &'a str,
+    /// What was asked for.
+    what: &'a AdminRequest,
+}
+
+/// Has the array of the file at `array` carry out `request`, and says how it went.
+pub(super) fn carry_out(
+    array: &Path,
+    request: &AdminRequest,
+    answering: Answering,
+    agreement: Agreement,
+) -> Result<(), Failure> {
+    let done = agreed(array, request, agreement).and_then(|()| ask(array, request)).and_then(sentence);
+    if !answering.json {
+        return print(&format!("{}\n", done?));
+    }
+    let (result, text) = match &done {
+        Ok(text) => ("done", text.as_str()),
+        Err(Failure::Input(text)) => ("refused", text.as_str()),
+        Err(failure) => ("failed", &*failure.text().unwrap_or_default()),
+    };
+    print(&json(&Answer { result, text, what: request }))?;
+    done.map(|_| ())
+}
+
+fn sentence(reply: AdminReply) -> Result<String, Failure> {
+    match reply {
+        AdminReply::Done(text) => Ok(text),
+        _ => Err(Failure::Run("the server answered something else; is it of this version?".into())),
+    }
+}
+
+/// Obtains consent where the request lowers redundancy or deletes.
+fn agreed(array: &Path, request: &AdminRequest, Agreement { yes }: Agreement) -> Result<(), Failure> {
+    let costs = matches!(
+        request,
+        AdminRequest::DriveFail { .. } | AdminRequest::DriveRemove { .. } | AdminRequest::VolumeDelete { .. }
+    );
+    if yes || !costs {
+        return Ok(());
+    }
+    let AdminReply::Status(status) = ask(array, &AdminRequest::Status)? else {
+        return Err(Failure::Run("the server answered something else; is it of this version?".into()));
+    };
+    consequence(&status, request).map_or(Ok(()), |consequence| consent::obtain(&consequence, false))
+}
+
+/// What the request costs; none where it costs nothing, or names what is not there: the array says so.
+fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
+    match request {
+        AdminRequest::DriveFail { drive: name } | AdminRequest::DriveRemove { drive: name } => {
+            let found = |pool: &'_ PoolStatus| pool.drives.iter().position(|drive| drive.name == *name);
+            let (pool, place) = status.pools.iter().find_map(|pool| Some((pool, found(pool)?)))?;
+            let drive = &pool.drives[place];
+            (drive.state == DriveState::Active).then(|| without_drive(pool, drive))
+        }
+        AdminRequest::VolumeDelete { volume: name, .. } => {
+            let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
+            let volume = volumes.find(|volume| volume.name == *name)?;
+            let (size, holds) = (ByteCount(volume.size_bytes), ByteCount(volume.mapped_bytes));
+            Some(format!(
+                "volume {name:?} of {size} is deleted for good, with the {holds} that are stored in it"
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn without_drive(pool: &PoolStatus, drive: &DriveStatus) -> String {
+    let others = pool.drives.iter().filter(|other| other.name != drive.name);
+    let free: u64 =
+        others.filter(|other| other.state == DriveState::Active).map(|other| other.chunklets_free).sum();
+    let until = match free < drive.chunklets_used {
+        true => format!(
+            "the others have {} for the {} it uses, so this lasts until a drive is added",
+            counted(free, "free chunklet"),
+            drive.chunklets_used
+        ),
+        false => "this lasts until all of it is rebuilt on the others".to_owned(),
+    };
+    let less = match pool.raid.split(' ').next().unwrap_or_default() {
+        "raid6" => "survives one further failure instead of two",
+        "raid5" | "raid50" => "survives no further failure",
+        "raid1" | "raid10" => "has what this drive holds only once",
+        _ => "is less redundant",
+    };
+    format!("drive {:?} leaves service: pool {} ({}) {less}, and {until}", drive.name, pool.name, pool.raid)
+}

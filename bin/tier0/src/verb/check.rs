@@ -1,0 +1,92 @@
+//! `tier0 check`: what an array file would do, without doing it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tier0_array::Description;
+use tier0_array::description::Finding;
+use tier0_array::open::rehearse;
+
+use super::config::facts;
+use crate::failure::Failure;
+use crate::output::{json, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 check array.toml
+      what the file would do at the next start; nothing is written
+  tier0 check array.toml --json
+
+Ends with 2 where tier0 serve would refuse the file. Of an array that is
+served, everything is compared; of one that is not, the drives' labels are read.";
+
+/// Says what a file would do.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Check {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found, for JSON.
+#[derive(Serialize)]
+struct Found {
+    array: String,
+    /// Whether a start with this file would be refused.
+    refused: bool,
+    /// Whether the array is served, so that everything was compared.
+    served: bool,
+    /// One sentence each; first why a start would be refused.
+    findings: Vec<String>,
+}
+
+/// Says it.
+pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
+    let description = Description::read(&verb.array).map_err(Failure::input)?;
+    let facts = facts(&description)?;
+    let served = facts.is_some();
+    let (mut refusals, mut told) = (Vec::new(), description.all_notes());
+    match facts {
+        Some(facts) => {
+            for finding in description.compare(&facts).map_err(Failure::Run)? {
+                match finding {
+                    Finding::Refused(text) => refusals.push(text),
+                    Finding::Told(text) => told.push(text),
+                }
+            }
+        }
+        // Memory has no labels: it is created at every start.
+        None if description.drives.iter().all(|drive| drive.path.is_none()) => {}
+        None => told.extend(rehearse(&description)?),
+    }
+    let first = refusals.first().cloned();
+    let found = Found {
+        array: description.name.clone(),
+        refused: first.is_some(),
+        served,
+        findings: refusals.into_iter().chain(told).collect(),
+    };
+    if verb.json {
+        print(&json(&found))?;
+    } else if first.is_none() {
+        print(&text(&description, &found))?;
+    }
+    first.map_or(Ok(()), |text| Err(Failure::Input(text)))
+}
+
+fn text(description: &Description, found: &Found) -> String {
+    let read = match found.served {
+        true => "compared with the array that is served: a start would not be refused",
+        false => "nobody serves it; as far as the drives' labels tell, a start would not be refused",
+    };
+    let mut text = format!("{}\n{read}\n", description.outline());
+    for finding in &found.findings {
+        text.push_str(&format!("  ! {finding}\n"));
+    }
+    text
+}

@@ -1,0 +1,151 @@
+//! Verbs on a running array: what they refuse, with which code, and that a refusal changes nothing.
+
+use crate::support::{Served, array_file, contents, directory, json, refuse, run, succeed, text};
+
+/// Names that nobody has, and drives that are missing or too small, ended with 1, as if something had broken.
+#[test]
+fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid5", 3);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    let before = json(&["config", text(&array)]);
+    let (array, new) = (text(&array), at.join("new.img"));
+    let new = text(&new);
+    let taken = at.join("d1.img");
+    for (arguments, words) in [
+        (&["drive", "fail", array, "d9", "--yes"][..], &["\"d9\"", "status"][..]),
+        (&["drive", "remove", array, "d9"], &["\"d9\""]),
+        (&["drive", "replace", array, "d9", "--name", "n", "--path", new], &["\"d9\""]),
+        (&["drive", "add", array, "--name", "n", "--path", new], &["new.img", "does not exist"]),
+        (&["drive", "add", array, "--name", "n", "--path", new, "--size", "64KiB"], &["\"n\"", "larger"]),
+        (&["drive", "add", array, "--name", "d1", "--path", new, "--size", "64MiB"], &["\"d1\"", "already"]),
+        (&["drive", "add", array, "--pool", "p9", "--name", "n", "--path", new], &["\"p9\""]),
+        (&["pool", "grow", array, "--pool", "p9"], &["\"p9\""]),
+        (&["pool", "grow", array], &["pool0", "tier0 drive add"]),
+        (&["scrub", array, "--pool", "p9"], &["\"p9\""]),
+        (&["volume", "create", array, "lun0", "--size", "1MiB"], &["\"lun0\"", "already"]),
+        (&["volume", "create", array, "big", "--size", "4PiB"], &["\"big\"", "4PiB", "smaller"]),
+        (&["volume", "resize", array, "none", "--size", "1MiB"], &["\"none\""]),
+        (&["volume", "resize", array, "lun0", "--size", "1MiB"], &["24MiB", "only grow"]),
+        (&["volume", "delete", array, "none", "--yes"], &["\"none\""]),
+        (&["volume", "cache", array, "none", "off"], &["\"none\""]),
+    ] {
+        refuse(arguments, 2, words);
+        assert!(!std::path::Path::new(new).exists(), "a refused {arguments:?} leaves a file");
+    }
+    refuse(&["drive", "add", array, "--name", "n", "--path", text(&taken)], 1, &["d1.img", "in use"]);
+    assert_eq!(json(&["config", array]), before, "a refused verb has changed something");
+    served.stop();
+}
+
+/// What lowered redundancy or deleted was done without a word of warning.
+#[test]
+fn what_costs_something_needs_consent() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid5", 3);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    let array = text(&array);
+    let before = json(&["config", array]);
+    refuse(&["drive", "fail", array, "d1"], 2, &["\"d1\"", "no further failure", "--yes"]);
+    refuse(&["drive", "remove", array, "d1"], 2, &["\"d1\"", "--yes"]);
+    refuse(&["volume", "delete", array, "lun0"], 2, &["\"lun0\"", "24MiB", "--yes"]);
+    assert_eq!(json(&["config", array]), before, "something was changed without consent");
+
+    let done = json(&["drive", "fail", array, "d1", "--yes"]);
+    assert_eq!((&done["result"], &done["what"]["drive"]), (&"done".into(), &"d1".into()));
+    let refused = run(&["drive", "fail", array, "d0", "--yes", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&refused.stdout).expect("JSON");
+    assert_eq!((refused.code, &told["result"]), (Some(2), &"refused".into()));
+    assert!(refused.stderr.contains(told["text"].as_str().expect("a text")), "{}", refused.stderr);
+    succeed(&["volume", "delete", array, "lun0", "--yes"]);
+    served.stop();
+}
+
+#[test]
+fn the_file_of_what_is_describes_the_array_and_creates_its_like() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid10", 4);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    let new = at.join("d9.img");
+    succeed(&["drive", "add", text(&array), "--name", "d9", "--path", text(&new), "--size", "64MiB"]);
+    succeed(&["volume", "create", text(&array), "more", "--size", "8MiB", "--thin", "--write-cache", "off"]);
+    let printed = succeed(&["config", text(&array)]);
+    served.stop();
+    for words in
+        ["d9.img", "name = \"more\"", "thin = true", "write_cache = \"off\"", "stripe_unit = \"64KiB\""]
+    {
+        assert!(printed.contains(words), "{words} is missing:\n{printed}");
+    }
+    std::fs::write(&array, &printed).expect("an array file");
+    let served = Served::start(&array, at);
+    assert_eq!(succeed(&["config", text(&array)]), printed);
+    served.stop();
+    succeed(&["create", text(&array), "--force", "--yes"]);
+    let served = Served::start(&array, at);
+    assert_eq!(
+        json(&["config", text(&array)])["pools"][0]["log_bytes"].as_u64().map(|log| log > 0),
+        Some(true)
+    );
+    served.stop();
+}
+
+/// What a file would do was found out by starting with it, which writes.
+#[test]
+fn check_says_what_a_file_would_do_without_doing_it() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid5", 4);
+    refuse(&["check", text(&array)], 2, &["pool0", "tier0 create"]);
+    succeed(&["create", text(&array)]);
+    let before = contents(at);
+    assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
+    let right = std::fs::read_to_string(&array).expect("an array file");
+    std::fs::remove_file(at.join("d3.img")).expect("a drive to miss");
+    let told = succeed(&["check", text(&array)]);
+    assert!(told.contains("\"d3\"") && told.contains("can do without"), "{told}");
+    for name in ["d1.img", "d2.img"] {
+        std::fs::remove_file(at.join(name)).expect("a drive to miss");
+    }
+    refuse(&["check", text(&array)], 2, &["pool0", "d1", "d2"]);
+    for (path, _) in before.iter().filter(|(path, _)| path.exists()) {
+        assert_eq!(contents(at)[path], before[path], "check has written {path:?}");
+    }
+
+    std::fs::remove_file(at.join("d0.img")).expect("a drive");
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
+    for (from, to, words) in [
+        ("set_size = 4", "set_size = 3", &["raid5 sets of 4 drives"][..]),
+        ("stripe_unit = \"64KiB\"", "stripe_unit = \"32KiB\"", &["64KiB", "32KiB"]),
+        ("24MiB", "32MiB", &["lun0", "24MiB", "32MiB"]),
+        ("pool0", "pool9", &["pool9", "none of the drives"]),
+        ("[array]", "[array", &["line 1"]),
+    ] {
+        std::fs::write(&array, right.replace(from, to).replace("[array]\n", &control(at))).expect("a file");
+        refuse(&["check", text(&array)], 2, words);
+    }
+    for (from, to, words) in [
+        ("24MiB", "16MiB", &["lun0", "grown", "24MiB"][..]),
+        ("lun0", "lun1", &["\"lun1\"", "would be created", "\"lun0\"", "does not mention"]),
+        ("stripe_unit", "extent = \"3MiB\"\nstripe_unit", &["extent", "3MiB"]),
+        ("stripe_unit", "groups = 2\nstripe_unit", &["groups", "raid50"]),
+        ("size = \"64MiB\"", "size = \"65MiB\"", &["64MiB", "65MiB", "d3.img"]),
+    ] {
+        std::fs::write(&array, right.replace(from, to).replace("[array]\n", &control(at))).expect("a file");
+        let told = succeed(&["check", text(&array)]);
+        words.iter().for_each(|word| assert!(told.contains(word), "{word} is missing: {told}"));
+    }
+    served.stop();
+}
+
+/// The section of an array with its socket where it is by default.
+fn control(directory: &std::path::Path) -> String {
+    format!("[array]\ncontrol = \"{}/array.control\"\n", text(directory))
+}

@@ -1,0 +1,131 @@
+//! What pools are: everything that an array file says of them, with the values that count.
+//!
+//! The pools' metadata know it, of an array that runs and of drives that are read without being opened.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tier0_pool::{Member, MemberState, PoolState};
+use tier0_units::{SECTOR_BYTES, WriteCache};
+
+use super::DriveState;
+
+/// A pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolFacts {
+    /// Its name.
+    pub name: String,
+    /// The RAID level of its sets.
+    pub raid: String,
+    /// Drives of a set.
+    pub set_size: usize,
+    /// RAID 5 groups of a RAID 50 set; 1 at other levels.
+    pub groups: usize,
+    /// Bytes of a stripe unit.
+    pub stripe_unit_bytes: u64,
+    /// Bytes of a chunklet.
+    pub chunklet_bytes: u64,
+    /// Bytes of an extent.
+    pub extent_bytes: u64,
+    /// Chunklets that stay free on each drive for rebuilding.
+    pub spare_chunklets: u64,
+    /// Chunklets of the smallest drive.
+    pub chunklets_min: u64,
+    /// Whether pages carry checksums.
+    pub checksums: bool,
+    /// Bytes of the write log on each of its drives.
+    pub log_bytes: u64,
+    /// Parts of the log: one for each shard that the array was created for.
+    pub log_parts: usize,
+    /// Its drives, those that are lost included.
+    pub drives: Vec<DriveFacts>,
+    /// Its volumes.
+    pub volumes: Vec<VolumeFacts>,
+}
+
+/// A drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriveFacts {
+    /// Its name.
+    pub name: String,
+    /// Where it is, or was last.
+    pub path: Option<PathBuf>,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Where it stands.
+    pub state: DriveState,
+    /// Whether it may hold data of volumes.
+    pub for_data: bool,
+    /// Whether it holds a copy of the write log.
+    pub for_log: bool,
+}
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeFacts {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Whether extents are allocated at the first write.
+    pub thin: bool,
+    /// When its writes are acknowledged.
+    pub write_cache: WriteCache,
+}
+
+impl PoolFacts {
+    /// What a state says; `path` knows where the member of a place is.
+    pub(crate) fn of(state: &PoolState, path: impl Fn(u32) -> Option<PathBuf>) -> PoolFacts {
+        let geometry = state.geometry();
+        let raid = &geometry.raid;
+        let holds_log = |place| state.log().copies().any(|copy| copy.member == place);
+        let log_bytes = |place| {
+            let copies = state.log().copies().filter(move |copy| copy.member == place);
+            copies.map(|copy| copy.sectors * SECTOR_BYTES).sum::<u64>()
+        };
+        let there = || {
+            let members = (0u32..).zip(state.members());
+            members.filter(|(_, member)| member.state != MemberState::Removed)
+        };
+        let drive = |(place, member): (u32, &Member)| DriveFacts {
+            name: member.name.clone(),
+            path: path(place),
+            size_bytes: member.sectors * SECTOR_BYTES,
+            state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
+            for_data: state.has_columns(place) || !holds_log(place),
+            for_log: holds_log(place),
+        };
+        PoolFacts {
+            name: state.name().to_owned(),
+            raid: raid.level.clone(),
+            set_size: raid.set_size as usize,
+            groups: raid.groups as usize,
+            stripe_unit_bytes: u64::from(raid.stripe_unit_sectors) * SECTOR_BYTES,
+            chunklet_bytes: geometry.chunklet_sectors * SECTOR_BYTES,
+            extent_bytes: geometry.extent_sectors * SECTOR_BYTES,
+            spare_chunklets: geometry.spare_chunklets,
+            chunklets_min: there().map(|(_, member)| geometry.chunklets(member.sectors)).min().unwrap_or(0),
+            checksums: geometry.checksums,
+            log_bytes: there().map(|(place, _)| log_bytes(place)).max().unwrap_or(0),
+            log_parts: state.log().rings.len(),
+            drives: there().map(drive).collect(),
+            volumes: state.volumes().map(volume).collect(),
+        }
+    }
+
+    /// How many drives' worth of chunklets the spares are.
+    pub(crate) fn spare_drives(&self) -> u32 {
+        let members = self.drives.iter().filter(|drive| drive.for_data).count();
+        let worth = (self.spare_chunklets * members as u64).checked_div(self.chunklets_min).unwrap_or(0);
+        worth.min(members.saturating_sub(self.set_size) as u64) as u32
+    }
+}
+
+fn volume(volume: &tier0_pool::Volume) -> VolumeFacts {
+    VolumeFacts {
+        name: volume.name.clone(),
+        size_bytes: volume.sectors * SECTOR_BYTES,
+        thin: volume.thin,
+        write_cache: volume.write_cache,
+    }
+}

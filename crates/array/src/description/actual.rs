@@ -1,0 +1,122 @@
+//! The description of an array as it is: what the drives know, and what only its file says.
+
+use tier0_pool::RaidRecord;
+use tier0_raid::layout::{RaidConfig, RaidLevel};
+use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
+
+use super::write::Remarks;
+use super::{Description, DriveDescription, PoolDescription, VolumeDescription};
+use crate::admin::{DriveFacts, DriveState, PoolFacts};
+use crate::plan::config_of;
+
+/// A write log is described in whole MiB: parts of it may be a few sectors smaller than that.
+const LOG_STEP: u64 = 1 << 20;
+/// Log drives that a file can name.
+const LOG_DRIVES_MAX: usize = 3;
+
+impl Description {
+    /// This description with everything that `facts` know put right. Drives that are in no pool are left out; so is
+    /// what the drives do not remember, unless the file says it.
+    ///
+    /// # Errors
+    /// A pool of which the facts make no sense: the fact and the remedy.
+    pub fn actual(&self, facts: &[PoolFacts]) -> Result<(Description, Remarks), String> {
+        let mut remarks = Remarks::default();
+        if facts.is_empty() {
+            return Ok((self.clone(), remarks));
+        }
+        let mut actual =
+            Description { drives: Vec::new(), pools: Vec::new(), volumes: Vec::new(), ..self.clone() };
+        actual.warnings.clear();
+        actual.cores = facts.iter().map(|pool| pool.log_parts).max();
+        remarks.add("array", "cores", "as the write log was made; a new array may have another number");
+        for pool in facts {
+            let first = actual.drives.len();
+            for drive in &pool.drives {
+                let drive = self.actual_drive(drive, &mut remarks);
+                actual.drives.push(drive);
+            }
+            let described = actual_pool(pool, first, &mut remarks)?;
+            actual.pools.push(described);
+            let number = actual.pools.len() - 1;
+            actual.volumes.extend(pool.volumes.iter().map(|volume| VolumeDescription {
+                name: volume.name.clone(),
+                pool: number,
+                sectors: SectorCount::in_bytes(ByteCount(volume.size_bytes)),
+                thin: volume.thin,
+                write_cache: Some(volume.write_cache),
+            }));
+        }
+        Ok((actual, remarks))
+    }
+
+    fn actual_drive(&self, drive: &DriveFacts, remarks: &mut Remarks) -> DriveDescription {
+        let known = self.drives.iter().find(|known| known.name == drive.name);
+        let model = known.and_then(|known| known.model.clone());
+        let path = drive.path.clone().or_else(|| known.and_then(|known| known.path.clone()));
+        let section = || format!("drive {}", drive.name);
+        if path.is_none() {
+            remarks.add(section(), "path", "not known: put its path here");
+        }
+        if drive.state == DriveState::Lost {
+            remarks.add(section(), "name", "LOST: replace or remove it (tier0 drive)");
+        }
+        let path = path.unwrap_or_else(|| format!("{}.img", drive.name).into());
+        // A device has the size it has, and behind a model the file's size is the model's.
+        let has_size = !path.starts_with("/dev") && model.is_none();
+        let size = has_size.then_some(ByteCount(drive.size_bytes));
+        let size = size.or_else(|| known.and_then(|known| known.size.filter(|_| model.is_some())));
+        DriveDescription { name: drive.name.clone(), path: Some(path), size, ram: None, model }
+    }
+}
+
+fn actual_pool(pool: &PoolFacts, first: usize, remarks: &mut Remarks) -> Result<PoolDescription, String> {
+    let section = format!("pool {}", pool.name);
+    let places = |wanted: fn(&DriveFacts) -> bool| -> Vec<usize> {
+        (first..).zip(&pool.drives).filter(|(_, drive)| wanted(drive)).map(|(place, _)| place).collect()
+    };
+    let spare_drives = pool.spare_drives();
+    if pool.spare_chunklets > 0 {
+        let text = format!("derived: {} of each drive's chunklets stay free", pool.spare_chunklets);
+        remarks.add(section.as_str(), "spare_drives", text);
+    }
+    remarks.add(section.as_str(), "raid", "created: raid to checksums cannot be changed");
+    let mut log_drives = places(|drive| drive.for_log);
+    if log_drives.len() > LOG_DRIVES_MAX {
+        remarks.add(section.as_str(), "log", "on more drives than a file can name");
+        log_drives.clear();
+    }
+    remarks.add(section.as_str(), "log", "on each of its drives; created");
+    Ok(PoolDescription {
+        name: pool.name.clone(),
+        drives: places(|drive| drive.for_data),
+        raid: raid_of(pool)?,
+        chunklet_sectors: Some(pool.chunklet_bytes / SECTOR_BYTES),
+        extent_sectors: Some(pool.extent_bytes / SECTOR_BYTES),
+        spare_drives,
+        checksums: pool.checksums,
+        log_sectors: log_bytes(pool).map(|bytes| bytes / SECTOR_BYTES),
+        log_drives,
+    })
+}
+
+/// The log's size as a file would give it.
+pub(super) fn log_bytes(pool: &PoolFacts) -> Option<u64> {
+    (pool.log_bytes > 0).then(|| pool.log_bytes.next_multiple_of(LOG_STEP))
+}
+
+fn raid_of(pool: &PoolFacts) -> Result<RaidConfig, String> {
+    let record = RaidRecord {
+        level: pool.raid.clone(),
+        set_size: pool.set_size as u32,
+        groups: pool.groups as u32,
+        stripe_unit_sectors: (pool.stripe_unit_bytes / SECTOR_BYTES) as u32,
+    };
+    let config = config_of(&record).map_err(|fact| {
+        format!("pool {:?} makes no sense: {fact}; use the tier0 that created it", pool.name)
+    })?;
+    Ok(match config.level {
+        RaidLevel::Raid50 => config,
+        _ => RaidConfig::new(config.level, config.set_size, config.stripe_unit),
+    })
+}

@@ -1,0 +1,177 @@
+//! What a file would do to an array that is: differences, with the value that counts.
+
+use std::fmt::Display;
+
+use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
+
+use super::{Description, PoolDescription, VolumeDescription};
+use crate::ArrayError;
+use crate::admin::{DriveState, PoolFacts};
+use crate::open::check_same_shape;
+use crate::plan::record_of;
+
+/// Something that a file would do, or does not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The array starts; somebody should know.
+    Told(String),
+    /// The array would not start with this file.
+    Refused(String),
+}
+
+impl Description {
+    /// What this file would do, given what the array is. Fields that the file leaves out differ from nothing.
+    ///
+    /// # Errors
+    /// Facts that make no sense.
+    pub fn compare(&self, facts: &[PoolFacts]) -> Result<Vec<Finding>, String> {
+        let mut findings = Vec::new();
+        let (actual, _) = self.actual(facts)?;
+        for (number, pool) in self.pools.iter().enumerate() {
+            let Some(place) = actual.pools.iter().position(|other| other.name == pool.name) else {
+                let error = ArrayError::NoPool { pool: pool.name.clone() };
+                findings.push(Finding::Refused(error.to_string()));
+                continue;
+            };
+            if let Err(error) = check_same_shape(pool, &record_of(&actual.pools[place].raid)) {
+                findings.push(Finding::Refused(error.to_string()));
+            }
+            findings.extend(differences(pool, &actual.pools[place]).map(Finding::Told));
+            let volumes = |of: &'_ Description, pool: usize| -> Vec<VolumeDescription> {
+                of.volumes.iter().filter(|volume| volume.pool == pool).cloned().collect()
+            };
+            let (wanted, there) = (volumes(self, number), volumes(&actual, place));
+            findings.extend(wanted.iter().filter_map(|volume| compare_volume(volume, &pool.name, &there)));
+            let unmentioned =
+                there.iter().filter(|there| wanted.iter().all(|wanted| wanted.name != there.name));
+            findings.extend(unmentioned.map(|volume| {
+                Finding::Told(format!(
+                    "volume {:?} of {} is served though the file does not mention it; \"tier0 config\" prints it",
+                    volume.name,
+                    volume.sectors.bytes()
+                ))
+            }));
+        }
+        self.compare_drives(facts, &mut findings);
+        Ok(findings)
+    }
+
+    fn compare_drives(&self, facts: &[PoolFacts], findings: &mut Vec<Finding>) {
+        let mut told = |text: String| findings.push(Finding::Told(text));
+        for pool in facts {
+            for drive in &pool.drives {
+                let same = |path: &std::path::Path| {
+                    drive.path.as_deref().is_some_and(|known| real(known) == real(path))
+                };
+                let mentioned = self.drives.iter().any(|wanted| wanted.path.as_deref().is_some_and(same))
+                    || self.search.iter().any(|directory| {
+                        drive
+                            .path
+                            .as_deref()
+                            .and_then(|path| path.parent())
+                            .is_some_and(|parent| real(parent) == real(directory))
+                    });
+                if drive.state == DriveState::Lost {
+                    told(format!(
+                        "drive {:?} of pool {:?} is lost; replace or remove it",
+                        drive.name, pool.name
+                    ));
+                } else if !mentioned && drive.path.is_some() {
+                    told(format!(
+                        "drive {:?} of pool {:?} is not in the file; \"tier0 config\" prints the file with it",
+                        drive.name, pool.name
+                    ));
+                }
+            }
+        }
+        for drive in &self.drives {
+            let Some(path) = drive.path.as_deref() else { continue };
+            let is = |known: &crate::admin::DriveFacts| {
+                known.path.as_deref().is_some_and(|known| real(known) == real(path))
+            };
+            if !path.exists() {
+                told(format!(
+                    "drive {:?}: {path:?} does not exist; correct the path or take it out",
+                    drive.name
+                ));
+            } else if !facts.iter().flat_map(|pool| &pool.drives).any(is) {
+                told(format!(
+                    "drive {:?} at {path:?} is in no pool; \"tier0 drive add\" brings it in, the file does not",
+                    drive.name
+                ));
+            }
+        }
+    }
+}
+
+fn real(path: &std::path::Path) -> std::path::PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Fields of a pool in which the file contradicts what was created, and what counts.
+fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> impl Iterator<Item = String> {
+    let name = wanted.name.clone();
+    let tell = move |field: &str, wanted: &dyn Display, actual: &dyn Display| {
+        format!(
+            "pool {name:?}: {field} is {actual}, as created, and the file says {wanted}; correct the file"
+        )
+    };
+    let bytes = |sectors: u64| ByteCount(sectors * SECTOR_BYTES);
+    // Whole chunklets are taken for the log, at least as many as were asked for.
+    let chunklet = actual.chunklet_sectors.unwrap_or(1);
+    let log = wanted.log_sectors.map(|log| log.next_multiple_of(chunklet));
+    let pieces = [
+        ("chunklet", wanted.chunklet_sectors, actual.chunklet_sectors),
+        ("extent", wanted.extent_sectors, actual.extent_sectors),
+        ("log", log, actual.log_sectors),
+    ];
+    let mut texts = Vec::new();
+    for (field, wanted, actual) in pieces {
+        if let (Some(wanted), Some(actual)) = (wanted, actual)
+            && wanted != actual
+        {
+            texts.push(tell(field, &bytes(wanted), &bytes(actual)));
+        }
+    }
+    if wanted.spare_drives != actual.spare_drives {
+        texts.push(tell("spare_drives", &wanted.spare_drives, &actual.spare_drives));
+    }
+    if wanted.checksums != actual.checksums {
+        texts.push(tell("checksums", &wanted.checksums, &actual.checksums));
+    }
+    texts.into_iter()
+}
+
+fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescription]) -> Option<Finding> {
+    let (name, size) = (&wanted.name, wanted.sectors.bytes());
+    let Some(known) = there.iter().find(|known| known.name == *name) else {
+        return Some(Finding::Told(format!("volume {name:?} of {size} would be created in pool {pool:?}")));
+    };
+    let now = known.sectors.bytes();
+    if known.sectors < wanted.sectors {
+        return Some(Finding::Refused(grown_in_file(pool, name, known.sectors, wanted.sectors).to_string()));
+    }
+    if known.sectors > wanted.sectors {
+        return Some(Finding::Told(format!(
+            "volume {name:?} has grown to {now}, and the array file still says {size}; correct the file"
+        )));
+    }
+    if known.thin != wanted.thin {
+        let kind = if known.thin { "thin" } else { "thick" };
+        return Some(Finding::Told(format!("volume {name:?} is {kind}, as created; correct the file")));
+    }
+    let mode = wanted.write_cache.filter(|mode| known.write_cache != Some(*mode))?;
+    let before = known.write_cache?;
+    Some(Finding::Told(format!(
+        "volume {name:?}: write_cache {before} would become {mode} at the next start"
+    )))
+}
+
+/// A volume that the file makes larger than it is.
+pub(crate) fn grown_in_file(pool: &str, volume: &str, is: SectorCount, wanted: SectorCount) -> ArrayError {
+    ArrayError::Changed {
+        pool: pool.to_owned(),
+        fact: format!("volume {volume:?} of {}", is.bytes()),
+        wanted: wanted.bytes().to_string(),
+    }
+}

@@ -1,0 +1,132 @@
+//! What a description says to no effect, or against its own purpose: no errors, and somebody should know.
+
+use tier0_raid::layout::RaidLevel;
+use tier0_units::counted;
+
+use super::{Description, DriveDescription, File, PoolDescription, PoolSection};
+
+/// What the file says in vain, one sentence each.
+pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescription]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (section, pool) in file.pools.iter().zip(pools) {
+        note_pool(section, pool, drives, &mut notes);
+    }
+    for (place, drive) in drives.iter().enumerate() {
+        let used = |pool: &PoolDescription| pool.drives.contains(&place) || pool.log_drives.contains(&place);
+        if !pools.iter().any(used) {
+            let name = &drive.name;
+            notes.push(format!("drive {name:?} is in no pool and is not used; name it in pool.drives"));
+        }
+    }
+    notes
+}
+
+fn note_pool(
+    section: &PoolSection,
+    pool: &PoolDescription,
+    drives: &[DriveDescription],
+    notes: &mut Vec<String>,
+) {
+    let (name, level) = (&pool.name, pool.raid.level);
+    if section.groups.is_some() && level != RaidLevel::Raid50 {
+        notes.push(format!("pool {name:?}: groups is for raid50 and does nothing with {level}; take it out"));
+    }
+    let members = pool.drives.iter().chain(&pool.log_drives);
+    if members.clone().all(|place| drives[*place].path.is_none()) {
+        let given = [
+            ("log", section.log.is_some()),
+            ("log_drives", section.log_drives.is_some()),
+            ("checksums", section.checksums == Some(true)),
+        ];
+        for (field, _) in given.into_iter().filter(|(_, given)| *given) {
+            notes.push(format!("pool {name:?}: {field} does nothing on drives that are memory; take it out"));
+        }
+        return;
+    }
+    if pool.log_drives.len() == 1 && level != RaidLevel::Raid0 {
+        let drive = &drives[pool.log_drives[0]].name;
+        notes.push(format!(
+            "pool {name:?} is {level} and its write log lies on drive {drive:?} alone: the loss of that one loses \
+             acknowledged writes; name two log_drives"
+        ));
+    }
+}
+
+impl Description {
+    /// What the file says of drive files that exist, and that is not so: one sentence each.
+    pub fn notes_on_files(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for drive in &self.drives {
+            let (Some(path), Some(size), None) = (&drive.path, drive.size, &drive.model) else { continue };
+            let Ok(found) = std::fs::metadata(path) else { continue };
+            if found.is_file() && found.len() != size.0 {
+                notes.push(format!(
+                    "drive {:?}: size is {size}, and {path:?} exists with {}, which counts; correct the file",
+                    drive.name,
+                    tier0_units::ByteCount(found.len()),
+                ));
+            }
+        }
+        notes
+    }
+
+    /// Everything that the file says in vain.
+    pub fn all_notes(&self) -> Vec<String> {
+        [self.warnings.clone(), self.notes_on_files()].concat()
+    }
+
+    /// The description in a few words: its pools, drives and volumes.
+    pub fn outline(&self) -> String {
+        format!(
+            "array {}: {}, {}, {}",
+            self.name,
+            counted(self.pools.len() as u64, "pool"),
+            counted(self.drives.len() as u64, "drive"),
+            counted(self.volumes.len() as u64, "volume"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Description;
+
+    fn warnings(drives: &str, pool: &str) -> Vec<String> {
+        let text = format!("[array]\nname = \"a\"\n{drives}[[pool]]\nname = \"p\"\n{pool}");
+        Description::parse(&text, "a.toml").expect("a description").warnings
+    }
+
+    const FILES: &str = "[[drive]]\nname = \"d{n}\"\ncount = 4\npath = \"d{n}.img\"\n";
+    const MEMORY: &str = "[[drive]]\nname = \"d{n}\"\ncount = 4\nram = \"64MiB\"\n";
+
+    /// Fields that do nothing were swallowed, and a log on one drive was taken for redundant.
+    #[test]
+    fn what_does_nothing_is_told() {
+        let told = |drives, pool, words: &[&str]| {
+            let warnings = warnings(drives, pool);
+            let [warning] = &warnings[..] else { panic!("{pool}: {warnings:?}") };
+            words.iter().for_each(|word| assert!(warning.contains(word), "{warning}"));
+        };
+        told(FILES, "raid = \"raid10\"\ngroups = 2\n", &["groups", "raid50", "raid10"]);
+        told(FILES, "raid = \"raid1\"\nset_size = 2\nlog_drives = [\"d3\"]\n", &["\"d3\"", "two log_drives"]);
+        told(MEMORY, "raid = \"raid10\"\nlog = \"64MiB\"\n", &["log", "memory"]);
+        told(FILES, "raid = \"raid5\"\ndrives = [\"d0\", \"d1\", \"d2\"]\n", &["\"d3\"", "no pool"]);
+        assert_eq!(warnings(FILES, "raid = \"raid0\"\nlog_drives = [\"d3\"]\n"), [""; 0]);
+        assert_eq!(warnings(FILES, "raid = \"raid5\"\nset_size = 4\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_size_that_a_file_has_not_is_told() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("d0.img");
+        std::fs::File::create(&path).and_then(|file| file.set_len(3 << 20)).expect("a file");
+        let text = format!(
+            "[array]\nname = \"a\"\n[[drive]]\nname = \"d0\"\npath = {path:?}\nsize = \"2MiB\"\n\
+             [[pool]]\nname = \"p\"\nraid = \"raid0\"\n"
+        );
+        let notes = Description::parse(&text, "a.toml").expect("a description").all_notes();
+        assert!(matches!(&notes[..], [note] if note.contains("2MiB") && note.contains("3MiB")), "{notes:?}");
+        let text = text.replace("2MiB", "3MiB");
+        assert_eq!(Description::parse(&text, "a.toml").expect("a description").all_notes(), [""; 0]);
+    }
+}

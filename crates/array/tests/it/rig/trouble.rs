@@ -1,0 +1,123 @@
+//! Drives that fail or hang for a while, beneath their guards.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use tier0_array::engine::{Engine, start};
+use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
+use tier0_units::Nanos;
+use tier0_world::{Completion, IoError, World};
+
+use super::{Drives, live};
+
+/// What is wrong with a drive; clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Trouble {
+    error: Rc<Cell<Option<IoError>>>,
+    writes_only: Rc<Cell<bool>>,
+    hangs: Rc<Cell<bool>>,
+    held: Rc<RefCell<Vec<(Command, Completion)>>>,
+}
+
+impl Trouble {
+    /// Every command fails with this, or none any more.
+    pub(crate) fn fail(&self, error: Option<IoError>) {
+        self.writes_only.set(false);
+        self.error.set(error);
+    }
+
+    /// Every write fails with this.
+    pub(crate) fn fail_writes(&self, error: IoError) {
+        self.writes_only.set(true);
+        self.error.set(Some(error));
+    }
+
+    /// Nothing is answered.
+    pub(crate) fn hang(&self) {
+        self.hangs.set(true);
+    }
+}
+
+struct Troubled {
+    drive: DriveHandle,
+    trouble: Trouble,
+}
+
+impl Troubled {
+    /// Answers what has hung.
+    fn answer(&self) {
+        for (command, completion) in self.trouble.held.take() {
+            self.submit(command, completion);
+        }
+    }
+}
+
+impl Drive for Troubled {
+    fn info(&self) -> &DriveInfo {
+        self.drive.info()
+    }
+
+    fn world(&self) -> &World {
+        self.drive.world()
+    }
+
+    fn submit(&self, command: Command, completion: Completion) {
+        if self.trouble.hangs.get() {
+            self.trouble.held.borrow_mut().push((command, completion));
+            return;
+        }
+        let writes = matches!(command, Command::Write { .. });
+        match self.trouble.error.get().filter(|_| writes || !self.trouble.writes_only.get()) {
+            Some(error) => command.refuse(error, completion),
+            None => self.drive.submit(command, completion),
+        }
+    }
+}
+
+/// The troubles of an array's drives.
+#[derive(Clone)]
+pub(crate) struct Troubles {
+    pub(crate) of: Vec<Trouble>,
+    drives: Vec<Rc<Troubled>>,
+}
+
+impl Troubles {
+    /// A drive that hung answers again, what it was asked meanwhile included.
+    pub(crate) fn answer(&self, drive: usize) {
+        self.of[drive].hangs.set(false);
+        self.drives[drive].answer();
+    }
+}
+
+impl Drives {
+    /// A life of the array on drives that can be given trouble; they have power until its end.
+    pub(crate) fn troubled_life<F: Future<Output = T> + 'static, T: 'static>(
+        &self,
+        seed: u64,
+        life: impl FnOnce(World, Engine, Troubles) -> F + 'static,
+    ) -> T {
+        let drives = self.clone();
+        let result = live(seed, |world| async move {
+            let troubled = |drive| Rc::new(Troubled { drive, trouble: Trouble::default() });
+            let all: Vec<Rc<Troubled>> = drives.open(&world).into_iter().map(troubled).collect();
+            let of = all.iter().map(|drive| drive.trouble.clone()).collect();
+            let handles = all.iter().map(|drive| DriveHandle::from_rc(drive.clone())).collect();
+            let engine = start(&world, handles).await.expect("started");
+            life(world, engine, Troubles { of, drives: all }).await
+        });
+        self.cut();
+        result
+    }
+}
+
+/// Sleeps in steps until something is so, at most so long; whether it became so.
+pub(crate) async fn within(world: &World, limit: Nanos, mut is_so: impl AsyncFnMut() -> bool) -> bool {
+    let end = world.now() + limit;
+    while world.now() < end {
+        if is_so().await {
+            return true;
+        }
+        world.sleep(Nanos::from_millis(500)).await;
+    }
+    is_so().await
+}

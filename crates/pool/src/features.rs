@@ -1,0 +1,72 @@
+//! Feature flags: what a structure on a drive has beyond its version.
+
+use std::fmt;
+
+use crate::PoolError;
+use crate::codec::{Reader, Writer};
+
+/// Three sets of 64 features. Bit n of a set is feature n.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Who does not know one of these ignores it. Its bytes lie behind all others, and whoever writes the structure
+    /// without them takes the bit away.
+    pub compatible: u64,
+    /// Who does not know one of these may read, and must not write anything on the pool's drives.
+    pub read_only: u64,
+    /// Who does not know one of these understands nothing of the rest.
+    pub incompatible: u64,
+}
+
+/// What this code knows and writes: nothing so far.
+pub(crate) const KNOWN: Features = Features { compatible: 0, read_only: 0, incompatible: 0 };
+
+/// Bytes of the three sets.
+pub(crate) const FEATURES_BYTES: usize = 24;
+
+impl Features {
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        [self.compatible, self.read_only, self.incompatible].into_iter().for_each(|set| writer.u64(set));
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Features> {
+        Some(Features { compatible: reader.u64()?, read_only: reader.u64()?, incompatible: reader.u64()? })
+    }
+
+    /// Those that this code does not know.
+    pub fn unknown(&self) -> Features {
+        Features {
+            compatible: self.compatible & !KNOWN.compatible,
+            read_only: self.read_only & !KNOWN.read_only,
+            incompatible: self.incompatible & !KNOWN.incompatible,
+        }
+    }
+
+    /// Refuses what permits only reading; `what` names the structure.
+    pub(crate) fn check_writable(&self, what: impl FnOnce() -> String) -> Result<(), PoolError> {
+        match self.unknown().read_only {
+            0 => Ok(()),
+            bits => Err(PoolError::ReadOnlyFeatures { what: what(), bits }),
+        }
+    }
+
+    /// Whether bytes may follow that only others understand.
+    pub(crate) fn has_unknown_rest(&self) -> bool {
+        let unknown = self.unknown();
+        unknown.compatible != 0 || unknown.read_only != 0
+    }
+}
+
+/// The features of a set, by number: "3, 17".
+pub(crate) struct Bits(pub(crate) u64);
+
+impl fmt::Display for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut left = self.0;
+        while left != 0 {
+            write!(f, "{}", left.trailing_zeros())?;
+            left &= left - 1;
+            f.write_str(if left == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
