@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -357,7 +358,7 @@ impl Scene {
                 let last = said.lines().rev().find(|line| !line.is_empty()).unwrap_or_default().to_owned();
                 Err(TortureError::Failed(format!("tier0 serve ended with {status}: {last}")))
             }
-            None => Ok(UnixStream::connect(&socket).is_ok()),
+            None => Ok(greets(&socket)),
         });
         if listens.is_err() {
             self.server = None;
@@ -384,7 +385,9 @@ impl Scene {
 
     /// Sends the server a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        self.server.as_ref().expect("a server runs").signal(signal);
+        if let Some(server) = &self.server {
+            server.signal(signal);
+        }
     }
 
     /// Asks the server to end, which must go well.
@@ -395,14 +398,14 @@ impl Scene {
 
     /// Waits until the server has ended well.
     pub(crate) fn ends(&mut self) -> Result<(), TortureError> {
-        let status = self.server.take().expect("a server runs").ends()?;
+        let status = self.server.take().ok_or_else(no_server)?.ends()?;
         ensure(status.success(), || format!("tier0 serve ended with {status}: {}", self.log().trim()))
     }
 
     /// Kills the server.
     pub(crate) fn kill(&mut self) -> Result<(), TortureError> {
         self.host.server_ends();
-        self.server.take().expect("a server runs").kill()
+        self.server.take().ok_or_else(no_server)?.kill()
     }
 
     /// Whether the server runs.
@@ -485,6 +488,21 @@ impl Said {
         let code = self.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
         format!("{code}: {}", format!("{} {}", self.out.trim(), self.err.trim()).trim().replace('\n', " / "))
     }
+}
+
+fn no_server() -> TortureError {
+    TortureError::Failed("no server runs".to_owned())
+}
+
+/// Whether a server greets: the socket of one that was killed takes connections until the kernel has let go of it.
+fn greets(socket: &Path) -> bool {
+    let mut greeting = [0; 8];
+    UnixStream::connect(socket)
+        .and_then(|mut stream| {
+            stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+            stream.read_exact(&mut greeting)
+        })
+        .is_ok_and(|()| &greeting == b"NBDMAGIC")
 }
 
 /// The NBD address of a volume of the array in `at`.
