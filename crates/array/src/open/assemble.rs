@@ -1,5 +1,6 @@
 //! Finding an array again: open what might be its drives, read who they are, open the pools.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use tier0_drive::{DriveHandle, OpenError};
 use tier0_pool::metadata::{FoundMember, FoundPool, Metadata, OtherDrive, Standing, Survey, survey};
-use tier0_pool::{MetaRecord, PoolError, PoolState, RaidRecord};
+use tier0_pool::{LogRing, MetaRecord, PoolError, PoolState, RaidRecord};
 use tier0_units::SectorCount;
 use tier0_world::World;
 use uuid::Uuid;
@@ -85,16 +86,25 @@ async fn look(world: &World, media: &[Arc<Medium>], description: &Description) -
     for (number, (pool, found)) in description.pools.iter().zip(chosen).enumerate() {
         check_label(pool, &found)?;
         let missing = missing_names(&found);
-        let metadata =
-            found.open_if(world, Rc::new(|_, _| {}), check_survives).await.map_err(|error| match error {
-                PoolError::Unopenable { .. } => ArrayError::Missing {
-                    pool: pool.name.clone(),
-                    missing: missing.clone(),
-                    level: pool.raid.level.name().to_owned(),
-                },
-                error => error.into(),
-            })?;
-        check_same_shape(pool, &metadata.state().geometry().raid)?;
+        let refused = Cell::new(None);
+        let check = |state: &PoolState| {
+            check_survives(state)?;
+            check_description(description, number, state).map_err(|error| {
+                let fact = error.to_string();
+                refused.set(Some(error));
+                PoolError::Unopenable { fact }
+            })
+        };
+        let opened = found.open_if(world, Rc::new(|_, _| {}), check).await;
+        let metadata = opened.map_err(|error| match (refused.take(), error) {
+            (Some(refused), _) => refused,
+            (None, PoolError::Unopenable { .. }) => ArrayError::Missing {
+                pool: pool.name.clone(),
+                missing,
+                level: pool.raid.level.name().to_owned(),
+            },
+            (None, error) => error.into(),
+        })?;
         add_volumes(&metadata, description, number, &mut warnings).await?;
         states.push(metadata.state().clone());
     }
@@ -112,7 +122,7 @@ pub(super) fn tell_others(others: Vec<OtherDrive>, warnings: &mut Vec<String>) -
                 let name = &drive.info().name;
                 warnings.push(format!("drive {name:?} holds data that is not tier0's and is left alone"));
             }
-            OtherDrive::Unreadable(_, error @ PoolError::TooNew { .. }) => {
+            OtherDrive::Unreadable(_, error @ (PoolError::TooNew { .. } | PoolError::Features { .. })) => {
                 return Err(error.into());
             }
             OtherDrive::Unreadable(_, error) => warnings.push(error.to_string()),
@@ -178,6 +188,40 @@ pub(super) fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(
         }),
         _ => Ok(()),
     }
+}
+
+/// Everything of the description that the pool as it would go on refuses: found before anything is written, so that
+/// drives that are away are not lost to a pool that does not open.
+fn check_description(description: &Description, number: usize, state: &PoolState) -> Result<(), ArrayError> {
+    let pool = &description.pools[number];
+    check_same_shape(pool, &state.geometry().raid)?;
+    check_log(state)?;
+    let mut with_new = None;
+    for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
+        match state.volume_named(&volume.name) {
+            Some(known) if known.sectors < volume.sectors.0 => {
+                let name = &pool.name;
+                return Err(grown_in_file(name, &volume.name, SectorCount(known.sectors), volume.sectors));
+            }
+            Some(_) => {}
+            None => {
+                let state = with_new.get_or_insert_with(|| state.clone());
+                check_fits(state, volume)?;
+                let record = new_volume(state, volume, Uuid::new_v4());
+                state.apply_all(&[record])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A copy of every ring of the write log must be there.
+fn check_log(state: &PoolState) -> Result<(), ArrayError> {
+    let is_gone = |ring: &&LogRing| !ring.copies.iter().any(|copy| state.is_active(copy.member));
+    let Some(ring) = state.log().rings.iter().find(is_gone) else { return Ok(()) };
+    let names = ring.copies.iter().filter_map(|copy| state.member(copy.member));
+    let names: Vec<String> = names.map(|member| format!("{:?}", member.name)).collect();
+    Err(ArrayError::NoLog { pool: state.name().to_owned(), drives: names.join(", ") })
 }
 
 /// What the description says of a pool must be what the pool is.

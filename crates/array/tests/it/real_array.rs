@@ -163,6 +163,80 @@ fn a_missing_drive_is_done_without_and_never_believed_again() {
     assert!(matches!(error, ArrayError::Missing { .. }), "{error}");
 }
 
+/// What opening an array refuses is what it says, and the drive that was away serves again afterwards.
+fn refuse_with(
+    directory: &Path,
+    description: &Description,
+    wrong: &Description,
+    away: &[&str],
+    is_expected: fn(&ArrayError) -> bool,
+) {
+    let place = |name: &&str| directory.join(format!("{name}.img"));
+    let aside = |name: &&str| directory.with_extension(name);
+    away.iter().for_each(|name| std::fs::rename(place(name), aside(name)).expect("renamed"));
+    let error = open(wrong).err().expect("refused");
+    assert!(is_expected(&error), "{error}");
+    away.iter().for_each(|name| std::fs::rename(aside(name), place(name)).expect("renamed"));
+    let array = open(description).expect("nothing was lost");
+    assert_eq!(array.warnings(), [] as [String; 0], "after {error}");
+}
+
+/// A start with a wrong volume size or level while a drive was away was refused, but had written before that the drive
+/// is lost: it was stale for good when it came back.
+#[test]
+fn a_start_that_the_description_spoils_loses_no_drive() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let description = describe(directory.path(), "raid5", 5, 5, 1);
+    drop(create(&description, CreateOptions::default()).expect("created"));
+    let changed: fn(&ArrayError) -> bool = |error| matches!(error, ArrayError::Changed { .. });
+    let mut larger = description.clone();
+    larger.volumes[1].sectors.0 *= 2;
+    refuse_with(directory.path(), &description, &larger, &["d3"], changed);
+    let level = describe(directory.path(), "raid6", 5, 5, 1);
+    refuse_with(directory.path(), &description, &level, &["d0"], changed);
+    let mut one_more = description.clone();
+    one_more.volumes.push(one_more.volumes[0].clone());
+    one_more.volumes[2].name = "lun2".into();
+    one_more.volumes[2].sectors.0 = 1 << 40;
+    let no_space: fn(&ArrayError) -> bool = |error| matches!(error, ArrayError::NoSpace { .. });
+    refuse_with(directory.path(), &description, &one_more, &["d4"], no_space);
+}
+
+/// A start with both log drives absent was refused, but had written before that they are lost: with them back, the array
+/// never opened again.
+#[test]
+fn a_start_without_the_log_loses_no_drive() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let text = format!(
+        r#"
+[array]
+name = "test"
+
+[[drive]]
+name = "d{{n}}"
+count = 6
+path = "{}/d{{n}}.img"
+size = "64MiB"
+
+[[pool]]
+name = "pool0"
+raid = "raid10"
+set_size = 4
+drives = ["d0", "d1", "d2", "d3"]
+log_drives = ["d4", "d5"]
+
+[[volume]]
+name = "lun0"
+size = "8MiB"
+"#,
+        directory.path().display()
+    );
+    let description = Description::parse(&text, "test.toml").expect("a correct description");
+    drop(create(&description, CreateOptions::default()).expect("created"));
+    let no_log: fn(&ArrayError) -> bool = |error| matches!(error, ArrayError::NoLog { .. });
+    refuse_with(directory.path(), &description, &description, &["d4", "d5"], no_log);
+}
+
 #[test]
 fn creating_never_overwrites_unasked_and_leaves_nothing_behind() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

@@ -201,11 +201,15 @@ impl Inner {
         }
         self.is_tired.set(false);
         match &sent.kind {
+            // It may have read what lay under a change that is about to be written again.
+            SentKind::Read { .. } if self.has_to_make_good() => {
+                return self.shut(sent.hold(completion, payload), IoError::Gone);
+            }
             SentKind::Read { .. } => {}
             SentKind::Flush { mark } => {
                 if self.health.outages() != self.outages_seen.get() {
                     // Another shard saw that the drive may have lost what this flush was to cover.
-                    self.close(sent.hold(completion, payload), IoError::Gone);
+                    self.shut(sent.hold(completion, payload), IoError::Gone);
                     return;
                 }
                 self.retained.borrow_mut().flushed(*mark);

@@ -196,6 +196,9 @@ impl Drive for Guard {
         if self.0.is_closed.get() {
             return self.0.hold(held);
         }
+        if self.0.has_to_make_good() {
+            return self.0.shut(held, IoError::Gone);
+        }
         self.0.pass(held);
     }
 }
@@ -203,6 +206,11 @@ impl Drive for Guard {
 impl Inner {
     fn world(&self) -> &World {
         self.drive.world()
+    }
+
+    /// Whether another guard saw an outage, after which changes of this one may be missing.
+    fn has_to_make_good(&self) -> bool {
+        self.health.outages() != self.outages_seen.get() && !self.retained.borrow().is_empty()
     }
 
     /// Something has become wrong, or right.

@@ -24,14 +24,21 @@ impl Inner {
         }
     }
 
-    /// An outage: closes the gate; `held` waits for it.
+    /// An outage: closes the gate, and has all other guards of the drive close theirs; `held` waits for it.
     pub(super) fn close(self: &Rc<Self>, held: Held, error: IoError) {
+        if !self.is_closed.get() {
+            self.health.count_outage();
+        }
+        self.shut(held, error);
+    }
+
+    /// Closes the gate until this guard has made good every outage that was counted; `held` waits for it.
+    pub(super) fn shut(self: &Rc<Self>, held: Held, error: IoError) {
         // The command came before whatever waits: those of one address are never under way together.
         self.hold(held);
         if self.is_closed.replace(true) {
             return;
         }
-        self.health.count_outage();
         self.trouble(|troubles| troubles.outage = true);
         let inner = self.clone();
         self.world().spawn(async move { inner.recover(error).await }).detach();

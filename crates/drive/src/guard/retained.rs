@@ -88,6 +88,11 @@ impl Retained {
         }
     }
 
+    /// Whether nothing is kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
     /// Bytes that are kept.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

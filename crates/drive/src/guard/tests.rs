@@ -317,3 +317,36 @@ fn what_is_refused_is_refused_at_once() {
         assert_eq!((rig.world.now(), rig.standing()), (Nanos::ZERO, Standing::Healthy));
     });
 }
+
+/// A guard that made good what another had seen counted an outage of its own, and so had the other make it good again:
+/// after one outage, every flush of either shard closed the gate of both, for ever.
+#[test]
+fn an_outage_is_counted_once_however_many_guards_make_it_good() {
+    run(|rig| async move {
+        let other = Guard::new(rig.guard.bare().clone(), Patience::default(), rig.guard.health().clone());
+        other.obey(rig.judge.clone());
+        rig.medium.inject(FaultPlan::once(Fault::FlushError));
+        rig.drive.flush().await.expect("it passes");
+        for _ in 0..4 {
+            other.handle().flush().await.expect("a flush");
+            rig.drive.flush().await.expect("a flush");
+        }
+        assert_eq!(rig.guard.health().snapshot().outages, 1);
+    });
+}
+
+/// A drive lost its cache, and only one shard's guard noticed. Another shard read there, before its next flush, what had
+/// lain under a write of its own that the drive had acknowledged.
+#[test]
+fn a_read_sees_what_was_acknowledged_though_another_shard_saw_the_outage() {
+    run(|rig| async move {
+        let other = Guard::new(rig.guard.bare().clone(), Patience::default(), rig.guard.health().clone());
+        other.obey(rig.judge.clone());
+        rig.write(8, 1).await.expect("a write");
+        rig.medium.disconnect();
+        rig.medium.power_cut(crate::sim::PowerCut::KeepNothing);
+        rig.later(S(1), SimMedium::reconnect);
+        other.handle().flush().await.expect("it passes");
+        assert_eq!(rig.read(8).await, Ok(1));
+    });
+}

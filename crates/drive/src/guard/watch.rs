@@ -20,8 +20,7 @@ impl Inner {
 
     async fn attend(self: Rc<Self>) {
         let slow = self.patience.slow();
-        loop {
-            let Some(oldest) = self.oldest() else { break };
+        while let Some(oldest) = self.oldest() {
             let age = self.world().turned().saturating_sub(oldest);
             if age < slow {
                 // Whatever came later is younger.

@@ -1,10 +1,10 @@
 //! Why a state refuses a record.
 
-use crate::state::PATH_BYTES_MAX;
 use thiserror::Error;
 use tier0_units::{ExtentId, SectorCount};
 
 use crate::ChunkletAddress;
+use crate::state::PATH_BYTES_MAX;
 
 /// A record that contradicts the state of the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
