@@ -54,6 +54,16 @@ impl FaultAtlas {
         allowed
     }
 
+    /// Where log and metadata lie.
+    pub(crate) fn places(&self) -> (Vec<String>, Vec<String>) {
+        (self.log.clone(), self.metadata.clone())
+    }
+
+    /// The array has lost `drive` by its own verdict: it is blemished, whatever that leaves to be struck.
+    pub(crate) fn mark(&mut self, drive: &str) {
+        self.blemished.insert(drive.to_owned());
+    }
+
     /// The array has proved that it is whole.
     pub fn clear(&mut self) {
         self.blemished.clear();

@@ -10,6 +10,7 @@ use tier0_world::Random;
 use crate::config::{Trouble, pick};
 use crate::heal::heal;
 use crate::life::Life;
+use crate::mishap;
 use crate::scratch;
 use crate::shelf::Whereabouts;
 use crate::system::{Admin, Running, SystemError};
@@ -59,11 +60,20 @@ async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Ran
         Trouble::AdminGrow => return scratch::grow(life, random).await,
         Trouble::AdminVolumes => return scratch::come_or_go(life, random).await,
         Trouble::AdminAdd => return add(life).await,
+        Trouble::AdminRejoin => return rejoin(life, random).await,
+        trouble if trouble.is_mishap() => {
+            mishap::strike(life, trouble, random);
+            return Ok(());
+        }
         _ => {}
     }
     let present = life.session.shelf.borrow().names(Whereabouts::In);
     let Some(drive) = (!present.is_empty()).then(|| pick(&present, random)) else { return Ok(()) };
-    let harmless = trouble == Trouble::Slow;
+    let harmless = matches!(trouble, Trouble::Slow | Trouble::AdminRemove);
+    if !harmless && life.session.mishaps.is_active() {
+        life.session.count("troubles left out during mishaps");
+        return Ok(());
+    }
     if !harmless && !life.session.atlas.borrow_mut().strike(&drive) {
         life.session.count("troubles that nobody must survive, left out");
         return Ok(());
@@ -75,6 +85,9 @@ async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Ran
             ask(life, Admin::Fail { drive }, "drives failed by an administrator").await.map(|_| ())
         }
         Trouble::AdminReplace => replace(life, &drive).await,
+        Trouble::AdminRemove => {
+            ask(life, Admin::Remove { drive }, "healthy drives taken out").await.map(|_| ())
+        }
         _ => {
             strike(life, trouble, &drive, random);
             Ok(())
@@ -168,6 +181,11 @@ fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, drive: &str, random:
         | Trouble::AdminScrub
         | Trouble::AdminGrow
         | Trouble::AdminVolumes
+        | Trouble::AdminRemove
+        | Trouble::AdminRejoin
+        | Trouble::ErrorsPass
+        | Trouble::Outage
+        | Trouble::HangPasses
         | Trouble::Heal => unreachable!("an administrator does that"),
     };
     session.count(counted);
@@ -181,6 +199,20 @@ async fn add<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     session.shelf.borrow_mut().put(name, Whereabouts::In);
     let drive = session.shelf.borrow_mut().handle(name, &life.world);
     ask(life, Admin::Add { drive }, "stale drives brought back").await.map(|_| ())
+}
+
+/// Takes a drive back that is lost and answers.
+async fn rejoin<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(), String> {
+    let lost = life.status().await.lost;
+    let there = |name: &String| !life.session.shelf.borrow().medium(name).is_gone();
+    let back: Vec<String> = lost.into_iter().filter(there).collect();
+    if back.is_empty() || life.session.mishaps.is_active() {
+        return Ok(());
+    }
+    let name = pick(&back, random);
+    life.session.shelf.borrow_mut().put(&name, Whereabouts::In);
+    let drive = life.session.shelf.borrow_mut().handle(&name, &life.world);
+    ask(life, Admin::Rejoin { drive }, "drives taken back").await.map(|_| ())
 }
 
 /// Adds a blank drive.

@@ -73,6 +73,7 @@ pub(crate) async fn read<R: Running>(
 ) -> Result<(), String> {
     let session = &life.session;
     let _request = session.request(|| format!("read of volume {volume} at {lba}+{sectors}"));
+    let began = life.world.now();
     let ticket = session.auditor.borrow_mut().begin_read(volume, lba, sectors);
     let mut buf = life.world.buffer(sectors as u32);
     // Whoever forgets to fill it must not pass for one who read zeros.
@@ -80,6 +81,9 @@ pub(crate) async fn read<R: Running>(
     let (result, buf) = life.volumes[volume].read(lba, buf).await;
     if let Err(error) = result {
         session.auditor.borrow_mut().abandon_read(&ticket);
+        if excused(life, began) {
+            return Ok(());
+        }
         return Err(format!("volume {volume}: read of {sectors} sectors at {lba} fails: {error}"));
     }
     session.count("reads verified");
@@ -103,9 +107,10 @@ async fn write<R: Running>(
         .borrow_mut()
         .begin_write(volume, lba, buf.as_mut_slice(), |_| zero_share > 0.0 && random.chance(zero_share));
     let _request = session.request(|| format!("write of volume {volume} at {lba}+{sectors}"));
+    let began = life.world.now();
     let result = life.volumes[volume].write(lba, buf.freeze(), durable).await;
     session.auditor.borrow_mut().end_write(ticket, result.is_ok(), durable);
-    judge(life, result, || format!("write of {sectors} sectors at {lba} of volume {volume}"))?;
+    judge(life, began, result, || format!("write of {sectors} sectors at {lba} of volume {volume}"))?;
     session.count("writes");
     Ok(())
 }
@@ -121,9 +126,10 @@ async fn write_zeroes<R: Running>(
     let session = &life.session;
     let ticket = session.auditor.borrow_mut().begin_zeroes(volume, lba, sectors);
     let _request = session.request(|| format!("write of zeros to volume {volume} at {lba}+{sectors}"));
+    let began = life.world.now();
     let result = life.volumes[volume].write_zeroes(lba, sectors, may_discard, durable).await;
     session.auditor.borrow_mut().end_write(ticket, result.is_ok(), durable);
-    judge(life, result, || format!("write of {sectors} sectors of zeros at {lba} of volume {volume}"))?;
+    judge(life, began, result, || format!("write of {sectors} sectors of zeros at {lba} of volume {volume}"))?;
     session.count("writes of zeros");
     Ok(())
 }
@@ -139,8 +145,12 @@ pub(crate) async fn discard<R: Running>(
     let granule = session.config.discard_granule_sectors;
     let ticket = session.auditor.borrow_mut().begin_discard(volume, lba, sectors, granule);
     let _request = session.request(|| format!("discard of volume {volume} at {lba}+{sectors}"));
+    let began = life.world.now();
     let result = life.volumes[volume].discard(lba, sectors).await;
     session.auditor.borrow_mut().end_write(ticket, result.is_ok(), false);
+    if result.is_err() && excused(life, began) {
+        return Ok(());
+    }
     // Discards go on when the pool is full: no excuse for them.
     result
         .map_err(|error| format!("volume {volume}: discard of {sectors} sectors at {lba} fails: {error}"))?;
@@ -153,15 +163,31 @@ pub(crate) async fn flush<R: Running>(life: &Rc<Life<R>>, volume: usize) -> Resu
     let session = &life.session;
     let ticket = session.auditor.borrow_mut().begin_flush(volume);
     let _request = session.request(|| format!("flush of volume {volume}"));
-    life.volumes[volume].flush().await.map_err(|error| format!("volume {volume}: flush fails: {error}"))?;
+    let began = life.world.now();
+    if let Err(error) = life.volumes[volume].flush().await {
+        if excused(life, began) {
+            return Ok(());
+        }
+        return Err(format!("volume {volume}: flush fails: {error}"));
+    }
     session.auditor.borrow_mut().end_flush(ticket);
     session.count("flushes");
     Ok(())
 }
 
-/// A full pool is the one excuse of a write.
+/// Whether a request that began then may fail: drives were away for longer than the array must wait for them.
+fn excused<R: Running>(life: &Life<R>, began: Nanos) -> bool {
+    let excused = life.session.mishaps.excuse(began, life.world.now());
+    if excused {
+        life.session.count("requests refused in mishaps");
+    }
+    excused
+}
+
+/// A full pool is an excuse of a write, and a long mishap of anything.
 fn judge<R: Running>(
     life: &Life<R>,
+    began: Nanos,
     result: Result<(), IoError>,
     what: impl FnOnce() -> String,
 ) -> Result<(), String> {
@@ -170,6 +196,7 @@ fn judge<R: Running>(
             life.session.count("writes refused for want of space");
             Ok(())
         }
+        Err(_) if excused(life, began) => Ok(()),
         Err(error) => Err(format!("{} fails: {error}", what())),
         Ok(()) => Ok(()),
     }

@@ -102,6 +102,8 @@ impl Operation {
 pub struct FaultOptions {
     /// Weights of the troubles, by [`Trouble`].
     pub weights: [u64; Trouble::ALL.len()],
+    /// Share of the reopenings before which a start is tried that must be refused, with too few drives.
+    pub refused_share: f64,
     /// Whether sectors that would become noise become zeros instead, whole stretches at once.
     pub forgets: bool,
     /// Troubles of one life, on average.
@@ -155,11 +157,21 @@ pub enum Trouble {
     AdminGrow,
     /// An administrator creates or deletes a volume.
     AdminVolumes,
+    /// Any drives fail every command for a while.
+    ErrorsPass,
+    /// Any drives are without power for a while.
+    Outage,
+    /// Any drives do not answer for a while.
+    HangPasses,
+    /// An administrator takes a healthy drive out.
+    AdminRemove,
+    /// An administrator takes a drive back that was failed.
+    AdminRejoin,
 }
 
 impl Trouble {
     /// All troubles, in the order of their weights.
-    pub const ALL: [Trouble; 20] = [
+    pub const ALL: [Trouble; 25] = [
         Trouble::Rot,
         Trouble::Scramble,
         Trouble::Unreadable,
@@ -180,6 +192,11 @@ impl Trouble {
         Trouble::Heal,
         Trouble::AdminGrow,
         Trouble::AdminVolumes,
+        Trouble::ErrorsPass,
+        Trouble::Outage,
+        Trouble::HangPasses,
+        Trouble::AdminRemove,
+        Trouble::AdminRejoin,
     ];
 
     /// Whether it damages what is stored on a drive that stays in service.
@@ -190,6 +207,17 @@ impl Trouble {
     /// Whether it changes the array's shape. Only runs that are to grow have these ([`SimConfig::growing`]).
     pub const fn is_growth(self) -> bool {
         matches!(self, Trouble::AdminGrow | Trouble::AdminVolumes)
+    }
+
+    /// Whether it strikes any number of drives and passes ([`crate::mishap`]). Only runs that are to have mishaps have
+    /// these ([`SimConfig::mishaps`]).
+    pub const fn is_mishap(self) -> bool {
+        matches!(self, Trouble::ErrorsPass | Trouble::Outage | Trouble::HangPasses)
+    }
+
+    /// Whether only runs with mishaps have it.
+    pub const fn is_for_mishaps(self) -> bool {
+        self.is_mishap() || matches!(self, Trouble::AdminRemove | Trouble::AdminRejoin)
     }
 
     /// Whether only checksums can tell.
@@ -290,6 +318,13 @@ impl SimConfig {
     /// The same, with drives that forget what they stored: whole stretches become zeros.
     pub fn forgetful(mut self) -> SimConfig {
         crate::emphasis::forgetting(&mut self);
+        self
+    }
+
+    /// The same, with mishaps beyond redundancy, with starts that must be refused, and with administrators who take
+    /// drives out and back.
+    pub fn mishaps(mut self) -> SimConfig {
+        crate::emphasis::mishaps(&mut self);
         self
     }
 
@@ -406,7 +441,7 @@ fn draw_faults(array: &ArrayConfig, abilities: &Abilities, random: &mut Random) 
     let redundant = array.level != RaidLevel::Raid0;
     for (weight, trouble) in weights.iter_mut().zip(Trouble::ALL) {
         let can = match trouble {
-            trouble if trouble.is_growth() => false,
+            trouble if trouble.is_growth() || trouble.is_for_mishaps() => false,
             Trouble::Slow => true,
             Trouble::AdminScrub => abilities.scrub,
             Trouble::Unreadable => redundant && abilities.scrub,
@@ -418,7 +453,7 @@ fn draw_faults(array: &ArrayConfig, abilities: &Abilities, random: &mut Random) 
     }
     let per_life = if random.chance(0.75) { random.unit() * 8.0 } else { 0.0 };
     let missing_share = if redundant && random.chance(0.4) { random.unit() * 0.6 } else { 0.0 };
-    FaultOptions { weights, forgets: false, per_life, missing_share, return_share: 0.3 }
+    FaultOptions { weights, refused_share: 0.0, forgets: false, per_life, missing_share, return_share: 0.3 }
 }
 
 fn draw_life(random: &mut Random) -> LifePlan {

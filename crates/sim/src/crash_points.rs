@@ -113,6 +113,7 @@ impl Theme {
                 may_run_out: abilities.thin,
             },
             faults: FaultOptions {
+                refused_share: 0.0,
                 forgets: false,
                 weights,
                 per_life: if self.loses_drive { 2.0 } else { 0.0 },

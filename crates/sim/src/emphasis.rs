@@ -106,6 +106,38 @@ pub(crate) fn forgetting(config: &mut SimConfig) {
         .collect();
 }
 
+/// Drives fail, hang and lose their power for a while, any of them at once, while administrators take some out and back.
+/// For runs that are told to ([`SimConfig::mishaps`]).
+pub(crate) fn mishaps(config: &mut SimConfig) {
+    let random = &mut Random::new(config.seed, 0x6d15);
+    let redundant = config.array.level != RaidLevel::Raid0;
+    let weights = &mut config.faults.weights;
+    for (weight, trouble) in weights.iter_mut().zip(Trouble::ALL) {
+        *weight = match trouble {
+            Trouble::ErrorsPass | Trouble::Outage | Trouble::HangPasses => 2 + random.below(6),
+            Trouble::Heal => 1 + random.below(3),
+            Trouble::Slow | Trouble::AdminScrub | Trouble::AdminGrow => random.below(2),
+            Trouble::AdminRemove | Trouble::AdminRejoin | Trouble::AdminAdd if redundant => random.below(3),
+            Trouble::AdminFail | Trouble::AdminReplace | Trouble::Disconnect if redundant => random.below(2),
+            _ => 0,
+        };
+    }
+    config.faults.per_life = 2.0 + random.unit() * 6.0;
+    config.faults.refused_share = 0.5;
+    config.faults.missing_share = if redundant { 0.3 * random.unit() } else { 0.0 };
+    config.load.think = Nanos(log_uniform(1_000_000, 2_000_000_000, random));
+    config.lives = (0..1 + random.below(4))
+        .map(|_| LifePlan {
+            end: match random.below(4) {
+                0 => LifeEnd::Done,
+                1 => LifeEnd::Time(Nanos(log_uniform(100_000_000, 300_000_000_000, random))),
+                _ => LifeEnd::Change(log_uniform(20, 3_000, random)),
+            },
+            ..life(0.3, random)
+        })
+        .collect();
+}
+
 /// A life that a power cut ends under load.
 fn life(heal_share: f64, random: &mut Random) -> LifePlan {
     LifePlan {

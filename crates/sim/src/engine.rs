@@ -72,9 +72,11 @@ impl System for Array {
         world: &World,
         _config: &ArrayConfig,
         drives: Vec<DriveHandle>,
+        without: Vec<String>,
     ) -> Result<RunningArray, SystemError> {
+        let _ = without;
         let engine = engine::start(world, drives).await;
-        let engine = engine.map_err(|error| SystemError::Failed(error.to_string()))?;
+        let engine = engine.map_err(|error| SystemError::Refused(error.to_string()))?;
         Ok(RunningArray { engine })
     }
 }
@@ -220,6 +222,8 @@ impl Running for RunningArray {
                 }
                 self.add(new).await
             }
+            Admin::Remove { drive } => self.ask(AdminRequest::DriveRemove { drive }).await,
+            Admin::Rejoin { drive } => self.add(drive).await,
             Admin::Scrub => self.ask(AdminRequest::ScrubStart { pool: None, rate: None }).await,
             Admin::Grow => self.ask(AdminRequest::PoolGrow { pool: None }).await,
             Admin::CreateVolume { name, sectors, thin } => {

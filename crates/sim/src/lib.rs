@@ -24,9 +24,11 @@ mod engine;
 mod failure;
 mod heal;
 mod life;
+mod mishap;
 mod run;
 mod scratch;
 mod shelf;
+mod starts;
 pub mod sweep;
 mod system;
 

@@ -1,7 +1,7 @@
 //! One life of the array: opened, verified, used and troubled, until it is crashed or its users are done.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
@@ -14,10 +14,11 @@ use crate::atlas::FaultAtlas;
 use crate::auditor::Auditor;
 use crate::config::{LifeEnd, LifePlan, SimConfig};
 use crate::coverage::Coverage;
+use crate::mishap::Mishaps;
 use crate::scratch::{self, Scratch};
 use crate::shelf::{Shelf, Whereabouts};
-use crate::system::{Running, Status, System, name_of};
-use crate::{chaos, client};
+use crate::system::{Running, Status, System};
+use crate::{chaos, client, starts};
 
 /// A life that takes longer hangs: far more than any load here needs with the slowest drives and every timeout.
 const LIFE_MAX: Nanos = Nanos::from_secs(7_200);
@@ -35,6 +36,11 @@ pub(crate) struct Session {
     pub(crate) coverage: RefCell<Coverage>,
     pub(crate) scratch: RefCell<Scratch>,
     pub(crate) switch: PowerSwitch,
+    pub(crate) mishaps: Mishaps,
+    /// Drives that the array has called lost so far.
+    pub(crate) known_lost: RefCell<BTreeSet<String>>,
+    /// Drives that somebody consents to start without.
+    pub(crate) consents: RefCell<BTreeSet<String>>,
     /// Stored data was damaged since the array was last scrubbed clean.
     pub(crate) damaged: Cell<bool>,
     /// A drive hangs, or hung, whose commands may still be waited for.
@@ -63,6 +69,9 @@ impl Session {
             shelf: RefCell::new(shelf),
             coverage: RefCell::default(),
             scratch: RefCell::default(),
+            mishaps: Mishaps::default(),
+            known_lost: RefCell::default(),
+            consents: RefCell::default(),
             damaged: Cell::default(),
             hung: Cell::default(),
             events: RefCell::default(),
@@ -165,6 +174,11 @@ impl<R: Running> Life<R> {
     pub(crate) async fn status(&self) -> Status {
         let status = self.running.status().await;
         self.session.atlas.borrow_mut().learn(&status);
+        for name in &status.lost {
+            if self.session.known_lost.borrow_mut().insert(name.clone()) {
+                self.session.atlas.borrow_mut().mark(name);
+            }
+        }
         let mut shelf = self.session.shelf.borrow_mut();
         for name in shelf.names(Whereabouts::Gone) {
             if status.lost.contains(&name) {
@@ -263,13 +277,7 @@ where
     if plan.from_opening {
         set_end(&world, &session, plan.end);
     }
-    let names: Vec<&str> = handles.iter().map(name_of).collect();
-    session.note(&world, format!("open with {}", names.join(" ")));
-    let running = {
-        let _request = session.request(|| "opening".to_owned());
-        system.open(&world, &session.config.array, handles).await
-    };
-    let running = running.map_err(|error| format!("the array cannot be opened: {error}"))?;
+    let running = starts::open(&world, &system, &session, handles).await?;
     session.count("opened");
     let volumes = running.volumes();
     let expected = session.config.array.volumes.len();

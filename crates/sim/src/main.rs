@@ -35,6 +35,9 @@ struct Options {
     /// Let drives forget what they stored, 128 KiB at once
     #[arg(long, conflicts_with = "crash_points")]
     forgetful: bool,
+    /// Let drives fail, hang and lose power for a while, beyond redundancy too, and try starts that must be refused
+    #[arg(long, conflicts_with = "crash_points")]
+    mishaps: bool,
     /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with
     /// --growing, of six seeds), or that of --seed or --script alone
     #[arg(long)]
@@ -96,12 +99,16 @@ fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
 fn config_of(options: &Options, seed: u64) -> SimConfig {
     let config = SimConfig::draw(seed, &Array);
     let config = if options.growing { config.growing() } else { config };
+    let config = if options.mishaps { config.mishaps() } else { config };
     if options.forgetful { config.forgetful() } else { config }
 }
 
 fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
     if options.growing {
         failure.replay.push_str(" --growing");
+    }
+    if options.mishaps {
+        failure.replay.push_str(" --mishaps");
     }
     if options.forgetful {
         failure.replay.push_str(" --forgetful");

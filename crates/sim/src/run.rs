@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::heal::heal;
 use crate::life::{Ended, Life, Session, live};
 use crate::scratch;
+use crate::starts;
 use crate::shelf::Whereabouts;
 use crate::system::{Running, System};
 
@@ -62,6 +63,7 @@ impl<S: System> Run<S> {
             let heals = plan.heals;
             self.live(&plan, async move |life| if heals { heal(&life).await } else { Ok(()) })?;
             self.between();
+            self.refused_starts()?;
         }
         if self.session.config.stop_after_lives {
             return Ok(());
@@ -114,12 +116,36 @@ impl<S: System> Run<S> {
 
     fn bury(&mut self, runtime: VirtualRuntime, crash: Crash) {
         self.hash = self.hash.rotate_left(17) ^ runtime.world().event_hash();
+        let now = runtime.world().now();
         drop(runtime);
+        self.session.mishaps.end_all(&self.session.shelf.borrow(), now);
+        self.session.mishaps.forget();
         self.session.shelf.borrow_mut().crash(crash);
         self.session.auditor.borrow_mut().crash();
         self.session.forget_requests();
         self.session.hung.set(false);
         self.session.life.set(self.session.life.get() + 1);
+    }
+
+    /// Starts with too few drives, or with stale ones alone: they must be refused, and write nothing.
+    fn refused_starts(&mut self) -> Result<(), String> {
+        let mut random = self.session.random(0x4ef);
+        if !random.chance(self.session.config.faults.refused_share) {
+            return Ok(());
+        }
+        for attempt in starts::attempts(&self.session, &mut random) {
+            let runtime = self.runtime();
+            let (world, session, system) =
+                (runtime.world().clone(), self.session.clone(), self.system.clone());
+            let changes = self.session.switch.changes();
+            let away = attempt.connect(&self.session);
+            let tried = runtime.run(starts::attempt(world, system, session, attempt.clone()));
+            self.bury(runtime, Crash::Kill);
+            let written = self.session.switch.changes() - changes;
+            away.iter().for_each(|medium| medium.disconnect());
+            attempt.judge(tried, written, &self.session)?;
+        }
+        Ok(())
     }
 
     /// While the array is down, drives are taken out, and others come back with what they held.

@@ -114,6 +114,16 @@ pub enum Admin {
         /// The one that comes.
         new: DriveHandle,
     },
+    /// Takes a healthy drive out, once what it holds is elsewhere.
+    Remove {
+        /// Its name.
+        drive: String,
+    },
+    /// Takes a drive back that was lost and answers again.
+    Rejoin {
+        /// The drive.
+        drive: DriveHandle,
+    },
     /// Starts a scrub.
     Scrub,
     /// Makes space of the drives that were added.
@@ -141,6 +151,8 @@ impl Admin {
             Admin::Fail { drive } => format!("fail {drive}"),
             Admin::Add { drive } => format!("add {}", name_of(drive)),
             Admin::Replace { old, new } => format!("replace {old} by {}", name_of(new)),
+            Admin::Remove { drive } => format!("remove {drive}"),
+            Admin::Rejoin { drive } => format!("rejoin {}", name_of(drive)),
             Admin::Scrub => "scrub".to_owned(),
             Admin::Grow => "grow".to_owned(),
             Admin::CreateVolume { name, sectors, thin } => {
@@ -208,11 +220,16 @@ pub trait System: Clone + 'static {
     ) -> impl Future<Output = Result<(), SystemError>>;
 
     /// Finds the array on its drives, in any order, some of them missing, some perhaps stale or blank, and starts it.
+    /// `without` names drives that it may give up although they might know more than those that are there.
+    ///
+    /// # Errors
+    /// [`SystemError::Refused`] where it does not start and has written nothing.
     fn open(
         &self,
         world: &World,
         config: &ArrayConfig,
         drives: Vec<DriveHandle>,
+        without: Vec<String>,
     ) -> impl Future<Output = Result<Self::Running, SystemError>>;
 }
 

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tier0_raid::io::RaidIo;
+use tier0_raid::io::{Members, RaidIo};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SlotMap;
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount, SlotRef};
@@ -342,11 +342,9 @@ impl SlotTables {
         let offset = self.0.placement.generation_offset(place);
         let write_one = |copy: &TableCopy| {
             let (member, lba) = self.place(table, *copy, offset);
-            let write = self.0.raid.members().write(member, lba, block.clone(), false);
-            async move { (member, write.await) }
+            self.0.raid.members().write(member, lba, block.clone(), false)
         };
-        let results = join_all(copies.iter().map(write_one)).await;
-        self.0.raid.members().written(results)
+        Members::written(join_all(copies.iter().map(write_one)).await)
     }
 
     fn encode(&self, table: &SlotTable) -> Buf {

@@ -195,17 +195,18 @@ impl Members {
     /// The result of writes of one content to several drives. It is there if one has taken it and the others are lost: a
     /// drive that has not and still serves would go on holding something else.
     ///
+    /// The results are those of [`Members::write`], so [`IoError::Gone`] says that the drive is lost. Whether a place is
+    /// lost now says nothing: a lost column may have moved to a spare meanwhile.
+    ///
     /// # Errors
     /// The error of a drive that is not lost, else that of the last one.
-    pub fn written(
-        &self,
-        results: impl IntoIterator<Item = (usize, Result<(), IoError>)>,
-    ) -> Result<(), IoError> {
+    pub fn written(results: impl IntoIterator<Item = Result<(), IoError>>) -> Result<(), IoError> {
         let mut written = Err(IoError::RedundancyLost);
-        for (member, result) in results {
+        for result in results {
             match result {
-                Err(error) if !self.lost().is_lost(member) => return Err(error),
-                result => written = written.or(result),
+                Err(IoError::Gone) => {}
+                Err(error) => return Err(error),
+                Ok(()) => written = Ok(()),
             }
         }
         written
@@ -230,6 +231,9 @@ impl Members {
     }
 
     /// Writes to a drive; a drive whose guard gives it up, or that has no guard and fails, is lost from now on.
+    ///
+    /// # Errors
+    /// [`IoError::Gone`] where it is lost, and the others know; anything else where it is not.
     pub async fn write(&self, member: usize, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
         let drive = self.live(member)?;
         let under_way = &self.0.drives[member].under_way;
@@ -238,8 +242,9 @@ impl Members {
         under_way.set(under_way.get() - 1);
         if let Err(error) = result {
             self.fail(member, error, true).await?;
+            return Err(IoError::Gone);
         }
-        result
+        Ok(())
     }
 
     #[inline]

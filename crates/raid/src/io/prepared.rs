@@ -109,7 +109,7 @@ impl Prepared {
             (column, io.write_column(set, column, lba, buf, false).await)
         };
         let results = join_all(writes.map(write_one)).await;
-        io.check_failed(set, &results)?;
+        RaidIo::check_failed(&results)?;
         let failed: ColumnMask =
             results.iter().filter(|(_, result)| result.is_err()).map(|(column, _)| *column).collect();
         if failed.is_empty() || self.survives(self.io.lost_columns(self.set, self.row) | failed) {

@@ -4,9 +4,9 @@ use futures_util::future::{join, join_all};
 use tier0_units::{Lba, SectorCount};
 use tier0_world::{Buf, BufMut, IoError};
 
-use crate::io::RaidIo;
 use crate::io::scratch::Scratch;
 use crate::io::stripe::new_parity;
+use crate::io::{Members, RaidIo};
 use crate::layout::{Column, ColumnExtent, ColumnMask, Piece, Role, WritePlan};
 use crate::set::SetIndex;
 
@@ -77,14 +77,12 @@ impl RaidIo {
                 if first.is_ok() && second.is_ok() {
                     return Ok(());
                 }
-                self.written(set, [(one, first), (other, second)])
+                Members::written([first, second])
             }
             _ => {
-                let writes = left.iter().map(|column| {
-                    let write = self.write_column(set, column, lba, buf.clone(), durable);
-                    async move { (column, write.await) }
-                });
-                self.written(set, join_all(writes).await)
+                let writes =
+                    left.iter().map(|column| self.write_column(set, column, lba, buf.clone(), durable));
+                Members::written(join_all(writes).await)
             }
         }
     }
@@ -103,6 +101,8 @@ impl RaidIo {
             let plan = layout.plan_write(&piece, lost).map_err(|_| IoError::RedundancyLost)?;
             match Scratch::read(self, set, piece.row, plan.reads()).await {
                 Ok(scratch) => return self.write_planned(set, &piece, &plan, &scratch, &buf, durable).await,
+                // It is lost or has moved, and the next plan knows.
+                Err((_, IoError::Gone)) => {}
                 // A plan without the column leaves something stale on it, so its drive must never be believed again.
                 Err((column, error)) => {
                     self.members().fail(self.sets().place(set, column).0, error, true).await?;
@@ -139,7 +139,7 @@ impl RaidIo {
         let results = join_all(plan.writes().map(write_one)).await;
         let failed: ColumnMask =
             results.iter().filter(|(_, result)| result.is_err()).map(|(c, _)| *c).collect();
-        self.check_failed(set, &results)?;
+        RaidIo::check_failed(&results)?;
         let lost = self.lost_columns(set, piece.row) | failed;
         if failed.is_empty() || self.sets().layout().survives(lost) {
             return Ok(());
@@ -177,26 +177,12 @@ impl RaidIo {
         buffers.into_iter().map(|(extent, buffer)| (extent, buffer.freeze())).collect()
     }
 
-    /// [`Members::written`](super::Members::written) of columns.
-    fn written(
-        &self,
-        set: SetIndex,
-        results: impl IntoIterator<Item = (Column, Result<(), IoError>)>,
-    ) -> Result<(), IoError> {
-        let member = |(column, result)| (self.sets().place(set, column).0, result);
-        self.members().written(results.into_iter().map(member))
-    }
-
     /// The error of a column that has failed and whose drive is not lost, if there is one: whoever goes on without it
     /// leaves something stale behind that nobody knows of.
-    pub(super) fn check_failed(
-        &self,
-        set: SetIndex,
-        results: &[(Column, Result<(), IoError>)],
-    ) -> Result<(), IoError> {
-        let serves = |column: Column| !self.members().lost().is_lost(self.sets().place(set, column).0);
-        let failed = results.iter().find(|(column, result)| result.is_err() && serves(*column));
-        failed.map_or(Ok(()), |(_, result)| *result)
+    pub(super) fn check_failed(results: &[(Column, Result<(), IoError>)]) -> Result<(), IoError> {
+        let is_no_loss = |result: &&Result<(), IoError>| !matches!(result, Ok(()) | Err(IoError::Gone));
+        let failed = results.iter().map(|(_, result)| result).find(is_no_loss);
+        failed.copied().unwrap_or(Ok(()))
     }
 
     pub(super) async fn write_column(

@@ -107,6 +107,7 @@ impl System for Mirror {
         world: &World,
         config: &ArrayConfig,
         drives: Vec<DriveHandle>,
+        _without: Vec<String>,
     ) -> Result<Mirrored, SystemError> {
         Store::open(world, self.0, config, drives).await.map(Mirrored)
     }

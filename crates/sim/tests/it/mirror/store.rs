@@ -368,6 +368,9 @@ impl Store {
                 self.begin_rebuild(drive);
                 Ok(())
             }
+            Admin::Remove { .. } | Admin::Rejoin { .. } => {
+                Err(SystemError::Refused("drives neither leave nor return".to_owned()))
+            }
             Admin::Scrub if self.scrubbing.get() => {
                 Err(SystemError::Refused("a scrub is going on".to_owned()))
             }

@@ -1,0 +1,126 @@
+//! Starts: with consent where it is asked for, and those that must be refused.
+//!
+//! A start that is refused writes nothing. Consent is asked for only where drives that are away could have gone on by
+//! themselves. Stale drives alone are never served as if they were current.
+
+use std::rc::Rc;
+
+use tier0_drive::DriveHandle;
+use tier0_drive::sim::SimMedium;
+use tier0_raid::layout::RaidLevel;
+use tier0_world::{Random, World};
+
+use crate::config::pick;
+use crate::life::Session;
+use crate::shelf::Whereabouts;
+use crate::system::{System, SystemError, name_of};
+
+/// Opens the array; where it asks for consent to do without what is away, it gets it.
+///
+/// # Errors
+/// Why it does not open, or that it asked without need.
+pub(crate) async fn open<S: System>(
+    world: &World,
+    system: &S,
+    session: &Rc<Session>,
+    handles: Vec<DriveHandle>,
+) -> Result<S::Running, String> {
+    let names: Vec<&str> = handles.iter().map(name_of).collect();
+    session.note(world, format!("open with {}", names.join(" ")));
+    let _request = session.request(|| "opening".to_owned());
+    let array = &session.config.array;
+    let given: Vec<String> = session.consents.borrow().iter().cloned().collect();
+    let first = system.open(world, array, handles.clone(), given.clone()).await;
+    let asked = match first {
+        Ok(running) => return Ok(running),
+        Err(SystemError::Failed(why)) => return Err(format!("the array cannot be opened: {why}")),
+        Err(SystemError::Refused(why)) => why,
+    };
+    let away = session.shelf.borrow().names(Whereabouts::Gone);
+    let may_ask = !matches!(array.level, RaidLevel::Raid0 | RaidLevel::Raid5 | RaidLevel::Raid50);
+    if away.is_empty() || !may_ask {
+        return Err(format!("the array cannot be opened: {asked}"));
+    }
+    session.count("starts that asked for consent");
+    session.note(world, format!("consent to start without {}: {asked}", away.join(" ")));
+    let without = given.into_iter().chain(away).collect();
+    let second = system.open(world, array, handles, without).await;
+    second.map_err(|error| format!("the array cannot be opened with consent: {error}"))
+}
+
+/// A start that must be refused.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    /// Why it must be.
+    about: &'static str,
+    /// Drives that are connected.
+    with: Vec<String>,
+}
+
+/// Starts to try while the array is down.
+pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
+    let shelf = session.shelf.borrow();
+    let (present, stale) = (shelf.names(Whereabouts::In), shelf.names(Whereabouts::Out));
+    let (log, metadata) = session.atlas.borrow().places();
+    let without = |away: &[String]| -> Vec<String> {
+        present.iter().filter(|name| !away.contains(name)).cloned().collect()
+    };
+    let mut attempts = Vec::new();
+    let mut attempt = |about, with: Vec<String>| {
+        if !with.is_empty() && with.len() < present.len() {
+            attempts.push(Attempt { about, with });
+        }
+    };
+    if !log.is_empty() {
+        attempt("starts refused for want of the log", without(&log));
+    }
+    if !metadata.is_empty() {
+        attempt("starts refused for want of the metadata", without(&metadata));
+    }
+    attempt("starts refused with one drive", vec![pick(&present, random)]);
+    if !stale.is_empty() {
+        attempts.push(Attempt { about: "starts refused with stale drives alone", with: stale });
+    }
+    attempts
+}
+
+/// Tries a start.
+pub(crate) async fn attempt<S: System>(
+    world: World,
+    system: S,
+    session: Rc<Session>,
+    attempt: Attempt,
+) -> Result<(), SystemError> {
+    let drives = attempt.with.iter().map(|name| session.shelf.borrow().medium(name).open(&world)).collect();
+    system.open(&world, &session.config.array, drives, Vec::new()).await.map(|_| ())
+}
+
+impl Attempt {
+    /// Connects its drives; returns those that were away, to be disconnected again.
+    pub(crate) fn connect(&self, session: &Session) -> Vec<SimMedium> {
+        let media = self.with.iter().map(|name| session.shelf.borrow().medium(name));
+        let away: Vec<SimMedium> = media.filter(SimMedium::is_gone).collect();
+        away.iter().for_each(SimMedium::reconnect);
+        away
+    }
+
+    /// Whether it was refused as it must be.
+    pub(crate) fn judge(
+        &self,
+        tried: Result<(), SystemError>,
+        written: u64,
+        session: &Session,
+    ) -> Result<(), String> {
+        let with = self.with.join(" ");
+        match tried {
+            Ok(()) => Err(format!("the array starts with {with} alone, where it must not ({})", self.about)),
+            Err(error) if written > 0 => Err(format!(
+                "a start with {with} alone is refused ({error}) after {written} changes of the drives"
+            )),
+            Err(_) => {
+                session.count(self.about);
+                Ok(())
+            }
+        }
+    }
+}
