@@ -23,7 +23,7 @@ const DRIVE_MIB: u64 = 64;
 /// The volume of a story.
 const VOLUME_MIB: u64 = 16;
 /// The longest that a verb or a start may take.
-const VERB_SECONDS_MAX: u32 = 60;
+const VERB_SECONDS_MAX: u32 = 40;
 /// How often status is asked.
 const ASK: Duration = Duration::from_millis(50);
 
@@ -306,13 +306,13 @@ impl Scene {
     /// A start that must be refused, naming each of `named`; no drive may have changed.
     pub(crate) fn refused_start(&mut self, flags: &[&str], named: &[&str]) -> Result<(), TortureError> {
         let before = self.prints()?;
-        let (said, began) = (self.serve(flags), wall_s());
-        match said {
+        let began = wall_s();
+        match self.serve(flags) {
             Ok(()) => {
                 self.stop()?;
                 return Err(TortureError::Failed(format!("serve {} is not refused", flags.join(" "))));
             }
-            Err(error) if wall_s() - began > 30.0 => return Err(error),
+            Err(error) if wall_s() - began > 35.0 => return Err(error),
             Err(_) => {}
         }
         let log = self.log();

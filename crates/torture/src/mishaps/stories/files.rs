@@ -61,8 +61,8 @@ fn twice(scene: &Scene, other: &std::path::Path) -> Result<(), TortureError> {
 
 /// A log on one drive was taken for redundant.
 pub(super) fn one_log_drive(scene: &mut Scene) -> Result<(), TortureError> {
-    scene.drives(2)?;
-    scene.describe(&format!("{MIRROR}\nlog_drives = [\"d0\"]"), "")?;
+    scene.drives(3)?;
+    scene.describe(&format!("{MIRROR}\nlog_drives = [\"d2\"]"), "")?;
     let said = scene.tier0(&["create", "@"])?;
     if said.code == Some(2) {
         return ensure(said.err.contains("log_drives"), || format!("why is not told: {}", said.told()));
