@@ -1,5 +1,5 @@
 //! What maintainers run: `cargo xtask bench`, `cargo xtask torture`, `cargo xtask fuzz`,
-//! `cargo xtask sim`.
+//! `cargo xtask sim`, `cargo xtask mishaps`.
 //!
 //! Benchmarks run peers in turn on the same machine and print ratios with their spread; they assert nothing, so that
 //! a noisy machine fails no test. Each says hardware, kernel and commit. Where a tool is missing, the benchmark says so
@@ -11,6 +11,7 @@ mod error;
 mod fio;
 mod fuzz;
 mod machine;
+mod mishaps;
 mod server;
 mod sim;
 mod spread;
@@ -29,6 +30,8 @@ enum Task {
     Bench(Bench),
     /// Fuzz everything that reads bytes from outside
     Fuzz(fuzz::Options),
+    /// Repeat every mishap that an array must survive, on the real program
+    Mishaps(mishaps::Options),
     /// Break the array in virtual time in every way that it must survive
     Sim(sim::Options),
     /// Kill tier0 at random moments and look what is left
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Task::Bench(Bench::Rebuild(options)) => bench::rebuild::run(&options),
         Task::Bench(Bench::Recovery(options)) => bench::recovery::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::Mishaps(options) => mishaps::run(&options),
         Task::Sim(options) => sim::run(&options),
         Task::Torture(options) => torture::run(&options),
     };

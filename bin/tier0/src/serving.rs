@@ -83,14 +83,14 @@ impl Service {
     }
 
     /// Serves until a signal comes or [`Service::stop`] is called.
-    pub(crate) fn run(self: &Arc<Self>, array: &OpenArray) -> Result<(), Failure> {
+    pub(crate) fn run(self: &Arc<Self>, array: &OpenArray, backend: Backend) -> Result<(), Failure> {
         let started = |stopper| {
             self.lock().stopper = Some(stopper);
             if self.is_stopping() {
                 self.stop();
             }
         };
-        let ran = run(array, Backend::Auto, started, |context| serve_shard(context, self.clone()));
+        let ran = run(array, backend, started, |context| serve_shard(context, self.clone()));
         match self.lock().failure.take() {
             Some(failure) => Err(failure),
             None => ran.map_err(Failure::from),

@@ -129,7 +129,9 @@ async fn write_zeroes<R: Running>(
     let began = life.world.now();
     let result = life.volumes[volume].write_zeroes(lba, sectors, may_discard, durable).await;
     session.auditor.borrow_mut().end_write(ticket, result.is_ok(), durable);
-    judge(life, began, result, || format!("write of {sectors} sectors of zeros at {lba} of volume {volume}"))?;
+    judge(life, began, result, || {
+        format!("write of {sectors} sectors of zeros at {lba} of volume {volume}")
+    })?;
     session.count("writes of zeros");
     Ok(())
 }

@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::heal::heal;
 use crate::life::{Ended, Life, Session, live};
 use crate::scratch;
-use crate::starts;
 use crate::shelf::Whereabouts;
+use crate::starts;
 use crate::system::{Running, System};
 
 /// Within this discarded space must be free.

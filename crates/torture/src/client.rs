@@ -4,15 +4,18 @@
 //! reads, zeros, discards, flushes, durable writes. Half of them fall into a small hot range, so that pages are written again
 //! while they wait in a log. Every read is judged.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use tier0_drive::BlockTarget;
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::NbdUri;
 use tier0_units::{Lba, Nanos, PAGE_SECTORS};
-use tier0_world::{Random, RealOptions, RealRuntime, World};
+use tier0_world::{Random, RealOptions, RealRuntime, Task, World};
 
 use crate::TortureError;
 use crate::ledger::{Change, Ledger};
@@ -25,8 +28,10 @@ const CONNECTIONS: usize = 2;
 const HOT_SECTORS: u64 = 2048;
 /// Sectors of one read of the check: 1 MiB.
 const CHECK_SECTORS: u64 = 2048;
-/// A request that takes longer hangs.
-const HANG: Nanos = Nanos::from_secs(120);
+/// A request that takes longer hangs: a pool may be paused for 120 s.
+const HANG: Nanos = Nanos::from_secs(150);
+/// After an error, where errors pass, a task waits so long.
+const AFTER_ERROR: Nanos = Nanos::from_millis(50);
 
 /// What a load did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,6 +55,43 @@ pub(crate) enum Wait {
     Acknowledged(u64, Nanos),
 }
 
+/// What a load that others steer is told, and what they see of it. From any thread.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    /// End after the requests under way; the server goes on.
+    pub(crate) stop: AtomicBool,
+    /// The server is being ended: requests fail from now on.
+    pub(crate) ending: AtomicBool,
+    /// Requests may be answered with errors; they are counted.
+    pub(crate) errors_pass: AtomicBool,
+    /// Acknowledged writes, zeroings and discards.
+    pub(crate) acknowledged: AtomicU64,
+    /// Reads whose data was judged.
+    pub(crate) reads: AtomicU64,
+    /// Requests that were answered with an error.
+    pub(crate) errors: AtomicU64,
+    /// The longest request that has ended, in ns.
+    pub(crate) longest_ns: AtomicU64,
+}
+
+/// Runs the load on `uri` until `orders` end it.
+pub(crate) fn load_until(
+    uri: &str,
+    ledger: &Rc<RefCell<Ledger>>,
+    keeps_acknowledged: bool,
+    seed: u64,
+    orders: Arc<Orders>,
+) -> Result<(), TortureError> {
+    let ledger = ledger.clone();
+    in_world(seed, uri, move |world, client| async move {
+        let shared = Shared::new(client, ledger, &world, keeps_acknowledged, orders);
+        for task in Shared::tasks(&shared, seed) {
+            shared.within(task).await?;
+        }
+        shared.finish()
+    })
+}
+
 /// How often it is looked whether enough requests were acknowledged.
 const LOOK: Nanos = Nanos::from_micros(100);
 
@@ -63,31 +105,20 @@ pub(crate) fn load(
 ) -> Result<Tally, TortureError> {
     let ledger = ledger.clone();
     in_world(seed, uri, move |world, client| async move {
-        let shared = Rc::new(Shared {
-            client,
-            ledger,
-            world: world.clone(),
-            keeps_acknowledged,
-            ending: Cell::new(false),
-            tally: Cell::default(),
-            failure: RefCell::default(),
-        });
-        let tasks: Vec<_> =
-            (0..TASKS).map(|task| world.spawn(shared.clone().run(Random::new(seed, task)))).collect();
+        let shared = Shared::new(client, ledger, &world, keeps_acknowledged, Arc::default());
+        let tasks = Shared::tasks(&shared, seed);
         let last = actions.len().saturating_sub(1);
         for (index, (wait, action)) in actions.into_iter().enumerate() {
             shared.wait(wait).await;
-            shared.ending.set(index == last);
+            shared.orders.ending.store(index == last, Relaxed);
             action()?;
         }
         for task in tasks {
             shared.within(task).await?;
         }
-        shared.ledger.borrow_mut().crashed();
-        match shared.failure.take() {
-            Some(failure) => Err(TortureError::Failed(failure)),
-            None => Ok(shared.tally.get()),
-        }
+        shared.finish()?;
+        let orders = &shared.orders;
+        Ok(Tally { acknowledged: orders.acknowledged.load(Relaxed), reads: orders.reads.load(Relaxed) })
     })
 }
 
@@ -111,6 +142,40 @@ pub(crate) fn check(uri: &str, ledger: &Rc<RefCell<Ledger>>) -> Result<(), Tortu
         }
         client.close().await;
         Ok(())
+    })
+}
+
+/// What the first `sectors` of a volume hold.
+pub(crate) fn first_sectors(uri: &str, sectors: u32) -> Result<Vec<u8>, TortureError> {
+    in_world(0, uri, move |world, client| async move {
+        let mut found = Vec::new();
+        for first in (0..sectors).step_by(CHECK_SECTORS as usize) {
+            let count = (CHECK_SECTORS as u32).min(sectors - first);
+            let (result, data) = client.read(Lba(u64::from(first)), world.buffer(count)).await;
+            result.map_err(|error| {
+                TortureError::Failed(format!("sectors {first}+{count} cannot be read: {error}"))
+            })?;
+            found.extend_from_slice(data.as_slice());
+        }
+        client.close().await;
+        Ok(found)
+    })
+}
+
+/// Writes from the beginning of a volume until `sectors` are written or a write fails; how many were written.
+pub(crate) fn fill(uri: &str, sectors: u64) -> Result<u64, TortureError> {
+    in_world(0, uri, move |world, client| async move {
+        let mut first = 0;
+        while first < sectors {
+            let mut data = world.buffer(CHECK_SECTORS as u32);
+            data.as_mut_slice().fill(0xA5);
+            if client.write(Lba(first), data.freeze(), false).await.is_err() {
+                break;
+            }
+            first += CHECK_SECTORS;
+        }
+        client.close().await;
+        Ok(first)
     })
 }
 
@@ -142,14 +207,35 @@ struct Shared {
     ledger: Rc<RefCell<Ledger>>,
     world: World,
     keeps_acknowledged: bool,
-    /// The server is being ended: requests fail from now on.
-    ending: Cell<bool>,
-    tally: Cell<Tally>,
+    orders: Arc<Orders>,
     /// The first failure that the end of the server does not explain.
     failure: RefCell<Option<String>>,
 }
 
 impl Shared {
+    fn new(
+        client: Client,
+        ledger: Rc<RefCell<Ledger>>,
+        world: &World,
+        keeps_acknowledged: bool,
+        orders: Arc<Orders>,
+    ) -> Rc<Shared> {
+        let failure = RefCell::default();
+        Rc::new(Shared { client, ledger, world: world.clone(), keeps_acknowledged, orders, failure })
+    }
+
+    /// The tasks that draw and carry out requests.
+    fn tasks(shared: &Rc<Shared>, seed: u64) -> Vec<Task<()>> {
+        let spawn = |task| shared.world.spawn(shared.clone().run(Random::new(seed, task)));
+        (0..TASKS).map(spawn).collect()
+    }
+
+    /// Whatever is not answered by now never will be.
+    fn finish(&self) -> Result<(), TortureError> {
+        self.ledger.borrow_mut().crashed();
+        self.failure.take().map_or(Ok(()), |failure| Err(TortureError::Failed(failure)))
+    }
+
     async fn run(self: Rc<Self>, mut random: Random) {
         let most = self.client.info().sectors.0.min(self.ledger.borrow().sectors());
         loop {
@@ -159,16 +245,23 @@ impl Shared {
                 self.world.sleep(Nanos::from_micros(20)).await;
                 continue;
             }
+            let began = self.world.now();
             let done = self.within(self.perform(&request)).await;
+            let took = self.world.now().0 - began.0;
+            self.orders.longest_ns.fetch_max(took, Relaxed);
             self.ledger.borrow_mut().release(&request.range);
             match done {
                 Ok(Ok(())) => {}
-                Ok(Err(Ended::ByServer(_))) if self.ending.get() => return,
+                Ok(Err(Ended::ByServer(_))) if self.orders.ending.load(Relaxed) => return,
+                Ok(Err(Ended::ByServer(_))) if self.orders.errors_pass.load(Relaxed) => {
+                    self.orders.errors.fetch_add(1, Relaxed);
+                    self.world.sleep(AFTER_ERROR).await;
+                }
                 Ok(Err(Ended::ByServer(error))) => return self.fail(format!("{request:?} failed: {error}")),
                 Ok(Err(Ended::WrongData(wrong))) => return self.fail(wrong),
                 Err(error) => return self.fail(format!("{request:?}: {error}")),
             }
-            if self.failure.borrow().is_some() {
+            if self.failure.borrow().is_some() || self.orders.stop.load(Relaxed) {
                 return;
             }
         }
@@ -179,8 +272,8 @@ impl Shared {
             Wait::Time(time) => self.world.sleep(time).await,
             Wait::Acknowledged(count, most) => {
                 let until = self.world.now() + most;
-                let enough = self.tally.get().acknowledged + count;
-                while self.tally.get().acknowledged < enough && self.world.now() < until {
+                let enough = self.orders.acknowledged.load(Relaxed) + count;
+                while self.orders.acknowledged.load(Relaxed) < enough && self.world.now() < until {
                     self.world.sleep(LOOK).await;
                 }
             }
@@ -228,8 +321,7 @@ impl Shared {
             }
         };
         self.ledger.borrow_mut().answered(ticket, request.durable || self.keeps_acknowledged);
-        let tally = self.tally.get();
-        self.tally.set(Tally { acknowledged: tally.acknowledged + 1, ..tally });
+        self.orders.acknowledged.fetch_add(1, Relaxed);
         Ok(())
     }
 
@@ -238,8 +330,7 @@ impl Shared {
         result?;
         let judged = self.ledger.borrow().judge_running(request.range.start, data.as_slice());
         judged.map_err(|wrong| Ended::WrongData(format!("while it runs {wrong}")))?;
-        let tally = self.tally.get();
-        self.tally.set(Tally { reads: tally.reads + 1, ..tally });
+        self.orders.reads.fetch_add(1, Relaxed);
         Ok(())
     }
 }

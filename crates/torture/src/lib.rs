@@ -11,6 +11,7 @@
 //! | `faults` | what is done to drive files meanwhile |
 //! | `database` | the campaign with a real database on a mounted file system |
 //! | [`report`] | what was found |
+//! | [`mishaps`] | everything else that must not lose data: errors that pass, refused starts, operators' mistakes |
 //!
 //! The fault model is that of a process: `SIGKILL` ends it between two instructions, and what it had given to the
 //! kernel survives. Power cuts, which take the kernel's and the drives' volatile memory too, are the simulator's.
@@ -29,6 +30,7 @@ mod error;
 mod faults;
 mod fio;
 mod ledger;
+pub mod mishaps;
 mod mount;
 pub mod plan;
 mod postgres;

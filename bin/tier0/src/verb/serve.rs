@@ -9,7 +9,7 @@ use tier0_array::description::ListenAddress;
 use tier0_array::open::{OpenArray, open};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 use tier0_units::counted;
-use tier0_world::real::PeerAddress;
+use tier0_world::real::{Backend, PeerAddress};
 
 use crate::failure::Failure;
 use crate::mounting::{commands, uri};
@@ -36,6 +36,9 @@ pub(crate) struct Serve {
     /// Where to listen, unix:PATH or IP:PORT of this machine, instead of where the file says
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     listen: Vec<ListenAddress>,
+    /// Use epoll and threads instead of io_uring, which costs speed
+    #[arg(long)]
+    no_io_uring: bool,
     /// Print the addresses as JSON
     #[arg(long)]
     json: bool,
@@ -63,7 +66,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         // Whoever started the server may not read on; it serves all the same.
         let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
     });
-    service.run(&array)
+    service.run(&array, if verb.no_io_uring { Backend::Threads } else { Backend::Auto })
 }
 
 /// What is served, kept for the moment at which the addresses are known.

@@ -2,6 +2,7 @@
 
 mod fio;
 mod growth;
+mod mishaps;
 mod postgres;
 mod support;
 mod torture;

@@ -24,7 +24,7 @@ use tier0_nbd::protocol::NbdUri;
 use tier0_units::Nanos;
 use tier0_workload::spec::{Arrival, LoadSpec, RunLimits, StreamSpec, VerifySpec, parse_duration};
 use tier0_workload::stats::LoadReport;
-use tier0_world::real::PeerAddress;
+use tier0_world::real::{Backend, PeerAddress};
 
 use self::compare::Prediction;
 use self::files::Place;
@@ -95,7 +95,7 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
     });
     std::thread::scope(|scope| {
         let server = std::thread::Builder::new().name("tier0-server".into());
-        let server = server.spawn_scoped(scope, || service.run(&array)).map_err(|error| {
+        let server = server.spawn_scoped(scope, || service.run(&array, Backend::Auto)).map_err(|error| {
             Failure::Run(format!("cannot start a thread: {error}; raise the limit of processes"))
         })?;
         let shown = match wait_for(&told, || server.is_finished()) {

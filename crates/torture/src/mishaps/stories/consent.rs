@@ -1,0 +1,85 @@
+//! Halves that could have run alone: consent, splits, the last resort.
+
+use super::super::scene::{Scene, drive_state, ensure};
+use crate::TortureError;
+use crate::tools;
+
+const MIRROR: &str = "raid = \"raid1\"\nset_size = 2";
+
+/// The half that missed the last writes was served alone, with its old data.
+pub(super) fn stale_half_alone(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(200)?;
+    scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.away("d0")?;
+    scene.refused_start(&[], &["d0", "--without"])?;
+    scene.back("d0")?;
+    scene.serve(&[])?;
+    let status = scene.status()?;
+    ensure(drive_state(&status["pools"][0], "d0") == "active", || format!("d0 is not active: {status}"))?;
+    scene.nothing_lost()
+}
+
+/// A missing half that could have gone on is done without only where the operator says so.
+pub(super) fn half_with_consent(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.away("d1")?;
+    scene.refused_start(&[], &["d1", "--without"])?;
+    scene.serve(&["--without", "d1"])?;
+    scene.host.check()?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    // From here on the drives know that d0 went on: nobody is asked again.
+    scene.serve(&[])?;
+    scene.nothing_lost()?;
+    scene.stop()?;
+    scene.back("d1")?;
+    scene.serve(&[])?;
+    scene.nothing_lost()
+}
+
+/// Both halves ran alone; with both present the first silently won.
+pub(super) fn split(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.away("d0")?;
+    scene.serve(&["--without", "d0"])?;
+    scene.host.check()?;
+    scene.stop()?;
+    scene.back("d0")?;
+    scene.away("d1")?;
+    scene.serve(&["--without", "d1"])?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.back("d1")?;
+    scene.refused_start(&[], &["d0", "d1", "--without"])?;
+    scene.serve(&["--without", "d1"])?;
+    scene.nothing_lost()
+}
+
+/// What the level cannot do without is gone: by default nothing is served, and the last resort lists what is lost.
+pub(super) fn recover(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(3, "raid = \"raid5\"\nset_size = 3")?;
+    scene.host.writes(400)?;
+    scene.stop()?;
+    scene.away("d1")?;
+    scene.away("d2")?;
+    scene.refused_start(&[], &["d1", "d2"])?;
+    let before = tools::run("md5sum", &[&scene.image("d0").display().to_string()])?;
+    let said = scene.tier0(&["pool", "recover", "@"])?;
+    ensure(format!("{}{}", said.out, said.err).contains("lun0"), || {
+        format!("what may be lost is not listed: {}", said.told())
+    })?;
+    let after = tools::run("md5sum", &[&scene.image("d0").display().to_string()])?;
+    ensure(before == after, || "a look at what may be lost has written".to_owned())?;
+    scene.back("d1")?;
+    scene.back("d2")?;
+    scene.serve(&[])?;
+    scene.whole(3)?;
+    scene.nothing_lost()
+}

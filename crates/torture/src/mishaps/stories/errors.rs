@@ -1,0 +1,162 @@
+//! Errors that pass, and errors that do not.
+
+use std::time::Duration;
+
+use super::super::faulty::Manners;
+use super::super::scene::{Scene, drive_state, ensure};
+use crate::TortureError;
+use crate::clock::pause;
+use crate::tools;
+
+const MIRROR: &str = "raid = \"raid1\"\nset_size = 2";
+
+/// A mirror of two drives that can be made to fail, served under load.
+fn mirror(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.faulty_drive("d0", Manners::default())?;
+    scene.faulty_drive("d1", Manners::default())?;
+    scene.create_and_serve(MIRROR, "")?;
+    scene.host.begin(false);
+    scene.host.goes_on(100, 30)
+}
+
+fn fail_both(scene: &mut Scene, fails: bool) -> Result<(), TortureError> {
+    scene.faulty("d0").fail(fails)?;
+    scene.faulty("d1").fail(fails)
+}
+
+/// EIO for one second on both legs of a mirror made the pool unopenable although nothing was lost.
+pub(super) fn both_legs_for_a_second(scene: &mut Scene) -> Result<(), TortureError> {
+    mirror(scene)?;
+    fail_both(scene, true)?;
+    pause(Duration::from_secs(1));
+    fail_both(scene, false)?;
+    scene.host.goes_on(200, 20)?;
+    let seen = scene.host.end()?;
+    ensure(seen.longest_s < 10.0, || format!("a host waited {:.1} s", seen.longest_s))?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// A drive that fails for longer than patience lasts is lost, and a spare takes its place.
+pub(super) fn one_leg_for_ten_seconds(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drive("d0")?;
+    scene.faulty_drive("d1", Manners::default())?;
+    scene.drive("d2")?;
+    scene.create_and_serve(&format!("{MIRROR}\nspare_drives = 1"), "")?;
+    scene.host.begin(false);
+    scene.host.goes_on(100, 30)?;
+    scene.faulty("d1").fail(true)?;
+    pause(Duration::from_secs(10));
+    scene.faulty("d1").fail(false)?;
+    scene.host.goes_on(200, 20)?;
+    scene.pool("d1 lost and its sets rebuilt", 60, |pool| {
+        drive_state(pool, "d1") == "lost" && pool["sets"]["degraded"] == 0 && pool["rebuild"].is_null()
+    })?;
+    let seen = scene.host.end()?;
+    ensure(seen.longest_s < 12.0, || format!("a host waited {:.1} s", seen.longest_s))?;
+    scene.nothing_lost()
+}
+
+/// A controller with both legs behind it goes away and comes back: the pool waits, and goes on.
+pub(super) fn both_legs_away(scene: &mut Scene) -> Result<(), TortureError> {
+    mirror(scene)?;
+    fail_both(scene, true)?;
+    let status = scene.pool("a pause", 15, |pool| !pool["paused"].is_null())?;
+    ensure(status["summary"].as_str().is_some_and(|told| told.contains("paused")), || {
+        format!("status does not tell the pause: {}", status["summary"])
+    })?;
+    pause(Duration::from_secs(20));
+    fail_both(scene, false)?;
+    scene.pool("the end of the pause", 20, |pool| pool["paused"].is_null())?;
+    scene.host.goes_on(200, 20)?;
+    scene.host.end()?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// A crash in a pause is a crash: what was acknowledged is there when the drives are.
+pub(super) fn killed_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
+    mirror(scene)?;
+    fail_both(scene, true)?;
+    pause(Duration::from_secs(8));
+    scene.kill()?;
+    fail_both(scene, false)?;
+    scene.serve(&[])?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// A drive is pulled and put back while the array serves; it is lost, or taken back, and nothing else happens.
+pub(super) fn pulled_and_put_back(scene: &mut Scene) -> Result<(), TortureError> {
+    mirror(scene)?;
+    scene.faulty("d1").pull();
+    scene.pool("the loss of d1", 60, |pool| drive_state(pool, "d1") == "lost")?;
+    scene.host.goes_on(200, 20)?;
+    scene.faulty("d1").put_back()?;
+    scene.done(&["drive", "rejoin", "@", "d1"])?;
+    scene.host.goes_on(200, 20)?;
+    scene.host.end()?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// One unreadable 4 KiB of one superblock copy lost the drive.
+pub(super) fn bad_sector_in_a_superblock(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drives(2)?;
+    scene.create_and_serve(MIRROR, "")?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.misbehave("d1", Manners { bad_sectors: Some((0, 8)), ..Manners::default() })?;
+    scene.serve(&[])?;
+    scene.whole(2)?;
+    scene.host.writes(100)?;
+    scene.nothing_lost()
+}
+
+/// Sparse drive files on a full file system: both drives were lost. The array waits for space and says so.
+pub(super) fn backing_file_system_full(scene: &mut Scene) -> Result<(), TortureError> {
+    let (disk, point) = (scene.at.join("backing"), scene.at.join("full"));
+    let made = std::fs::File::create(&disk).and_then(|file| file.set_len(80 << 20));
+    made.map_err(TortureError::system("no backing file can be made"))?;
+    std::fs::create_dir(&point).map_err(TortureError::system("no directory can be made"))?;
+    let (disk, mounted) = (disk.display().to_string(), point.display().to_string());
+    tools::run("mkfs.ext4", &["-q", "-m", "0", &disk])?;
+    tools::run("mount", &["-o", "loop", &disk, &mounted])?;
+    let told = on_full_file_system(scene, &point);
+    scene.host.server_ends();
+    let _ = scene.kill();
+    tools::run("umount", &["--lazy", &mounted])?;
+    told
+}
+
+fn on_full_file_system(scene: &mut Scene, point: &std::path::Path) -> Result<(), TortureError> {
+    let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
+    for name in ["d0", "d1"] {
+        let path = point.join(name).display().to_string();
+        text += &format!("[[drive]]\nname = \"{name}\"\npath = \"{path}\"\nsize = \"64MiB\"\n\n");
+    }
+    text += &format!(
+        "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
+         [nbd]\nlisten = [\"unix:{}/nbd.sock\"]\n",
+        scene.at.display()
+    );
+    scene.write_file(&text)?;
+    scene.done(&["create", "@"])?;
+    scene.serve(&[])?;
+    let ballast = point.join("ballast");
+    let fail = || TortureError::system("the file system cannot be filled");
+    let mut file = std::fs::File::create(&ballast).map_err(fail())?;
+    while std::io::Write::write_all(&mut file, &[1; 1 << 16]).is_ok() {}
+    drop(file);
+    scene.host.begin(true);
+    let status = scene.pool("a pool that tells the full file system", 60, |pool| {
+        pool.to_string().contains("no space") || pool.to_string().contains("\"no_space\":true")
+    })?;
+    let drives = ["d0", "d1"].map(|drive| drive_state(&status["pools"][0], drive).to_owned());
+    ensure(drives.iter().all(|state| state == "active"), || format!("the drives are {drives:?}"))?;
+    std::fs::remove_file(&ballast).map_err(TortureError::system("the ballast cannot be removed"))?;
+    scene.host.goes_on(500, 30)?;
+    scene.host.end()?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}

@@ -1,0 +1,137 @@
+//! The array's file, the places of drives, and hosts that change.
+
+use std::fs::File;
+
+use super::super::scene::{Scene, ensure, uri};
+use crate::TortureError;
+use crate::client::first_sectors;
+use crate::tools;
+
+const MIRROR: &str = "raid = \"raid1\"\nset_size = 2";
+
+/// An array of the program at commit e2bacaf: RAID 5 over three drives of 64 MiB, 16 MiB `lun0` of which the first
+/// 4 MiB hold what `yes tier0` prints. A sparse tar, packed with gzip.
+const OLD_ARRAY: &[u8] = include_bytes!("array-e2bacaf.tar.gz");
+/// Sectors of it that are known.
+const OLD_SECTORS: u32 = 8192;
+
+/// A busy file in a shared search directory stopped an unrelated array.
+pub(super) fn busy_file_in_search(scene: &mut Scene) -> Result<(), TortureError> {
+    let shared = scene.at.join("shared");
+    std::fs::create_dir(&shared).map_err(TortureError::system("no directory can be made"))?;
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    scene.edit_file("cores = 2", &format!("cores = 2\nsearch = [{:?}]", shared.display().to_string()))?;
+    let busy = File::create(shared.join("busy.img")).and_then(|file| file.set_len(8 << 20).map(|()| file));
+    let busy = busy.map_err(TortureError::system("no file can be made"))?;
+    rustix::fs::flock(&busy, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+        .map_err(TortureError::system("a file cannot be locked"))?;
+    scene.serve(&[])?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// One file through a link was taken as two drives.
+pub(super) fn one_file_twice(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drives(1)?;
+    std::os::unix::fs::symlink(scene.path("d0"), scene.image("d1"))
+        .map_err(TortureError::system("no link can be made"))?;
+    twice(scene, &scene.image("d1"))
+}
+
+/// One file through a loop device was taken as two drives.
+pub(super) fn one_device_twice(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drives(1)?;
+    let image = scene.image("d0").display().to_string();
+    let device = tools::run("losetup", &["--find", "--show", &image])?.trim().to_owned();
+    let told = twice(scene, device.as_ref());
+    tools::run("losetup", &["--detach", &device])?;
+    told
+}
+
+fn twice(scene: &Scene, other: &std::path::Path) -> Result<(), TortureError> {
+    scene.describe(MIRROR, "")?;
+    let second = format!("[[drive]]\nname = \"d1\"\npath = \"{}\"\n\n[[pool]]", other.display());
+    scene.edit_file("[[pool]]", &second)?;
+    let said = scene.tier0(&["create", "@"])?;
+    let named = said.err.contains("d0") && said.err.contains("d1");
+    ensure(said.code == Some(2) && named, || format!("create does not refuse: {}", said.told()))
+}
+
+/// A log on one drive was taken for redundant.
+pub(super) fn one_log_drive(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drives(3)?;
+    scene.describe(&format!("{MIRROR}\nlog_drives = [\"d2\"]"), "")?;
+    let said = scene.tier0(&["create", "@"])?;
+    if said.code == Some(2) {
+        return ensure(said.err.contains("log_drives"), || format!("why is not told: {}", said.told()));
+    }
+    scene.serve(&[])?;
+    let status = scene.status()?;
+    ensure(status["health"] != "healthy", || "an array with one copy of its log is called healthy".to_owned())
+}
+
+/// `checksums = false` did nothing.
+pub(super) fn without_checksums(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drives(2)?;
+    scene.describe(&format!("{MIRROR}\nchecksums = false"), "")?;
+    let said = scene.tier0(&["create", "@"])?;
+    if said.code == Some(2) {
+        return ensure(said.err.contains("checksums"), || format!("why is not told: {}", said.told()));
+    }
+    scene.serve(&[])?;
+    scene.host.writes(200)?;
+    let status = scene.status()?;
+    ensure(status["pools"][0]["integrity"]["checksums"] == false, || {
+        "pages carry checksums although the file says no".to_owned()
+    })?;
+    scene.nothing_lost()
+}
+
+/// The drives move to another machine, where they have other paths and names.
+pub(super) fn host_moved(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid5\"\nset_size = 4")?;
+    scene.host.writes(300)?;
+    scene.stop()?;
+    let there = scene.at.join("there");
+    std::fs::create_dir(&there).map_err(TortureError::system("no directory can be made"))?;
+    for (drive, place) in [("d0", "sdx"), ("d1", "sdb"), ("d2", "sda"), ("d3", "sdq")] {
+        scene.away(drive)?;
+        let away = scene.image(drive).with_extension("away");
+        std::fs::rename(away, there.join(place)).map_err(TortureError::system("a drive cannot move"))?;
+    }
+    scene.edit_file("cores = 2", &format!("cores = 2\nsearch = [{:?}]", there.display().to_string()))?;
+    scene.serve(&[])?;
+    scene.whole(4)?;
+    scene.nothing_lost()
+}
+
+/// An array of an older program is upgraded where it lies.
+pub(super) fn upgrade(scene: &mut Scene) -> Result<(), TortureError> {
+    let tar = scene.at.join("old.tar.gz");
+    std::fs::write(&tar, OLD_ARRAY).map_err(TortureError::system("the old array cannot be unpacked"))?;
+    let (tar, at) = (tar.display().to_string(), scene.at.display().to_string());
+    tools::run("tar", &["--extract", "--sparse", "--gzip", "--file", &tar, "--directory", &at])?;
+    let mut text = String::from("[array]\nname = \"old\"\ncores = 2\n\n");
+    for drive in ["d0", "d1", "d2"] {
+        text += &format!("[[drive]]\nname = \"{drive}\"\npath = \"{at}/{drive}.img\"\n\n");
+    }
+    text += &format!(
+        "[[pool]]\nname = \"pool0\"\nraid = \"raid5\"\nset_size = 3\n\n[[volume]]\nname = \"lun0\"\n\
+         size = \"16MiB\"\n\n[nbd]\nlisten = [\"unix:{at}/nbd.sock\"]\n"
+    );
+    scene.write_file(&text)?;
+    // Twice: what the first start has written is read by the second.
+    for _ in 0..2 {
+        scene.serve(&[])?;
+        scene.whole(3)?;
+        let found = first_sectors(&uri(&scene.at, "lun0"), OLD_SECTORS)?;
+        let wanted = b"tier0\n".iter().copied().cycle();
+        ensure(found.iter().copied().eq(wanted.take(found.len())), || {
+            "the upgraded array holds something else".to_owned()
+        })?;
+        scene.kill()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! The mishaps, one function each; `docs/operations.md` names them.
+
+mod consent;
+mod errors;
+mod files;
+mod online;
+mod small;
+mod stalls;
+mod starts;
+
+use super::scene::Scene;
+use crate::TortureError;
+
+/// What a story needs beside the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing.
+    Nothing,
+    /// Drives that can be made to fail.
+    Faulty,
+    /// Root, for file systems and devices of its own.
+    Root,
+}
+
+/// A mishap.
+pub(crate) struct Story {
+    pub(crate) name: &'static str,
+    /// Whether it takes a few seconds, and is part of the system tests.
+    pub(crate) short: bool,
+    pub(crate) needs: Needs,
+    pub(crate) tell: fn(&mut Scene) -> Result<(), TortureError>,
+}
+
+const fn short(name: &'static str, needs: Needs, tell: fn(&mut Scene) -> Result<(), TortureError>) -> Story {
+    Story { name, short: true, needs, tell }
+}
+
+const fn long(name: &'static str, needs: Needs, tell: fn(&mut Scene) -> Result<(), TortureError>) -> Story {
+    Story { name, short: false, needs, tell }
+}
+
+/// All of them.
+pub(crate) const STORIES: &[Story] = {
+    use Needs::{Faulty, Nothing, Root};
+    &[
+        short("starts/log-drives-away", Nothing, starts::log_drives_away),
+        short("starts/fewer-drives-in-the-file", Nothing, starts::fewer_drives_in_the_file),
+        short("starts/wrong-volume-size", Nothing, starts::wrong_volume_size),
+        short("starts/drive-with-errors-is-not-gone", Faulty, starts::drive_with_errors_is_not_gone),
+        short("starts/permission-is-not-gone", Root, starts::permission_is_not_gone),
+        short("starts/too-many-files", Nothing, starts::too_many_files),
+        long("starts/drive-hangs-and-sigterm", Faulty, starts::drive_hangs_and_sigterm),
+        long("starts/twelve-kills", Nothing, starts::twelve_kills),
+        short("consent/stale-half-alone", Nothing, consent::stale_half_alone),
+        short("consent/half-with-consent", Nothing, consent::half_with_consent),
+        short("consent/split", Nothing, consent::split),
+        short("consent/recover", Nothing, consent::recover),
+        long("errors/both-legs-for-a-second", Faulty, errors::both_legs_for_a_second),
+        long("errors/one-leg-for-ten-seconds", Faulty, errors::one_leg_for_ten_seconds),
+        long("errors/both-legs-away", Faulty, errors::both_legs_away),
+        long("errors/killed-in-a-pause", Faulty, errors::killed_in_a_pause),
+        long("errors/pulled-and-put-back", Faulty, errors::pulled_and_put_back),
+        short("errors/bad-sector-in-a-superblock", Faulty, errors::bad_sector_in_a_superblock),
+        long("errors/backing-file-system-full", Root, errors::backing_file_system_full),
+        long("stalls/server-stopped-35-s", Nothing, stalls::server_stopped),
+        long("stalls/slow-drive-joins", Faulty, stalls::slow_drive_joins),
+        long("stalls/drive-hangs-ten-seconds", Faulty, stalls::drive_hangs_ten_seconds),
+        long("stalls/other-pool-goes-on", Faulty, stalls::other_pool_goes_on),
+        short("files/busy-file-in-search", Nothing, files::busy_file_in_search),
+        short("files/one-file-twice", Nothing, files::one_file_twice),
+        short("files/one-device-twice", Root, files::one_device_twice),
+        short("files/one-log-drive", Nothing, files::one_log_drive),
+        short("files/without-checksums", Nothing, files::without_checksums),
+        short("files/host-moved", Nothing, files::host_moved),
+        short("files/upgrade", Nothing, files::upgrade),
+        short("online/replace-then-old-file", Nothing, online::replace_then_old_file),
+        short("online/grow-then-old-file", Nothing, online::grow_then_old_file),
+        short("online/rejoin", Nothing, online::rejoin),
+        long("online/removal-copies-first", Faulty, online::removal_copies_first),
+        short("online/refused-add-leaves-no-file", Nothing, online::refused_add_leaves_no_file),
+        short("small/scrub-rate-and-stop", Nothing, small::scrub_rate_and_stop),
+        short("small/scrub-finds", Nothing, small::scrub_finds),
+        short("small/hangup", Nothing, small::hangup),
+        short("small/stale-sockets", Nothing, small::stale_sockets),
+        short("small/thin-pool-fills", Nothing, small::thin_pool_fills),
+    ]
+};

@@ -1,0 +1,115 @@
+//! Drives that are added, replaced, removed and taken back while the array serves.
+
+use std::time::Duration;
+
+use super::super::faulty::Manners;
+use super::super::scene::{Scene, drive_state, ensure};
+use crate::TortureError;
+use crate::clock::pause;
+
+const MIRROR: &str = "raid = \"raid1\"\nset_size = 2";
+
+/// After `drive replace` a restart with the unedited file disowned the new, healthy drive.
+pub(super) fn replace_then_old_file(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid10\"\nset_size = 4")?;
+    let file = std::fs::read_to_string(scene.file()).map_err(TortureError::system("no file"))?;
+    scene.host.writes(300)?;
+    scene.drive("n1")?;
+    let path = scene.path("n1").display().to_string();
+    scene.done(&["drive", "replace", "@", "d1", "--name", "n1", "--path", &path])?;
+    scene.pool("the end of the replacement", 60, |pool| {
+        drive_state(pool, "d1") == "gone"
+            && drive_state(pool, "n1") == "active"
+            && pool["sets"]["degraded"] == 0
+    })?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.away("d1")?;
+    scene.write_file(&file)?;
+    scene.serve(&[])?;
+    scene.whole(4)?;
+    let status = scene.status()?;
+    ensure(drive_state(&status["pools"][0], "n1") == "active", || "n1 is not in service".to_owned())?;
+    scene.nothing_lost()
+}
+
+/// After `drive add` and `pool grow` a restart with the unedited file, or with the drives written into it, was refused.
+pub(super) fn grow_then_old_file(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    let old = std::fs::read_to_string(scene.file()).map_err(TortureError::system("no file"))?;
+    scene.host.writes(300)?;
+    let mut written = old.clone();
+    for drive in ["d2", "d3"] {
+        scene.drive(drive)?;
+        let path = scene.path(drive).display().to_string();
+        scene.done(&["drive", "add", "@", "--name", drive, "--path", &path])?;
+        let table = format!("[[drive]]\nname = \"{drive}\"\npath = \"{path}\"\n\n[[pool]]");
+        written = written.replacen("[[pool]]", &table, 1);
+    }
+    scene.done(&["pool", "grow", "@"])?;
+    scene.pool("two sets", 60, |pool| {
+        pool["restripe"].is_null() && pool["drives"][3]["chunklets_used"] != 0
+    })?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.write_file(&old)?;
+    scene.serve(&[])?;
+    scene.whole(4)?;
+    scene.nothing_lost()?;
+    scene.stop()?;
+    scene.write_file(&written)?;
+    scene.serve(&[])?;
+    scene.whole(4)?;
+    let config = scene.done(&["config", "@"])?;
+    ensure(config.contains("d3"), || format!("config does not name d3: {config}"))?;
+    scene.nothing_lost()
+}
+
+/// A failed drive could not be taken back while the array served: "in use by another process", which was the server.
+pub(super) fn rejoin(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid10\"\nset_size = 4")?;
+    scene.host.writes(300)?;
+    scene.done(&["drive", "fail", "@", "d2", "--yes"])?;
+    scene.host.writes(300)?;
+    scene.done(&["drive", "rejoin", "@", "d2"])?;
+    scene.whole(4)?;
+    scene.nothing_lost()?;
+    // What it holds counts again: its partner may go.
+    scene.done(&["drive", "fail", "@", "d3", "--yes"])?;
+    scene.nothing_lost()
+}
+
+/// A removal lowered redundancy first and copied then: another drive that failed meanwhile took data with it.
+pub(super) fn removal_copies_first(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drives(3)?;
+    scene.faulty_drive("d3", Manners::default())?;
+    scene.create_and_serve(&format!("{MIRROR}\nspare_drives = 2"), "")?;
+    scene.host.begin(false);
+    scene.host.goes_on(500, 30)?;
+    scene.done(&["drive", "remove", "@", "d0", "--yes"])?;
+    scene.faulty("d3").fail(true)?;
+    pause(Duration::from_secs(8));
+    scene.host.goes_on(100, 30)?;
+    scene.host.end()?;
+    scene.pool("the end of the removal", 90, |pool| {
+        drive_state(pool, "d0") == "gone"
+            && drive_state(pool, "d3") == "lost"
+            && pool["sets"]["degraded"] == 0
+    })?;
+    scene.nothing_lost()
+}
+
+/// A refused `drive add` left a file behind.
+pub(super) fn refused_add_leaves_no_file(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    let path = scene.at.join("new.img");
+    let text = path.display().to_string();
+    scene.refused(
+        &["drive", "add", "@", "--name", "new", "--path", &text, "--size", "64KiB"],
+        2,
+        &["new"],
+    )?;
+    scene.refused(&["drive", "add", "@", "--name", "d1", "--path", &text, "--size", "64MiB"], 2, &["d1"])?;
+    ensure(!path.exists(), || "a refused drive add leaves a file".to_owned())?;
+    scene.whole(2)
+}

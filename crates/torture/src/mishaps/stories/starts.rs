@@ -1,0 +1,178 @@
+//! Starts that are refused, and drives that are there and cannot be opened: nothing is written before everything is
+//! proved.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::super::faulty::Manners;
+use super::super::scene::{Scene, ensure};
+use crate::TortureError;
+use crate::clock::{pause, wall_s};
+use crate::tools;
+
+/// One start with both log SSDs absent was refused, but had written "lost" into the superblocks first.
+pub(super) fn log_drives_away(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drives(4)?;
+    scene.drive("ssd0")?;
+    scene.drive("ssd1")?;
+    scene.create_and_serve(
+        "raid = \"raid10\"\nset_size = 4\ndrives = [\"d*\", \"ssd*\"]\nlog_drives = [\"ssd0\", \"ssd1\"]",
+        "",
+    )?;
+    scene.host.writes(400)?;
+    scene.stop()?;
+    scene.away("ssd0")?;
+    scene.away("ssd1")?;
+    scene.refused_start(&[], &["ssd0", "ssd1"])?;
+    scene.back("ssd0")?;
+    scene.back("ssd1")?;
+    scene.serve(&[])?;
+    scene.whole(6)?;
+    scene.nothing_lost()
+}
+
+/// A start with a file that names three of four drives ended with 2 and left the fourth lost for good.
+pub(super) fn fewer_drives_in_the_file(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid10\"\nset_size = 4")?;
+    scene.host.writes(400)?;
+    scene.stop()?;
+    let three: Vec<String> = (0..3).map(|index| format!("d{index}")).collect();
+    scene.describe_with(&three, "raid = \"raid10\"\nset_size = 4", "")?;
+    // The drive may be found where it was; then nothing is missing, and the array is served with all four.
+    if scene.serve(&[]).is_ok() {
+        scene.whole(4)?;
+        scene.stop()?;
+    }
+    let four: Vec<String> = (0..4).map(|index| format!("d{index}")).collect();
+    scene.describe_with(&four, "raid = \"raid10\"\nset_size = 4", "")?;
+    scene.serve(&[])?;
+    scene.whole(4)?;
+    scene.nothing_lost()
+}
+
+/// A start with a wrong volume size while a drive was away ended with 2 and left that drive lost for good.
+pub(super) fn wrong_volume_size(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid10\"\nset_size = 4")?;
+    scene.host.writes(400)?;
+    scene.stop()?;
+    scene.away("d3")?;
+    scene.edit_file("size = \"16MiB\"", "size = \"17MiB\"")?;
+    scene.refused_start(&[], &["lun0"])?;
+    scene.edit_file("size = \"17MiB\"", "size = \"16MiB\"")?;
+    scene.back("d3")?;
+    scene.serve(&[])?;
+    scene.whole(4)?;
+    scene.nothing_lost()
+}
+
+/// A drive that answered EIO at a start was called gone.
+pub(super) fn drive_with_errors_is_not_gone(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drives(3)?;
+    scene.faulty_drive("d3", Manners::default())?;
+    scene.create_and_serve("raid = \"raid10\"\nset_size = 4", "")?;
+    scene.host.writes(400)?;
+    scene.stop()?;
+    scene.faulty("d3").fail(true)?;
+    scene.refused_start(&[], &["d3"])?;
+    scene.faulty("d3").fail(false)?;
+    scene.serve(&[])?;
+    scene.whole(4)?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    scene.faulty("d3").fail(true)?;
+    scene.serve(&["--without", "d3"])?;
+    scene.nothing_lost()
+}
+
+/// A drive whose permissions were wrong for one start was lost.
+pub(super) fn permission_is_not_gone(scene: &mut Scene) -> Result<(), TortureError> {
+    let nobody = 65534;
+    let chown = |path: &std::path::Path, owner: u32| {
+        std::os::unix::fs::chown(path, Some(owner), Some(owner))
+            .map_err(TortureError::system("an owner cannot be changed"))
+    };
+    scene.serving(2, "raid = \"raid1\"\nset_size = 2")?;
+    scene.host.writes(400)?;
+    scene.stop()?;
+    // The directory above is private: the user comes in by its descriptor's mode.
+    let mode = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&scene.at, mode).map_err(TortureError::system("no mode can be set"))?;
+    for drive in ["d0", "d1"] {
+        let device =
+            std::fs::canonicalize(scene.path(drive)).map_err(TortureError::system("a drive has no path"))?;
+        chown(&device, if drive == "d0" { nobody } else { 0 })?;
+        std::fs::set_permissions(&device, std::fs::Permissions::from_mode(0o600))
+            .map_err(TortureError::system("no mode can be set"))?;
+    }
+    let mut command = scene.serve_command(&[]);
+    command.uid(nobody).gid(nobody);
+    let served = scene.serve_by(command);
+    ensure(served.is_err(), || "the array is served without a drive that it may not open".to_owned())?;
+    let log = scene.log();
+    ensure(log.contains("d1") && log.to_lowercase().contains("permi"), || {
+        format!("the refusal does not say that d1 must not be opened: {}", log.trim())
+    })?;
+    scene.serve(&[])?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// A start that ran out of descriptors took the drives that it could not open for gone.
+pub(super) fn too_many_files(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid10\"\nset_size = 4")?;
+    scene.host.writes(400)?;
+    scene.stop()?;
+    for most in [6, 8, 10, 12, 14, 16, 20] {
+        let mut command = tools::command("prlimit");
+        command.arg(format!("--nofile={most}:{most}")).arg("--");
+        let serve = scene.serve_command(&[]);
+        command.arg(serve.get_program()).args(serve.get_args());
+        if scene.serve_by(command).is_ok() {
+            scene.stop()?;
+        }
+    }
+    scene.serve(&[])?;
+    scene.whole(4)?;
+    scene.nothing_lost()
+}
+
+/// A drive that hung at a start hung the start, and SIGTERM was ignored.
+pub(super) fn drive_hangs_and_sigterm(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drives(1)?;
+    scene.faulty_drive("d1", Manners::default())?;
+    scene.create_and_serve("raid = \"raid1\"\nset_size = 2", "")?;
+    scene.host.writes(400)?;
+    scene.stop()?;
+    scene.faulty("d1").hang(true)?;
+    let mut command = scene.serve_command(&[]);
+    scene.launch(&mut command)?;
+    pause(Duration::from_secs(2));
+    ensure(scene.runs()?, || format!("the start does not wait: {}", scene.log().trim()))?;
+    scene.signal(Signal::TERM);
+    let began = wall_s();
+    while scene.runs()? && wall_s() - began < 10.0 {
+        pause(Duration::from_millis(20));
+    }
+    let ended = !scene.runs()?;
+    scene.faulty("d1").hang(false)?;
+    ensure(ended, || "SIGTERM does not end a start that waits for a drive".to_owned())?;
+    scene.serve(&[])?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// Three of twelve immediate restarts after a kill were refused: the kernel had not yet let go of the drives.
+pub(super) fn twelve_kills(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid5\"\nset_size = 4")?;
+    for _ in 0..12 {
+        scene.host.begin(false);
+        scene.host.goes_on(100, 30)?;
+        scene.kill()?;
+        scene.serve(&[])?;
+        scene.host.check()?;
+    }
+    scene.whole(4)
+}
