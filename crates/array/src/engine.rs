@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_pool::metadata::{FoundPool, LossHook, Metadata, Standing, survey};
-use tier0_pool::{DriveClass, Member, MemberState, PoolError, PoolState};
+use tier0_pool::metadata::{Inspected, LossHook, Metadata, survey_without};
+use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
 use tier0_raid::io::LostDrives;
 use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
 use uuid::Uuid;
 
 use crate::admin::{AdminReply, AdminRequest, Status};
-use crate::control::{Control, ControlMessage, MemberJudge, sets_survive};
+use crate::control::{Control, ControlMessage, MemberJudge};
+use crate::open::examine;
 use crate::plan::{NewPool, PoolShape, drives_of, members_max};
 use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs};
 use crate::shard::{Ask, ListedVolume, Shard};
@@ -123,12 +124,33 @@ pub struct Engine {
 }
 
 /// Finds the array on `drives`, in any order, and starts it: whatever a crash left behind is made good first.
+///
+/// # Errors
+/// Why it does not start. Where that is found before anything is recorded ([`ArrayError::is_input`]), nothing was written.
 pub async fn start(world: &World, drives: Vec<DriveHandle>) -> Result<Engine, ArrayError> {
-    let found = survey(drives.into_iter().map(guarded).collect()).await;
+    start_without(world, drives, &[]).await
+}
+
+/// As [`start`], with consent to do without these drives, by name, and to give up what only they hold.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_without(
+    world: &World,
+    drives: Vec<DriveHandle>,
+    without: &[String],
+) -> Result<Engine, ArrayError> {
+    let found = survey_without(drives.into_iter().map(guarded).collect(), without).await;
     let (control, messages) = mailbox();
+    let mut examined = Vec::new();
+    for pool in found.pools {
+        let members = pool.members.len();
+        examined.push((members, examine(world, pool, without).await?));
+    }
+    // All pools can go on: only now is anything written.
     let mut pools = Vec::new();
-    for (number, pool) in found.pools.into_iter().enumerate() {
-        pools.push(OpenedPool::open(world, number, pool, &control).await?);
+    for (number, (members, pool)) in examined.into_iter().enumerate() {
+        pools.push(OpenedPool::open(world, number, members, pool, Vec::new(), &control).await?);
     }
     let array = pools
         .first()
@@ -212,7 +234,7 @@ impl Engine {
         let drive = guarded(drive);
         // Nothing is placed on the drive before every shard has it.
         let _turn = self.control.turn.acquire(1).await;
-        let member = self.control.admit_drive(pool, name, drive.clone()).await?;
+        let member = self.control.admit_drive(pool, name, None, drive.clone()).await?;
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
         }
@@ -245,20 +267,22 @@ pub(crate) struct OpenedPool {
 }
 
 impl OpenedPool {
-    /// Opens a pool that was found, if its sets do without what is missing.
+    /// Opens a pool of so many members that was examined, and adds to it what a description says.
     pub(crate) async fn open(
         world: &World,
         number: usize,
-        found: FoundPool,
+        members: usize,
+        examined: Inspected,
+        additions: Vec<MetaRecord>,
         control: &MailSender<ControlMessage>,
     ) -> Result<OpenedPool, ArrayError> {
-        let lost = LostDrives::new(members_max(found.members.len()));
+        let lost = LostDrives::new(members_max(members));
         let drives: Vec<Option<DriveHandle>> =
-            found.members.iter().map(|member| member.drive.clone()).collect();
-        for member in found.members.iter().filter(|member| member.standing == Standing::Stale) {
-            tracing::warn!("drive {:?} was lost while the pool went on and is not used", member.member.name);
+            (0..members as u32).map(|place| examined.drive(place).cloned()).collect();
+        let metadata = examined.open(world, loss_hook(number, &lost, control)).await?;
+        for record in additions {
+            metadata.commit(vec![record]).await?;
         }
-        let metadata = found.open_if(world, loss_hook(number, &lost, control), check_survives).await?;
         let (state, shape) = {
             let state = metadata.state();
             (Arc::new(state.clone()), PoolShape::new(&state)?)
@@ -304,29 +328,6 @@ pub(crate) fn loss_hook(
     Rc::new(move |member, _| {
         lost.set_lost(member as usize);
         control.send(ControlMessage::Lost { pool: number, member: member as usize });
-    })
-}
-
-/// Every set must do without the members that do not serve.
-pub(crate) fn check_survives(state: &PoolState) -> Result<(), PoolError> {
-    let shape = PoolShape::new(state).map_err(|error| PoolError::Unopenable { fact: error.to_string() })?;
-    if sets_survive(&shape.sets, state.set_count(), |_, _, drive| !state.is_active(drive)) {
-        return Ok(());
-    }
-    let missing: Vec<String> = state
-        .members()
-        .iter()
-        .filter(|member| member.state == MemberState::Lost)
-        .map(|member| format!("{:?}", member.name))
-        .collect();
-    Err(PoolError::Unopenable {
-        fact: format!(
-            "pool {:?} misses drives {}, more than {} makes up for; bring the drives back, or add their directory to \
-             array.search",
-            state.name(),
-            missing.join(", "),
-            state.geometry().raid.level
-        ),
     })
 }
 

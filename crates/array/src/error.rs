@@ -118,6 +118,42 @@ pub enum ArrayError {
         /// The names of the drives.
         drives: String,
     },
+    /// A drive that is there cannot be opened.
+    #[error(
+        "{fact}; that it cannot be opened does not mean that it is gone: mend that, or start without it with --without {drive}"
+    )]
+    NotOpened {
+        /// Its name.
+        drive: String,
+        /// What the system says.
+        fact: String,
+    },
+    /// Drives are missing that could have gone on by themselves.
+    #[error(
+        "drives {drives} of pool {pool:?} are missing and could have gone on without those that are here, which would hold old data then; connect them, or start with {options} to give up what only they hold"
+    )]
+    Consent {
+        /// The pool.
+        pool: String,
+        /// The names of what is missing.
+        drives: String,
+        /// The options that give consent.
+        options: String,
+    },
+    /// Consent to do without a drive that the array does not have.
+    #[error("the array has no drive {drive:?} to start without; \"tier0 check\" lists what is missing")]
+    UnknownDrive {
+        /// What was named.
+        drive: String,
+    },
+    /// Another error, and what may have to do with it.
+    #[error("{error}; not opened: {hints}")]
+    Hinted {
+        /// The error.
+        error: Box<ArrayError>,
+        /// What could not be opened, and may be what is missing.
+        hints: String,
+    },
     /// A pool's state refuses something.
     #[error(transparent)]
     Meta(#[from] tier0_pool::MetaError),
@@ -158,8 +194,24 @@ pub enum ArrayError {
 }
 
 impl ArrayError {
+    /// The same where drives are missing, with what could not be opened and may be one of them.
+    pub(crate) fn with_hints(self, hints: &[String]) -> ArrayError {
+        match self {
+            error @ (ArrayError::Missing { .. }
+            | ArrayError::NoLog { .. }
+            | ArrayError::NoPool { .. }
+            | ArrayError::Consent { .. }) => {
+                ArrayError::Hinted { error: Box::new(error), hints: hints.join("; ") }
+            }
+            error => error,
+        }
+    }
+
     /// Whether what the file, the request or the drives say is wrong, and not what the system or a device refuses.
     pub fn is_input(&self) -> bool {
+        if let ArrayError::Hinted { error, .. } = self {
+            return error.is_input();
+        }
         use tier0_drive::OpenError::{Busy, System};
         use tier0_pool::PoolError;
         let failed = matches!(

@@ -8,20 +8,19 @@ use std::sync::mpsc;
 use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Patience};
-use tier0_pool::metadata::survey;
+use tier0_pool::metadata::survey_without;
 use tier0_raid::io::{LostDrives, Members};
 use tier0_units::Nanos;
 use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
-use uuid::Uuid;
 
 use crate::admin::{AdminReply, AdminRequest};
 use crate::control::{Control, ControlMessage, DriveShop, MemberJudge, NewDrive};
 use crate::description::DriveDescription;
 use crate::direct::{self, Forgetful};
 use crate::engine::{OpenedPool, start_shard};
-use crate::open::{DirectPool, Kind, Medium, NewMedium, OpenArray, open_new_medium};
+use crate::open::{DirectPool, Kind, Medium, NewMedium, OpenArray, ToOpen, examine, open_new_medium};
 use crate::plan::PoolPlan;
 use crate::pool_shard::{PoolSeed, Seat};
 use crate::shard::{Ask, Shard};
@@ -204,13 +203,14 @@ impl ShardSeat<'_> {
         let control = self.control.clone();
         let started = match &self.array.kind {
             Kind::Direct(pools) => start_direct(&world, index, pools, self.peers, self.inbox)?,
-            Kind::Protected { media, pools } => {
+            Kind::Protected { media, pools, without } => {
                 let place = ProtectedSeat {
                     name: self.array.name.clone(),
                     pause_timeout: self.array.pause_timeout,
                     seat: self.seat,
                     candidates: media.clone(),
                     pools: pools.clone(),
+                    without: without.clone(),
                     peers: self.peers,
                     seeds: self.seeds,
                     control: self.control,
@@ -273,7 +273,8 @@ struct ProtectedSeat {
     pause_timeout: Nanos,
     seat: Seat,
     candidates: Vec<Arc<Medium>>,
-    pools: Vec<Uuid>,
+    pools: Vec<ToOpen>,
+    without: Vec<String>,
     peers: Vec<MailSender<Ask>>,
     seeds: MailReceiver<Vec<PoolPart>>,
     control: MailSender<ControlMessage>,
@@ -319,18 +320,29 @@ impl ProtectedSeat {
         for medium in &self.candidates {
             handles.push((guarded_drive(medium, world)?, medium.clone()));
         }
-        let found = survey(handles.iter().map(|(drive, _)| drive.clone()).collect()).await;
-        let mut candidates = found.pools;
-        let (mut pools, mut parts) = (Vec::new(), Vec::new());
-        for (number, id) in self.pools.iter().enumerate() {
+        let drives = handles.iter().map(|(drive, _)| drive.clone()).collect();
+        let mut candidates = survey_without(drives, &self.without).await.pools;
+        // It was all found in order a moment ago, but drives have a life of their own.
+        let mut examined = Vec::new();
+        for ToOpen { id, additions } in &self.pools {
             let place = candidates.iter().position(|pool| pool.label.pool == *id);
             let place = place.ok_or_else(|| ArrayError::NoPool { pool: self.name.clone() })?;
-            let pool = OpenedPool::open(world, number, candidates.remove(place), &self.control).await?;
+            let found = candidates.remove(place);
+            let members = found.members.len();
+            examined.push((members, examine(world, found, &self.without).await?, additions.clone()));
+        }
+        let (mut pools, mut parts) = (Vec::new(), Vec::new());
+        for (number, (members, pool, additions)) in examined.into_iter().enumerate() {
+            let pool = OpenedPool::open(world, number, members, pool, additions, &self.control).await?;
             let medium_of = |drive: &Option<DriveHandle>| {
                 let drive = drive.as_ref()?;
                 handles.iter().find(|(handle, _)| handle.is_same(drive)).map(|(_, medium)| medium.clone())
             };
-            let media = pool.drives.iter().map(medium_of).collect();
+            let media: Vec<Option<Arc<Medium>>> = pool.drives.iter().map(medium_of).collect();
+            let path_of = |(place, medium): (u32, &Option<Arc<Medium>>)| {
+                Some((place, medium.as_ref()?.path()?.into_os_string().into_string().ok()?))
+            };
+            pool.metadata.remember_paths((0..).zip(&media).filter_map(path_of).collect()).await?;
             parts.push(PoolPart { seed: pool.seed.clone(), media });
             pools.push(pool);
         }

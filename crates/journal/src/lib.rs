@@ -44,6 +44,6 @@ pub use copies::{COPIES_MAX, CopyState, LossReport};
 pub use error::RingError;
 pub use header::VERSION;
 pub use position::Position;
-pub use recover::{Entry, Recovered, RecoveryReport};
+pub use recover::{Entry, Inspected, Recovered, RecoveryReport};
 pub use region::Region;
 pub use ring::{Ring, Settings, Space};

@@ -11,10 +11,12 @@
 //!    appended: what was left behind the end can never count again.
 
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_world::{Buf, World};
+use tier0_world::{Buf, IoError, World};
 use uuid::Uuid;
 
 use crate::copies::{COPIES_MAX, LossReport, Place};
@@ -79,25 +81,76 @@ impl Ring {
         settings: Settings,
         losses: Rc<dyn LossReport>,
     ) -> Result<Recovered, RingError> {
-        if !has_payload(world) {
-            return Err(RingError::NoPayload);
-        }
-        if regions.len() > COPIES_MAX || regions.iter().all(Option::is_none) {
-            return Err(RingError::BadCopy { copy: regions.len() });
-        }
-        let header = newest_header(&regions, id).await?;
-        check_size(&regions, &header)?;
-        let state = State::new(header.blocks, headroom_blocks(&settings), header.tail);
-        let places = regions.into_iter().map(Place::new).collect();
-        let core = Core::new(world, id, places, settings, losses, state);
-        let mut scan = Scan::new(core.clone(), header);
-        while scan.step().await? {}
-        scan.check_end().await?;
-        let Scan { entries, mut report, incarnation, .. } = scan;
+        let scan = scan(world, regions, id, settings, losses, Repair::Yes).await?;
+        let Scan { core, header, entries, mut report, incarnation, .. } = scan;
         report.incarnation = incarnation.max(header.incarnation) + 1;
         core.begin_incarnation(report.incarnation, header.generation).await?;
         Ok(Recovered { ring: Ring(core), entries: entries.into(), report })
     }
+
+    /// Reads what [`Ring::recover`] would find, and writes nothing. Whoever acts on it must make it durable elsewhere
+    /// before anything else is: what only one copy has may not be found the next time.
+    ///
+    /// # Errors
+    /// As recovery's.
+    pub async fn inspect(
+        world: &World,
+        regions: Vec<Option<Region>>,
+        id: Uuid,
+    ) -> Result<Inspected, RingError> {
+        let scan = scan(world, regions, id, Settings::default(), Rc::new(Nobody), Repair::No).await?;
+        let tail = Position(scan.core.state.borrow().released);
+        Ok(Inspected { entries: scan.entries.into(), tail })
+    }
+}
+
+/// What a ring holds.
+pub struct Inspected {
+    /// The records that were not released, in order.
+    pub entries: Vec<Entry>,
+    /// The first record that is not released.
+    pub tail: Position,
+}
+
+/// Nothing is written, so nothing is lost by it.
+struct Nobody;
+
+impl LossReport for Nobody {
+    fn report(&self, _: usize, _: IoError) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async {})
+    }
+}
+
+/// Whether copies that lack something are made equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repair {
+    Yes,
+    No,
+}
+
+async fn scan(
+    world: &World,
+    regions: Vec<Option<Region>>,
+    id: Uuid,
+    settings: Settings,
+    losses: Rc<dyn LossReport>,
+    repair: Repair,
+) -> Result<Scan, RingError> {
+    if !has_payload(world) {
+        return Err(RingError::NoPayload);
+    }
+    if regions.len() > COPIES_MAX || regions.iter().all(Option::is_none) {
+        return Err(RingError::BadCopy { copy: regions.len() });
+    }
+    let header = newest_header(&regions, id).await?;
+    check_size(&regions, &header)?;
+    let state = State::new(header.blocks, headroom_blocks(&settings), header.tail);
+    let places = regions.into_iter().map(Place::new).collect();
+    let core = Core::new(world, id, places, settings, losses, state);
+    let mut scan = Scan::new(core, header, repair);
+    while scan.step().await? {}
+    scan.check_end().await?;
+    Ok(scan)
 }
 
 impl Core {
@@ -171,10 +224,11 @@ struct Scan {
     incarnation: u64,
     /// The first frame that nobody has called stable.
     stable: u64,
+    repair: Repair,
 }
 
 impl Scan {
-    fn new(core: Rc<Core>, header: Header) -> Scan {
+    fn new(core: Rc<Core>, header: Header, repair: Repair) -> Scan {
         let regions: Vec<_> = core.copies.borrow().iter().map(|place| place.region.clone()).collect();
         let readers = regions
             .into_iter()
@@ -189,6 +243,7 @@ impl Scan {
             report: RecoveryReport::default(),
             incarnation: 0,
             stable: header.stable,
+            repair,
         }
     }
 
@@ -208,7 +263,9 @@ impl Scan {
             *complete &= pages.iter().all(|page| matches!(page, Found::Valid(_)));
         }
         let Some(pages) = self.merge(pages)? else { return Ok(false) };
-        self.repair(&section, &pages, &complete).await?;
+        if self.repair == Repair::Yes {
+            self.repair(&section, &pages, &complete).await?;
+        }
         self.take(section.frame, pages);
         Ok(true)
     }

@@ -74,8 +74,7 @@ impl System for Array {
         drives: Vec<DriveHandle>,
         without: Vec<String>,
     ) -> Result<RunningArray, SystemError> {
-        let _ = without;
-        let engine = engine::start(world, drives).await;
+        let engine = engine::start_without(world, drives, &without).await;
         let engine = engine.map_err(|error| SystemError::Refused(error.to_string()))?;
         Ok(RunningArray { engine })
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
 use tier0_array::description::ListenAddress;
-use tier0_array::open::{OpenArray, open};
+use tier0_array::open::{OpenArray, OpenOptions, open};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 use tier0_units::counted;
 use tier0_world::real::{Backend, PeerAddress};
@@ -39,6 +39,9 @@ pub(crate) struct Serve {
     /// Use epoll and threads instead of io_uring, which costs speed
     #[arg(long)]
     no_io_uring: bool,
+    /// Start without this drive, and give up what only it holds; may be given more than once
+    #[arg(long, value_name = "DRIVE")]
+    without: Vec<String>,
     /// Print the addresses as JSON
     #[arg(long)]
     json: bool,
@@ -56,7 +59,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         (true, false) => description.listen.clone(),
         (true, true) => vec![ListenAddress(PeerAddress::Tcp(DEFAULT_TCP_ADDRESS))],
     };
-    let array = open(&description)?;
+    let array = open(&description, &OpenOptions { without: verb.without.clone() })?;
     for warning in description.all_notes().iter().chain(array.warnings()) {
         tracing::warn!("{warning}");
     }

@@ -197,7 +197,7 @@ impl Control {
         };
         let NewDrive { drive, medium: new } = shop.open(description, place.force).await?;
         let medium = new.medium.clone();
-        let member = self.admit_drive(number, &place.name, drive).await?;
+        let member = self.admit_drive(number, &place.name, medium.path(), drive).await?;
         let order = |reply| {
             let control = self.post.clone();
             Order::Join { pool: number, member, medium: medium.clone(), control, reply }
@@ -219,6 +219,7 @@ impl Control {
         &self,
         number: usize,
         name: &str,
+        path: Option<PathBuf>,
         drive: DriveHandle,
     ) -> Result<usize, ArrayError> {
         let guarded = self.guarded(number);
@@ -237,7 +238,7 @@ impl Control {
             sectors: drive.info().sectors.0,
             class,
             state: MemberState::Active,
-            path: String::new(),
+            path: path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_default(),
         };
         let member = guarded.metadata.add_member(drive.clone(), member).await?;
         MemberJudge::appoint(&drive, number, member as usize, &self.post);

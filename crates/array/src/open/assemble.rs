@@ -1,38 +1,40 @@
-//! Finding an array again: open what might be its drives, read who they are, open the pools.
+//! Finding an array again: open what might be its drives, read who they are, check everything. Nothing is written here;
+//! the shards open what was found ([`crate::real`]).
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use tier0_drive::{DriveHandle, OpenError};
-use tier0_pool::metadata::{FoundMember, FoundPool, Metadata, OtherDrive, Standing, Survey, survey};
-use tier0_pool::{LogRing, MetaRecord, PoolError, PoolState, RaidRecord};
+use tier0_drive::DriveHandle;
+use tier0_drive::guard::{Guard, Health, Patience};
+use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
+use tier0_pool::{MetaRecord, PoolError, PoolState, RaidRecord};
 use tier0_units::SectorCount;
 use tier0_world::World;
 use uuid::Uuid;
 
 use super::create::memory_among_others;
-use super::{Kind, Medium, OpenArray, OpenPool, create, in_real_world};
-use crate::description::{DriveDescription, PoolDescription, grown_in_file};
-use crate::engine::check_survives;
+use super::examine::examine;
+use super::media::Opened;
+use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
+use crate::description::{PoolDescription, grown_in_file};
 use crate::open::CreateOptions;
 use crate::plan::{check_fits, new_volume, record_of};
 use crate::{ArrayError, Description};
 
-/// Opens the array of `description`. Pools on RAM drives, which remember nothing, are created anew. Volumes of the
-/// description that a pool does not have yet are created; volumes it has are served whether described or not.
-pub fn open(description: &Description) -> Result<OpenArray, ArrayError> {
+/// Finds the array of `description`. Pools on RAM drives, which remember nothing, are created anew. Volumes of the
+/// description that a pool does not have yet are created when it runs; volumes it has are served whether described or
+/// not. Nothing is written.
+///
+/// # Errors
+/// Why it would not run.
+pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArray, ArrayError> {
     if description.drives.iter().all(|drive| drive.path.is_none()) {
         return create(description, CreateOptions::default());
     }
     if let Some(ram) = description.drives.iter().find(|drive| drive.path.is_none()) {
         return Err(memory_among_others(ram));
     }
-    let media = open_media(description)?;
-    let (opened, wanted) = (media.clone(), description.clone());
-    let found = in_real_world(|world| async move { look(&world, &opened, &wanted).await })??;
+    let (media, found) = find(description, options)?;
     let shards = found.states.iter().map(|state| state.log().rings.len()).max().unwrap_or(1);
     let mut warnings = found.warnings;
     if let Some(cores) = description.cores.filter(|cores| *cores != shards) {
@@ -40,79 +42,107 @@ pub fn open(description: &Description) -> Result<OpenArray, ArrayError> {
             "array.cores is {cores}, and the array was created for {shards}: its log has as many parts; it runs on {shards}"
         ));
     }
+    let ids = found.states.iter().map(PoolState::id);
+    let pools = ids.zip(found.additions).map(|(id, additions)| ToOpen { id, additions }).collect();
     Ok(OpenArray {
         name: description.name.clone(),
         cores: shards,
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
         pools: found.states.iter().map(OpenPool::of_state).collect(),
-        kind: Kind::Protected { media, pools: found.states.iter().map(PoolState::id).collect() },
+        kind: Kind::Protected { media, pools, without: options.without.clone() },
         warnings,
     })
 }
 
+/// What opening the array of `description` would warn of; nothing is written.
+///
+/// # Errors
+/// Why it would be refused.
+pub fn rehearse(description: &Description) -> Result<Vec<String>, ArrayError> {
+    find(description, &OpenOptions::default()).map(|(_, found)| found.warnings)
+}
+
 /// The array as its drives tell.
 struct Found {
+    /// The pools as they would go on, with what the description adds.
     states: Vec<PoolState>,
+    /// What it adds, by pool.
+    additions: Vec<Vec<MetaRecord>>,
     warnings: Vec<String>,
 }
 
-/// Opens what may be drives of the array; what is missing is told later, by the drives that are there.
-pub(super) fn open_media(description: &Description) -> Result<Vec<Arc<Medium>>, ArrayError> {
-    let mut media = Vec::new();
-    for (number, drive) in places(description)?.into_iter().enumerate() {
-        match Medium::open(&drive, number) {
-            Ok(medium) => media.push(Arc::new(medium)),
-            Err(ArrayError::Open(OpenError::Missing { .. } | OpenError::System { .. })) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(media)
+fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Medium>>, Found), ArrayError> {
+    let mut opened = Opened::of(description, options)?;
+    let remembered = in_real_world({
+        let (media, wanted) = (opened.media.clone(), description.clone());
+        |world| async move { remembered(&world, &media, &wanted).await }
+    })??;
+    opened.open_remembered(remembered)?;
+    let (media, wanted, consents) = (opened.media.clone(), description.clone(), options.without.clone());
+    let found = in_real_world(|world| async move { look(&world, &media, &wanted, &consents).await })?;
+    let mut found = found.map_err(|error| match opened.warnings.is_empty() {
+        true => error,
+        // What could not be opened may be what is missing.
+        false => error.with_hints(&opened.warnings),
+    })?;
+    found.warnings.splice(0..0, opened.warnings);
+    Ok((opened.media, found))
 }
 
-/// Reads who the drives are, checks that the array can go on, and brings in what the description adds.
-async fn look(world: &World, media: &[Arc<Medium>], description: &Description) -> Result<Found, ArrayError> {
-    let drives: Vec<DriveHandle> =
-        media.iter().map(|medium| medium.plain_drive(world)).collect::<Result<_, _>>()?;
-    let Survey { pools: mut candidates, others } = survey(drives).await;
+/// The drives in a world of their own, behind guards: one that hangs or fails for a moment is no reason to give it up.
+fn guarded(world: &World, media: &[Arc<Medium>]) -> Result<Vec<DriveHandle>, ArrayError> {
+    let guard = |drive| Guard::new(drive, Patience::default(), Health::new()).handle();
+    media.iter().map(|medium| Ok(guard(medium.plain_drive(world)?))).collect()
+}
+
+/// Where labels remember members of the description's pools that are not there.
+async fn remembered(
+    world: &World,
+    media: &[Arc<Medium>],
+    description: &Description,
+) -> Result<Vec<(String, PathBuf)>, ArrayError> {
+    let found = survey_without(guarded(world, media)?, &[]).await;
+    let ours = |pool: &&FoundPool| {
+        pool.label.array == description.name
+            && description.pools.iter().any(|one| one.name == pool.label.name)
+    };
+    let members = found.pools.iter().filter(ours).flat_map(|pool| &pool.members);
+    let away =
+        members.filter(|member| member.standing == Standing::Missing && !member.member.path.is_empty());
+    Ok(away.map(|member| (member.member.name.clone(), PathBuf::from(&member.member.path))).collect())
+}
+
+/// Reads who the drives are, and checks that the array can go on and that the description contradicts nothing.
+async fn look(
+    world: &World,
+    media: &[Arc<Medium>],
+    description: &Description,
+    without: &[String],
+) -> Result<Found, ArrayError> {
+    let Survey { pools: mut candidates, others } = survey_without(guarded(world, media)?, without).await;
     let mut warnings: Vec<String> = Vec::new();
     tell_others(others, &mut warnings)?;
-    let mut chosen = Vec::new();
-    for pool in &description.pools {
-        chosen.push(take_pool(&mut candidates, description, pool, &mut warnings)?);
-    }
-    // All pools are there: only now is anything written.
-    let mut states = Vec::new();
-    for (number, (pool, found)) in description.pools.iter().zip(chosen).enumerate() {
+    let (mut states, mut additions) = (Vec::new(), Vec::new());
+    for (number, pool) in description.pools.iter().enumerate() {
+        let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
         check_label(pool, &found)?;
-        let missing = missing_names(&found);
-        let refused = Cell::new(None);
-        let check = |state: &PoolState| {
-            check_survives(state)?;
-            check_description(description, number, state).map_err(|error| {
-                let fact = error.to_string();
-                refused.set(Some(error));
-                PoolError::Unopenable { fact }
-            })
-        };
-        let opened = found.open_if(world, Rc::new(|_, _| {}), check).await;
-        let metadata = opened.map_err(|error| match (refused.take(), error) {
-            (Some(refused), _) => refused,
-            (None, PoolError::Unopenable { .. }) => ArrayError::Missing {
-                pool: pool.name.clone(),
-                missing,
-                level: pool.raid.level.name().to_owned(),
-            },
-            (None, error) => error.into(),
-        })?;
-        add_volumes(&metadata, description, number, &mut warnings).await?;
-        states.push(metadata.state().clone());
+        let inspected = examine(world, found, without).await?;
+        check_same_shape(pool, &inspected.state().geometry().raid)?;
+        let mut state = inspected.state().clone();
+        additions.push(add_volumes(&mut state, description, number, &mut warnings)?);
+        states.push(state);
     }
-    Ok(Found { states, warnings })
+    let known =
+        |name: &&String| !states.iter().flat_map(PoolState::members).any(|member| member.name == **name);
+    if let Some(name) = without.iter().find(known) {
+        return Err(ArrayError::UnknownDrive { drive: name.clone() });
+    }
+    Ok(Found { states, additions, warnings })
 }
 
 /// Tells of drives that are in no pool.
-pub(super) fn tell_others(others: Vec<OtherDrive>, warnings: &mut Vec<String>) -> Result<(), ArrayError> {
+fn tell_others(others: Vec<OtherDrive>, warnings: &mut Vec<String>) -> Result<(), ArrayError> {
     for other in others {
         match other {
             OtherDrive::Blank(drive) => {
@@ -132,7 +162,7 @@ pub(super) fn tell_others(others: Vec<OtherDrive>, warnings: &mut Vec<String>) -
 }
 
 /// The pool of this name, with the newest superblock where there are several.
-pub(super) fn take_pool(
+fn take_pool(
     candidates: &mut Vec<FoundPool>,
     description: &Description,
     pool: &PoolDescription,
@@ -161,22 +191,18 @@ pub(super) fn take_pool(
                 "drive {name:?} was taken out of pool {:?} and what it holds is stale; it is not used",
                 pool.name
             )),
+            Standing::RolledBack => warnings.push(format!(
+                "drive {name:?} of pool {:?} was put back to an older state; it counts as lost, and is not used",
+                pool.name
+            )),
             Standing::Present | Standing::Lost | Standing::Removed => {}
         }
     }
     Ok(found)
 }
 
-/// The drives of a pool that do not serve.
-fn missing_names(found: &FoundPool) -> String {
-    let away = |member: &&FoundMember| !matches!(member.standing, Standing::Present | Standing::Removed);
-    let names: Vec<String> =
-        found.members.iter().filter(away).map(|member| format!("{:?}", member.member.name)).collect();
-    format!("drives {}", names.join(", "))
-}
-
 /// What cannot be opened at all is told in the array's words.
-pub(super) fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayError> {
+fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayError> {
     match &found.problem {
         Some(PoolError::Twice { first, second }) => {
             Err(ArrayError::Twice { first: first.clone(), second: second.clone() })
@@ -188,40 +214,6 @@ pub(super) fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(
         }),
         _ => Ok(()),
     }
-}
-
-/// Everything of the description that the pool as it would go on refuses: found before anything is written, so that
-/// drives that are away are not lost to a pool that does not open.
-fn check_description(description: &Description, number: usize, state: &PoolState) -> Result<(), ArrayError> {
-    let pool = &description.pools[number];
-    check_same_shape(pool, &state.geometry().raid)?;
-    check_log(state)?;
-    let mut with_new = None;
-    for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
-        match state.volume_named(&volume.name) {
-            Some(known) if known.sectors < volume.sectors.0 => {
-                let name = &pool.name;
-                return Err(grown_in_file(name, &volume.name, SectorCount(known.sectors), volume.sectors));
-            }
-            Some(_) => {}
-            None => {
-                let state = with_new.get_or_insert_with(|| state.clone());
-                check_fits(state, volume)?;
-                let record = new_volume(state, volume, Uuid::new_v4());
-                state.apply_all(&[record])?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A copy of every ring of the write log must be there.
-fn check_log(state: &PoolState) -> Result<(), ArrayError> {
-    let is_gone = |ring: &&LogRing| !ring.copies.iter().any(|copy| state.is_active(copy.member));
-    let Some(ring) = state.log().rings.iter().find(is_gone) else { return Ok(()) };
-    let names = ring.copies.iter().filter_map(|copy| state.member(copy.member));
-    let names: Vec<String> = names.map(|member| format!("{:?}", member.name)).collect();
-    Err(ArrayError::NoLog { pool: state.name().to_owned(), drives: names.join(", ") })
 }
 
 /// What the description says of a pool must be what the pool is.
@@ -237,17 +229,17 @@ pub(crate) fn check_same_shape(pool: &PoolDescription, known: &RaidRecord) -> Re
     Err(ArrayError::Changed { pool: pool.name.clone(), fact: words(known), wanted: words(&wanted) })
 }
 
-/// Creates the description's volumes that the pool does not have, and changes write caches that it names. A volume may
-/// have grown since the description was written.
-async fn add_volumes(
-    metadata: &Metadata,
+/// The records that create the description's volumes that the pool does not have, and change write caches that it names.
+/// A volume may have grown since the description was written.
+fn add_volumes(
+    state: &mut PoolState,
     description: &Description,
     number: usize,
     warnings: &mut Vec<String>,
-) -> Result<(), ArrayError> {
+) -> Result<Vec<MetaRecord>, ArrayError> {
+    let mut records = Vec::new();
     for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
-        let known = metadata.state().volume_named(&volume.name).cloned();
-        let record = match known {
+        let record = match state.volume_named(&volume.name) {
             Some(known) if known.sectors < volume.sectors.0 => {
                 let pool = &description.pools[number].name;
                 return Err(grown_in_file(pool, &volume.name, SectorCount(known.sectors), volume.sectors));
@@ -265,40 +257,12 @@ async fn add_volumes(
                 None => continue,
             },
             None => {
-                let state = metadata.state();
-                check_fits(&state, volume)?;
-                new_volume(&state, volume, Uuid::new_v4())
+                check_fits(state, volume)?;
+                new_volume(state, volume, Uuid::new_v4())
             }
         };
-        metadata.commit(vec![record]).await?;
+        state.apply_all(std::slice::from_ref(&record))?;
+        records.push(record);
     }
-    Ok(())
-}
-
-/// Where drives may be: the paths of the description, then whatever lies in the directories to search.
-fn places(description: &Description) -> Result<Vec<DriveDescription>, ArrayError> {
-    let mut seen: BTreeMap<PathBuf, ()> = BTreeMap::new();
-    let mut places = Vec::new();
-    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    for drive in &description.drives {
-        let path = drive.path.as_ref().expect("checked: every drive has a path");
-        seen.insert(real(path), ());
-        places.push(drive.clone());
-    }
-    for directory in &description.search {
-        let listing = std::fs::read_dir(directory).map_err(|source| ArrayError::System {
-            what: format!("array.search: directory {directory:?} cannot be read"),
-            source,
-        })?;
-        let mut paths: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        paths.sort();
-        for path in paths {
-            let is_drive = std::fs::metadata(&path).is_ok_and(|metadata| !metadata.is_dir());
-            if is_drive && seen.insert(real(&path), ()).is_none() {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                places.push(DriveDescription { name, path: Some(path), size: None, ram: None, model: None });
-            }
-        }
-    }
-    Ok(places)
+    Ok(records)
 }

@@ -13,7 +13,7 @@ use tier0_pool::{MemberRecord, PoolState};
 use tier0_units::SectorCount;
 use uuid::Uuid;
 
-use super::{DirectPool, Kind, Medium, OpenArray, OpenPool, in_real_world};
+use super::{DirectPool, Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
 use crate::description::DriveDescription;
 use crate::engine::{found_pool, new_state};
 use crate::models::Model;
@@ -70,7 +70,11 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
         pools: states.iter().map(OpenPool::of_state).collect(),
-        kind: Kind::Protected { media, pools: states.iter().map(PoolState::id).collect() },
+        kind: Kind::Protected {
+            media,
+            pools: states.iter().map(|state| ToOpen { id: state.id(), additions: Vec::new() }).collect(),
+            without: Vec::new(),
+        },
         warnings: Vec::new(),
     })
 }

@@ -1,5 +1,6 @@
 //! What a drive of a real array consists of: a file, a device or memory, and perhaps a model in front of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tier0_catalog::Catalog;
@@ -79,6 +80,15 @@ impl Medium {
     /// What the guards of all shards know of it.
     pub(crate) fn health(&self) -> &Arc<Health> {
         &self.health
+    }
+
+    /// Where it lies, if not in memory.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        match &self.base {
+            // The next server may run in another directory.
+            Base::File(file) => std::path::absolute(&file.info().name).ok(),
+            Base::Ram(..) => None,
+        }
     }
 
     /// Sectors that the array can use.

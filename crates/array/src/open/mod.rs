@@ -8,22 +8,23 @@
 
 mod assemble;
 mod create;
+mod examine;
+mod media;
 mod medium;
-mod rehearse;
 
 use std::sync::Arc;
 
-use tier0_pool::{MemberState, PoolState, Space};
+use tier0_pool::{MemberState, MetaRecord, PoolState, Space};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
 pub(crate) use assemble::check_same_shape;
-pub use assemble::open;
+pub use assemble::{open, rehearse};
 pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, open_new_medium};
+pub(crate) use examine::examine;
 pub(crate) use medium::Medium;
-pub use rehearse::rehearse;
 
 use crate::ArrayError;
 use crate::plan::PoolPlan;
@@ -49,9 +50,26 @@ pub(crate) enum Kind {
     Protected {
         /// Everything that may be a drive of it.
         media: Vec<Arc<Medium>>,
-        /// The pools' identities, in the order of the description.
-        pools: Vec<Uuid>,
+        /// The pools, in the order of the description.
+        pools: Vec<ToOpen>,
+        /// Drives that somebody consents to start without.
+        without: Vec<String>,
     },
+}
+
+/// How an array is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Drives to start without, by name: what only they hold is given up.
+    pub without: Vec<String>,
+}
+
+/// A pool that was found and is to be opened.
+#[derive(Clone)]
+pub(crate) struct ToOpen {
+    pub(crate) id: Uuid,
+    /// What the description adds to it.
+    pub(crate) additions: Vec<MetaRecord>,
 }
 
 /// A pool on memory.

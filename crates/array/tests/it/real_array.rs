@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tier0_array::open::{CreateOptions, OpenArray, create, open};
+use tier0_array::open::{CreateOptions, OpenArray, OpenOptions, create, open};
 use tier0_array::real::{ShardContext, Stopper, run};
 use tier0_array::{ArrayError, Description};
 use tier0_drive::BlockTarget;
@@ -130,7 +130,7 @@ fn an_array_is_found_again_by_identity_and_keeps_its_data() {
         std::fs::rename(at("d0.img"), at("moved.img")).expect("renamed");
         std::fs::rename(at("d1.img"), at("d0.img")).expect("renamed");
         std::fs::rename(at("d2.img"), at("d1.img")).expect("renamed");
-        let array = open(&description).expect("found again");
+        let array = open(&description, &OpenOptions::default()).expect("found again");
         assert_eq!(array.warnings(), [] as [String; 0]);
         assert_eq!(array.volumes().map(|(name, _)| name).collect::<Vec<_>>(), ["lun0", "lun1"]);
         with_array(&array, Backend::Auto, |context| check_pattern(context, 7));
@@ -146,7 +146,7 @@ fn a_missing_drive_is_done_without_and_never_believed_again() {
     drop(array);
     let (here, away) = (directory.path().join("d3.img"), directory.path().with_extension("away"));
     std::fs::rename(&here, &away).expect("renamed");
-    let array = open(&description).expect("degraded");
+    let array = open(&description, &OpenOptions::default()).expect("degraded");
     assert!(array.warnings().iter().any(|text| text.contains("\"d3\"") && text.contains("missing")));
     with_array(&array, Backend::Auto, |context| async move {
         check_pattern(context.clone(), 1).await;
@@ -154,12 +154,13 @@ fn a_missing_drive_is_done_without_and_never_believed_again() {
     });
     drop(array);
     std::fs::rename(&away, &here).expect("renamed");
-    let array = open(&description).expect("degraded still");
+    let array = open(&description, &OpenOptions::default()).expect("degraded still");
     assert!(array.warnings().iter().any(|text| text.contains("stale")), "{:?}", array.warnings());
     with_array(&array, Backend::Auto, |context| check_pattern(context, 2));
     drop(array);
     std::fs::remove_file(directory.path().join("d1.img")).expect("removed");
-    let error = open(&description).err().expect("two drives of a RAID 5 are too many");
+    let error =
+        open(&description, &OpenOptions::default()).err().expect("two drives of a RAID 5 are too many");
     assert!(matches!(error, ArrayError::Missing { .. }), "{error}");
 }
 
@@ -174,10 +175,10 @@ fn refuse_with(
     let place = |name: &&str| directory.join(format!("{name}.img"));
     let aside = |name: &&str| directory.with_extension(name);
     away.iter().for_each(|name| std::fs::rename(place(name), aside(name)).expect("renamed"));
-    let error = open(wrong).err().expect("refused");
+    let error = open(wrong, &OpenOptions::default()).err().expect("refused");
     assert!(is_expected(&error), "{error}");
     away.iter().for_each(|name| std::fs::rename(aside(name), place(name)).expect("renamed"));
-    let array = open(description).expect("nothing was lost");
+    let array = open(description, &OpenOptions::default()).expect("nothing was lost");
     assert_eq!(array.warnings(), [] as [String; 0], "after {error}");
 }
 
@@ -241,7 +242,7 @@ size = "8MiB"
 fn creating_never_overwrites_unasked_and_leaves_nothing_behind() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let description = describe(directory.path(), "raid10", 4, 4, 1);
-    assert!(matches!(open(&description), Err(ArrayError::NoPool { .. })));
+    assert!(matches!(open(&description, &OpenOptions::default()), Err(ArrayError::NoPool { .. })));
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "opening makes no file");
 
     std::fs::write(directory.path().join("d2.img"), vec![b'x'; 64 << 20]).expect("written");
@@ -255,7 +256,7 @@ fn creating_never_overwrites_unasked_and_leaves_nothing_behind() {
     assert!(matches!(&error, ArrayError::Taken { .. }), "{error}");
 
     std::fs::copy(directory.path().join("d0.img"), directory.path().join("copy.img")).expect("copied");
-    assert!(matches!(open(&description), Err(ArrayError::Twice { .. })));
+    assert!(matches!(open(&description, &OpenOptions::default()), Err(ArrayError::Twice { .. })));
 }
 
 #[test]
@@ -303,7 +304,7 @@ name = "lun0"
 size = "500GiB"
 "#;
     let description = Description::parse(text, "test.toml").expect("a correct description");
-    let array = open(&description).expect("opened");
+    let array = open(&description, &OpenOptions::default()).expect("opened");
     assert_eq!(array.cores(), 1, "a mechanism cannot be in two threads");
     with_array(&array, Backend::Auto, |context| async move {
         let volume = &context.volumes[0];

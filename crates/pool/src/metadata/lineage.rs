@@ -41,9 +41,8 @@ fn descends(newer: &Superblock, older: &Superblock) -> bool {
 /// Whether a drive was put back to an older image: a label that calls it active says that a later generation was
 /// complete on all its members.
 pub(super) fn is_rolled_back(own: &Superblock, all: &[&Superblock]) -> bool {
-    let later = |other: &&&Superblock| {
-        own.generation < other.label.settled && is_active(&other.label, own.member)
-    };
+    let later =
+        |other: &&&Superblock| own.generation < other.label.settled && is_active(&other.label, own.member);
     all.iter().any(|other| later(&other))
 }
 
@@ -55,9 +54,8 @@ pub(super) fn choose(all: &[(usize, &Superblock)]) -> Choice {
     };
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let label = |group: &Vec<usize>| all[group[0]].1;
-    let is_same = |one: &Superblock, other: &Superblock| {
-        one.generation == other.generation && one.label == other.label
-    };
+    let is_same =
+        |one: &Superblock, other: &Superblock| one.generation == other.generation && one.label == other.label;
     for (place, (_, superblock)) in all.iter().enumerate() {
         match groups.iter_mut().find(|group| is_same(all[group[0]].1, superblock)) {
             Some(group) => group.push(place),

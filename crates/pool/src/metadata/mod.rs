@@ -40,5 +40,6 @@ mod tests;
 
 pub use commit::Commit;
 pub use core::{LossHook, Metadata, SetsHook};
+pub use open::Inspected;
 pub use recognise::Seen;
 pub use survey::{FoundMember, FoundPool, OtherDrive, Standing, Survey, survey, survey_without};

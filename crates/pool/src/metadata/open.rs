@@ -4,17 +4,16 @@
 //! | step | writes |
 //! |---|---|
 //! | the newest valid checkpoint of all carriers that are there | |
-//! | its journal; the records after the checkpoint, each checked; the invariants | makes the copies of the journal equal |
+//! | its journal; the records after the checkpoint, each checked; the invariants | |
+//! | whoever opens checks that the pool can go on so | |
 //! | members that are missing, and those that fail, are lost from now on | superblocks in the newest format; where anything changes, two generations on: one may have been begun on a drive that is missing |
 //! | that generation is complete | superblocks that say so |
 //! | carriers without the newest checkpoint get it, so that the next one overwrites no valid one | a checkpoint |
 //! | a new journal on as many carriers as there should be | see `rollover` |
 
-use std::rc::Rc;
-
 use tier0_drive::DriveHandle;
 use tier0_journal::header::{HeaderPlace as JournalHeader, decode as decode_journal_header};
-use tier0_journal::{LossReport, Recovered, Region, Ring, RingError, Settings};
+use tier0_journal::{Inspected as JournalContent, Region, Ring, RingError};
 use tier0_units::{Lba, PAGE_SECTORS};
 use tier0_world::{IoError, World};
 use uuid::Uuid;
@@ -41,13 +40,20 @@ impl FoundPool {
     }
 
     /// As [`FoundPool::open`], if `check` admits the state that the pool would go on with, missing members taken out.
-    /// Otherwise nothing is written but copies of the journal made equal.
+    /// Otherwise nothing is written.
     pub async fn open_if(
         self,
         world: &World,
         on_loss: LossHook,
         check: impl FnOnce(&PoolState) -> Result<(), PoolError>,
     ) -> Result<Metadata, PoolError> {
+        let inspected = self.inspect(world).await?;
+        check(inspected.state())?;
+        inspected.open(world, on_loss).await
+    }
+
+    /// Reads and proves everything that the pool would go on with, and writes nothing.
+    pub async fn inspect(self, world: &World) -> Result<Inspected, PoolError> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
@@ -70,10 +76,55 @@ impl FoundPool {
         let journal = Journal { world, pool: &pool, header: newest.found.header, area_of: &self };
         journal.replay(&carriers, &mut lost, &mut state).await?;
         state.verify()?;
-        let mut opening = Opening { found: self, state, newest, lost };
+        let carriers_before = self.label.carriers.clone();
+        let mut opening = Opening { found: self, state, newest, lost, carriers_before };
+        let before: Vec<bool> = opening.found.label.members.iter().map(crate::Member::is_active).collect();
         let is_changed = opening.reconcile()?;
-        check(&opening.state)?;
-        opening.go_on(world, on_loss, is_changed).await
+        let lost_now = |(place, member): &(u32, &crate::Member)| {
+            before[*place as usize] && member.state == MemberState::Lost
+        };
+        let members = (0u32..).zip(opening.state.members());
+        let newly_lost = members.filter(lost_now).map(|(place, _)| place).collect();
+        Ok(Inspected { opening, is_changed, newly_lost })
+    }
+}
+
+/// A pool that was read and proved, and not written to.
+pub struct Inspected {
+    opening: Opening,
+    is_changed: bool,
+    newly_lost: Vec<u32>,
+}
+
+impl Inspected {
+    /// What the pool would go on with, members that are missing taken out.
+    pub fn state(&self) -> &PoolState {
+        &self.opening.state
+    }
+
+    /// The members that served until now and would be recorded as lost, by place.
+    pub fn newly_lost(&self) -> &[u32] {
+        &self.newly_lost
+    }
+
+    /// The members that carry the metadata, those that are newly lost left out.
+    pub fn carriers(&self) -> &[u32] {
+        &self.opening.found.label.carriers
+    }
+
+    /// The members that carried it before.
+    pub fn carriers_before(&self) -> &[u32] {
+        &self.opening.carriers_before
+    }
+
+    /// The drive of a member that is there and believed.
+    pub fn drive(&self, place: u32) -> Option<&DriveHandle> {
+        self.opening.found.members.get(place as usize)?.drive.as_ref()
+    }
+
+    /// Opens the pool: the first writes.
+    pub async fn open(self, world: &World, on_loss: LossHook) -> Result<Metadata, PoolError> {
+        self.opening.go_on(world, on_loss, self.is_changed).await
     }
 }
 
@@ -109,8 +160,8 @@ impl Journal<'_> {
     ) -> Result<(), PoolError> {
         let Some(recovered) = self.recover(carriers, lost).await? else { return Ok(()) };
         let gap = |fact: String| PoolError::JournalGap { pool: self.pool.to_owned(), fact };
-        if recovered.ring.tail().0 > self.header.position {
-            let (tail, position) = (recovered.ring.tail(), self.header.position);
+        if recovered.tail.0 > self.header.position {
+            let (tail, position) = (recovered.tail, self.header.position);
             return Err(gap(format!("it begins with record {tail}, the checkpoint ends before {position}")));
         }
         for entry in recovered.entries.iter().filter(|entry| entry.position.0 >= self.header.position) {
@@ -125,12 +176,13 @@ impl Journal<'_> {
         Ok(())
     }
 
-    /// Recovers the journal; none if the power went before it was complete.
+    /// Reads the journal; none if the power went before it was complete. Nothing of it is made equal: a checkpoint with
+    /// all of it, and a new journal, are the first things that opening writes after the labels.
     async fn recover(
         &self,
         carriers: &[(u32, DriveHandle)],
         lost: &mut Vec<(u32, IoError)>,
-    ) -> Result<Option<Recovered>, PoolError> {
+    ) -> Result<Option<JournalContent>, PoolError> {
         let mut copies: Vec<(u32, DriveHandle)> = Vec::new();
         let (mut is_older, mut stranger, mut unreadable) = (false, None, None);
         for (member, drive) in carriers {
@@ -151,8 +203,7 @@ impl Journal<'_> {
                 .iter()
                 .map(|(_, drive)| Some(region(drive.clone(), &self.area_of.label.area)))
                 .collect();
-            let report = Rc::new(Remember);
-            match Ring::recover(self.world, regions, self.header.journal, Settings::default(), report).await {
+            match Ring::inspect(self.world, regions, self.header.journal).await {
                 Ok(recovered) => return Ok(Some(recovered)),
                 Err(RingError::Drive { copy, source }) => lost.push((copies.remove(copy).0, source)),
                 Err(source) => return Err(PoolError::Journal { pool: self.pool.to_owned(), source }),
@@ -205,22 +256,13 @@ impl Journal<'_> {
     }
 }
 
-/// While a journal is recovered, a copy that fails needs no report: the journal is not used any more after that, and the
-/// drive's loss is noticed by the writes that follow.
-struct Remember;
-
-impl LossReport for Remember {
-    fn report(&self, _: usize, _: IoError) -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(async {})
-    }
-}
-
 /// A pool that was read and proved.
 struct Opening {
     found: FoundPool,
     state: PoolState,
     newest: Newest,
     lost: Vec<(u32, IoError)>,
+    carriers_before: Vec<u32>,
 }
 
 impl Opening {

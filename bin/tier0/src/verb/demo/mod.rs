@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
-use tier0_array::open::{CreateOptions, OpenArray, create, open};
+use tier0_array::open::{CreateOptions, OpenArray, OpenOptions, create, open};
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::NbdUri;
 use tier0_units::Nanos;
@@ -86,7 +86,7 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
     let description = place.describe()?;
     let array = match place.is_new() {
         true => create(&description, CreateOptions::default())?,
-        false => open(&description)?,
+        false => open(&description, &OpenOptions::default())?,
     };
     let (tell, told) = mpsc::channel();
     let service = Service::new(&array, &description.listen, None, signals.clone(), move |bound| {
