@@ -18,7 +18,9 @@ pub(super) fn stale_half_alone(scene: &mut Scene) -> Result<(), TortureError> {
     scene.back("d0")?;
     scene.serve(&[])?;
     let status = scene.status()?;
-    ensure(drive_state(&status["pools"][0], "d0") == "active", || format!("d0 is not active: {status}"))?;
+    ensure(drive_state(&status["pools"][0], "d0") == "active", || {
+        format!("d0 is not active: {}", status["summary"])
+    })?;
     scene.nothing_lost()
 }
 

@@ -133,7 +133,10 @@ fn on_full_file_system(scene: &mut Scene, point: &std::path::Path) -> Result<(),
     let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
     for name in ["d0", "d1"] {
         let path = point.join(name).display().to_string();
-        text += &format!("[[drive]]\nname = \"{name}\"\npath = \"{path}\"\nsize = \"64MiB\"\n\n");
+        text += &format!("[[drive]]\nname = \"{name}\"\npath = \"{path}\"\n\n");
+        // Sparse, as an administrator makes them who trusts in thin files.
+        let made = std::fs::File::create(&path).and_then(|file| file.set_len(64 << 20));
+        made.map_err(TortureError::system("no sparse file can be made"))?;
     }
     text += &format!(
         "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\

@@ -116,7 +116,9 @@ pub(super) fn thin_pool_fills(scene: &mut Scene) -> Result<(), TortureError> {
     scene.create_and_serve(MIRROR, thin)?;
     let promised = scene.status()?;
     let warned = promised["pools"][0].to_string().contains("promised") || promised["health"] != "healthy";
-    ensure(warned, || format!("512 MiB are promised on drives of 64 MiB and nobody says so: {promised}"))?;
+    ensure(warned, || {
+        format!("512 MiB are promised on drives of 64 MiB, and status says: {}", promised["summary"])
+    })?;
     ensure(drive_state(&promised["pools"][0], "d0") == "active", || "d0 is not active".to_owned())?;
     let uri = super::super::scene::uri(&scene.at, "thin");
     let filled = crate::client::fill(&uri, 256 << 11)?;

@@ -130,9 +130,14 @@ pub(super) fn too_many_files(scene: &mut Scene) -> Result<(), TortureError> {
         command.arg(format!("--nofile={most}:{most}")).arg("--");
         let serve = scene.serve_command(&[]);
         command.arg(serve.get_program()).args(serve.get_args());
+        let began = wall_s();
         if scene.serve_by(command).is_ok() {
             scene.stop()?;
         }
+        let took_s = wall_s() - began;
+        ensure(took_s < 20.0, || {
+            format!("a start with {most} descriptors neither ends nor serves in {took_s:.0} s")
+        })?;
     }
     scene.serve(&[])?;
     scene.whole(4)?;
