@@ -69,7 +69,7 @@ async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Ran
     }
     let present = life.session.shelf.borrow().names(Whereabouts::In);
     let Some(drive) = (!present.is_empty()).then(|| pick(&present, random)) else { return Ok(()) };
-    let harmless = matches!(trouble, Trouble::Slow | Trouble::AdminRemove);
+    let harmless = trouble == Trouble::Slow;
     if !harmless && life.session.mishaps.is_active() {
         life.session.count("troubles left out during mishaps");
         return Ok(());

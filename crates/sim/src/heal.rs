@@ -28,6 +28,8 @@ const LOOK: Nanos = Nanos::from_millis(200);
 pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     let session = &life.session;
     session.note(&life.world, "heal");
+    // A command that hangs does so although the drive answers the next.
+    life.world.sleep_until(session.mishaps.hangs_until()).await;
     session.mishaps.end_all(&session.shelf.borrow(), life.world.now());
     session.shelf.borrow().calm();
     if session.hung.take() {

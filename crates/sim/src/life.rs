@@ -39,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) mishaps: Mishaps,
     /// Drives that the array has called lost so far.
     pub(crate) known_lost: RefCell<BTreeSet<String>>,
+    /// Whether the array was asked where log and metadata lie when it had come to rest.
+    pub(crate) places_known: Cell<bool>,
     /// Drives that somebody consents to start without.
     pub(crate) consents: RefCell<BTreeSet<String>>,
     /// Stored data was damaged since the array was last scrubbed clean.
@@ -71,6 +73,7 @@ impl Session {
             scratch: RefCell::default(),
             mishaps: Mishaps::default(),
             known_lost: RefCell::default(),
+            places_known: Cell::default(),
             consents: RefCell::default(),
             damaged: Cell::default(),
             hung: Cell::default(),
@@ -273,6 +276,7 @@ where
     S: System,
     A: AsyncFnOnce(Rc<Life<S::Running>>) -> Result<(), String> + 'static,
 {
+    session.places_known.set(false);
     let handles = session.shelf.borrow_mut().open(&world, &mut session.random(0x0a));
     if plan.from_opening {
         set_end(&world, &session, plan.end);
@@ -327,6 +331,8 @@ where
     chaos.await;
     after(life.clone()).await?;
     life.keep_counters().await;
+    let status = life.status().await;
+    life.session.places_known.set(status.redundant && !status.rebuilding && !status.moving);
     Ok(())
 }
 

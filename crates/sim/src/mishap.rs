@@ -45,6 +45,8 @@ pub(crate) struct Mishaps {
     windows: RefCell<Vec<Window>>,
     /// Mishaps that have not ended.
     active: Cell<u32>,
+    /// Until then commands may hang that were given before.
+    hangs_until: Cell<Nanos>,
 }
 
 impl Mishaps {
@@ -61,7 +63,12 @@ impl Mishaps {
         })
     }
 
-    /// The life is over: whatever was struck is as it was.
+    /// Until when commands hang, whatever is done to the drives.
+    pub(crate) fn hangs_until(&self) -> Nanos {
+        self.hangs_until.get()
+    }
+
+    /// The life is over, or all trouble ends: whatever was struck is as it was.
     pub(crate) fn end_all(&self, shelf: &Shelf, now: Nanos) {
         for name in self.struck.take().into_keys() {
             let medium = shelf.medium(&name);
@@ -78,6 +85,7 @@ impl Mishaps {
 
     /// A new life has a clock of its own.
     pub(crate) fn forget(&self) {
+        self.hangs_until.set(Nanos::ZERO);
         self.windows.borrow_mut().clear();
     }
 
@@ -124,6 +132,10 @@ pub(crate) fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &
             begin_on(&life, trouble, &drive, Nanos(lasts));
             life.world.sleep(Nanos(lasts)).await;
             end_on(&life, &drive);
+            if trouble == Trouble::HangPasses {
+                // What was asked last hangs for as long.
+                life.world.sleep(Nanos(lasts)).await;
+            }
             left.set(left.get() - 1);
             if left.get() == 0 {
                 life.session.mishaps.end(window, life.world.now());
@@ -161,9 +173,13 @@ fn begin_on<R: Running>(life: &Life<R>, trouble: Trouble, drive: &str, lasts: Na
                 medium.inject(FaultPlan::share(fault, 1.0));
             }
         }
-        Trouble::Outage => medium.unplug(),
-        // Whatever is asked meanwhile is answered when it is over.
-        _ => medium.inject(FaultPlan::share(Fault::Latency(lasts), 1.0)),
+        Trouble::Outage => medium.lose_power(),
+        // Whatever is asked meanwhile is answered as much later.
+        _ => {
+            let until = life.world.now() + Nanos(2 * lasts.0);
+            session.mishaps.hangs_until.set(session.mishaps.hangs_until.get().max(until));
+            medium.inject(FaultPlan::share(Fault::Latency(lasts), 1.0));
+        }
     }
 }
 

@@ -71,10 +71,10 @@ pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
             attempts.push(Attempt { about, with });
         }
     };
-    if !log.is_empty() {
+    if !log.is_empty() && session.places_known.get() {
         attempt("starts refused for want of the log", without(&log));
     }
-    if !metadata.is_empty() {
+    if !metadata.is_empty() && session.places_known.get() {
         attempt("starts refused for want of the metadata", without(&metadata));
     }
     attempt("starts refused with one drive", vec![pick(&present, random)]);

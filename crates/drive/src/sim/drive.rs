@@ -1,7 +1,9 @@
 //! A medium in a world: commands take time, end in any order, and end in the way that the medium's faults say.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::ops::Range;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use tier0_units::{Lba, Nanos};
@@ -20,6 +22,8 @@ pub struct SimDrive(Rc<Inner>);
 struct Inner {
     world: World,
     medium: SimMedium,
+    /// The medium's epoch in which the handle was opened or revived.
+    epoch: Cell<u64>,
     /// By token; an entry whose time comes after the power was cut stays for ever.
     under_way: RefCell<Vec<Option<UnderWay>>>,
     free: RefCell<Vec<usize>>,
@@ -42,6 +46,7 @@ impl SimDrive {
         SimDrive(Rc::new(Inner {
             world: world.clone(),
             medium: medium.clone(),
+            epoch: Cell::new(medium.epoch()),
             under_way: RefCell::default(),
             free: RefCell::default(),
         }))
@@ -57,6 +62,17 @@ impl Drive for SimDrive {
         &self.0.world
     }
 
+    fn revive(&self) -> Pin<Box<dyn Future<Output = Result<(), IoError>>>> {
+        let drive = self.0.clone();
+        Box::pin(async move {
+            if drive.medium.is_gone() {
+                return Err(IoError::Gone);
+            }
+            drive.epoch.set(drive.medium.epoch());
+            Ok(())
+        })
+    }
+
     fn submit(&self, command: Command, completion: Completion) {
         let drive = &self.0;
         let changes = !matches!(command, Command::Read { .. });
@@ -64,6 +80,14 @@ impl Drive for SimDrive {
             true => drive.medium.switch().count(),
             false => !drive.medium.switch().is_off(),
         };
+        if drive.is_dead() && powered {
+            let end = drive.world.now() + drive.medium.draw_latency();
+            let payload = match command {
+                Command::Read { buf, .. } => Payload::Read(buf),
+                _ => Payload::None,
+            };
+            return completion.complete_at(end, Err(IoError::Gone), payload);
+        }
         let sabotage = if powered { drive.medium.sabotage(&command) } else { Sabotage::None };
         let delay = match sabotage {
             Sabotage::Delay(delay) => {
@@ -83,6 +107,11 @@ impl Drive for SimDrive {
 }
 
 impl Inner {
+    /// Whether this handle leads to nothing.
+    fn is_dead(&self) -> bool {
+        self.medium.is_gone() || self.epoch.get() != self.medium.epoch()
+    }
+
     fn insert(&self, entry: UnderWay) -> usize {
         let mut under_way = self.under_way.borrow_mut();
         match self.free.borrow_mut().pop() {
@@ -178,7 +207,7 @@ impl Inner {
 
     fn finish(&self, entry: UnderWay) {
         let UnderWay { completion, work, fails } = entry;
-        let gone = self.medium.is_gone();
+        let gone = self.is_dead();
         let error = match (gone, fails) {
             (true, _) => Some(IoError::Gone),
             (_, true) => Some(IoError::Medium),

@@ -74,6 +74,8 @@ struct Inner {
     switch: PowerSwitch,
     state: RefCell<State>,
     gone: Cell<bool>,
+    /// How often it lost its power under its handles.
+    epoch: Cell<u64>,
     /// The clock of the world that it was opened in last, for the ledger.
     world: RefCell<Option<World>>,
     last_time: Cell<Nanos>,
@@ -100,6 +102,7 @@ impl SimMedium {
             switch: switch.clone(),
             state: RefCell::new(state),
             gone: Cell::default(),
+            epoch: Cell::default(),
             world: RefCell::default(),
             last_time: Cell::default(),
         }))
@@ -160,6 +163,17 @@ impl SimMedium {
         let mut state = self.state();
         let State { content, random, .. } = &mut *state;
         content.power_cut(PowerCut::Any, random);
+    }
+
+    /// As [`SimMedium::unplug`], and handles stay dead when it is back, as descriptors of a device do that went away,
+    /// until they are revived ([`Drive::revive`](crate::Drive::revive)).
+    pub fn lose_power(&self) {
+        self.unplug();
+        self.0.epoch.set(self.0.epoch.get() + 1);
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.0.epoch.get()
     }
 
     /// Every command fails from now on, those under way included; the drive keeps its power.

@@ -15,6 +15,8 @@
 //!   two writes to one sector that both stay, the one that the drive took last wins. All else of the cache is lost.
 //!   See [`PowerCut`] for how the subset is drawn.
 //! - **Process crash.** The commands under way do any part of their work, and the cache stays.
+//! - **Outage.** A drive that loses its power under its handles loses its cache as above, and its handles are dead until
+//!   they are revived.
 //! - **Loss.** An unplugged drive loses power as above and answers [`IoError::Gone`](tier0_world::IoError::Gone); a
 //!   disconnected one keeps its cache. Either may come back with what it holds, or wiped.
 //! - **Errors.** Unreadable sectors fail every read that touches them until they are written. A failed write leaves any
