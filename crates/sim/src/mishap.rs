@@ -45,6 +45,8 @@ pub(crate) struct Mishaps {
     windows: RefCell<Vec<Window>>,
     /// Mishaps that have not ended.
     active: Cell<u32>,
+    /// How often all were ended: one that has not begun by then does not begin.
+    ended: Cell<u64>,
     /// Until then commands may hang that were given before.
     hangs_until: Cell<Nanos>,
 }
@@ -81,6 +83,7 @@ impl Mishaps {
             window.ended = Some(now);
         }
         self.active.set(0);
+        self.ended.set(self.ended.get() + 1);
     }
 
     /// A new life has a clock of its own.
@@ -125,10 +128,13 @@ pub(crate) fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &
     for drive in drives {
         let begins = if random.chance(0.5) { 0 } else { random.below(SPREAD_MAX) };
         let lasts = if random.chance(0.5) { whole } else { log_uniform(LASTS.0, whole, random) };
-        let (life, left) = (life.clone(), left.clone());
+        let (life, left, ended) = (life.clone(), left.clone(), life.session.mishaps.ended.get());
         let world = life.world.clone();
         let course = async move {
             life.world.sleep(Nanos(begins)).await;
+            if life.session.mishaps.ended.get() != ended {
+                return;
+            }
             begin_on(&life, trouble, &drive, Nanos(lasts));
             life.world.sleep(Nanos(lasts)).await;
             end_on(&life, &drive);

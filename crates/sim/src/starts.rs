@@ -77,7 +77,12 @@ pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
     if !metadata.is_empty() && session.places_known.get() {
         attempt("starts refused for want of the metadata", without(&metadata));
     }
-    attempt("starts refused with one drive", vec![pick(&present, random)]);
+    // A drive that is alone by right starts alone.
+    let known: Vec<String> =
+        present.iter().filter(|name| !session.known_lost.borrow().contains(*name)).cloned().collect();
+    if known.len() > 1 {
+        attempt("starts refused with one drive", vec![pick(&known, random)]);
+    }
     if !stale.is_empty() {
         attempts.push(Attempt { about: "starts refused with stale drives alone", with: stale });
     }
