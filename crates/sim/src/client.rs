@@ -182,6 +182,9 @@ fn excused<R: Running>(life: &Life<R>, began: Nanos) -> bool {
     let excused = life.session.mishaps.excuse(began, life.world.now());
     if excused {
         life.session.count("requests refused in mishaps");
+    } else {
+        life.session
+            .note(&life.world, format!("a request of {began} fails; {}", life.session.mishaps.describe()));
     }
     excused
 }

@@ -65,6 +65,19 @@ impl Mishaps {
         })
     }
 
+    /// When users may have been refused, for whoever reads a failure.
+    pub(crate) fn describe(&self) -> String {
+        let windows = self.windows.borrow();
+        let spans: Vec<String> = windows
+            .iter()
+            .map(|window| match window.ended {
+                Some(ended) => format!("{} to {ended}", window.began),
+                None => format!("since {}", window.began),
+            })
+            .collect();
+        format!("mishaps: {}", spans.join(", "))
+    }
+
     /// Until when commands hang, whatever is done to the drives.
     pub(crate) fn hangs_until(&self) -> Nanos {
         self.hangs_until.get()
@@ -128,6 +141,10 @@ pub(crate) fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &
     for drive in drives {
         let begins = if random.chance(0.5) { 0 } else { random.below(SPREAD_MAX) };
         let lasts = if random.chance(0.5) { whole } else { log_uniform(LASTS.0, whole, random) };
+        if trouble == Trouble::HangPasses {
+            let until = life.world.now() + Nanos(begins + 2 * lasts);
+            session.mishaps.hangs_until.set(session.mishaps.hangs_until.get().max(until));
+        }
         let (life, left, ended) = (life.clone(), left.clone(), life.session.mishaps.ended.get());
         let world = life.world.clone();
         let course = async move {
@@ -181,11 +198,7 @@ fn begin_on<R: Running>(life: &Life<R>, trouble: Trouble, drive: &str, lasts: Na
         }
         Trouble::Outage => medium.lose_power(),
         // Whatever is asked meanwhile is answered as much later.
-        _ => {
-            let until = life.world.now() + Nanos(2 * lasts.0);
-            session.mishaps.hangs_until.set(session.mishaps.hangs_until.get().max(until));
-            medium.inject(FaultPlan::share(Fault::Latency(lasts), 1.0));
-        }
+        _ => medium.inject(FaultPlan::share(Fault::Latency(lasts), 1.0)),
     }
 }
 

@@ -37,15 +37,33 @@ pub(crate) async fn open<S: System>(
         Err(SystemError::Refused(why)) => why,
     };
     let away = session.shelf.borrow().names(Whereabouts::Gone);
-    let may_ask = !matches!(array.level, RaidLevel::Raid0 | RaidLevel::Raid5 | RaidLevel::Raid50);
-    if away.is_empty() || !may_ask {
+    if away.is_empty() {
         return Err(format!("the array cannot be opened: {asked}"));
     }
-    session.count("starts that asked for consent");
-    session.note(world, format!("consent to start without {}: {asked}", away.join(" ")));
-    let without = given.into_iter().chain(away).collect();
-    let second = system.open(world, array, handles, without).await;
-    second.map_err(|error| format!("the array cannot be opened with consent: {error}"))
+    let may_ask = !matches!(array.level, RaidLevel::Raid0 | RaidLevel::Raid5 | RaidLevel::Raid50);
+    if may_ask {
+        session.note(world, format!("consent to start without {}: {asked}", away.join(" ")));
+        let without = given.iter().chain(&away).cloned().collect();
+        if let Ok(running) = system.open(world, array, handles.clone(), without).await {
+            session.count("starts that asked for consent");
+            return Ok(running);
+        }
+    }
+    if session.config.faults.refused_share == 0.0 {
+        return Err(format!("the array cannot be opened: {asked}"));
+    }
+    // A mishap has cost the array a drive that nobody was told of before it died: it cannot do without another one, and
+    // must be whole with it.
+    session.note(world, format!("refused, so {} come back: {asked}", away.join(" ")));
+    session.count("starts that had to wait for a drive");
+    let mut handles = handles;
+    for name in &away {
+        let mut shelf = session.shelf.borrow_mut();
+        shelf.put(name, Whereabouts::In);
+        handles.push(shelf.handle(name, world));
+    }
+    let third = system.open(world, array, handles, given).await;
+    third.map_err(|error| format!("the array cannot be opened with all its drives: {error}"))
 }
 
 /// A start that must be refused.
@@ -80,7 +98,7 @@ pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
     // A drive that is alone by right starts alone.
     let known: Vec<String> =
         present.iter().filter(|name| !session.known_lost.borrow().contains(*name)).cloned().collect();
-    if known.len() > 1 {
+    if known.len() > 1 && session.places_known.get() {
         attempt("starts refused with one drive", vec![pick(&known, random)]);
     }
     if !stale.is_empty() {
