@@ -1,5 +1,6 @@
 //! An array on the wall clock: one thread and one world per shard.
 
+use std::cell::RefCell;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -346,7 +347,8 @@ impl ProtectedSeat {
             parts.push(PoolPart { seed: pool.seed.clone(), media });
             pools.push(pool);
         }
-        let shop: Rc<dyn DriveShop> = Rc::new(MediumShop { world: world.clone() });
+        let shop: Rc<dyn DriveShop> =
+            Rc::new(MediumShop { world: world.clone(), known: RefCell::new(self.candidates.clone()) });
         let control = Control::new(
             world,
             self.name.clone(),
@@ -373,6 +375,8 @@ const OPEN_LIMIT: Nanos = Nanos::from_secs(30);
 /// Opens files and devices that are to join a running array.
 struct MediumShop {
     world: World,
+    /// Drives that this process has open, those that were given up included: nobody else can open them.
+    known: RefCell<Vec<Arc<Medium>>>,
 }
 
 impl DriveShop for MediumShop {
@@ -380,10 +384,17 @@ impl DriveShop for MediumShop {
         &self,
         description: DriveDescription,
         force: bool,
-    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>>>> {
+    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>> + '_>> {
         let world = self.world.clone();
         Box::pin(async move {
-            let new = open_beside(&world, description, force).await?;
+            let is_it = |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;
+            let known =
+                self.known.borrow().iter().find(is_it).map(|medium| medium.renewed(&description.name));
+            let new = match known.filter(|_| force) {
+                Some(medium) => NewMedium::of(medium),
+                None => open_beside(&world, description, force).await?,
+            };
+            self.known.borrow_mut().push(new.medium.clone());
             Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new })
         })
     }

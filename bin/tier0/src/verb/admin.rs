@@ -62,12 +62,27 @@ pub(crate) enum Drive {
     /// Add a drive to a pool
     #[command(after_help = DRIVE_EXAMPLES)]
     Add(NewDrive),
+    /// Take back a drive that was lost and answers again
+    #[command(after_help = DRIVE_EXAMPLES)]
+    Rejoin(RejoinedDrive),
     /// Take a drive out of service, rebuild what it held on the others, then forget it
     #[command(after_help = DRIVE_EXAMPLES)]
     Remove(NamedDrive),
     /// Put a new drive in another's place
     #[command(after_help = DRIVE_EXAMPLES)]
     Replace(ReplacedDrive),
+}
+
+/// A drive that is back.
+#[derive(Args, Debug)]
+pub(crate) struct RejoinedDrive {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The drive's name
+    drive: String,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// One of the array's drives.
@@ -287,6 +302,10 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
         Drive::Fail(NamedDrive { array, drive, agreement, answering }) => {
             let request = AdminRequest::DriveFail { drive: drive.clone() };
             carry_out(array, &request, *answering, *agreement)
+        }
+        Drive::Rejoin(RejoinedDrive { array, drive, answering }) => {
+            let request = AdminRequest::DriveRejoin { drive: drive.clone() };
+            carry_out(array, &request, *answering, Agreement::default())
         }
         Drive::Remove(NamedDrive { array, drive, agreement, answering }) => {
             let request = AdminRequest::DriveRemove { drive: drive.clone() };

@@ -35,6 +35,11 @@ pub enum AdminRequest {
         /// Overwrite what it holds.
         force: bool,
     },
+    /// Takes back a drive that was lost and answers again.
+    DriveRejoin {
+        /// The drive's name.
+        drive: String,
+    },
     /// Moves everything off a drive and forgets it.
     DriveRemove {
         /// The drive's name.

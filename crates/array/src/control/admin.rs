@@ -19,6 +19,7 @@ impl Control {
             AdminRequest::Status => return AdminReply::Status(Box::new(self.status().await)),
             AdminRequest::Describe => return AdminReply::Described(self.describe()),
             AdminRequest::DriveFail { drive } => self.fail_drive(&drive).await,
+            AdminRequest::DriveRejoin { drive } => self.rejoin_drive(&drive).await,
             AdminRequest::DriveRemove { drive } => self.remove_drive(&drive).await,
             AdminRequest::ScrubStart { pool, rate } => self.begin_scrubs(pool.as_deref(), rate),
             AdminRequest::ScrubStop { pool } => self.end_scrubs(pool.as_deref()),

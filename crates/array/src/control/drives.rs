@@ -21,13 +21,13 @@ use crate::upkeep::Order;
 
 /// Opens drives that are to join a running array.
 pub(crate) trait DriveShop {
-    /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something.
-    /// Nothing else in this world waits for it.
+    /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something,
+    /// and that it is one that the array has open and has given up. Nothing else in this world waits for it.
     fn open(
         &self,
         description: DriveDescription,
         force: bool,
-    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>>>>;
+    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>> + '_>>;
 }
 
 /// A drive that is to join.
@@ -60,7 +60,10 @@ impl Control {
             let state = self.guarded(number).metadata.state();
             let named =
                 |(_, member): &(u32, &Member)| member.name == name && member.state != MemberState::Removed;
-            if let Some((place, member)) = (0u32..).zip(state.members()).find(named) {
+            // A drive that was lost and has joined again has two places until the old one is forgotten.
+            let places = || (0u32..).zip(state.members()).filter(|one| named(one));
+            let serving = places().find(|(_, member)| member.is_active());
+            if let Some((place, member)) = serving.or_else(|| places().next()) {
                 return Ok((number, place, member.state));
             }
         }
@@ -158,6 +161,52 @@ impl Control {
         ))
     }
 
+    /// Takes back a drive that was lost and answers again. It joins as a new member, because what it holds may be old, and
+    /// what it lacks is rebuilt; its old place is forgotten.
+    pub(super) async fn rejoin_drive(self: &Rc<Self>, name: &str) -> Done {
+        let (number, place, state) = self.member_named(name)?;
+        if state == MemberState::Active {
+            return Err(AdminError::new(format!(
+                "drive {name:?} is in service; there is nothing to take back"
+            )));
+        }
+        let guarded = self.guarded(number);
+        let (pool, member) = {
+            let state = guarded.metadata.state();
+            (state.id(), state.member(place).cloned().expect("it was found"))
+        };
+        if member.path.is_empty() {
+            return Err(AdminError::new(format!(
+                "it is not known where drive {name:?} lies; add it with \"tier0 drive add --force\" and its path"
+            )));
+        }
+        let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
+        let _turn = self.turn.acquire(1).await;
+        let description = DriveDescription {
+            name: name.to_owned(),
+            path: Some(PathBuf::from(&member.path)),
+            size: None,
+            ram: None,
+            model: None,
+        };
+        let new = shop.open(description, true).await?;
+        let found =
+            superblock::read(&new.drive).await.map_err(|error| AdminError::failed(error.to_string()))?;
+        let is_it = |newest: &superblock::Newest| {
+            newest.superblock.label.pool == pool && newest.superblock.member == member.id
+        };
+        if !found.as_ref().is_some_and(is_it) {
+            return Err(AdminError::new(format!(
+                "what lies at {:?} is not drive {name:?} as it was; to use it in its place, \"tier0 drive replace\"",
+                member.path
+            )));
+        }
+        self.bring_in(number, name, new).await?;
+        self.let_go(number, place, MemberState::Lost).await?;
+        self.start_rebuilds(number);
+        Ok(format!("drive {name} is back; what it lacks is rebuilt, as \"tier0 status\" shows"))
+    }
+
     pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
         let (number, leaving, state) = self.member_named(old)?;
         if state == MemberState::Active {
@@ -195,9 +244,15 @@ impl Control {
             ram: None,
             model: None,
         };
-        let NewDrive { drive, medium: new } = shop.open(description, place.force).await?;
+        let new = shop.open(description, place.force).await?;
+        self.bring_in(number, &place.name, new).await
+    }
+
+    /// Makes an open drive a member in the metadata and in every shard.
+    async fn bring_in(self: &Rc<Self>, number: usize, name: &str, new: NewDrive) -> Result<(), AdminError> {
+        let NewDrive { drive, medium: new } = new;
         let medium = new.medium.clone();
-        let member = self.admit_drive(number, &place.name, medium.path(), drive).await?;
+        let member = self.admit_drive(number, name, medium.path(), drive).await?;
         let order = |reply| {
             let control = self.post.clone();
             Order::Join { pool: number, member, medium: medium.clone(), control, reply }
@@ -207,7 +262,7 @@ impl Control {
         if let Err(fact) = joined.collect::<Result<(), String>>() {
             // A member that a shard cannot use must not be given anything.
             self.take_out(number, member as u32).await;
-            return Err(AdminError::failed(format!("drive {:?} cannot be used: {fact}", place.name)));
+            return Err(AdminError::failed(format!("drive {:?} cannot be used: {fact}", name)));
         }
         new.keep();
         self.member_joined(number);

@@ -128,6 +128,11 @@ pub(crate) struct NewMedium {
 }
 
 impl NewMedium {
+    /// A drive that is open already.
+    pub(crate) fn of(medium: Medium) -> NewMedium {
+        NewMedium { medium: Arc::new(medium), made: MadeFiles(Vec::new()) }
+    }
+
     /// The drive has joined.
     pub(crate) fn keep(mut self) {
         self.made.0.clear();

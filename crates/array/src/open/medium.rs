@@ -13,6 +13,7 @@ use crate::ArrayError;
 use crate::description::DriveDescription;
 use crate::models::Model;
 
+#[derive(Clone)]
 enum Base {
     File(Arc<FileMedium>),
     Ram(Arc<RamMedium>, ByteCount),
@@ -70,6 +71,17 @@ impl Medium {
             )));
         }
         Ok(medium)
+    }
+
+    /// The same drive under this name, with nothing known of its health: it was given up, and joins again.
+    pub(crate) fn renewed(&self, name: &str) -> Medium {
+        Medium {
+            name: name.to_owned(),
+            base: self.base.clone(),
+            model: self.model.clone(),
+            number: self.number,
+            health: Health::new(),
+        }
     }
 
     /// Its name in the array.

@@ -23,6 +23,12 @@ impl<S: SlotStore> WriteBack<S> {
         buf: BufMut,
     ) -> (Result<(), IoError>, BufMut) {
         let (sectors, width) = (buf.sectors(), buf.width());
+        if self.0.any_refused()
+            && let Some(slot) = self.0.slot(extent)
+            && let Err(error) = Box::pin(self.0.until_readable(slot, first_sector, u64::from(sectors))).await
+        {
+            return (Err(error), buf);
+        }
         let read = self.0.read_at(extent, self.0.slot(extent), first_sector, buf);
         // The buffer of a read that is refused stays with the drive.
         let refused = |error| (Err(error), BufMut::zeroed(sectors, width));

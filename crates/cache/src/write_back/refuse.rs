@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::future::{Either, select};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, PAGE_SECTORS, SlotRef};
 use tier0_world::IoError;
 
 use super::{Inner, WriteBack};
@@ -25,6 +25,8 @@ const GRACE: Nanos = Nanos::from_secs(1);
 pub(crate) struct Refusal {
     waiting: Cell<Option<IoError>>,
     full: Cell<Option<IoError>>,
+    /// Of records before this number some may have been refused: whoever wrote them was told that they failed.
+    up_to: Cell<u64>,
     /// By number: whoever waits, unlike with a [`Notify`](tier0_world::sync::Notify) only as long as he does.
     wakers: RefCell<BTreeMap<u64, Waker>>,
     next: Cell<u64>,
@@ -132,8 +134,49 @@ impl<S: SlotStore> Inner<S> {
                 return Ok(output);
             }
             if let Some(error) = self.refusal.waiting.get() {
+                self.refusal.up_to.set(self.state.borrow().records.end());
                 return Err(error);
             }
         }
+    }
+
+    /// Waits until no page of the range is what a refused write left in memory and the log does not have yet: what a host
+    /// has once read after the failure must not be taken back by a power cut.
+    ///
+    /// # Errors
+    /// Why waiting is refused.
+    pub(super) async fn until_readable(
+        &self,
+        slot: SlotRef,
+        first_sector: u64,
+        sectors: u64,
+    ) -> Result<(), IoError> {
+        let settled = async {
+            while self.has_refused(slot, first_sector, sectors) {
+                self.check_log()?;
+                self.settled.wait().await;
+            }
+            Ok(())
+        };
+        self.unless_refused(settled).await?
+    }
+
+    fn has_refused(&self, slot: SlotRef, first_sector: u64, sectors: u64) -> bool {
+        let state = self.state.borrow();
+        let (settled, up_to) = (state.records.settled(), self.refusal.up_to.get());
+        if settled >= up_to {
+            return false;
+        }
+        let pages =
+            (first_sector / PAGE_SECTORS) as u32..(first_sector + sectors).div_ceil(PAGE_SECTORS) as u32;
+        let is_open = |id| !state.records.is_before(id, settled) && state.records.is_before(id, up_to);
+        state.pages.range(slot.slot, pages).any(|(_, page)| is_open(page.record))
+    }
+
+    /// Whether some record that was refused may not be in the log yet.
+    #[inline]
+    pub(super) fn any_refused(&self) -> bool {
+        let up_to = self.refusal.up_to.get();
+        up_to > 0 && self.state.borrow().records.settled() < up_to
     }
 }
