@@ -63,7 +63,7 @@ impl Control {
             // A drive that was lost and has joined again has two places until the old one is forgotten.
             let places = || (0u32..).zip(state.members()).filter(|one| named(one));
             let serving = places().find(|(_, member)| member.is_active());
-            if let Some((place, member)) = serving.or_else(|| places().next()) {
+            if let Some((place, member)) = serving.or_else(|| places().last()) {
                 return Ok((number, place, member.state));
             }
         }

@@ -226,8 +226,9 @@ impl PoolState {
 
     fn check_member_added(&self, member: &Member) -> Result<(), MetaError> {
         name("drive", &member.name)?;
-        let serving = |other: &&Member| other.state != MemberState::Removed;
-        let same_name = self.inventory.members.iter().filter(serving).any(|other| other.name == member.name);
+        // A drive that was lost may join again: its old place keeps the name until it is forgotten.
+        let mut serving = self.inventory.members.iter().filter(|other| other.is_active());
+        let same_name = serving.any(|other| other.name == member.name);
         if same_name || self.inventory.members.iter().any(|other| other.id == member.id) {
             return Err(MetaError::Exists { what: "drive", name: member.name.clone() });
         }
