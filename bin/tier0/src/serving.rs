@@ -128,6 +128,7 @@ async fn serve_shard(context: ShardContext, service: Arc<Service>) {
     if let Some(error) = context.fallback.as_ref().filter(|_| context.index == 0) {
         tracing::warn!(%error, "the kernel refuses io_uring; using epoll and threads, which costs speed");
     }
+    service.signals.serving();
     let server = Server::new(&context.world, ServerOptions::default());
     match start(&context, &service, &server) {
         Ok(Some(bound)) => (service.listening)(&bound),

@@ -1,4 +1,6 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once.
+//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once. Before anything is served there is
+//! nothing to end in order, and the first ends at once, too. SIGHUP, which a closing terminal sends, does nothing to a
+//! server.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -6,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tier0_world::World;
 use tier0_world::real::{Fd, readable};
 
@@ -16,28 +18,48 @@ use crate::failure::Failure;
 #[derive(Clone)]
 pub(crate) struct Signals {
     raised: Arc<AtomicBool>,
+    /// Whether the next one ends the program.
+    at_once: Arc<AtomicBool>,
     pipe: Arc<OwnedFd>,
 }
 
 impl Signals {
-    /// Catches the signals from now on.
+    /// Catches the signals from now on, a closing terminal's too: there is something to be cleared away.
     pub(crate) fn catch() -> Result<Signals, Failure> {
-        Signals::register().map_err(|error| {
-            Failure::Run(format!("cannot catch signals: {error}; check the limit of open files"))
-        })
+        Signals::register(false, &[SIGINT, SIGTERM, SIGHUP])
     }
 
-    fn register() -> std::io::Result<Signals> {
-        let raised = Arc::new(AtomicBool::new(false));
+    /// Catches the signals of a server, which they end at once until it [serves](Signals::serving).
+    pub(crate) fn catch_of_server() -> Result<Signals, Failure> {
+        // Whatever the flag says, nothing happens.
+        let ignored = signal_hook::flag::register(SIGHUP, Arc::default());
+        ignored.map_err(|error| cannot(&error))?;
+        Signals::register(true, &[SIGINT, SIGTERM])
+    }
+
+    /// From now on the first signal asks for an orderly end.
+    pub(crate) fn serving(&self) {
+        if !self.raised() {
+            self.at_once.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn register(at_once: bool, signals: &[i32]) -> Result<Signals, Failure> {
+        Signals::try_register(at_once, signals).map_err(|error| cannot(&error))
+    }
+
+    fn try_register(at_once: bool, signals: &[i32]) -> std::io::Result<Signals> {
+        let (raised, at_once) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(at_once)));
         let (read, write) = UnixStream::pair()?;
-        for signal in [SIGINT, SIGTERM] {
+        for &signal in signals {
             let code = 128 + signal;
             // In this order: the first signal finds the flag unset and sets it, the second finds it set.
-            signal_hook::flag::register_conditional_shutdown(signal, code, raised.clone())?;
+            signal_hook::flag::register_conditional_shutdown(signal, code, at_once.clone())?;
+            signal_hook::flag::register(signal, at_once.clone())?;
             signal_hook::flag::register(signal, raised.clone())?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(Signals { raised, pipe: Arc::new(OwnedFd::from(read)) })
+        Ok(Signals { raised, at_once, pipe: Arc::new(OwnedFd::from(read)) })
     }
 
     /// Whether a signal has come.
@@ -58,4 +80,8 @@ impl Signals {
             }
         }
     }
+}
+
+fn cannot(error: &std::io::Error) -> Failure {
+    Failure::Run(format!("cannot catch signals: {error}; check the limit of open files"))
 }

@@ -118,6 +118,14 @@ pub enum ArrayError {
         /// The names of the drives.
         drives: String,
     },
+    /// Two drives of the file are one.
+    #[error("drives {first:?} and {second:?} are one file or device under two names; name two")]
+    SameDrive {
+        /// One.
+        first: String,
+        /// The other.
+        second: String,
+    },
     /// A drive that is there cannot be opened.
     #[error(
         "{fact}; that it cannot be opened does not mean that it is gone: mend that, or start without it with --without {drive}"

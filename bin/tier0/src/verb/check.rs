@@ -19,7 +19,7 @@ Examples:
   tier0 check array.toml --json
 
 Ends with 2 where tier0 serve would refuse the file. Of an array that is
-served, everything is compared; of one that is not, the drives' labels are read.";
+served, everything is compared; of one that is not, the drives are read.";
 
 /// Says what a file would do.
 #[derive(Args, Debug)]
@@ -82,7 +82,7 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
 fn text(description: &Description, found: &Found) -> String {
     let read = match found.served {
         true => "compared with the array that is served: a start would not be refused",
-        false => "nobody serves it; as far as the drives' labels tell, a start would not be refused",
+        false => "nobody serves it; as its drives are, a start would not be refused",
     };
     let mut text = format!("{}\n{read}\n", description.outline());
     for finding in &found.findings {

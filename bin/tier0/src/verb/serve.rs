@@ -24,7 +24,8 @@ Examples:
   tier0 serve array.toml --listen 127.0.0.1:0 --json
       a free port, told as JSON
 
-Ctrl-C or SIGTERM answers what is in flight and ends; a second one ends at once.";
+Ctrl-C or SIGTERM answers what is in flight and ends; a second one ends at once.
+SIGHUP does nothing, so a terminal may close.";
 
 /// Serves an array.
 #[derive(Args, Debug)]
@@ -65,10 +66,11 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     }
     let sheet = Sheet::of(&array);
     let as_json = verb.json;
-    let service = Service::new(&array, &listen, description.control, Signals::catch()?, move |bound| {
-        // Whoever started the server may not read on; it serves all the same.
-        let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
-    });
+    let service =
+        Service::new(&array, &listen, description.control, Signals::catch_of_server()?, move |bound| {
+            // Whoever started the server may not read on; it serves all the same.
+            let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
+        });
     service.run(&array, if verb.no_io_uring { Backend::Threads } else { Backend::Auto })
 }
 

@@ -212,6 +212,15 @@ fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayErr
             missing: format!("drives {missing}"),
             level: pool.raid.level.name().to_owned(),
         }),
+        Some(PoolError::NoCarrier { .. }) => {
+            let missing = found.standing(Standing::Missing).map(|(_, member)| format!("{:?}", member.name));
+            let missing = missing.collect::<Vec<_>>().join(", ");
+            Err(ArrayError::Missing {
+                pool: pool.name.clone(),
+                missing: format!("drives {missing}, among them all that carry its metadata,"),
+                level: pool.raid.level.name().to_owned(),
+            })
+        }
         _ => Ok(()),
     }
 }

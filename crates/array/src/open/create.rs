@@ -1,6 +1,7 @@
 //! Creating an array: checks first, then the drive files that are asked for, then the metadata.
 
 use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ pub struct CreateOptions {
 /// Creates the array of `description` on its drives. Drive files that do not exist and have a size are created; on
 /// failure they are removed again, and nothing else has been written.
 pub fn create(description: &Description, options: CreateOptions) -> Result<OpenArray, ArrayError> {
+    super::identity::check_distinct(&description.drives)?;
     let mut media: Vec<Option<Arc<Medium>>> = Vec::new();
     for (number, drive) in description.drives.iter().enumerate() {
         media.push(if is_to_be_made(drive) { None } else { Some(Arc::new(Medium::open(drive, number)?)) });
@@ -237,7 +239,7 @@ impl MadeFiles {
     fn make(&mut self, drive: &DriveDescription) -> Result<(), ArrayError> {
         let path = drive.path.clone().expect("a file to be made has a path");
         let bytes = drive.size.expect("a file to be made has a size").0;
-        let made = OpenOptions::new().write(true).create_new(true).open(&path).and_then(|file| {
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).and_then(|file| {
             self.0.push(path.clone());
             if drive.model.is_some() {
                 return file.set_len(bytes);

@@ -112,19 +112,22 @@ impl Opened {
         }
         #[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world")]
         let end = Instant::now() + OPEN_LIMIT;
-        let mut opened = BTreeMap::new();
+        let mut answered = BTreeMap::new();
         while !waiting.is_empty() {
             #[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world")]
             let left = end.saturating_duration_since(Instant::now());
             match answers.recv_timeout(left) {
                 Ok((number, result)) => {
                     let drive = waiting.remove(&number).expect("each answers once");
-                    if let Some(medium) = self.judge(&drive, result, named, options)? {
-                        opened.insert(number, medium);
-                    }
+                    answered.insert(number, (drive, result));
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
+        }
+        // In their order, whoever was first: of several that fail always the same is told.
+        for (drive, result) in answered.into_values() {
+            let medium = self.judge(&drive, result, named, options)?;
+            self.media.extend(medium.map(Arc::new));
         }
         for drive in waiting.values() {
             self.warnings.push(format!(
@@ -133,7 +136,6 @@ impl Opened {
                 OPEN_LIMIT.as_secs()
             ));
         }
-        self.media.extend(opened.into_values().map(Arc::new));
         Ok(())
     }
 

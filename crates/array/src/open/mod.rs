@@ -9,6 +9,7 @@
 mod assemble;
 mod create;
 mod examine;
+mod identity;
 mod media;
 mod medium;
 

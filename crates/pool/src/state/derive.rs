@@ -72,7 +72,8 @@ impl PoolState {
         let (mut ids, mut names) = (BTreeSet::new(), BTreeSet::new());
         for member in &self.inventory.members {
             check::name("drive", &member.name)?;
-            let fresh = member.state == MemberState::Removed || names.insert(&member.name);
+            // A drive that was lost may have joined again under its name.
+            let fresh = !member.is_active() || names.insert(&member.name);
             if !ids.insert(member.id) || !fresh {
                 return Err(MetaError::Exists { what: "drive", name: member.name.clone() });
             }
