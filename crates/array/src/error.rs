@@ -128,7 +128,7 @@ pub enum ArrayError {
     },
     /// A drive that is there cannot be opened.
     #[error(
-        "{fact}; that it cannot be opened does not mean that it is gone: mend that, or start without it with --without {drive}"
+        "{fact}; that it cannot be used does not mean that it is gone: mend that, or start without it with --without {drive}"
     )]
     NotOpened {
         /// Its name.

@@ -1,7 +1,7 @@
 //! Finding an array again: open what might be its drives, read who they are, check everything. Nothing is written here;
 //! the shards open what was found ([`crate::real`]).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
@@ -122,7 +122,7 @@ async fn look(
 ) -> Result<Found, ArrayError> {
     let Survey { pools: mut candidates, others } = survey_without(guarded(world, media)?, without).await;
     let mut warnings: Vec<String> = Vec::new();
-    tell_others(others, &mut warnings)?;
+    tell_others(others, description, without, &mut warnings)?;
     let (mut states, mut additions) = (Vec::new(), Vec::new());
     for (number, pool) in description.pools.iter().enumerate() {
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
@@ -142,7 +142,12 @@ async fn look(
 }
 
 /// Tells of drives that are in no pool.
-fn tell_others(others: Vec<OtherDrive>, warnings: &mut Vec<String>) -> Result<(), ArrayError> {
+fn tell_others(
+    others: Vec<OtherDrive>,
+    description: &Description,
+    without: &[String],
+    warnings: &mut Vec<String>,
+) -> Result<(), ArrayError> {
     for other in others {
         match other {
             OtherDrive::Blank(drive) => {
@@ -154,6 +159,18 @@ fn tell_others(others: Vec<OtherDrive>, warnings: &mut Vec<String>) -> Result<()
             }
             OtherDrive::Unreadable(_, error @ (PoolError::TooNew { .. } | PoolError::Features { .. })) => {
                 return Err(error.into());
+            }
+            // That it cannot be read does not mean that it is gone.
+            OtherDrive::Unreadable(drive, error @ PoolError::Drive { .. }) => {
+                let path = Path::new(&drive.info().name);
+                let named = description.drives.iter().find(|named| named.path.as_deref() == Some(path));
+                match named.filter(|named| !without.contains(&named.name)) {
+                    Some(named) => {
+                        let (drive, fact) = (named.name.clone(), error.to_string());
+                        return Err(ArrayError::NotOpened { drive, fact });
+                    }
+                    None => warnings.push(error.to_string()),
+                }
             }
             OtherDrive::Unreadable(_, error) => warnings.push(error.to_string()),
         }

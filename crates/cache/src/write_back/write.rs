@@ -221,6 +221,12 @@ impl<S: SlotStore> Inner<S> {
         let end = first_sector + u64::from(buf.sectors());
         let whole = first_sector - before..end.next_multiple_of(PAGE_SECTORS);
         let sectors = whole.end - whole.start;
+        if self.any_refused()
+            && let Some(slot) = slot
+        {
+            // Merged into this record it would look like what was never refused.
+            self.until_readable(slot, whole.start, sectors).await?;
+        }
         let mut all = BufMut::new(sectors as u32, buf.width());
         let page_bytes = PAGE_SECTORS as usize * buf.width().bytes();
         if before > 0 {

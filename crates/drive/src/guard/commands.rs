@@ -300,7 +300,7 @@ impl Inner {
     }
 
     /// Whether the drive reads its superblock.
-    async fn answers(&self) -> bool {
+    pub(super) async fn answers(&self) -> bool {
         let sectors = self.drive.info().sectors.0;
         let lba = PROBE_LBA.min(sectors.saturating_sub(PAGE_SECTORS) / PAGE_SECTORS * PAGE_SECTORS);
         let buf = self.world().buffer(PAGE_SECTORS.min(sectors) as u32);

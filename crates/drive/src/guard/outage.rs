@@ -90,6 +90,10 @@ impl Inner {
     async fn try_again(&self) -> Result<(), IoError> {
         let outages = self.health.outages();
         self.drive.revive().await?;
+        // A flush may succeed on a drive that reads nothing: then nothing would ever end.
+        if !self.answers().await {
+            return Err(IoError::Medium);
+        }
         let judge = self.judge.borrow().clone();
         if let Some(judge) = judge
             && let Err(sentence) = judge.recognise(self.drive.clone()).await

@@ -350,3 +350,17 @@ fn a_read_sees_what_was_acknowledged_though_another_shard_saw_the_outage() {
         assert_eq!(rig.read(8).await, Ok(1));
     });
 }
+
+/// A drive that failed every read and took every flush was recovered and failed again for ever, and a start that met it
+/// never ended.
+#[test]
+fn a_drive_that_only_flushes_does_not_answer() {
+    run(async |rig| {
+        let guard = Guard::new(rig.guard.bare().clone(), Patience::default(), Health::new());
+        let drive = guard.handle();
+        rig.fail(Fault::ReadError);
+        let (result, _) = drive.read(Lba(0), rig.world.buffer(8)).await;
+        assert_eq!(result, Err(IoError::Medium));
+        assert!(rig.world.now() < S(5));
+    });
+}

@@ -8,7 +8,7 @@ use tier0_units::ExtentId;
 
 use crate::ChunkletAddress;
 use crate::checkpoint;
-use crate::state::{BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, check};
+use crate::state::{BitSet, Inventory, LogCopy, MetaError, PoolState, RebuildSource, check};
 
 /// Whose a chunklet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

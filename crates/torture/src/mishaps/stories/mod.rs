@@ -46,7 +46,7 @@ pub(crate) const STORIES: &[Story] = {
         short("starts/log-drives-away", Nothing, starts::log_drives_away),
         short("starts/fewer-drives-in-the-file", Nothing, starts::fewer_drives_in_the_file),
         short("starts/wrong-volume-size", Nothing, starts::wrong_volume_size),
-        short("starts/drive-with-errors-is-not-gone", Faulty, starts::drive_with_errors_is_not_gone),
+        long("starts/drive-with-errors-is-not-gone", Faulty, starts::drive_with_errors_is_not_gone),
         short("starts/permission-is-not-gone", Root, starts::permission_is_not_gone),
         short("starts/too-many-files", Nothing, starts::too_many_files),
         long("starts/drive-hangs-and-sigterm", Faulty, starts::drive_hangs_and_sigterm),
@@ -54,7 +54,7 @@ pub(crate) const STORIES: &[Story] = {
         short("consent/stale-half-alone", Nothing, consent::stale_half_alone),
         short("consent/half-with-consent", Nothing, consent::half_with_consent),
         short("consent/split", Nothing, consent::split),
-        short("consent/recover", Nothing, consent::recover),
+        long("consent/recover", Nothing, consent::recover),
         long("errors/both-legs-for-a-second", Faulty, errors::both_legs_for_a_second),
         long("errors/one-leg-for-ten-seconds", Faulty, errors::one_leg_for_ten_seconds),
         long("errors/both-legs-away", Faulty, errors::both_legs_away),
@@ -82,6 +82,6 @@ pub(crate) const STORIES: &[Story] = {
         short("small/scrub-finds", Nothing, small::scrub_finds),
         short("small/hangup", Nothing, small::hangup),
         short("small/stale-sockets", Nothing, small::stale_sockets),
-        short("small/thin-pool-fills", Nothing, small::thin_pool_fills),
+        long("small/thin-pool-fills", Nothing, small::thin_pool_fills),
     ]
 };
