@@ -12,8 +12,10 @@ const SEEDS: Range<u64> = 0..240;
 const GROWING_SEEDS: Range<u64> = 0..60;
 /// Seeds of drives that forget that must be clean.
 const FORGETFUL_SEEDS: Range<u64> = 0..24;
+/// Seeds with mishaps that must be clean.
+const MISHAP_SEEDS: Range<u64> = 0..120;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
-const GROWING_SCRIPT: u64 = 3;
+const GROWING_SCRIPT: u64 = 8;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
 const CRASH_STRIDE: u64 = 61;
 
@@ -70,6 +72,21 @@ fn the_array_survives_crashes_at_points_of_every_level_and_write_cache() {
 fn drives_may_forget() {
     let things = ["drives struck by rot", "drives gone", "healed"];
     survives(FORGETFUL_SEEDS, "--forgetful", SimConfig::forgetful, &things);
+}
+
+/// Any number of drives fail, hang or lose their power for a while; starts with too few are refused without a write.
+#[test]
+fn mishaps_beyond_redundancy_lose_nothing() {
+    let things = [
+        "mishaps: errors that pass",
+        "mishaps: drives without power for a while",
+        "mishaps: drives that hang for a while",
+        "requests refused in mishaps",
+        "starts refused with stale drives alone",
+        "starts refused with one drive",
+        "healed",
+    ];
+    survives(MISHAP_SEEDS, "--mishaps", SimConfig::mishaps, &things);
 }
 
 #[test]

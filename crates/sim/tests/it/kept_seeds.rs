@@ -64,8 +64,19 @@ const KEPT_FORGETFUL: &[(u64, &str)] = &[
     (72, "a drive had forgotten its superblock, no scrub looked, and it was no member at the next start"),
 ];
 
+/// The same with mishaps.
+const KEPT_MISHAPS: &[(u64, &str)] = &[
+    (
+        1257,
+        "a host read what a refused write had left in memory, merged into another's page, and a power cut took it back",
+    ),
+    (1412, "as 1257, without the merging"),
+    (1524, "as 1412"),
+];
+
 #[test]
 fn seeds_that_once_failed_stay_clean() {
+    check(KEPT_MISHAPS, SimConfig::mishaps);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
     check(KEPT_FORGETFUL, SimConfig::forgetful);
