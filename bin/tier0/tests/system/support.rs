@@ -129,9 +129,15 @@ pub(crate) fn create(array: &Path) {
 
 /// Serves the described array, and returns when it can be connected to.
 pub(crate) fn serve(array: &Path) -> Running {
+    serve_with(array, &[])
+}
+
+/// [`serve`], with options.
+pub(crate) fn serve_with(array: &Path, options: &[&str]) -> Running {
     let directory = array.parent().expect("an array file lies in a directory");
     let log = directory.join("serve.log");
-    let server = Running::start(&mut tier0(&["serve", &array.display().to_string()]), &log);
+    let path = array.display().to_string();
+    let server = Running::start(&mut tier0(&[&["serve", &path], options].concat()), &log);
     let socket = directory.join("nbd.sock");
     wait_until("tier0 serve listening", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
     server
