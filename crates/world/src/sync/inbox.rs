@@ -1,7 +1,9 @@
 //! What other threads send to one that may sleep: a lock-free queue, and the word that its owner is about to sleep.
 //!
 //! The owner says that it sleeps and then looks once more; a sender puts its item in and then asks whether the owner
-//! sleeps. Both are sequentially consistent, so at least one of them sees the other and nothing is slept through.
+//! sleeps. Both do so by exchanges of one word, and nothing else changes it, so one exchange comes first: either the
+//! sender finds the owner asleep, or the owner's exchange follows the sender's and acquires what it put in. Nothing is
+//! slept through, whatever the queue promises.
 
 use crate::sync::shared::{AtomicBool, Flaw, Ordering, SegQueue, flawed};
 
@@ -20,7 +22,7 @@ impl<T> Inbox<T> {
     /// Puts an item in, and calls `ring` if that must end the owner's sleep.
     pub(crate) fn push(&self, item: T, ring: impl FnOnce()) {
         self.queue.push(item);
-        if self.sleeping.swap(false, Ordering::SeqCst) {
+        if self.sleeping.swap(false, Ordering::AcqRel) {
             ring();
         }
     }
@@ -32,7 +34,7 @@ impl<T> Inbox<T> {
 
     /// Announces that the owner is about to sleep; false if an item has come in the meantime.
     pub(crate) fn prepare_to_sleep(&self) -> bool {
-        self.sleeping.store(true, Ordering::SeqCst);
+        self.sleeping.swap(true, Ordering::AcqRel);
         if flawed(Flaw::SleepWithoutLook) || self.queue.is_empty() {
             return true;
         }
@@ -42,7 +44,7 @@ impl<T> Inbox<T> {
 
     /// The owner is awake again.
     pub(crate) fn awake(&self) {
-        self.sleeping.store(false, Ordering::SeqCst);
+        self.sleeping.swap(false, Ordering::AcqRel);
     }
 }
 

@@ -4,24 +4,37 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::sync::shared::{AtomicUsize, AtomicWaker, Flaw, Ordering, SegQueue, flawed};
+use crate::sync::shared::{AtomicBool, AtomicUsize, AtomicWaker, Flaw, Ordering, SegQueue, fence, flawed};
 
 struct Shared<T> {
     queue: SegQueue<T>,
     waker: AtomicWaker,
     senders: AtomicUsize,
+    /// The receiver is gone.
+    closed: AtomicBool,
+}
+
+impl<T> Shared<T> {
+    /// Drops what nobody will receive, and with it the replies that its senders wait for.
+    fn drain(&self) {
+        while self.queue.pop().is_some() {}
+    }
 }
 
 /// The sending end; clones share it.
 pub struct MailSender<T>(Arc<Shared<T>>);
 
-/// The receiving end.
+/// The receiving end. Once it is gone, messages are dropped: those that wait, and those that are sent later.
 pub struct MailReceiver<T>(Arc<Shared<T>>);
 
 /// A mailbox. Messages of one sender arrive in their order.
 pub fn mailbox<T: Send>() -> (MailSender<T>, MailReceiver<T>) {
-    let shared =
-        Arc::new(Shared { queue: SegQueue::new(), waker: AtomicWaker::new(), senders: AtomicUsize::new(1) });
+    let shared = Arc::new(Shared {
+        queue: SegQueue::new(),
+        waker: AtomicWaker::new(),
+        senders: AtomicUsize::new(1),
+        closed: AtomicBool::new(false),
+    });
     (MailSender(shared.clone()), MailReceiver(shared))
 }
 
@@ -37,6 +50,11 @@ impl<T: Send> MailSender<T> {
     pub fn send(&self, message: T) {
         self.0.queue.push(message);
         self.0.waker.wake();
+        // Either the receiver's last look finds the message, or this look finds the receiver gone.
+        fence(Ordering::SeqCst);
+        if !flawed(Flaw::SendWithoutLook) && self.0.closed.load(Ordering::Relaxed) {
+            self.0.drain();
+        }
     }
 }
 
@@ -69,6 +87,14 @@ impl<T: Send> MailReceiver<T> {
     }
 }
 
+impl<T> Drop for MailReceiver<T> {
+    fn drop(&mut self) {
+        self.0.closed.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.0.drain();
+    }
+}
+
 impl<T> Drop for MailSender<T> {
     fn drop(&mut self) {
         if self.0.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -79,6 +105,8 @@ impl<T> Drop for MailSender<T> {
 
 #[cfg(all(test, tier0_loom))]
 mod models {
+    use std::mem::ManuallyDrop;
+
     use loom::thread;
 
     use super::*;
@@ -87,7 +115,9 @@ mod models {
     /// Two senders send and go; the receiver gets everything and then the end. A wake-up that is lost is a deadlock.
     fn messages_arrive(flaw: Option<Flaw>) {
         explore(flaw, || {
-            let (sender, mut receiver) = mailbox();
+            let (sender, receiver) = mailbox();
+            // Loom does not outlive a destructor that it sees while a deadlock unwinds.
+            let mut receiver = ManuallyDrop::new(receiver);
             let second = sender.clone();
             thread::spawn(move || {
                 sender.send(1);
@@ -103,6 +133,38 @@ mod models {
             }
             assert_eq!(sum, 13, "messages are lost");
         });
+    }
+
+    #[test]
+    #[should_panic(expected = "a message waits for nobody")]
+    fn missing_fences_are_found() {
+        nothing_waits_for_nobody(Some(Flaw::NoFences));
+    }
+
+    /// A receiver goes while somebody sends; the message is dropped by one of the two, although senders stay.
+    fn nothing_waits_for_nobody(flaw: Option<Flaw>) {
+        explore(flaw, || {
+            let (sender, receiver) = mailbox();
+            let kept = sender.clone();
+            let message = std::sync::Arc::new(());
+            let sent = message.clone();
+            let sending = thread::spawn(move || sender.send(sent));
+            drop(receiver);
+            sending.join().unwrap();
+            assert_eq!(std::sync::Arc::strong_count(&message), 1, "a message waits for nobody");
+            drop(kept);
+        });
+    }
+
+    #[test]
+    fn messages_to_nobody_are_dropped() {
+        nothing_waits_for_nobody(None);
+    }
+
+    #[test]
+    #[should_panic(expected = "a message waits for nobody")]
+    fn sending_without_a_second_look_is_found() {
+        nothing_waits_for_nobody(Some(Flaw::SendWithoutLook));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The parts of [`super`] under the model checker. They behave as std's do; where loom knows less than the language, it
 //! is said.
 //!
-//! Loom takes sequentially consistent accesses for acquire and release ones, and knows only fences as stronger. So
-//! stores of that kind are exchanges here, and exchanges are followed by a fence, which is how x86-64 does it.
+//! Loom takes sequentially consistent accesses for acquire and release ones, and knows only fences as stronger: what
+//! relies on such an access instead of a fence is reported, which is a mistake of the safe kind.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -19,7 +19,6 @@ use std::{
 use loom::cell::UnsafeCell;
 pub use loom::hint::spin_loop;
 use loom::sync::atomic as raw;
-pub use loom::sync::atomic::fence;
 pub use loom::sync::{Mutex, MutexGuard};
 
 use super::{Flaw, Ordering};
@@ -72,11 +71,11 @@ fn kind(ordering: Ordering) -> Ordering {
     if flawed(Flaw::RelaxedOrderings) { Ordering::Relaxed } else { ordering }
 }
 
-fn stored<R>(result: R, ordering: Ordering) -> R {
-    if kind(ordering) == Ordering::SeqCst {
-        fence(Ordering::SeqCst);
+/// A fence, unless its absence is the mistake.
+pub fn fence(ordering: Ordering) {
+    if !flawed(Flaw::NoFences) {
+        raw::fence(ordering);
     }
-    result
 }
 
 macro_rules! atomic {
@@ -96,24 +95,19 @@ macro_rules! atomic {
             }
 
             pub fn store(&self, value: $value, ordering: Ordering) {
-                if kind(ordering) == Ordering::SeqCst {
-                    // Loom lets an exchange pass over plain stores, fences or not.
-                    self.swap(value, ordering);
-                } else {
-                    self.0.store(value, kind(ordering));
-                }
+                self.0.store(value, kind(ordering));
             }
 
             pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
-                stored(self.0.swap(value, kind(ordering)), ordering)
+                self.0.swap(value, kind(ordering))
             }
 
             pub fn fetch_or(&self, value: $value, ordering: Ordering) -> $value {
-                stored(self.0.fetch_or(value, kind(ordering)), ordering)
+                self.0.fetch_or(value, kind(ordering))
             }
 
             pub fn fetch_and(&self, value: $value, ordering: Ordering) -> $value {
-                stored(self.0.fetch_and(value, kind(ordering)), ordering)
+                self.0.fetch_and(value, kind(ordering))
             }
         }
     };
@@ -126,11 +120,11 @@ macro_rules! number {
         #[allow(missing_docs, reason = "as std's")]
         impl $name {
             pub fn fetch_add(&self, value: $value, ordering: Ordering) -> $value {
-                stored(self.0.fetch_add(value, kind(ordering)), ordering)
+                self.0.fetch_add(value, kind(ordering))
             }
 
             pub fn fetch_sub(&self, value: $value, ordering: Ordering) -> $value {
-                stored(self.0.fetch_sub(value, kind(ordering)), ordering)
+                self.0.fetch_sub(value, kind(ordering))
             }
 
             pub fn fetch_update(
@@ -197,8 +191,7 @@ impl<T> OnceLock<T> {
     }
 }
 
-/// A queue of one reader, with the orderings that crossbeam's has: the count of what was pushed is sequentially
-/// consistent, and nothing else orders anything.
+/// A queue, with the orderings that its use relies on: who takes an item sees what its sender did before.
 pub(crate) struct SegQueue<T> {
     /// Loom does not see this lock, so nothing is ordered by it.
     items: std::sync::Mutex<VecDeque<T>>,
@@ -216,7 +209,6 @@ impl<T> SegQueue<T> {
         self.tail.fetch_add(1, Ordering::AcqRel);
         // Loom changes threads at its own operations only, so nobody sees the count without the item.
         self.items.lock().unwrap_or_else(PoisonError::into_inner).push_back(item);
-        fence(Ordering::SeqCst);
     }
 
     pub(crate) fn pop(&self) -> Option<T> {

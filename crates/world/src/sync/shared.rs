@@ -32,10 +32,14 @@ pub use self::parts::*;
 pub enum Flaw {
     /// Every atomic access is relaxed.
     RelaxedOrderings,
+    /// There are no fences.
+    NoFences,
     /// Whoever goes to sleep does not look again after saying so.
     SleepWithoutLook,
     /// Whoever waits for a message does not look again after leaving a waker.
     WaitWithoutLook,
+    /// Whoever sends does not look whether the receiver has gone meanwhile.
+    SendWithoutLook,
     /// A mailbox is found empty before its senders are counted.
     CountSendersLast,
     /// An item is counted before it is set.
@@ -44,8 +48,4 @@ pub enum Flaw {
     PlaceBeforeMissing,
     /// Two threads move columns and declare rows rebuilt at a time.
     MoveWithoutTurn,
-    /// A frame is written where it lies although it is on loan.
-    WriteIntoLoan,
-    /// A place on loan is free before the loan ends.
-    FreeOnLoan,
 }
