@@ -1,5 +1,5 @@
 //! What maintainers run: `cargo xtask bench`, `cargo xtask torture`, `cargo xtask fuzz`,
-//! `cargo xtask sim`, `cargo xtask mishaps`.
+//! `cargo xtask sim`, `cargo xtask mishaps`, `cargo xtask threads`.
 //!
 //! Benchmarks run peers in turn on the same machine and print ratios with their spread; they assert nothing, so that
 //! a noisy machine fails no test. Each says hardware, kernel and commit. Where a tool is missing, the benchmark says so
@@ -15,6 +15,7 @@ mod mishaps;
 mod server;
 mod sim;
 mod spread;
+mod threads;
 mod torture;
 
 use std::process::ExitCode;
@@ -34,6 +35,8 @@ enum Task {
     Mishaps(mishaps::Options),
     /// Break the array in virtual time in every way that it must survive
     Sim(sim::Options),
+    /// Run what crosses threads through every order of its steps, and under ThreadSanitizer
+    Threads(threads::Options),
     /// Kill tier0 at random moments and look what is left
     Torture(torture::Options),
 }
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Mishaps(options) => mishaps::run(&options),
         Task::Sim(options) => sim::run(&options),
+        Task::Threads(options) => threads::run(&options),
         Task::Torture(options) => torture::run(&options),
     };
     match done {

@@ -4,13 +4,12 @@
 //! comes later lies in pieces of 64, 128, 256 … items. One thread appends at a time; an item is there for whoever has
 //! seen the count, or has learned of it in another way from whoever appended.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use tier0_world::sync::shared::{AtomicU32, Flaw, OnceLock, Ordering, flawed};
 
-/// Items of the first piece that is added.
-const PIECE_ITEMS: u32 = 64;
+/// Items of the first piece that is added. The model checker sees two pieces in three items.
+const PIECE_ITEMS: u32 = if cfg!(tier0_loom) { 1 } else { 64 };
 /// Pieces that can be added: together they have 2^32 - 64 items.
-const PIECES: usize = 26;
+const PIECES: usize = if cfg!(tier0_loom) { 2 } else { 26 };
 
 /// A list that grows.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ impl<T> GrowList<T> {
     pub(super) fn new(items: impl IntoIterator<Item = T>) -> GrowList<T> {
         let first: Box<[T]> = items.into_iter().collect();
         let count = u32::try_from(first.len()).expect("a pool has fewer than 2^32 columns");
-        GrowList { first, added: [const { OnceLock::new() }; PIECES], count: AtomicU32::new(count) }
+        GrowList { first, added: std::array::from_fn(|_| OnceLock::new()), count: AtomicU32::new(count) }
     }
 
     /// How many items there are.
@@ -64,6 +63,9 @@ impl<T: Default> GrowList<T> {
         let (piece, place) = place_of(count - self.first.len() as u32);
         let items =
             self.added[piece].get_or_init(|| (0..PIECE_ITEMS << piece).map(|_| T::default()).collect());
+        if flawed(Flaw::CountBeforeItem) {
+            self.count.store(count + 1, Ordering::Release);
+        }
         set(&items[place]);
         self.count.store(count + 1, Ordering::Release);
     }
@@ -77,7 +79,7 @@ fn place_of(index: u32) -> (usize, usize) {
     (piece as usize, (number - (PIECE_ITEMS << piece)) as usize)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(tier0_loom)))]
 mod tests {
     use std::sync::atomic::AtomicU64;
 
@@ -98,6 +100,30 @@ mod tests {
         }
     }
 
+    /// Readers that follow the count see every item as it was set, while the list grows through its pieces.
+    #[test]
+    fn readers_see_what_is_counted() {
+        const ITEMS: u64 = 50_000;
+        let list = GrowList::new([AtomicU64::new(1)]);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut count = 0;
+                    while count < ITEMS {
+                        let seen = list.len() as u64;
+                        for index in count..seen {
+                            assert_eq!(list.get(index as usize).load(Ordering::Relaxed), index + 1);
+                        }
+                        count = seen;
+                    }
+                });
+            }
+            for value in 2..=ITEMS {
+                list.append(|item| item.store(value, Ordering::Relaxed));
+            }
+        });
+    }
+
     #[test]
     fn pieces_have_no_gaps() {
         let mut expected = (0, 0);
@@ -109,5 +135,49 @@ mod tests {
             }
         }
         assert_eq!(place_of(u32::MAX - 64), (25, (64 << 25) - 1));
+    }
+}
+
+#[cfg(all(test, tier0_loom))]
+mod models {
+    use std::sync::Arc;
+
+    use loom::thread;
+    use tier0_world::sync::shared::{AtomicU64, explore};
+
+    use super::*;
+
+    /// One thread appends three items, through the end of a piece, another follows the count.
+    fn items_are_set_when_counted(flaw: Option<Flaw>) {
+        explore(flaw, || {
+            let list = Arc::new(GrowList::new([AtomicU64::new(1)]));
+            let followed = list.clone();
+            // Loom misses orders in which whoever stores has loaded last, so the reader is the one that comes later.
+            thread::spawn(move || {
+                for (index, item) in followed.iter().enumerate() {
+                    assert_eq!(item.load(Ordering::Relaxed), index as u64 + 1, "an item is not set");
+                }
+            });
+            for value in 2..5 {
+                list.append(|item| item.store(value, Ordering::Relaxed));
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_counted_is_set() {
+        items_are_set_when_counted(None);
+    }
+
+    #[test]
+    #[should_panic(expected = "an item is not set")]
+    fn counting_before_setting_is_found() {
+        items_are_set_when_counted(Some(Flaw::CountBeforeItem));
+    }
+
+    #[test]
+    #[should_panic(expected = "the item was appended")]
+    fn relaxed_orderings_are_found() {
+        items_are_set_when_counted(Some(Flaw::RelaxedOrderings));
     }
 }
