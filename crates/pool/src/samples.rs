@@ -37,6 +37,7 @@ pub(crate) fn member(number: u32) -> Member {
         sectors: area().data_start_sectors + CHUNKLETS * CHUNKLET_SECTORS + 7,
         class: if number < 2 { DriveClass::Flash } else { DriveClass::Disk },
         state: MemberState::Active,
+        leaving: false,
         path: String::new(),
     }
 }

@@ -26,6 +26,8 @@ const RUN_BYTES: usize = 28;
 /// How many paths there are; what each takes beside its text.
 pub(crate) const PATHS_COUNT_BYTES: usize = 4;
 const PATH_BYTES_MIN: usize = 6;
+/// What the state of a member that is to leave has more than its own number.
+const LEAVING: u8 = 16;
 
 /// The bytes of a state.
 pub(crate) fn encode_body(state: &PoolState) -> Vec<u8> {
@@ -211,7 +213,7 @@ pub(crate) fn decode_area(reader: &mut Reader<'_>) -> Option<MetadataArea> {
 pub(crate) fn encode_member(writer: &mut Writer, member: &Member) {
     writer.uuid(member.id);
     writer.u64(member.sectors);
-    writer.u8(member.state.code());
+    writer.u8(member.state.code() + if member.leaving { LEAVING } else { 0 });
     writer.u8(member.class.code());
     writer.text(&member.name);
 }
@@ -221,8 +223,10 @@ pub(crate) fn decode_member(reader: &mut Reader<'_>) -> Option<Member> {
     if sectors > SectorCount::MOST.0 {
         return None;
     }
-    let (state, class) = (MemberState::from_code(reader.u8()?)?, DriveClass::from_code(reader.u8()?)?);
-    Some(Member { id, sectors, state, class, name: reader.text()?, path: String::new() })
+    let code = reader.u8()?;
+    let (leaving, code) = if code < LEAVING { (false, code) } else { (true, code - LEAVING) };
+    let (state, class) = (MemberState::from_code(code)?, DriveClass::from_code(reader.u8()?)?);
+    Some(Member { id, sectors, state, leaving, class, name: reader.text()?, path: String::new() })
 }
 
 fn encode_chunklet(writer: &mut Writer, chunklet: ChunkletAddress) {

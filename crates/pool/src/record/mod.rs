@@ -60,6 +60,13 @@ pub enum MetaRecord {
         /// Its place.
         member: u32,
     },
+    /// A member is to leave, or to stay after all.
+    MemberLeaving {
+        /// Its place.
+        member: u32,
+        /// Whether it is to leave.
+        leaving: bool,
+    },
     /// A member was found at another path.
     MemberMoved {
         /// Its place.

@@ -26,6 +26,9 @@ impl PoolState {
             MetaRecord::MemberLost { member } => self.lose_member(member),
             MetaRecord::MemberAdded(member) => self.inventory.members.push(member),
             MetaRecord::MemberRemoved { member } => self.set_member(member, MemberState::Removed),
+            MetaRecord::MemberLeaving { member, leaving } => {
+                self.inventory.members[member as usize].leaving = leaving;
+            }
             MetaRecord::MemberMoved { member, path } => self.inventory.members[member as usize].path = path,
             MetaRecord::SetsAdded { columns, sets_per_band } => self.add_sets(columns, sets_per_band),
             MetaRecord::ColumnRebuilding { set, column, target } => {

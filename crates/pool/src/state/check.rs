@@ -35,6 +35,10 @@ impl PoolState {
             MetaRecord::MemberLost { member } => self.check_active(*member),
             MetaRecord::MemberAdded(member) => self.check_member_added(member),
             MetaRecord::MemberRemoved { member } => self.check_member_removed(*member),
+            MetaRecord::MemberLeaving { member, .. } => match self.check_member(*member)?.state {
+                MemberState::Removed => self.check_active(*member),
+                MemberState::Active | MemberState::Lost => Ok(()),
+            },
             // Paths take no room that anything else needs.
             MetaRecord::MemberMoved { member, path } => {
                 self.check_member(*member)?;

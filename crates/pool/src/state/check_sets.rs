@@ -49,6 +49,10 @@ impl PoolState {
     /// A chunklet that may be given to somebody.
     pub(crate) fn check_chunklet_free(&self, chunklet: ChunkletAddress) -> Result<(), MetaError> {
         self.check_active(chunklet.drive)?;
+        let member = self.check_member(chunklet.drive)?;
+        if member.leaving {
+            return Err(MetaError::MemberState { name: member.name.clone(), state: "leaving" });
+        }
         self.check_chunklet_exists(chunklet)?;
         match self.inventory.owners.get(&chunklet) {
             Some(owner) => Err(taken(chunklet, *owner)),

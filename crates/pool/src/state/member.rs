@@ -16,6 +16,9 @@ pub struct Member {
     pub class: DriveClass,
     /// Whether it serves.
     pub state: MemberState,
+    /// It is to leave: it gets nothing new, and is forgotten when the pool has nothing on it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaving: bool,
     /// Where it was last found, at most [`PATH_BYTES_MAX`] bytes; empty if that is not known. Only a hint: the drive is
     /// known by its identity. A path for which there is no room on the drives is not remembered.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -53,6 +56,11 @@ impl Member {
     /// Whether it serves.
     pub fn is_active(&self) -> bool {
         self.state == MemberState::Active
+    }
+
+    /// Whether it serves and may be given chunklets.
+    pub fn takes_more(&self) -> bool {
+        self.is_active() && !self.leaving
     }
 }
 

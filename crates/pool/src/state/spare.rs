@@ -1,24 +1,31 @@
 //! Free chunklets, and which of them a lost column should move to.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::ChunkletAddress;
-use crate::state::{Owner, PoolState};
+use crate::state::{DriveClass, Member, Owner, PoolState};
 
 impl PoolState {
-    /// Free chunklets of a member, the ones kept for rebuilding included; none where it does not serve.
+    /// Free chunklets of a member, the ones kept for rebuilding included; none where it does not serve, or is to
+    /// leave.
     pub fn free_chunklets(&self, member: u32) -> u64 {
         match self.member(member) {
-            Some(drive) if drive.is_active() => {
+            Some(drive) if drive.takes_more() => {
                 self.geometry.chunklets(drive.sectors) - self.owned(member).count() as u64
             }
             _ => 0,
         }
     }
 
+    /// Chunklets of a member that the pool uses.
+    pub fn used_chunklets(&self, member: u32) -> u64 {
+        self.owned(member).count() as u64
+    }
+
     /// The free chunklet of a member with the lowest number at or above `from`.
     pub fn free_chunklet(&self, member: u32, from: u32) -> Option<ChunkletAddress> {
-        let drive = self.member(member).filter(|drive| drive.is_active())?;
+        let drive = self.member(member).filter(|drive| drive.takes_more())?;
         let count = self.geometry.chunklets(drive.sectors);
         let mut index = from;
         for (chunklet, _) in self.owned(member).filter(|(chunklet, _)| chunklet.index >= from) {
@@ -55,26 +62,81 @@ impl PoolState {
     /// applied in between, this spreads a rebuild over all drives. None if there is no free chunklet.
     pub fn choose_spare(&self, set: u32, column: u32) -> Option<ChunkletAddress> {
         let lost = self.member(self.column(set, column).drive)?;
-        let used: Vec<u32> = (0..self.geometry.columns())
-            .zip(self.drives_of(set))
-            .filter(|(other, _)| *other != column)
-            .map(|(_, drive)| drive)
-            .collect();
+        let place = self.choose_drive(set, column, lost.class, |place| self.free_chunklets(place))?;
+        self.free_chunklet(place, 0)
+    }
+
+    /// The member on which a column should go on, where every member has so many `free` chunklets.
+    fn choose_drive(
+        &self,
+        set: u32,
+        column: u32,
+        class: DriveClass,
+        free: impl Fn(u32) -> u64,
+    ) -> Option<u32> {
+        let others = || (0..self.geometry.columns()).filter(|other| *other != column);
+        let targets = (0..).zip(self.drives_of(set)).filter(|(other, _)| *other != column);
+        // What is being evacuated is on two drives until it ends.
+        let sources = others().map(|other| self.column(set, other).drive);
+        let used: Vec<u32> = targets.map(|(_, drive)| drive).chain(sources).collect();
         let candidates = self.members_by_place().filter(|(place, _)| !used.contains(place));
         let weighted = candidates.filter_map(|(place, member)| {
-            let free = self.free_chunklets(place);
-            (free > 0).then_some((member.class == lost.class, free, std::cmp::Reverse(place)))
+            let free = free(place);
+            (free > 0).then_some((member.class == class, free, std::cmp::Reverse(place)))
         });
-        let (_, _, std::cmp::Reverse(place)) = weighted.max()?;
-        self.free_chunklet(place, 0)
+        weighted.max().map(|(_, _, std::cmp::Reverse(place))| place)
+    }
+
+    /// The columns that are on members that are to leave, and are neither moving nor lost: set and column.
+    pub fn leaving_columns(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.columns_where(|state, set, column| {
+            let leaves = |member: &Member| member.is_active() && member.leaving;
+            let target = state.rebuild(set, column).map(|rebuild| rebuild.target.drive);
+            let place = target.unwrap_or_else(|| state.column(set, column).drive);
+            state.member(place).is_some_and(leaves)
+        })
+    }
+
+    /// How many of the columns that must move find no place, if this member is to leave too: those that are lost, and
+    /// those on members that leave. Nothing is changed.
+    pub fn homeless_without(&self, member: u32) -> u64 {
+        let mut free: BTreeMap<u32, u64> = self
+            .members_by_place()
+            .filter(|(place, _)| *place != member)
+            .map(|(place, _)| (place, self.free_chunklets(place)))
+            .collect();
+        let place_of = |set: u32, column: u32| {
+            let target = self.rebuild(set, column).map(|rebuild| rebuild.target.drive);
+            target.unwrap_or_else(|| self.column(set, column).drive)
+        };
+        let own = self.columns_where(|_, set, column| place_of(set, column) == member);
+        let all = self.lost_columns().chain(self.leaving_columns()).chain(own);
+        let all: BTreeSet<(u32, u32)> = all.collect();
+        let mut homeless = 0;
+        for (set, column) in all {
+            let class = self.member(place_of(set, column)).map_or(DriveClass::Disk, |member| member.class);
+            let of = |place: u32| free.get(&place).copied().unwrap_or(0);
+            match self.choose_drive(set, column, class, of) {
+                Some(place) => *free.entry(place).or_default() -= 1,
+                None => homeless += 1,
+            }
+        }
+        homeless
+    }
+
+    fn columns_where(
+        &self,
+        is_meant: impl Fn(&PoolState, u32, u32) -> bool,
+    ) -> impl Iterator<Item = (u32, u32)> {
+        let all = (0..self.set_count()).flat_map(|set| (0..self.geometry.columns()).map(move |c| (set, c)));
+        all.filter(move |(set, column)| is_meant(self, *set, *column))
     }
 
     /// The columns that are on members that do not serve and are not being rebuilt on one that does: set and column.
     pub fn lost_columns(&self) -> impl Iterator<Item = (u32, u32)> {
-        let all = (0..self.set_count()).flat_map(|set| (0..self.geometry.columns()).map(move |c| (set, c)));
-        all.filter(|(set, column)| {
-            let target = self.rebuild(*set, *column).map(|rebuild| rebuild.target);
-            !self.is_active(target.unwrap_or_else(|| self.column(*set, *column)).drive)
+        self.columns_where(|state, set, column| {
+            let target = state.rebuild(set, column).map(|rebuild| rebuild.target);
+            !state.is_active(target.unwrap_or_else(|| state.column(set, column)).drive)
         })
     }
 

@@ -35,6 +35,7 @@ pub(crate) fn member(number: u32) -> Member {
         sectors: DRIVE_SECTORS,
         class: DriveClass::Disk,
         state: MemberState::Active,
+        leaving: false,
         path: String::new(),
     }
 }
