@@ -96,6 +96,7 @@ pub(crate) fn new_state(
         sectors,
         class: class_of(&description.drives[*place]),
         state: MemberState::Active,
+        leaving: false,
         path: String::new(),
     };
     let members: Vec<Member> = places.iter().zip(sizes).map(member).collect();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tier0_cache::{RingEntries, WriteBack, WriteBackOptions, ring_settings};
 use tier0_drive::DriveHandle;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
-use tier0_journal::{LossReport, Recovered, Region, Ring, RingError, Settings};
+use tier0_journal::{CopyState, LossReport, Recovered, Region, Ring, RingError, Settings};
 use tier0_pool::{LogCopy, LogRing, PoolState};
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
 use tier0_units::{ExtentId, Lba, SlotRef};
@@ -123,19 +123,39 @@ impl PoolShard {
         }
     }
 
-    /// Makes a new copy of this shard's log equal to the others; it counts once it is confirmed.
-    pub(crate) async fn add_log_copy(&self, copy: usize, place: &LogCopy) -> Result<(), IoError> {
+    /// Makes a new copy of this shard's log equal to the others; it counts once it is confirmed. It takes the number of a
+    /// copy that is lost, or the next one.
+    pub(crate) async fn add_log_copy(&self, place: &LogCopy) -> Result<(), IoError> {
         let members = self.slot_io.raid().members();
         let drive = members.drive(place.member as usize).cloned().ok_or(IoError::Gone)?;
         let region = Region { drive, first: Lba(place.first_sector), sectors: place.sectors };
+        let member = place.member as usize;
         // What an earlier attempt has left.
-        self.ring.drop_copy(copy);
-        self.log_losses.members.borrow_mut()[copy] = place.member as usize;
+        self.drop_log_copies(member);
+        let copies = self.ring.copies();
+        let is_lost = |copy: &CopyState| *copy == CopyState::Lost;
+        let copy = copies.iter().position(is_lost).unwrap_or(copies.len());
+        {
+            let mut members = self.log_losses.members.borrow_mut();
+            match members.get_mut(copy) {
+                Some(holder) => *holder = member,
+                None => members.push(member),
+            }
+        }
         // The other shards' copies went to the drive in the same round, so its loss is everybody's.
         self.ring.add_copy(copy, region).await.map_err(|error| {
             tracing::warn!("copy {copy} of the write log cannot be completed: {error}");
             IoError::Gone
         })
+    }
+
+    /// The metadata name the copy on this drive.
+    pub(crate) fn confirm_log_copy(&self, member: usize) -> Result<(), IoError> {
+        let copies = self.ring.copies();
+        let holders = self.log_losses.members.borrow().clone();
+        let is_it = |(holder, state): &(&usize, &CopyState)| **holder == member && **state != CopyState::Lost;
+        let copy = holders.iter().zip(&copies).position(|one| is_it(&one)).ok_or(IoError::Gone)?;
+        self.ring.confirm_copy(copy).map_err(|_| IoError::Gone)
     }
 }
 

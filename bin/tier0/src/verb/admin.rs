@@ -65,10 +65,10 @@ pub(crate) enum Drive {
     /// Take back a drive that was lost and answers again
     #[command(after_help = DRIVE_EXAMPLES)]
     Rejoin(RejoinedDrive),
-    /// Take a drive out of service, rebuild what it held on the others, then forget it
+    /// Copy what a drive holds to the others, then forget it
     #[command(after_help = DRIVE_EXAMPLES)]
-    Remove(NamedDrive),
-    /// Put a new drive in another's place
+    Remove(RemovedDrive),
+    /// Add a drive, copy what another one holds to it and the others, then forget that one
     #[command(after_help = DRIVE_EXAMPLES)]
     Replace(ReplacedDrive),
 }
@@ -93,6 +93,26 @@ pub(crate) struct NamedDrive {
     array: PathBuf,
     /// The drive's name
     drive: String,
+    #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// A drive that is to leave.
+#[derive(Args, Debug)]
+pub(crate) struct RemovedDrive {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The drive's name
+    drive: String,
+    /// Take it out of service at once; until what it held is rebuilt, the array is less redundant
+    #[arg(long, conflicts_with = "stop")]
+    force: bool,
+    /// Let it stay: what is being copied is copied to its end, and no more is begun
+    #[arg(long)]
+    stop: bool,
     #[command(flatten)]
     agreement: Agreement,
     #[command(flatten)]
@@ -307,8 +327,8 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
             let request = AdminRequest::DriveRejoin { drive: drive.clone() };
             carry_out(array, &request, *answering, Agreement::default())
         }
-        Drive::Remove(NamedDrive { array, drive, agreement, answering }) => {
-            let request = AdminRequest::DriveRemove { drive: drive.clone() };
+        Drive::Remove(RemovedDrive { array, drive, force, stop, agreement, answering }) => {
+            let request = AdminRequest::DriveRemove { drive: drive.clone(), force: *force, stop: *stop };
             carry_out(array, &request, *answering, *agreement)
         }
         Drive::Add(NewDrive { array, pool, place, answering }) => {

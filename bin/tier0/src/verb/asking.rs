@@ -70,7 +70,9 @@ fn sentence(reply: AdminReply) -> Result<String, Failure> {
 fn agreed(array: &Path, request: &AdminRequest, Agreement { yes }: Agreement) -> Result<(), Failure> {
     let costs = matches!(
         request,
-        AdminRequest::DriveFail { .. } | AdminRequest::DriveRemove { .. } | AdminRequest::VolumeDelete { .. }
+        AdminRequest::DriveFail { .. }
+            | AdminRequest::DriveRemove { force: true, .. }
+            | AdminRequest::VolumeDelete { .. }
     );
     if yes || !costs {
         return Ok(());
@@ -84,7 +86,7 @@ fn agreed(array: &Path, request: &AdminRequest, Agreement { yes }: Agreement) ->
 /// What the request costs; none where it costs nothing, or names what is not there: the array says so.
 fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
     match request {
-        AdminRequest::DriveFail { drive: name } | AdminRequest::DriveRemove { drive: name } => {
+        AdminRequest::DriveFail { drive: name } | AdminRequest::DriveRemove { drive: name, .. } => {
             let found = |pool: &'_ PoolStatus| pool.drives.iter().position(|drive| drive.name == *name);
             let (pool, place) = status.pools.iter().find_map(|pool| Some((pool, found(pool)?)))?;
             let drive = &pool.drives[place];

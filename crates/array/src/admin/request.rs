@@ -44,6 +44,12 @@ pub enum AdminRequest {
     DriveRemove {
         /// The drive's name.
         drive: String,
+        /// Take it out of service at once and rebuild what it held, instead of copying that first.
+        #[serde(default)]
+        force: bool,
+        /// It stays after all.
+        #[serde(default)]
+        stop: bool,
     },
     /// Adds a drive in another's stead and moves everything to it.
     DriveReplace {

@@ -201,6 +201,9 @@ pub struct SetsStatus {
     pub degraded: u64,
     /// Those of the degraded whose column is being rebuilt.
     pub rebuilding: u64,
+    /// Those of which a column is copied off a drive that is to leave.
+    #[serde(default)]
+    pub evacuating: u64,
     /// Those that lack more than their level makes up for.
     pub failed: u64,
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::Control;
 use super::drives::NewPlace;
+use super::leaving::Leave;
 use crate::admin::{AdminError, AdminReply, AdminRequest};
 
 pub(super) type Done = Result<String, AdminError>;
@@ -20,7 +21,10 @@ impl Control {
             AdminRequest::Describe => return AdminReply::Described(self.describe()),
             AdminRequest::DriveFail { drive } => self.fail_drive(&drive).await,
             AdminRequest::DriveRejoin { drive } => self.rejoin_drive(&drive).await,
-            AdminRequest::DriveRemove { drive } => self.remove_drive(&drive).await,
+            AdminRequest::DriveRemove { drive, stop: true, .. } => self.keep_drive(&drive).await,
+            AdminRequest::DriveRemove { drive, force, .. } => {
+                self.remove_drive(&drive, if force { Leave::AtOnce } else { Leave::CopyFirst }).await
+            }
             AdminRequest::ScrubStart { pool, rate } => self.begin_scrubs(pool.as_deref(), rate),
             AdminRequest::ScrubStop { pool } => self.end_scrubs(pool.as_deref()),
             AdminRequest::VolumeCache { volume, write_cache } => {

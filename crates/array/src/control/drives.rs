@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock;
-use tier0_pool::{DriveClass, Member, MemberState, MetaRecord};
+use tier0_pool::{DriveClass, Member, MemberState};
 use tier0_units::ByteCount;
 use tier0_world::IoError;
 
@@ -55,7 +55,7 @@ fn not_without(reason: &str) -> AdminError {
 
 impl Control {
     /// The place of a member by its drive's name, and how it stands.
-    fn member_named(&self, name: &str) -> Result<(usize, u32, MemberState), AdminError> {
+    pub(super) fn member_named(&self, name: &str) -> Result<(usize, u32, MemberState), AdminError> {
         for number in self.pools_meant(None)? {
             let state = self.guarded(number).metadata.state();
             let named =
@@ -70,17 +70,12 @@ impl Control {
         Err(AdminError::new(format!("there is no drive {name:?}; \"tier0 status\" lists the drives")))
     }
 
-    /// Whether the array does without this drive: as when it fails by itself.
-    async fn check_dispensable(&self, number: usize, place: u32) -> Result<(), AdminError> {
-        self.check_without(number, place).await.map_err(|reason| not_without(&reason))
-    }
-
     /// Decides that the array does without this drive from now on.
-    async fn condemn_drive(&self, number: usize, place: u32) -> Result<(), AdminError> {
+    pub(super) async fn condemn_drive(&self, number: usize, place: u32) -> Result<(), AdminError> {
         self.condemn_in_turn(number, place).await.map_err(|reason| not_without(&reason))
     }
 
-    async fn take_out(&self, number: usize, place: u32) {
+    pub(super) async fn take_out(&self, number: usize, place: u32) {
         self.pools[number].lose(place as usize, IoError::Gone).await;
         self.drop_log_copies(number, place as usize).await;
     }
@@ -96,58 +91,6 @@ impl Control {
         self.take_out(number, place).await;
         self.start_rebuilds(number);
         Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
-    }
-
-    /// A drive that serves is taken out of service; it is forgotten when all that it held is elsewhere.
-    pub(super) async fn remove_drive(self: &Rc<Self>, name: &str) -> Done {
-        let (number, place, state) = self.member_named(name)?;
-        self.let_go(number, place, state).await?;
-        self.start_rebuilds(number);
-        Ok(format!(
-            "drive {name} is out of service: what it held is rebuilt elsewhere, as \"tier0 status\" shows, then it is \
-             forgotten; until then the array is less redundant"
-        ))
-    }
-
-    async fn let_go(&self, number: usize, place: u32, state: MemberState) -> Result<(), AdminError> {
-        let guarded = self.guarded(number);
-        let drive = guarded.metadata.drive(place);
-        if state == MemberState::Active {
-            self.condemn_drive(number, place).await?;
-        }
-        guarded.leaving.borrow_mut().insert(place, drive);
-        if state == MemberState::Active {
-            self.take_out(number, place).await;
-        }
-        Ok(())
-    }
-
-    /// Forgets the members that are to leave and hold nothing any more. Their drives are marked as nobody's.
-    pub(super) async fn forget_leaving(&self, number: usize) {
-        let guarded = self.guarded(number);
-        let leaving: Vec<u32> = guarded.leaving.borrow().keys().copied().collect();
-        for place in leaving {
-            let record = MetaRecord::MemberRemoved { member: place };
-            if guarded.metadata.state().check(&record).is_err() {
-                continue;
-            }
-            let drive = guarded.leaving.borrow_mut().remove(&place).flatten();
-            if let Err(error) = guarded.metadata.remove_member(place).await {
-                tracing::warn!("a drive cannot be forgotten: {error}");
-                continue;
-            }
-            let Some(drive) = drive else { continue };
-            // Late, and only a courtesy: the pool's other drives say already that it is no member.
-            let erase = async move {
-                if let Err(error) = superblock::erase(&drive).await {
-                    let name = &drive.info().name;
-                    tracing::warn!(
-                        "the superblock of drive {name:?}, which has left, cannot be erased: {error}"
-                    );
-                }
-            };
-            self.world.spawn(erase).detach();
-        }
     }
 
     pub(super) async fn add_drive(self: &Rc<Self>, pool: Option<&str>, place: NewPlace) -> Done {
@@ -202,26 +145,13 @@ impl Control {
             )));
         }
         self.bring_in(number, name, new).await?;
-        self.let_go(number, place, MemberState::Lost).await?;
+        self.set_leaving(number, place, true).await?;
         self.start_rebuilds(number);
         Ok(format!("drive {name} is back; what it lacks is rebuilt, as \"tier0 status\" shows"))
     }
 
-    pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
-        let (number, leaving, state) = self.member_named(old)?;
-        if state == MemberState::Active {
-            self.check_dispensable(number, leaving).await?;
-        }
-        let name = place.name.clone();
-        self.join(number, place).await?;
-        let (_, _, state) = self.member_named(old)?;
-        self.let_go(number, leaving, state).await?;
-        self.start_rebuilds(number);
-        Ok(format!("drive {name} takes the place of {old}; \"tier0 status\" shows the rebuild"))
-    }
-
     /// Opens a drive and makes it a member in the metadata and in every shard.
-    async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
+    pub(super) async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let _turn = self.turn.acquire(1).await;
         let taken = self
@@ -293,6 +223,7 @@ impl Control {
             sectors: drive.info().sectors.0,
             class,
             state: MemberState::Active,
+            leaving: false,
             path: path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_default(),
         };
         let member = guarded.metadata.add_member(drive.clone(), member).await?;

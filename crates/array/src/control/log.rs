@@ -1,16 +1,18 @@
-//! Giving the write log its copies back after a drive that held one is lost.
+//! Giving the write log its copies back after a drive that held one is lost, or is to leave.
 
 use std::rc::Rc;
 
-use tier0_pool::{ChunkletAddress, LogCopy, LogPlacement, MetaRecord, PoolState};
+use tier0_journal::COPIES_MAX;
+use tier0_pool::{ChunkletAddress, LogCopy, LogPlacement, LogRing, Member, MetaRecord, PoolState};
 use tier0_world::IoError;
 
 use super::Control;
 use crate::upkeep::Order;
 
 impl Control {
-    /// Puts every copy of the log that lies on a drive that does not serve onto another drive, as far as there is room:
-    /// first the content, then the record that it counts.
+    /// Puts every copy of the log that lies on a drive that does not serve, or is to leave, onto another drive, as far as
+    /// there is room: first the content, then the record that it counts. A copy that is whole is given up after that,
+    /// where a ring may have one copy more.
     ///
     /// # Errors
     /// When a copy could not be completed: it can be tried again.
@@ -18,60 +20,91 @@ impl Control {
         let guarded = self.guarded(number);
         loop {
             let planned = plan(&guarded.metadata.state());
-            let Some(Plan { copy, placement }) = planned else { return Ok(()) };
+            let Some(Plan { placement, from, to, is_whole, rings_are_full }) = planned else { return Ok(()) };
+            if is_whole && rings_are_full {
+                self.drop_log_copies(number, from as usize).await;
+            }
             let order = |reply| {
-                let places = placement.rings.iter().map(|ring| ring.copies[copy]).collect();
-                Order::AddLogCopy { pool: number, copy, places, reply }
+                let copy_of = |ring: &LogRing| ring.copies.iter().find(|copy| copy.member == to).copied();
+                let places =
+                    placement.rings.iter().map(|ring| copy_of(ring).expect("it was planned")).collect();
+                Order::AddLogCopy { pool: number, places, reply }
             };
             for added in self.ask_all(order).await {
                 added.unwrap_or(Err(IoError::Gone))?;
             }
             guarded.commit(vec![MetaRecord::LogPlaced(placement.clone())]).await?;
-            let confirmed = self.ask_all(|reply| Order::ConfirmLogCopy { pool: number, copy, reply }).await;
+            let member = to as usize;
+            let confirmed = self.ask_all(|reply| Order::ConfirmLogCopy { pool: number, member, reply }).await;
             for confirmed in confirmed {
                 confirmed.unwrap_or(Err(IoError::Gone))?;
             }
-            tracing::info!(
-                "pool {:?}: copy {copy} of the write log is complete again",
-                self.pools[number].name
-            );
+            if is_whole {
+                self.drop_log_copies(number, from as usize).await;
+            }
+            let (name, drive) = (&self.pools[number].name, guarded.drive_name(to));
+            tracing::info!("pool {name:?}: drive {drive:?} has a copy of the write log");
         }
     }
 }
 
 /// A copy of all rings that moves.
 struct Plan {
-    copy: usize,
     placement: LogPlacement,
+    /// The member that has it.
+    from: u32,
+    /// The member that will have it.
+    to: u32,
+    /// The copy that is there goes on counting until the new one does.
+    is_whole: bool,
+    /// No ring can have one copy more.
+    rings_are_full: bool,
 }
 
-/// The first copy that lies on a drive that does not serve, and where it could go; none where all is well or there is no
-/// room.
+/// The first copy that lies on a drive that does not serve, or else on one that is to leave, and where it could go; none
+/// where all is well or there is no room.
 fn plan(state: &PoolState) -> Option<Plan> {
-    let log = state.log();
-    let first = log.rings.first()?;
-    let copy = (0..first.copies.len())
-        .find(|copy| log.rings.iter().any(|ring| !state.is_active(ring.copies[*copy].member)))?;
-    let geometry = state.geometry();
-    let sectors = first.copies[copy].sectors;
-    let chunklets = (sectors * log.rings.len() as u64).div_ceil(geometry.chunklet_sectors);
-    let holds = |member: u32| log.copies().any(|other| other.member == member);
-    let mut candidates: Vec<u32> = (0u32..)
-        .zip(state.members())
-        .filter(|(place, member)| member.is_active() && !holds(*place))
-        .map(|(place, _)| place)
-        .collect();
+    let ring = state.log().rings.first()?;
+    let holders = || ring.copies.iter().map(|copy| copy.member);
+    let leaves = |member: &u32| state.member(*member).is_some_and(|member| member.leaving);
+    let from = holders().find(|member| !state.is_active(*member)).or_else(|| holders().find(leaves))?;
+    let sectors = ring.copies.first()?.sectors;
+    let start = place_for(state, None)?;
+    let mut placement = state.log().clone();
+    for (number, ring) in (0u64..).zip(&mut placement.rings) {
+        let first_sector = state.geometry().chunklet_start(start) + number * sectors;
+        let copy = ring.copies.iter_mut().find(|copy| copy.member == from)?;
+        *copy = LogCopy { member: start.drive, first_sector, sectors };
+    }
+    let rings_are_full = ring.copies.len() >= COPIES_MAX;
+    Some(Plan { placement, from, to: start.drive, is_whole: state.is_active(from), rings_are_full })
+}
+
+/// Where one more copy of all rings could go, on a drive that has none.
+fn place_for(state: &PoolState, but: Option<u32>) -> Option<ChunkletAddress> {
+    let chunklets = chunklets_of_a_copy(state);
+    let holds = |member: u32| state.log().copies().any(|other| other.member == member);
+    let usable =
+        |(place, member): &(u32, &Member)| member.takes_more() && !holds(*place) && but != Some(*place);
+    let mut candidates: Vec<u32> =
+        (0u32..).zip(state.members()).filter(usable).map(|(place, _)| place).collect();
     candidates.sort_by_key(|place| {
         let class = state.member(*place).map(|member| member.class);
         (class, std::cmp::Reverse(state.free_chunklets(*place)))
     });
-    let start = candidates.into_iter().find_map(|member| free_run(state, member, chunklets))?;
-    let mut placement = log.clone();
-    for (number, ring) in (0u64..).zip(&mut placement.rings) {
-        let first_sector = geometry.chunklet_start(start) + number * sectors;
-        ring.copies[copy] = LogCopy { member: start.drive, first_sector, sectors };
-    }
-    Some(Plan { copy, placement })
+    candidates.into_iter().find_map(|member| free_run(state, member, chunklets))
+}
+
+fn chunklets_of_a_copy(state: &PoolState) -> u64 {
+    let rings = &state.log().rings;
+    let sectors = rings.first().and_then(|ring| ring.copies.first()).map_or(0, |copy| copy.sectors);
+    (sectors * rings.len() as u64).div_ceil(state.geometry().chunklet_sectors)
+}
+
+/// How many chunklets side by side lack for the copy of the log that a member has, if it is to leave.
+pub(super) fn chunklets_homeless(state: &PoolState, member: u32) -> u64 {
+    let has_one = state.log().copies().any(|copy| copy.member == member);
+    if has_one && place_for(state, Some(member)).is_none() { chunklets_of_a_copy(state) } else { 0 }
 }
 
 /// The first of `count` free chunklets of a member that lie side by side.

@@ -11,6 +11,7 @@ mod events;
 mod found;
 mod grow;
 mod judge;
+mod leaving;
 mod log;
 mod message;
 mod pause;

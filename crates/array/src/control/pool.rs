@@ -150,7 +150,7 @@ impl Guarded {
             for column in sets.rebuilding_columns(set).iter() {
                 let known = state.rebuild(home.set, u32::from(column.0));
                 let unknown = known.is_some_and(|rebuild| !rebuild.rebuilt.contains(u64::from(home.index)));
-                if unknown && !sets.is_missing(set, column, rows.start) {
+                if unknown && !sets.is_unfilled(set, column, rows.start) {
                     records.push(MetaRecord::SlotsRebuilt {
                         set: home.set,
                         column: u32::from(column.0),

@@ -1,5 +1,6 @@
 //! Rebuilding lost columns on spare chunklets, many to many: every set that has lost a column gets a chunklet on a drive
-//! of its own choice, and every shard rebuilds its slots of it.
+//! of its own choice, and every shard rebuilds its slots of it. Columns on drives that are to leave move in the same way,
+//! a few at a time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -83,7 +84,7 @@ impl Control {
                 if result.is_ok() {
                     control.forget_leaving(number).await;
                 }
-                if guarded.rebuild.again.get() {
+                if guarded.rebuild.again.get() || (result.is_ok() && !control.evacuable(number).is_empty()) {
                     continue;
                 }
                 let Err(error) = result else { break };
@@ -109,11 +110,54 @@ impl Control {
             let live = state.rebuilds().filter(|(_, _, rebuild)| state.is_active(rebuild.target.drive));
             live.map(|(set, column, _)| (set, column)).collect()
         };
-        guarded.rebuild.total.set(guarded.rebuild.done.get() + self.slots_missing(number, &columns));
+        let leaving = self.evacuable(number);
+        let missing = self.slots_missing(number, &columns) + self.slots_used(number, &leaving);
+        guarded.rebuild.total.set(guarded.rebuild.done.get() + missing);
         let drives = guarded.metadata.state().members().iter().filter(|member| member.is_active()).count();
         let at_once = drives.max(COLUMNS_AT_ONCE_MIN);
         let rebuilds = columns.into_iter().map(|(set, column)| self.rebuild_column(number, set, column));
-        stream::iter(rebuilds).buffer_unordered(at_once).fold(assigned, async |all, one| one.and(all)).await
+        let rebuilt = stream::iter(rebuilds)
+            .buffer_unordered(at_once)
+            .fold(assigned, async |all, one| one.and(all))
+            .await;
+        // What is lost comes first.
+        rebuilt?;
+        let evacuations = leaving.into_iter().map(|(set, column)| self.evacuate_column(number, set, column));
+        stream::iter(evacuations)
+            .buffer_unordered(COLUMNS_AT_ONCE_MIN)
+            .fold(Ok(()), async |all: Result<(), IoError>, one| one.and(all))
+            .await
+    }
+
+    /// The columns on drives that are to leave which do not move yet and could.
+    fn evacuable(&self, number: usize) -> Vec<(u32, u32)> {
+        let state = self.guarded(number).metadata.state();
+        let could = |(set, column): &(u32, u32)| {
+            state.rebuild(*set, *column).is_none() && state.choose_spare(*set, *column).is_some()
+        };
+        state.leaving_columns().filter(could).collect()
+    }
+
+    /// Moves a column off its drive, if that is still to leave.
+    async fn evacuate_column(self: &Rc<Self>, number: usize, set: u32, column: u32) -> Result<(), IoError> {
+        let guarded = self.guarded(number);
+        {
+            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
+            let target = {
+                let state = guarded.metadata.state();
+                let leaves = |drive: u32| {
+                    state.member(drive).is_some_and(|member| member.is_active() && member.leaving)
+                };
+                let idle = state.rebuild(set, column).is_none();
+                let leaves = leaves(state.column(set, column).drive);
+                if idle && leaves { state.choose_spare(set, column) } else { None }
+            };
+            let Some(target) = target else { return Ok(()) };
+            guarded.commit(vec![MetaRecord::ColumnEvacuating { set, column, target }]).await?;
+            let (set, column) = Guarded::column(set, column);
+            guarded.shape.sets.start_evacuation(set, column, target);
+        }
+        self.rebuild_column(number, set, column).await
     }
 
     async fn assign_spares(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
@@ -149,6 +193,12 @@ impl Control {
             missing += (0u64..).zip(slots).filter(lacks).count() as u64;
         }
         missing
+    }
+
+    /// Mapped slots of these columns' sets.
+    fn slots_used(&self, number: usize, columns: &[(u32, u32)]) -> u64 {
+        let state = self.guarded(number).metadata.state();
+        columns.iter().map(|(set, _)| state.used_slots_of(*set).count() as u64).sum()
     }
 
     async fn rebuild_column(self: &Rc<Self>, number: usize, set: u32, column: u32) -> Result<(), IoError> {

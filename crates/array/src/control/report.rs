@@ -234,14 +234,19 @@ fn sets_status(guarded: &Guarded, state: &PoolState, pool: &PoolControl) -> Sets
     let mut status = SetsStatus { count: u64::from(state.set_count()), ..SetsStatus::default() };
     for set in 0..state.set_count() {
         let columns = (0..state.geometry().columns()).map(|column| Guarded::column(set, column).1);
-        let rebuilding = guarded.shape.sets.rebuilding_columns(SetIndex(set));
+        let sets = &guarded.shape.sets;
+        let rebuilding = sets.lacking_columns(SetIndex(set));
+        let moving = sets.rebuilding_columns(SetIndex(set)) - rebuilding;
         let on_lost = |column: &tier0_raid::layout::Column| {
-            pool.lost.is_lost(guarded.shape.sets.chunklet(SetIndex(set), *column).drive as usize)
+            let chunklets =
+                [Some(sets.chunklet(SetIndex(set), *column)), sets.source(SetIndex(set), *column)];
+            chunklets.iter().flatten().any(|chunklet| pool.lost.is_lost(chunklet.drive as usize))
         };
         let lost: ColumnMask = columns.filter(on_lost).collect();
         let lacking = lost | rebuilding;
         status.degraded += u64::from(!lacking.is_empty());
         status.rebuilding += u64::from(!rebuilding.is_empty());
+        status.evacuating += u64::from(!moving.is_empty());
         status.failed += u64::from(!layout.survives(lacking));
     }
     status

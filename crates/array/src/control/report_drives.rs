@@ -19,12 +19,15 @@ impl Guarded {
         let there = (0u32..).zip(state.members()).filter(|(_, member)| member.state != MemberState::Removed);
         let drive = |(place, member): (u32, &Member)| {
             let free = state.free_chunklets(place);
-            let all = state.geometry().chunklets(member.sectors);
             DriveStatus {
                 name: member.name.clone(),
-                state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
+                state: match (member.is_active(), member.leaving) {
+                    (true, false) => DriveState::Active,
+                    (true, true) => DriveState::Leaving,
+                    (false, _) => DriveState::Lost,
+                },
                 size_bytes: member.sectors * SECTOR_BYTES,
-                chunklets_used: if member.is_active() { all - free } else { 0 },
+                chunklets_used: if member.is_active() { state.used_chunklets(place) } else { 0 },
                 chunklets_free: free,
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),

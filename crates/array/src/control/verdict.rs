@@ -36,7 +36,7 @@ impl Default for Court {
     }
 }
 
-/// Whether every set does without the columns that `lacks` names.
+/// Whether every set does without the columns that `lacks` names; it is asked for each drive that has some of a column.
 pub(crate) fn sets_survive(
     sets: &RaidSets,
     count: u32,
@@ -45,8 +45,13 @@ pub(crate) fn sets_survive(
     let layout = sets.layout();
     (0..count).map(SetIndex).all(|set| {
         let columns = (0..layout.columns() as u8).map(Column);
-        let lacking: ColumnMask =
-            columns.filter(|column| lacks(set, *column, sets.chunklet(set, *column).drive)).collect();
+        let moves_from = |column| sets.source(set, column).map(|chunklet| chunklet.drive);
+        let lacking: ColumnMask = columns
+            .filter(|column| {
+                lacks(set, *column, sets.chunklet(set, *column).drive)
+                    || moves_from(*column).is_some_and(|drive| lacks(set, *column, drive))
+            })
+            .collect();
         layout.survives(lacking)
     })
 }
@@ -71,7 +76,7 @@ impl Guarded {
         };
         let state = self.metadata.state();
         let sets = &self.shape.sets;
-        let lacks = |set, column, drive| gone(drive) || sets.rebuilding_columns(set).contains(column);
+        let lacks = |set, column, drive| gone(drive) || sets.lacking_columns(set).contains(column);
         if !sets_survive(sets, state.set_count(), lacks) {
             return Err(format!(
                 "RAID sets would lack more than {} makes up for",

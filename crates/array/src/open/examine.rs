@@ -36,7 +36,9 @@ pub(crate) async fn examine(
 
 /// Every set must do without the members that do not serve.
 fn check_survives(state: &PoolState, sets: &RaidSets) -> Result<(), ArrayError> {
-    if sets_survive(sets, state.set_count(), |_, _, drive| !state.is_active(drive)) {
+    let lacks =
+        |set: SetIndex, column, drive| !state.is_active(drive) || sets.lacking_columns(set).contains(column);
+    if sets_survive(sets, state.set_count(), lacks) {
         return Ok(());
     }
     let lost = state.members().iter().filter(|member| member.state == MemberState::Lost);
@@ -62,7 +64,7 @@ fn check_consent(inspected: &Inspected, sets: &RaidSets, without: &[String]) -> 
     let state = inspected.state();
     let away = |member: u32| inspected.newly_lost().contains(&member);
     let lacks =
-        |set: SetIndex, column, drive: u32| !away(drive) || sets.rebuilding_columns(set).contains(column);
+        |set: SetIndex, column, drive: u32| !away(drive) || sets.lacking_columns(set).contains(column);
     let has_log = state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| away(copy.member)));
     let has_metadata = inspected.carriers_before().iter().any(|member| away(*member));
     let could_go_on = has_log && has_metadata && sets_survive(sets, state.set_count(), lacks);

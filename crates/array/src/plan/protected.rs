@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
     ChunkletAddress, Chunklets, Geometry, LogCopy, LogPlacement, LogRing, Member, MetaRecord, MetadataArea,
-    PoolError, PoolState, Volume,
+    PoolError, PoolState, RebuildSource, Volume,
 };
 use tier0_raid::layout::{Layout, RaidConfig};
 use tier0_raid::set::{RaidSets, SetIndex, SlotMap};
@@ -242,7 +242,10 @@ impl PoolShape {
         let shape = PoolShape { sets: Arc::new(sets), slots: Arc::new(slots) };
         for (set, column, rebuild) in state.rebuilds() {
             let (set, column) = (SetIndex(set), tier0_raid::layout::Column(column as u8));
-            shape.sets.start_rebuild(set, column, rebuild.target);
+            match rebuild.source {
+                RebuildSource::Lost => shape.sets.start_rebuild(set, column, rebuild.target),
+                RebuildSource::Whole => shape.sets.start_evacuation(set, column, rebuild.target),
+            }
             for (index, slot) in (0u64..).zip(shape.slots.slots_of(set)) {
                 if rebuild.rebuilt.contains(index) {
                     shape.sets.set_rebuilt(set, column, shape.slots.rows(slot));

@@ -59,17 +59,15 @@ pub(crate) enum Order {
     GiveBackStock { pool: usize, reply: oneshot::Sender<Vec<SlotRef>> },
     /// Do without the copies of this shard's log that lie on a lost drive.
     DropLogCopies { pool: usize, member: usize, reply: oneshot::Sender<()> },
-    /// Make a copy of this shard's log, whose place is that of the shard's number, equal to the others.
+    /// Make one more copy of this shard's log, whose place is that of the shard's number, equal to the others.
     AddLogCopy {
         pool: usize,
-        /// Which copy.
-        copy: usize,
         /// By shard.
         places: Vec<LogCopy>,
         reply: oneshot::Sender<Result<(), IoError>>,
     },
-    /// The metadata name that copy: it counts.
-    ConfirmLogCopy { pool: usize, copy: usize, reply: oneshot::Sender<Result<(), IoError>> },
+    /// The metadata name the copy on that drive: it counts.
+    ConfirmLogCopy { pool: usize, member: usize, reply: oneshot::Sender<Result<(), IoError>> },
     /// A drive joins a pool.
     Join {
         pool: usize,
@@ -132,13 +130,12 @@ impl Order {
                 shard.pool(pool).drop_log_copies(member);
                 let _ = reply.send(());
             }
-            Order::AddLogCopy { pool, copy, places, reply } => {
-                let added = shard.pool(pool).add_log_copy(copy, &places[shard.index]).await;
+            Order::AddLogCopy { pool, places, reply } => {
+                let added = shard.pool(pool).add_log_copy(&places[shard.index]).await;
                 let _ = reply.send(added);
             }
-            Order::ConfirmLogCopy { pool, copy, reply } => {
-                let confirmed = shard.pool(pool).ring.confirm_copy(copy);
-                let _ = reply.send(confirmed.map_err(|_| IoError::Gone));
+            Order::ConfirmLogCopy { pool, member, reply } => {
+                let _ = reply.send(shard.pool(pool).confirm_log_copy(member));
             }
             Order::Join { pool, member, medium, control, reply } => {
                 let joined = guarded_drive(&medium, &shard.world).map(|drive| {

@@ -109,7 +109,7 @@ fn missing_slots(pool: &PoolShard, set: SetIndex, column: Column) -> Vec<(Extent
     let slots = pool.slot_io.slots();
     let sets = pool.slot_io.raid().sets();
     let lacks = |(_, slot): &(ExtentId, SlotRef)| {
-        slots.place(slot.slot).set == set && sets.is_missing(set, column, slots.rows(slot.slot).start)
+        slots.place(slot.slot).set == set && sets.is_unfilled(set, column, slots.rows(slot.slot).start)
     };
     pool.mapping.extents().into_iter().filter(lacks).collect()
 }

@@ -47,7 +47,7 @@ async fn join(world: &World, engine: &Engine, drives: &Drives, name: &str) {
 }
 
 fn remove(drive: &str) -> AdminRequest {
-    AdminRequest::DriveRemove { drive: drive.to_owned() }
+    AdminRequest::DriveRemove { drive: drive.to_owned(), force: false, stop: false }
 }
 
 #[test]

@@ -306,18 +306,23 @@ impl SlotTables {
     }
 
     /// Writes the newest generation, as memory has it, to the copies on these columns, lost or not: into both places, so
-    /// that nothing older is left there. Nobody reads these copies yet.
+    /// that nothing older is left there. Nobody reads these copies yet; of a
+    /// column that moves, those that it moves to.
     pub(crate) async fn write_columns(&self, table: &SlotTable, columns: ColumnMask) -> Result<(), IoError> {
         let copies = self.0.placement.copies(table.home().slot_in_set);
         let own: Vec<TableCopy> = copies.filter(|copy| columns.contains(copy.column)).collect();
-        table.lacking.set(table.lacking.get() - columns);
-        table.spoiled.set(table.spoiled.get() - columns);
+        // What is evacuated may yet stay where it is.
+        let set = table.home().set;
+        let moved: ColumnMask =
+            columns.iter().filter(|column| self.0.raid.sets().source(set, *column).is_none()).collect();
+        table.lacking.set(table.lacking.get() - moved);
+        table.spoiled.set(table.spoiled.get() - moved);
         if own.is_empty() || table.is_fresh() {
             return Ok(());
         }
         let generation = table.generation.get();
-        self.write_copies(table, generation, &own).await?;
-        self.write_copies(table, generation + 1, &own).await
+        self.write_blocks(table, generation, &own, Self::target_place).await?;
+        self.write_blocks(table, generation + 1, &own, Self::target_place).await
     }
 
     /// Reads all live copies again and has those rewritten that lack the newest generation, or cannot be read; returns
@@ -337,11 +342,22 @@ impl SlotTables {
     /// Writes the newest generation, as memory has it, where generation `place` lies: one copy must take it, and the others
     /// but for those that are lost by it.
     async fn write_copies(&self, table: &SlotTable, place: u64, copies: &[TableCopy]) -> Result<(), IoError> {
+        self.write_blocks(table, place, copies, Self::place).await
+    }
+
+    /// As [`SlotTables::write_copies`], each copy where `at` says.
+    async fn write_blocks(
+        &self,
+        table: &SlotTable,
+        place: u64,
+        copies: &[TableCopy],
+        at: impl Fn(&SlotTables, &SlotTable, TableCopy, u64) -> (usize, Lba),
+    ) -> Result<(), IoError> {
         let block = self.encode(table);
         table.unflushed.set(true);
         let offset = self.0.placement.generation_offset(place);
         let write_one = |copy: &TableCopy| {
-            let (member, lba) = self.place(table, *copy, offset);
+            let (member, lba) = at(self, table, *copy, offset);
             self.0.raid.members().write(member, lba, block.clone(), false)
         };
         Members::written(join_all(copies.iter().map(write_one)).await)
@@ -365,6 +381,13 @@ impl SlotTables {
 
     /// The drive of a copy and where sector `offset` of its place lies there.
     fn place(&self, table: &SlotTable, copy: TableCopy, offset: u64) -> (usize, Lba) {
+        let TableHome { set, first_row, .. } = *table.home();
+        let (member, start) = self.0.raid.sets().table_place_of_row(set, copy.column, first_row);
+        (member, start + SectorCount(copy.lba.0 + offset))
+    }
+
+    /// As [`SlotTables::place`], where the copy's column moves to.
+    fn target_place(&self, table: &SlotTable, copy: TableCopy, offset: u64) -> (usize, Lba) {
         let (member, start) = self.0.raid.sets().table_place(table.home().set, copy.column);
         (member, start + SectorCount(copy.lba.0 + offset))
     }

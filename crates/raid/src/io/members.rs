@@ -145,21 +145,26 @@ impl Members {
     /// The columns of a set that cannot be had in this row: their drives are lost, or they are not rebuilt yet.
     #[inline]
     pub(crate) fn lost_columns(&self, sets: &RaidSets, set: SetIndex, row: Row) -> ColumnMask {
-        self.on_lost_drives(sets, set) | sets.missing_columns(set, row)
+        let place = |column: Column| sets.place_of_row(set, column, row).0;
+        self.on_lost_drives(sets, place) | sets.missing_columns(set, row)
     }
 
     /// The columns of a set that some row must do without.
     pub(crate) fn impaired_columns(&self, sets: &RaidSets, set: SetIndex) -> ColumnMask {
-        self.on_lost_drives(sets, set) | sets.rebuilding_columns(set)
+        let source = |column: Column| sets.source(set, column).map(|chunklet| chunklet.drive as usize);
+        let sources = self.on_lost_drives(sets, |column| source(column).unwrap_or(sets.place(set, column).0));
+        let targets = self.on_lost_drives(sets, |column| sets.place(set, column).0);
+        sources | targets | sets.lacking_columns(set)
     }
 
+    /// The columns whose place is on a lost drive.
     #[inline]
-    fn on_lost_drives(&self, sets: &RaidSets, set: SetIndex) -> ColumnMask {
+    fn on_lost_drives(&self, sets: &RaidSets, place: impl Fn(Column) -> usize) -> ColumnMask {
         if !self.0.lost.any() {
             return ColumnMask::EMPTY;
         }
         let columns = (0..sets.layout().columns()).map(|c| Column(c as u8));
-        columns.filter(|column| self.0.lost.is_lost(sets.place(set, *column).0)).collect()
+        columns.filter(|column| self.0.lost.is_lost(place(*column))).collect()
     }
 
     /// The column whose drive has least to do.

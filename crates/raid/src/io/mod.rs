@@ -116,8 +116,12 @@ impl RaidIo {
     pub async fn flush_sets(&self, sets: impl IntoIterator<Item = SetIndex>) -> Result<(), IoError> {
         let sets: BTreeSet<SetIndex> = sets.into_iter().collect();
         let columns = || (0..self.sets().layout().columns() as u8).map(Column);
+        let places = |set: SetIndex, column: Column| {
+            let source = self.sets().source(set, column).map(|chunklet| chunklet.drive as usize);
+            [Some(self.sets().place(set, column).0), source].into_iter().flatten()
+        };
         let members: BTreeSet<usize> =
-            sets.iter().flat_map(|set| columns().map(|column| self.sets().place(*set, column).0)).collect();
+            sets.iter().flat_map(|set| columns().flat_map(|column| places(*set, column))).collect();
         if self.members().flush_these(members).await? {
             return Ok(());
         }

@@ -168,10 +168,9 @@ impl RaidIo {
         lba: Lba,
         buf: BufMut,
     ) -> (Result<(), IoError>, BufMut) {
-        let (member, start) = self.sets().place(set, column);
-        if self.sets().any_rebuilding()
-            && self.sets().is_missing(set, column, self.sets().layout().column_row(lba))
-        {
+        let row = self.sets().layout().column_row(lba);
+        let (member, start) = self.sets().place_of_row(set, column, row);
+        if self.sets().any_rebuilding() && self.sets().is_missing(set, column, row) {
             return (Err(IoError::Gone), buf);
         }
         self.members().read(member, start + SectorCount(lba.0), buf).await

@@ -1,13 +1,14 @@
-//! Rebuilding a lost column on its spare chunklet, some rows at a time.
+//! Rebuilding a lost column on its spare chunklet, or evacuating one, some rows at a time.
 //!
 //! Who rebuilds: moves the column ([`RaidSets::start_rebuild`](crate::set::RaidSets::start_rebuild)); then for one slot
 //! after the other has its rows rebuilt, flushes, makes it known to the metadata, declares the rows present, and only
-//! then drops [`Rebuilt`] and with it the rows' locks. Until then the column counts as lost in these rows.
+//! then drops [`Rebuilt`] and with it the rows' locks. Until then the column counts as lost in these rows; one that is
+//! evacuated ([`RaidSets::start_evacuation`](crate::set::RaidSets::start_evacuation)) is at its old place in them.
 
 use std::ops::Range;
 
 use futures_util::future::join_all;
-use tier0_units::PAGE_SECTORS;
+use tier0_units::{PAGE_SECTORS, SectorCount};
 use tier0_world::{Buf, BufMut, IoError};
 
 use crate::io::RaidIo;
@@ -15,7 +16,7 @@ use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, Grid, GroupRow};
 use crate::io::locks::RowGuard;
 use crate::io::solve::Slice;
-use crate::layout::{Column, ColumnMask, Group, PagePlace, Role, Row};
+use crate::layout::{Column, ColumnMask, Group, PagePlace, Role, Row, Unit};
 use crate::set::SetIndex;
 
 /// Rows under work at once: a few, to keep the drives busy, and not so many that memory matters.
@@ -98,6 +99,12 @@ impl RaidIo {
             Role::Mirror(..) | Role::Data(_) if layout.parities() == 0 => {
                 self.copy_unit(at, column, expect, &mut outcome).await?
             }
+            Role::Data(unit) if !self.lost_columns(set, row).contains(column) => {
+                match self.move_unit(at, unit, expect).await {
+                    Some(pages) => pages,
+                    None => self.recover_unit(at, column, expect, &mut outcome).await?,
+                }
+            }
             _ => self.recover_unit(at, column, expect, &mut outcome).await?,
         };
         let mut unit = BufMut::new(layout.stripe_unit().0 as u32, self.members().width());
@@ -105,8 +112,31 @@ impl RaidIo {
         for (n, page) in pages.iter().enumerate() {
             unit.as_mut_slice()[n * bytes..(n + 1) * bytes].copy_from_slice(page.as_slice());
         }
-        self.write_column(set, column, layout.page_column_lba(row, 0), unit.freeze(), false).await?;
+        let (member, start) = self.sets().place(set, column);
+        let lba = start + SectorCount(layout.page_column_lba(row, 0).0);
+        self.members().write(member, lba, unit.freeze(), false).await?;
         Ok(outcome)
+    }
+
+    /// The pages of a data column that is there, if every one of them is as it should be.
+    async fn move_unit(&self, at: GroupRow, unit: Unit, expect: &dyn Expect) -> Option<Vec<Buf>> {
+        let layout = self.sets().layout();
+        let column = layout.copies(at.row, unit).first()?;
+        let mut grid = Grid::new(self, at);
+        let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
+        self.read_live(&mut grid, ColumnMask::only(column), &offsets).await;
+        let page = |offset| {
+            let place = PagePlace { unit, offset };
+            match expect.expect(at.set, layout.page_of_set(at.row, place)) {
+                Expected::Zero => Some(self.blank_page()),
+                // Parity counts what it was.
+                Expected::GivenUp => None,
+                expected => {
+                    grid.page(column, offset).filter(|page| expected.admits(page.as_slice())).cloned()
+                }
+            }
+        };
+        offsets.into_iter().map(page).collect()
     }
 
     /// Whether no page of a row has any content.

@@ -105,7 +105,8 @@ impl RaidIo {
                 Err((_, IoError::Gone)) => {}
                 // A plan without the column leaves something stale on it, so its drive must never be believed again.
                 Err((column, error)) => {
-                    self.members().fail(self.sets().place(set, column).0, error, true).await?;
+                    let (member, _) = self.sets().place_of_row(set, column, piece.row);
+                    self.members().fail(member, error, true).await?;
                 }
             }
         }
@@ -193,7 +194,8 @@ impl RaidIo {
         buf: Buf,
         durable: bool,
     ) -> Result<(), IoError> {
-        let (member, start) = self.sets().place(set, column);
+        let row = self.sets().layout().column_row(lba);
+        let (member, start) = self.sets().place_of_row(set, column, row);
         self.members().write(member, start + SectorCount(lba.0), buf, durable).await
     }
 }

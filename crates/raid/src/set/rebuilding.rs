@@ -1,11 +1,11 @@
-//! Which columns are being rebuilt, and which of their rows are there again: one bit per row, in atomics.
+//! Which columns are being rebuilt or evacuated, and which of their rows are at the new place: one bit per row, in atomics.
 //!
 //! Nothing is allocated for a set before its first rebuild. Bits are set with release and read with acquire: whoever
 //! sees a row present also sees what was done before it was declared so.
 
 use std::ops::Range;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use tier0_world::sync::shared::{AtomicU32, AtomicU64, OnceLock, Ordering};
 
 use crate::layout::{Column, ColumnMask};
 use crate::set::SetIndex;
@@ -22,8 +22,12 @@ pub(super) struct Rebuilding {
 
 #[derive(Debug, Default)]
 struct SetState {
-    /// A bit per column that is being rebuilt.
+    /// A bit per column that is being rebuilt or evacuated.
     columns: AtomicU64,
+    /// A bit per column that is being evacuated: what is not at its new place is whole at the old one.
+    whole: AtomicU64,
+    /// By column: the old place of what is being evacuated, as the table has it.
+    sources: OnceLock<Box<[AtomicU64]>>,
     /// By column and row: whether the row is present.
     present: OnceLock<Box<[AtomicU64]>>,
 }
@@ -52,9 +56,33 @@ impl Rebuilding {
         ColumnMask::from_bits(self.sets.get(set.0 as usize).columns.load(Ordering::Acquire))
     }
 
+    /// The columns that are being rebuilt and have no whole source.
+    #[inline]
+    pub(super) fn lacking(&self, set: SetIndex) -> ColumnMask {
+        let columns = self.columns(set);
+        if columns.is_empty() {
+            return columns;
+        }
+        columns - ColumnMask::from_bits(self.sets.get(set.0 as usize).whole.load(Ordering::Acquire))
+    }
+
+    /// The old place of a column that is being evacuated.
+    pub(super) fn source(&self, set: SetIndex, column: Column) -> Option<u64> {
+        if !(self.columns(set) - self.lacking(set)).contains(column) {
+            return None;
+        }
+        let sources = self.sets.get(set.0 as usize).sources.get()?;
+        Some(sources[column.index()].load(Ordering::Acquire))
+    }
+
+    /// Whether the column is in motion and its new place does not hold this row.
+    pub(super) fn is_unfilled(&self, set: SetIndex, column: Column, row: u64) -> bool {
+        self.columns(set).contains(column) && !self.is_present(set, column, row)
+    }
+
     #[inline]
     pub(super) fn missing(&self, set: SetIndex, row: u64) -> ColumnMask {
-        let columns = self.columns(set);
+        let columns = self.lacking(set);
         if columns.is_empty() {
             return columns;
         }
@@ -63,10 +91,30 @@ impl Rebuilding {
 
     /// All rows of the column are missing from now on.
     pub(super) fn start(&self, set: SetIndex, column: Column) {
+        self.empty(set, column);
+        let bit = ColumnMask::only(column).bits();
+        self.sets.get(set.0 as usize).whole.fetch_and(!bit, Ordering::AcqRel);
+        self.set_out(set, bit);
+    }
+
+    /// All rows of the column are at `source`, whole, until they are declared present.
+    pub(super) fn start_from(&self, set: SetIndex, column: Column, source: u64) {
+        self.empty(set, column);
+        let bit = ColumnMask::only(column).bits();
+        let state = self.sets.get(set.0 as usize);
+        let fresh = || (0..self.columns).map(|_| AtomicU64::new(0)).collect();
+        state.sources.get_or_init(fresh)[column.index()].store(source, Ordering::Release);
+        state.whole.fetch_or(bit, Ordering::AcqRel);
+        self.set_out(set, bit);
+    }
+
+    fn empty(&self, set: SetIndex, column: Column) {
         for word in self.words(set, column) {
             word.store(0, Ordering::Release);
         }
-        let bit = ColumnMask::only(column).bits();
+    }
+
+    fn set_out(&self, set: SetIndex, bit: u64) {
         let before = self.sets.get(set.0 as usize).columns.fetch_or(bit, Ordering::AcqRel);
         if before & bit == 0 {
             self.columns_under_way.fetch_add(1, Ordering::AcqRel);
@@ -83,10 +131,13 @@ impl Rebuilding {
 
     pub(super) fn finish(&self, set: SetIndex, column: Column) {
         let bit = ColumnMask::only(column).bits();
-        let before = self.sets.get(set.0 as usize).columns.fetch_and(!bit, Ordering::AcqRel);
+        let state = self.sets.get(set.0 as usize);
+        let before = state.columns.fetch_and(!bit, Ordering::AcqRel);
         if before & bit != 0 {
             self.columns_under_way.fetch_sub(1, Ordering::AcqRel);
         }
+        // In this order: a column that is in motion and has no source would be missing.
+        state.whole.fetch_and(!bit, Ordering::AcqRel);
     }
 
     fn is_present(&self, set: SetIndex, column: Column, row: u64) -> bool {

@@ -6,17 +6,22 @@
 //! still goes to the old place finds the drive lost, whoever goes to the new one finds the row missing
 //! ([`RaidSets::is_missing`]) until it was rebuilt.
 //!
+//! A column whose drive serves moves as well, when the drive is to leave: it is *evacuated*. Every row of it is at one
+//! place, at the old one until it was copied and declared present, then at the new one ([`RaidSets::place_of_row`]), so
+//! redundancy is never less, and nothing is written twice. The thread that has a slot copies it, so nobody reads or
+//! writes a row while it changes places.
+//!
 //! What it does not do: it decides on no spare ([`super::plan_spares`]) and remembers nothing across a restart; the
 //! pool's metadata does.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use thiserror::Error;
 use tier0_pool::{ChunkletAddress, DATA_START_SECTORS};
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount};
+use tier0_world::sync::shared::{AtomicU64, Flaw, Mutex, MutexGuard, Ordering, flawed};
 
 use crate::layout::{Column, ColumnMask, Layout, Row};
 use crate::set::grow_list::GrowList;
@@ -98,7 +103,7 @@ impl RaidSets {
             table_sectors,
             places,
             rebuilding,
-            moving: Mutex::default(),
+            moving: Mutex::new(()),
         })
     }
 
@@ -160,22 +165,54 @@ impl RaidSets {
         (self.places.len() / self.layout.columns()) as u32
     }
 
-    /// The drive of a column, as its place in the pool, and where the column's rows start on it.
+    /// The drive of a row of a column, as its place in the pool, and where the column's rows start on it.
+    #[inline]
+    pub fn place_of_row(&self, set: SetIndex, column: Column, row: Row) -> (usize, Lba) {
+        let (drive, start) = self.table_place_of_row(set, column, row);
+        (drive, Lba(start.0 + self.table_sectors))
+    }
+
+    /// As [`RaidSets::table_place`], for the table of a slot that begins with `row`.
+    #[inline]
+    pub fn table_place_of_row(&self, set: SetIndex, column: Column, row: Row) -> (usize, Lba) {
+        let chunklet = self.chunklet(set, column);
+        if !self.rebuilding.any() || !self.rebuilding.is_unfilled(set, column, row.0) {
+            return self.start_of(chunklet);
+        }
+        self.start_of(self.source(set, column).unwrap_or(chunklet))
+    }
+
+    /// The drive of a column, as its place in the pool, and where the column's rows start on it; while the column moves,
+    /// those that it moves to.
     #[inline]
     pub fn place(&self, set: SetIndex, column: Column) -> (usize, Lba) {
         let (drive, start) = self.table_place(set, column);
         (drive, Lba(start.0 + self.table_sectors))
     }
 
-    /// The drive of a column and where its share of the slot tables starts on it.
+    /// The drive of a column and where its share of the slot tables starts on it; while the column moves, those that it
+    /// moves to.
     #[inline]
     pub fn table_place(&self, set: SetIndex, column: Column) -> (usize, Lba) {
-        let chunklet = self.chunklet(set, column);
+        self.start_of(self.chunklet(set, column))
+    }
+
+    #[inline]
+    fn start_of(&self, chunklet: ChunkletAddress) -> (usize, Lba) {
         let start = self.data_start_sectors + u64::from(chunklet.index) * self.chunklet_sectors;
         (chunklet.drive as usize, Lba(start))
     }
 
-    /// The chunklet of a column; while it is being rebuilt, the one it is rebuilt to.
+    /// Where a column that is being evacuated has what was not yet copied; none where no column is.
+    #[inline]
+    pub fn source(&self, set: SetIndex, column: Column) -> Option<ChunkletAddress> {
+        if !self.rebuilding.any() {
+            return None;
+        }
+        self.rebuilding.source(set, column).map(unpack)
+    }
+
+    /// The chunklet of a column; while it moves, the one it moves to.
     #[inline]
     pub fn chunklet(&self, set: SetIndex, column: Column) -> ChunkletAddress {
         unpack(self.places.get(self.index(set, column)).load(Ordering::Acquire))
@@ -185,8 +222,21 @@ impl RaidSets {
     /// whose target was lost in its turn. Called by one thread at a time.
     pub fn start_rebuild(&self, set: SetIndex, column: Column, target: ChunkletAddress) {
         let _turn = self.turn();
+        if flawed(Flaw::PlaceBeforeMissing) {
+            self.places.get(self.index(set, column)).store(pack(target), Ordering::Release);
+        }
         self.rebuilding.start(set, column);
         self.places.get(self.index(set, column)).store(pack(target), Ordering::Release);
+    }
+
+    /// Moves a column whose drive serves to `target`; all its rows are at the old place until they are declared rebuilt.
+    /// If the drive is lost meanwhile, those that are left are rebuilt from the others. Called by one thread at a time,
+    /// while the column does not move.
+    pub fn start_evacuation(&self, set: SetIndex, column: Column, target: ChunkletAddress) {
+        let _turn = self.turn();
+        let place = self.places.get(self.index(set, column));
+        self.rebuilding.start_from(set, column, place.load(Ordering::Acquire));
+        place.store(pack(target), Ordering::Release);
     }
 
     /// Declares rows of a column rebuilt: its chunklet holds them, stable. Called under the rows' locks
@@ -213,8 +263,9 @@ impl RaidSets {
         current
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.moving.lock().unwrap_or_else(PoisonError::into_inner)
+    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        let locked = || self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        (!flawed(Flaw::MoveWithoutTurn)).then(locked)
     }
 
     /// Declares a column rebuilt in all rows.
@@ -222,25 +273,37 @@ impl RaidSets {
         self.rebuilding.finish(set, column);
     }
 
-    /// The columns of a set that are being rebuilt.
+    /// The columns of a set that some rows must do without: they are being rebuilt, and not evacuated.
+    #[inline]
+    pub fn lacking_columns(&self, set: SetIndex) -> ColumnMask {
+        self.rebuilding.lacking(set)
+    }
+
+    /// Whether a column is being rebuilt or evacuated, and its new place does not hold this row yet.
+    #[inline]
+    pub fn is_unfilled(&self, set: SetIndex, column: Column, row: Row) -> bool {
+        self.rebuilding.is_unfilled(set, column, row.0)
+    }
+
+    /// The columns of a set that are being rebuilt or evacuated.
     #[inline]
     pub fn rebuilding_columns(&self, set: SetIndex) -> ColumnMask {
         self.rebuilding.columns(set)
     }
 
-    /// The columns of a set whose chunklets do not hold this row yet.
+    /// The columns of a set that no chunklet holds this row of yet.
     #[inline]
     pub fn missing_columns(&self, set: SetIndex, row: Row) -> ColumnMask {
         self.rebuilding.missing(set, row.0)
     }
 
-    /// Whether a column's chunklet does not hold this row yet.
+    /// Whether no chunklet holds this row of a column yet.
     #[inline]
     pub fn is_missing(&self, set: SetIndex, column: Column, row: Row) -> bool {
         self.missing_columns(set, row).contains(column)
     }
 
-    /// Whether any column is being rebuilt.
+    /// Whether any column is being rebuilt or evacuated.
     #[inline]
     pub fn any_rebuilding(&self) -> bool {
         self.rebuilding.any()
@@ -280,7 +343,11 @@ fn unpack(packed: u64) -> ChunkletAddress {
     ChunkletAddress { drive: (packed >> 32) as u32, index: packed as u32 }
 }
 
-#[cfg(test)]
+#[cfg(all(test, tier0_loom))]
+#[path = "table_models.rs"]
+mod models;
+
+#[cfg(all(test, not(tier0_loom)))]
 mod tests {
     use super::*;
     use crate::layout::{RaidConfig, RaidLevel};

@@ -1,0 +1,203 @@
+//! Drives that are to leave: everything that the pool has on them is copied elsewhere first, then they are forgotten.
+//!
+//! The wish is a record of the metadata, so it outlives a restart. Such a drive serves as before and gets nothing new; its
+//! columns are evacuated one after the other ([`tier0_raid::set::RaidSets::start_evacuation`]), its copy of the write log
+//! is made elsewhere before this one is given up. No set and no log has less redundancy at any time. A drive that is lost
+//! while it leaves is rebuilt like any other, and forgotten then.
+
+use std::rc::Rc;
+
+use tier0_drive::DriveHandle;
+use tier0_pool::metadata::superblock;
+use tier0_pool::{Member, MemberState, MetaRecord, PoolState};
+use tier0_units::{ByteCount, SECTOR_BYTES, counted};
+use uuid::Uuid;
+
+use super::Control;
+use super::admin::Done;
+use super::drives::NewPlace;
+use super::log;
+use crate::admin::AdminError;
+
+/// How a drive is to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// What it holds is copied first.
+    CopyFirst,
+    /// It is taken out of service at once, and what it held is rebuilt.
+    AtOnce,
+}
+
+/// What stands against emptying a drive; none where there is room for all that it holds.
+fn lacking(state: &PoolState, member: u32) -> Option<String> {
+    let homeless = state.homeless_without(member);
+    let chunklet = state.geometry().chunklet_sectors * SECTOR_BYTES;
+    if homeless > 0 {
+        return Some(format!(
+            "{} of {} on drives that can take them are lacking, {} in all",
+            counted(homeless, "free chunklet"),
+            ByteCount(chunklet),
+            ByteCount(homeless * chunklet)
+        ));
+    }
+    let without_log = log::chunklets_homeless(state, member);
+    (without_log > 0).then(|| {
+        format!(
+            "its copy of the write log needs {} side by side on a drive that has no copy, {} in all",
+            counted(without_log, "free chunklet"),
+            ByteCount(without_log * chunklet)
+        )
+    })
+}
+
+impl Control {
+    /// Has a drive leave; or stay, if it is leaving.
+    pub(super) async fn remove_drive(self: &Rc<Self>, name: &str, leave: Leave) -> Done {
+        let (number, place, state) = self.member_named(name)?;
+        if state == MemberState::Active && leave == Leave::CopyFirst {
+            self.check_room(number, place, name)?;
+        }
+        self.let_go(number, place, state, leave).await?;
+        self.start_rebuilds(number);
+        Ok(match (state, leave) {
+            (MemberState::Active, Leave::CopyFirst) => format!(
+                "what drive {name} holds is copied to the others, as \"tier0 status\" shows, then it is forgotten; nothing \
+                 is less redundant meanwhile, and \"tier0 drive remove --stop\" keeps it"
+            ),
+            _ => format!(
+                "drive {name} is out of service: what it held is rebuilt elsewhere, as \"tier0 status\" shows, then it is \
+                 forgotten; until then the array is less redundant"
+            ),
+        })
+    }
+
+    /// A drive that is leaving stays. The columns that are under way go to the end of their way.
+    pub(super) async fn keep_drive(self: &Rc<Self>, name: &str) -> Done {
+        let (number, place, state) = self.member_named(name)?;
+        let leaving =
+            self.guarded(number).metadata.state().member(place).is_some_and(|member| member.leaving);
+        if !leaving || state != MemberState::Active {
+            return Err(AdminError::new(format!(
+                "drive {name:?} is not being emptied, so there is nothing to stop"
+            )));
+        }
+        self.set_leaving(number, place, false).await?;
+        Ok(format!("drive {name} stays; what is being copied goes to its new place, and no more is begun"))
+    }
+
+    /// A new drive takes the place of another one, from which everything is copied first where it serves.
+    pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
+        let (number, leaving, _) = self.member_named(old)?;
+        let name = place.name.clone();
+        self.join(number, place).await?;
+        // It may have been lost meanwhile.
+        let (_, _, state) = self.member_named(old)?;
+        if state == MemberState::Active
+            && let Err(error) = self.check_room(number, leaving, old)
+        {
+            return Err(AdminError::new(format!(
+                "drive {name:?} is in the pool, and {old:?} stays: {error}"
+            )));
+        }
+        self.let_go(number, leaving, state, Leave::CopyFirst).await?;
+        self.start_rebuilds(number);
+        Ok(match state {
+            MemberState::Active => format!(
+                "drive {name} is in the pool; what {old} holds is copied, as \"tier0 status\" shows, then it is forgotten; \
+                 nothing is less redundant meanwhile"
+            ),
+            _ => format!("drive {name} takes the place of {old}; \"tier0 status\" shows the rebuild"),
+        })
+    }
+
+    fn check_room(&self, number: usize, place: u32, name: &str) -> Result<(), AdminError> {
+        let state = self.guarded(number).metadata.state();
+        let Some(lacking) = lacking(&state, place) else { return Ok(()) };
+        Err(AdminError::new(format!(
+            "drive {name:?} cannot be emptied: {lacking}; add a drive (tier0 drive add) or put one in its place (tier0 \
+             drive replace), or take it out at once and be less redundant (--force)"
+        )))
+    }
+
+    /// What is on a member is to go elsewhere, and the member is to be forgotten then.
+    async fn let_go(
+        &self,
+        number: usize,
+        place: u32,
+        state: MemberState,
+        leave: Leave,
+    ) -> Result<(), AdminError> {
+        let guarded = self.guarded(number);
+        let at_once = state == MemberState::Active && leave == Leave::AtOnce;
+        let drive = guarded.metadata.drive(place);
+        if at_once {
+            self.condemn_drive(number, place).await?;
+        }
+        self.set_leaving(number, place, true).await?;
+        guarded.leaving.borrow_mut().insert(place, drive);
+        if at_once {
+            self.take_out(number, place).await;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn set_leaving(
+        &self,
+        number: usize,
+        place: u32,
+        leaving: bool,
+    ) -> Result<(), AdminError> {
+        let guarded = self.guarded(number);
+        // Whoever has chosen a chunklet of it has it by then.
+        let _alone = guarded.column_places.acquire(super::pool::ALL_PLACES).await;
+        let record = MetaRecord::MemberLeaving { member: place, leaving };
+        guarded
+            .commit(vec![record])
+            .await
+            .map_err(|error| AdminError::failed(format!("the pool's metadata cannot be written: {error}")))
+    }
+
+    /// Forgets the members that are to leave and hold nothing any more. Their drives are marked as nobody's.
+    pub(super) async fn forget_leaving(self: &Rc<Self>, number: usize) {
+        let guarded = self.guarded(number);
+        let leaves = |(_, member): &(u32, &Member)| member.leaving && member.state != MemberState::Removed;
+        let leaving: Vec<u32> = {
+            let state = guarded.metadata.state();
+            (0u32..).zip(state.members()).filter(leaves).map(|(place, _)| place).collect()
+        };
+        for place in leaving {
+            let record = MetaRecord::MemberRemoved { member: place };
+            if guarded.metadata.state().check(&record).is_err() {
+                continue;
+            }
+            let known = guarded.leaving.borrow_mut().remove(&place).flatten();
+            let drive = known.or_else(|| guarded.metadata.drive(place));
+            if let Err(error) = guarded.metadata.remove_member(place).await {
+                tracing::warn!("a drive cannot be forgotten: {error}");
+                continue;
+            }
+            let Some(drive) = drive else { continue };
+            let id = guarded.metadata.state().member(place).map(|member| member.id);
+            tracing::info!("drive {:?} has left pool {:?}", drive.info().name, self.pools[number].name);
+            // Late, and only a courtesy: the pool's other drives say already that it is no member.
+            let control = self.clone();
+            self.world.spawn(async move { control.erase_superblock(&drive, id).await }).detach();
+        }
+    }
+
+    /// Marks the drive of a member that has left as nobody's, unless it has joined again meanwhile.
+    async fn erase_superblock(&self, drive: &DriveHandle, member: Option<Uuid>) {
+        let _turn = self.turn.acquire(1).await;
+        let erased = match superblock::read(drive).await {
+            Ok(Some(newest)) if Some(newest.superblock.member) == member => {
+                superblock::erase(drive).await.map_err(|error| error.to_string())
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = erased {
+            let name = &drive.info().name;
+            tracing::warn!("the superblock of drive {name:?}, which has left, cannot be erased: {error}");
+        }
+    }
+}
