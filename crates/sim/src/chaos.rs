@@ -61,6 +61,7 @@ async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Ran
         Trouble::AdminVolumes => return scratch::come_or_go(life, random).await,
         Trouble::AdminAdd => return add(life).await,
         Trouble::AdminRejoin => return rejoin(life, random).await,
+        Trouble::AdminEmpty => return empty_or_keep(life, random).await,
         trouble if trouble.is_mishap() => {
             mishap::strike(life, trouble, random);
             return Ok(());
@@ -184,12 +185,28 @@ fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, drive: &str, random:
         | Trouble::AdminVolumes
         | Trouble::AdminRemove
         | Trouble::AdminRejoin
+        | Trouble::AdminEmpty
         | Trouble::ErrorsPass
         | Trouble::Outage
         | Trouble::HangPasses
         | Trouble::Heal => unreachable!("an administrator does that"),
     };
     session.count(counted);
+}
+
+/// Has a drive emptied, which costs no redundancy at any time, or thinks better of the last one.
+async fn empty_or_keep<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(), String> {
+    let session = &life.session;
+    let last = session.emptied.borrow_mut().take();
+    if let Some(drive) = last.filter(|_| random.chance(0.4)) {
+        return ask(life, Admin::Keep { drive }, "drives kept after all").await.map(|_| ());
+    }
+    let present = session.shelf.borrow().names(Whereabouts::In);
+    let Some(drive) = (!present.is_empty()).then(|| pick(&present, random)) else { return Ok(()) };
+    if ask(life, Admin::Empty { drive: drive.clone() }, "drives emptied").await? {
+        *session.emptied.borrow_mut() = Some(drive);
+    }
+    Ok(())
 }
 
 /// Adds a drive: one that was lost and is back with what it held, or a blank one.

@@ -163,15 +163,17 @@ pub enum Trouble {
     Outage,
     /// Any drives do not answer for a while.
     HangPasses,
-    /// An administrator takes a healthy drive out.
+    /// An administrator takes a healthy drive out at once.
     AdminRemove,
     /// An administrator takes a drive back that was failed.
     AdminRejoin,
+    /// An administrator has a healthy drive emptied and forgotten, or thinks better of it.
+    AdminEmpty,
 }
 
 impl Trouble {
     /// All troubles, in the order of their weights.
-    pub const ALL: [Trouble; 25] = [
+    pub const ALL: [Trouble; 26] = [
         Trouble::Rot,
         Trouble::Scramble,
         Trouble::Unreadable,
@@ -197,6 +199,7 @@ impl Trouble {
         Trouble::HangPasses,
         Trouble::AdminRemove,
         Trouble::AdminRejoin,
+        Trouble::AdminEmpty,
     ];
 
     /// Whether it damages what is stored on a drive that stays in service.
@@ -217,7 +220,7 @@ impl Trouble {
 
     /// Whether only runs with mishaps have it.
     pub const fn is_for_mishaps(self) -> bool {
-        self.is_mishap() || matches!(self, Trouble::AdminRemove | Trouble::AdminRejoin)
+        self.is_mishap() || matches!(self, Trouble::AdminRemove | Trouble::AdminRejoin | Trouble::AdminEmpty)
     }
 
     /// Whether only checksums can tell.

@@ -221,7 +221,15 @@ impl Running for RunningArray {
                 }
                 self.add(new).await
             }
-            Admin::Remove { drive } => self.ask(AdminRequest::DriveRemove { drive }).await,
+            Admin::Remove { drive } => {
+                self.ask(AdminRequest::DriveRemove { drive, force: true, stop: false }).await
+            }
+            Admin::Empty { drive } => {
+                self.ask(AdminRequest::DriveRemove { drive, force: false, stop: false }).await
+            }
+            Admin::Keep { drive } => {
+                self.ask(AdminRequest::DriveRemove { drive, force: false, stop: true }).await
+            }
             Admin::Rejoin { drive } => self.add(drive).await,
             Admin::Scrub => self.ask(AdminRequest::ScrubStart { pool: None, rate: None }).await,
             Admin::Grow => self.ask(AdminRequest::PoolGrow { pool: None }).await,

@@ -39,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) mishaps: Mishaps,
     /// Drives that the array has called lost so far.
     pub(crate) known_lost: RefCell<BTreeSet<String>>,
+    /// The drive that an administrator has last had emptied.
+    pub(crate) emptied: RefCell<Option<String>>,
     /// Whether the array was asked where log and metadata lie when it had come to rest.
     pub(crate) places_known: Cell<bool>,
     /// Drives that somebody consents to start without.
@@ -73,6 +75,7 @@ impl Session {
             scratch: RefCell::default(),
             mishaps: Mishaps::default(),
             known_lost: RefCell::default(),
+            emptied: RefCell::default(),
             places_known: Cell::default(),
             consents: RefCell::default(),
             damaged: Cell::default(),

@@ -26,6 +26,8 @@ use crate::system::Running;
 const REFUSES_AFTER: Nanos = Nanos::from_secs(120);
 /// So much later users may still hear of it: their requests waited behind others.
 const ECHO: Nanos = Nanos::from_secs(90);
+/// So long a drive may answer again before the array has noticed.
+const NOTICED: Nanos = Nanos::from_secs(10);
 /// Drives that are struck together are struck within this time.
 const SPREAD_MAX: u64 = 3_000_000_000;
 /// The shortest and the longest mishap.
@@ -59,9 +61,14 @@ impl Mishaps {
 
     /// Whether a request that began then and ends now may have been refused because of a mishap.
     pub(crate) fn excuse(&self, began: Nanos, now: Nanos) -> bool {
+        let mut since = None;
+        let mut last_end = Nanos::ZERO;
         self.windows.borrow().iter().any(|window| {
-            let end = window.ended.unwrap_or(now);
-            end.saturating_sub(window.began) >= REFUSES_AFTER && began <= end + ECHO && now >= window.began
+            // The array may not have noticed that the one before had passed.
+            let start = since.filter(|_| window.began <= last_end + NOTICED).unwrap_or(window.began);
+            since = Some(start);
+            last_end = last_end.max(window.ended.unwrap_or(now));
+            last_end.saturating_sub(start) >= REFUSES_AFTER && began <= last_end + ECHO && now >= start
         })
     }
 

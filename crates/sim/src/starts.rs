@@ -98,7 +98,10 @@ pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
     // A drive that is alone by right starts alone.
     let known: Vec<String> =
         present.iter().filter(|name| !session.known_lost.borrow().contains(*name)).cloned().collect();
-    if known.len() > 1 && session.places_known.get() {
+    // A set of one column is on one drive, and the others may have nothing that matters.
+    let array = &session.config.array;
+    let has_one_column = array.level == RaidLevel::Raid0 && array.set_size.unwrap_or(array.drives) == 1;
+    if known.len() > 1 && session.places_known.get() && !has_one_column {
         attempt("starts refused with one drive", vec![pick(&known, random)]);
     }
     if !stale.is_empty() {

@@ -114,8 +114,18 @@ pub enum Admin {
         /// The one that comes.
         new: DriveHandle,
     },
-    /// Takes a healthy drive out, once what it holds is elsewhere.
+    /// Takes a healthy drive out at once; what it held is rebuilt.
     Remove {
+        /// Its name.
+        drive: String,
+    },
+    /// Has what a healthy drive holds copied elsewhere, and then forgotten.
+    Empty {
+        /// Its name.
+        drive: String,
+    },
+    /// A drive that is being emptied stays.
+    Keep {
         /// Its name.
         drive: String,
     },
@@ -152,6 +162,8 @@ impl Admin {
             Admin::Add { drive } => format!("add {}", name_of(drive)),
             Admin::Replace { old, new } => format!("replace {old} by {}", name_of(new)),
             Admin::Remove { drive } => format!("remove {drive}"),
+            Admin::Empty { drive } => format!("empty {drive}"),
+            Admin::Keep { drive } => format!("keep {drive}"),
             Admin::Rejoin { drive } => format!("rejoin {}", name_of(drive)),
             Admin::Scrub => "scrub".to_owned(),
             Admin::Grow => "grow".to_owned(),

@@ -368,7 +368,7 @@ impl Store {
                 self.begin_rebuild(drive);
                 Ok(())
             }
-            Admin::Remove { .. } | Admin::Rejoin { .. } => {
+            Admin::Remove { .. } | Admin::Rejoin { .. } | Admin::Empty { .. } | Admin::Keep { .. } => {
                 Err(SystemError::Refused("drives neither leave nor return".to_owned()))
             }
             Admin::Scrub if self.scrubbing.get() => {
