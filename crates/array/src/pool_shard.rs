@@ -186,7 +186,8 @@ struct OpenLog {
     losses: Rc<LogLosses>,
 }
 
-/// Opens a ring on the copies that are there. A copy whose drive fails meanwhile is lost, and the others go on.
+/// Opens a ring on the copies that are there. A drive that is gone meanwhile is lost, and the others go on; one with a bad
+/// sector stays, and what another copy has is written there again.
 async fn open_log(
     world: &World,
     seed: &PoolSeed,

@@ -81,7 +81,19 @@ pub enum RingError {
         /// The first record that is missing.
         from: Position,
     },
-    /// A copy cannot be read or written.
+    /// No copy that is there can be read at a place that may hold what was acknowledged. The drives are there; only
+    /// these sectors fail.
+    #[error(
+        "no copy of the log can be read where a record is due, copy {copy}: {source}; bring back a drive that holds \
+         another copy"
+    )]
+    Unreadable {
+        /// One of the copies.
+        copy: usize,
+        /// What its drive says.
+        source: IoError,
+    },
+    /// The drive of a copy is gone, or cannot be written.
     #[error("copy {copy} of the log: {source}; replace the drive")]
     Drive {
         /// Which copy.

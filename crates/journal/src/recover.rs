@@ -180,7 +180,8 @@ async fn newest_header(regions: &[Option<Region>], id: Uuid) -> Result<Header, R
             let buf = match region.read_header(place).await {
                 Ok(buf) => buf,
                 Err(source) => {
-                    unreadable = Some(RingError::Drive { copy, source });
+                    let gone = unreadable.take_if(|known| matches!(known, RingError::Drive { .. }));
+                    unreadable = gone.or(Some(unread(copy, source)));
                     continue;
                 }
             };
@@ -308,14 +309,12 @@ impl Scan {
     /// What no copy can read may have been acknowledged. If one copy can, and has something else there, it was not:
     /// every copy that counts has all that was.
     fn refuse_unreadable<T>(&self, found: &[Found<T>]) -> Result<(), RingError> {
-        let mut errors = found.iter().map(Found::error);
-        let first = errors.next().flatten();
-        match first {
-            Some(source) if errors.all(|error| error.is_some()) => {
-                Err(RingError::Drive { copy: self.readers[0].copy, source })
-            }
-            _ => Ok(()),
-        }
+        let errors: Option<Vec<IoError>> = found.iter().map(Found::error).collect();
+        let Some(errors) = errors else { return Ok(()) };
+        let mut errors = self.readers.iter().zip(errors).map(|(reader, error)| unread(reader.copy, error));
+        let first = errors.next();
+        let gone = errors.find(|error| matches!(error, RingError::Drive { .. }));
+        gone.or(first).map_or(Ok(()), Err)
     }
 
     /// Writes a frame to the copies that lack any of it.
@@ -385,6 +384,14 @@ impl Scan {
             }
         }
         if damaged { Err(RingError::Damaged { from: Position(position) }) } else { Ok(()) }
+    }
+}
+
+/// A read that failed: only a drive that is gone is one that its owner may do without.
+fn unread(copy: usize, source: IoError) -> RingError {
+    match source {
+        IoError::Gone => RingError::Drive { copy, source },
+        _ => RingError::Unreadable { copy, source },
     }
 }
 

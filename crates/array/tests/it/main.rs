@@ -1,5 +1,6 @@
 //! The array as a whole, on modelled and real drives: one program, for the engine in it takes long to compile.
 
+mod bad_log;
 mod engine;
 mod grow;
 mod pause;

@@ -327,7 +327,9 @@ impl<S: SlotStore> Inner<S> {
 /// What the failure of the log means to whoever wrote.
 pub(crate) fn io_error(error: &RingError) -> IoError {
     match error {
-        RingError::AllCopiesLost { source } | RingError::Drive { source, .. } => *source,
+        RingError::AllCopiesLost { source }
+        | RingError::Drive { source, .. }
+        | RingError::Unreadable { source, .. } => *source,
         _ => IoError::Gone,
     }
 }

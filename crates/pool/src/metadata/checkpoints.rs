@@ -146,7 +146,7 @@ impl Core {
     }
 }
 
-/// The newest valid checkpoint of these drives, and which of the drives have it. A drive that fails is named with its
+/// The newest valid checkpoint of these drives, and which of the drives have it. A drive that is gone is named with its
 /// error; a bad sector spoils one slot, which is written again.
 pub(super) struct Newest {
     pub(super) found: Found,
@@ -177,11 +177,11 @@ pub(super) async fn newest(
                         bits,
                     });
                 }
-                Ok(Slot::None) | Err(IoError::Medium) => continue,
-                Err(error) => {
-                    failed.push((*member, error));
+                Err(IoError::Gone) => {
+                    failed.push((*member, IoError::Gone));
                     break;
                 }
+                Ok(Slot::None) | Err(_) => continue,
             };
             match &mut best {
                 Some((known, holders)) if known.header == found.header && known.body == found.body => {

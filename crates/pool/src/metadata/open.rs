@@ -198,6 +198,7 @@ impl Journal<'_> {
                 Err(error) => lost.push((*member, error)),
             }
         }
+        // Only a drive that is gone is done without: one with a bad sector stays, and is written anew.
         while !copies.is_empty() {
             let regions: Vec<Option<Region>> = copies
                 .iter()
@@ -228,11 +229,11 @@ impl Journal<'_> {
             let (result, buf) = drive.read(at, drive.world().buffer(PAGE_SECTORS as u32)).await;
             match result {
                 Ok(()) => {}
-                Err(IoError::Medium) => {
+                Err(IoError::Gone) => return Err(IoError::Gone),
+                Err(_) => {
                     is_unreadable = true;
                     continue;
                 }
-                Err(error) => return Err(error),
             }
             match decode_journal_header(buf.as_slice()) {
                 JournalHeader::Valid(header) => ids.push(header.ring),

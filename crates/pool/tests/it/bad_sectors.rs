@@ -69,3 +69,18 @@ fn both_copies_of_a_superblock_unreadable_lose_that_member_alone() {
     });
     assert_eq!(lost, Some(vec![true, false, true, true]));
 }
+
+/// A sector of the journal that no carrier could read made the opening call all carriers lost, one after the other, and end
+/// with "no drive holds a journal". The drives are there, so it is refused, and goes on when one of them reads again.
+#[test]
+fn a_journal_that_no_carrier_can_read_loses_none_of_them() {
+    let rack = used_rack();
+    let first = crate::common::new_state(MEMBERS as u32).geometry().area.journal_start().0 + 16;
+    rack.media.iter().for_each(|medium| medium.make_unreadable(first..first + 8));
+    let before: Vec<Vec<u8>> = rack.images();
+    let error = rack.run(1, |world, drives| async move { open(&world, drives).await.err() });
+    let error = error.flatten().expect("it is refused").to_string();
+    assert!(error.contains("no copy of the log can be read"), "{error}");
+    let after: Vec<Vec<u8>> = rack.images();
+    assert!(before == after, "a refused opening has written");
+}

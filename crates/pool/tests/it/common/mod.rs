@@ -11,7 +11,7 @@ use tier0_pool::{
     ChunkletAddress, DriveClass, Geometry, Member, MemberState, MetaRecord, MetadataArea, PoolError,
     PoolState, RaidRecord, Run, Volume,
 };
-use tier0_units::{ExtentId, SectorCount, SlotRef, WriteCache};
+use tier0_units::{ExtentId, Lba, SectorCount, SlotRef, WriteCache};
 use tier0_world::{PayloadWidth, VirtualRuntime, World};
 use uuid::Uuid;
 
@@ -128,6 +128,16 @@ impl Rack {
 
     pub(crate) fn open(&self, world: &World) -> Vec<DriveHandle> {
         self.media.iter().map(|medium| medium.open(world)).collect()
+    }
+
+    /// What all drives hold, byte by byte.
+    pub(crate) fn images(&self) -> Vec<Vec<u8>> {
+        let image = |medium: &SimMedium| {
+            let mut bytes = vec![0; DRIVE_SECTORS as usize * 512];
+            medium.peek(Lba(0), &mut bytes);
+            bytes
+        };
+        self.media.iter().map(image).collect()
     }
 
     /// The power fails and comes back.
