@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use tier0_pool::{Space, SpaceWarning};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, counted};
 
 use super::Control;
 use crate::admin::{Event, Severity};
@@ -78,7 +78,8 @@ impl Control {
             (true, _) => self.tell(Severity::Info, thing, "a rebuild has begun", ""),
             (false, 0) => self.tell(Severity::Info, thing, "the rebuild has ended: every set is whole", ""),
             (false, lacking) => {
-                let what = format!("the rebuild has ended, and {lacking} columns have no spare chunklet");
+                let columns = counted(lacking as u64, "column");
+                let what = format!("the rebuild has ended, and no spare chunklet is there for {columns}");
                 self.tell(Severity::Warning, thing, what, "add a drive (tier0 drive add)");
             }
         }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tier0_pool::{PoolState, Space};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
-use tier0_units::SECTOR_BYTES;
+use tier0_units::{SECTOR_BYTES, counted};
 
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
@@ -119,8 +119,8 @@ impl Findings {
             self.add(
                 Health::Critical,
                 format!(
-                    "{} RAID sets lack more drives than their level makes up for; bring drives back",
-                    sets.failed
+                    "{} more drives than the level makes up for; bring drives back",
+                    lacking(sets.failed, sets.count)
                 ),
             );
         }
@@ -130,17 +130,15 @@ impl Findings {
         let without = guarded.rebuild.without_spare.get();
         let what = match rebuild {
             Some(rebuild) if without == 0 => {
-                format!("being rebuilt, {} of {} slots done", rebuild.slots_done, rebuild.slots_total)
+                format!("being rebuilt, {} of {} done", rebuild.slots_done, counted(rebuild.slots_total, "slot"))
             }
             _ if without > 0 => {
-                format!("and {without} columns have no spare chunklet; add a drive (tier0 drive add)")
+                let columns = counted(without, "column");
+                format!("and no spare chunklet is there for {columns}; add a drive (tier0 drive add)")
             }
             _ => "waiting for a rebuild".to_owned(),
         };
-        self.add(
-            Health::Degraded,
-            format!("{} of {} RAID sets lack a drive, {what}", sets.degraded, sets.count),
-        );
+        self.add(Health::Degraded, format!("{} a drive, {what}", lacking(sets.degraded, sets.count)));
     }
 
     fn look_at_pause(&mut self, paused: Option<&PauseStatus>) {
@@ -166,7 +164,11 @@ impl Findings {
         } else if log.copies < log.copies_wanted {
             self.add(
                 Health::Degraded,
-                format!("the write log has {} of {} copies", log.copies, log.copies_wanted),
+                format!(
+                    "the write log has {} of {}; wait for the new one, or add a drive (tier0 drive add)",
+                    log.copies,
+                    count(log.copies_wanted, "copy", "copies")
+                ),
             );
         } else if log.copies <= tolerance {
             self.add(
@@ -192,15 +194,18 @@ impl Findings {
             self.add(
                 Health::Critical,
                 format!(
-                    "{} pages fail their checksums and no copy is right; the log names them, restore them from a backup",
-                    unrecoverable
+                    "no copy passes its checksum of {}; the events say where, restore them from a backup",
+                    counted(unrecoverable, "page")
                 ),
             );
         }
         if repaired > 0 {
             self.add(
                 Health::Warning,
-                format!("{} pages were wrong on a drive and were repaired; run \"tier0 scrub\"", repaired),
+                format!(
+                    "wrong on a drive and repaired: {}; run \"tier0 scrub\"",
+                    counted(repaired, "page")
+                ),
             );
         }
     }
@@ -214,6 +219,11 @@ impl Findings {
             self.add(health, warning.to_string());
         }
     }
+}
+
+/// "1 of 14 RAID sets lacks", "14 of 14 RAID sets lack".
+fn lacking(some: u64, all: u64) -> String {
+    format!("{some} of {} lack{}", counted(all, "RAID set"), if some == 1 { "s" } else { "" })
 }
 
 fn count(number: u32, one: &str, many: &str) -> String {

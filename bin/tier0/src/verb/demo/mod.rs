@@ -38,10 +38,14 @@ use crate::signals::Signals;
 
 const EXAMPLES: &str = "\
 Examples:
-  tier0 demo                     until Ctrl-C
-  tier0 demo --once              ends by itself
-  tier0 demo --dir ./my-demo     keeps its files; \"tier0 serve ./my-demo/array.toml\" serves them again
-  tier0 demo --once --json";
+  tier0 demo
+      see it, then use it until Ctrl-C
+  tier0 demo --once
+      end after the tables
+  tier0 demo --dir ./my-demo --once
+      keep the files: \"tier0 serve ./my-demo/array.toml\" serves them again
+  tier0 demo --once --time 2s --json
+      the figures as JSON";
 
 /// Outstanding requests of the demo's load: a busy small database.
 const QUEUE_DEPTH: u32 = 32;
