@@ -18,6 +18,7 @@ mod output;
 mod requests;
 mod serving;
 mod signals;
+mod sockets;
 mod target;
 mod twin;
 mod verb;

@@ -16,6 +16,7 @@ use crate::mounting::{commands, uri};
 use crate::output::{align_right, json, print, rendered, table};
 use crate::serving::Service;
 use crate::signals::Signals;
+use crate::sockets::Accesses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,6 +56,7 @@ fn parse_listen(text: &str) -> Result<ListenAddress, String> {
 /// Serves it.
 pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     let description = Description::read(&verb.array).map_err(Failure::input)?;
+    let accesses = Accesses::of(&description)?;
     let listen = match (verb.listen.is_empty(), description.listen.is_empty()) {
         (false, _) => verb.listen.clone(),
         (true, false) => description.listen.clone(),
@@ -67,7 +69,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     let sheet = Sheet::of(&array);
     let as_json = verb.json;
     let service =
-        Service::new(&array, &listen, description.control, Signals::catch_of_server()?, move |bound| {
+        Service::new(&array, &listen, description.control, accesses, Signals::catch_of_server()?, move |bound| {
             // Whoever started the server may not read on; it serves all the same.
             let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
         });

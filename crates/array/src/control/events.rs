@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use tier0_pool::{Space, SpaceWarning};
 use tier0_units::{Nanos, counted};
 
 use super::Control;
@@ -36,25 +35,6 @@ impl Events {
 }
 
 impl Control {
-    /// Tells when a pool's space has become more of a concern.
-    pub(super) fn look_at_space(&self, number: usize) {
-        let guarded = self.guarded(number);
-        let warnings = Space::of(&guarded.metadata.state()).warnings();
-        let rank = |warning: &SpaceWarning| match warning {
-            SpaceWarning::Filling { .. } => 1,
-            SpaceWarning::BelowReserve { .. } => 2,
-            SpaceWarning::Full => 3,
-        };
-        let worst = warnings.iter().max_by_key(|warning| rank(warning));
-        let now = worst.map_or(0, rank);
-        let before = guarded.space_told.replace(now);
-        if let Some(worst) = worst.filter(|_| now > before) {
-            let severity = if now == 3 { Severity::Critical } else { Severity::Warning };
-            let remedy = "add drives (tier0 drive add, tier0 pool grow), or delete what nobody needs";
-            self.tell(severity, format!("pool {}", self.pools[number].name), worst.to_string(), remedy);
-        }
-    }
-
     /// Tells when the first shard's thread stood still: drives are not blamed for that.
     pub(super) fn look_at_turns(&self) {
         let slow = self.world.slow_turns();

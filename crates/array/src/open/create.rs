@@ -71,6 +71,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         cores,
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
+        space: description.space_rules(),
         pools: states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Protected {
             media,
@@ -103,6 +104,7 @@ fn create_direct(description: &Description, media: &[Option<Arc<Medium>>]) -> Re
         cores: cores_of(description, media.iter().flatten())?,
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
+        space: description.space_rules(),
         pools: pools.iter().map(|pool| OpenPool::of_plan(&pool.plan)).collect(),
         kind: Kind::Direct(pools),
         warnings: Vec::new(),

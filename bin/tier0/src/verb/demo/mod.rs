@@ -35,6 +35,7 @@ use crate::mounting::{commands, uri};
 use crate::output::{json, print};
 use crate::serving::Service;
 use crate::signals::Signals;
+use crate::sockets::Accesses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -93,7 +94,7 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         false => open(&description, &OpenOptions::default())?,
     };
     let (tell, told) = mpsc::channel();
-    let service = Service::new(&array, &description.listen, None, signals.clone(), move |bound| {
+    let service = Service::new(&array, &description.listen, None, Accesses::of(&description)?, signals.clone(), move |bound| {
         // Nobody listens any more where the show has ended.
         let _ = tell.send(bound.to_vec());
     });

@@ -15,6 +15,8 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     };
     let news = pool.problems.iter().filter(|problem| !said(problem));
     lines.extend(news.map(|problem| format!("  ! {problem}")));
+    let notes = pool.space.warnings.iter().filter(|warning| !pool.problems.contains(warning));
+    lines.extend(notes.map(|note| format!("  note: {note}")));
     if let Some(rebuild) = &pool.rebuild {
         let done = [rebuild.slots_done, rebuild.slots_total];
         lines.push(format!("  rebuild: {}", progress(done, rebuild.rate_bytes_per_s, rebuild.left_s)));
@@ -50,13 +52,21 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
 }
 
 fn space(space: &SpaceStatus) -> String {
-    format!(
-        "{} of {} ({}) used, {} promised to volumes",
-        ByteCount(space.used_bytes),
+    let taken = space.used_bytes + space.reserved_bytes;
+    let mut text = format!(
+        "{} of {} taken ({})",
+        ByteCount(taken),
         ByteCount(space.usable_bytes),
-        percent(space.used_bytes, space.usable_bytes),
-        ByteCount(space.provisioned_bytes),
-    )
+        percent(taken, space.usable_bytes),
+    );
+    if space.reserved_bytes > 0 {
+        let (used, reserved) = (ByteCount(space.used_bytes), ByteCount(space.reserved_bytes));
+        text.push_str(&format!(": {used} by data, {reserved} reserved for thick volumes"));
+    }
+    if space.kept_bytes > 0 {
+        text.push_str(&format!("; thin volumes leave {} free", ByteCount(space.kept_bytes)));
+    }
+    format!("{text}; {} promised to volumes", ByteCount(space.provisioned_bytes))
 }
 
 fn progress([done, total]: [u64; 2], rate: u64, left_s: Option<u64>) -> String {
@@ -112,6 +122,23 @@ mod tests {
         {
             assert_eq!(percent(part, whole), text);
         }
+    }
+
+    #[test]
+    fn what_is_taken_is_the_sum_of_its_parts() {
+        let mut of = SpaceStatus {
+            usable_bytes: 100 << 20,
+            used_bytes: 10 << 20,
+            reserved_bytes: 0,
+            kept_bytes: 0,
+            provisioned_bytes: 200 << 20,
+            warnings: Vec::new(),
+        };
+        assert_eq!(space(&of), "10MiB of 100MiB taken (10 %); 200MiB promised to volumes");
+        (of.reserved_bytes, of.kept_bytes) = (30 << 20, 5 << 20);
+        let told = "40MiB of 100MiB taken (40 %): 10MiB by data, 30MiB reserved for thick volumes; thin volumes \
+                    leave 5MiB free; 200MiB promised to volumes";
+        assert_eq!(space(&of), told);
     }
 
     #[test]
