@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(help_line(line, 40), line);
         assert_eq!(help_line(line, 30), "  tier0 scrub array.toml\n    --rate 200MiB");
         assert_eq!(help_line("      stop, then go on", 12), "      stop,\n        then\n        go\n        on");
-        assert_eq!(help_line("  130  stopped before its end", 20), "  130  stopped\n       before its end");
+        assert_eq!(help_line("  130  stopped before its end", 21), "  130  stopped before\n       its end");
         assert_eq!(help_line("SIGHUP does nothing", 12), "SIGHUP does\nnothing");
     }
 

@@ -21,6 +21,7 @@ mod signals;
 mod sockets;
 mod target;
 mod twin;
+mod unwritten;
 mod verb;
 
 use std::process::ExitCode;

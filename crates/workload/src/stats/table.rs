@@ -63,7 +63,8 @@ impl LoadReport {
         };
         let measured = Nanos::from_secs_f64(self.measured_s);
         write!(text, "{}, {:.1} MB in {measured}", counted(self.all.ios, "request"), self.all.bytes as f64 / 1e6)?;
-        if self.warm_up_s > 0.0 {
+        // Without a warm-up, the first request still takes its while to be made.
+        if self.warm_up_s > 1e-3 {
             write!(text, " after a warm-up of {}", Nanos::from_secs_f64(self.warm_up_s))?;
         }
         writeln!(text, "; ended because {ended_by}")?;

@@ -5,14 +5,16 @@
 //! 3. The same array on drives of the catalogue, in virtual time, under the same load, beside what was measured.
 //! 4. How to mount it. It stays up until Ctrl-C.
 //!
-//! Invariants: it writes only into its directory; a directory that it made is removed when it ends.
+//! Invariants: it writes only into its directory; a temporary directory is removed when it ends, however it ends, or by
+//! the next demo where it was killed.
 
 mod compare;
 mod files;
+mod leftovers;
 mod table;
 
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use clap::Args;
@@ -86,8 +88,21 @@ struct Outcome<'a> {
 
 /// Shows it.
 pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
-    let signals = Signals::catch()?;
+    let temporary = Arc::new(OnceLock::<PathBuf>::new());
+    let to_remove = temporary.clone();
+    let signals = Signals::catch_then(move || {
+        // What is still written to goes too: its names are gone, and with the process its space.
+        if let Some(directory) = to_remove.get() {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    })?;
+    if verb.dir.is_none() {
+        leftovers::remove(&std::env::temp_dir()).iter().for_each(|told| tracing::warn!("{told}"));
+    }
     let place = Place::prepare(verb.dir.as_deref())?;
+    if !place.is_kept() {
+        temporary.get_or_init(|| place.directory().to_owned());
+    }
     let description = place.describe()?;
     let array = match place.is_new() {
         true => create(&description, CreateOptions::default())?,
@@ -111,7 +126,11 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
             service.stop();
         }
         let served = server.join().expect("the server does not panic");
-        served.and(shown)
+        match shown {
+            // Whoever ends it takes the server away from the load.
+            Err(Failure::Run(_) | Failure::Interrupted) if signals.raised() => served,
+            shown => served.and(shown),
+        }
     })
 }
 

@@ -30,7 +30,25 @@ Examples:
   tier0 load modelled.toml --read 70 --users 64
       an array of modelled drives, in virtual time; nothing real is touched
   tier0 load nbd://localhost/lun0 --load oltp.toml --overwrite
-      a load that a file describes";
+      a load that a file describes
+
+A load file is TOML: the streams that run side by side, and when to end.
+docs/load-file.md tells all fields and what they are where they are left out.
+  warm_up = \"5s\"
+  limits = { time = \"60s\" }
+  [[stream]]
+  name = \"oltp\"
+  block = \"8KiB:90 64KiB:10\"
+  read_percent = 70
+  pattern = \"hot-cold:80/20\"
+  arrival = { closed_loop = { users = 32 } }
+  [[stream]]
+  name = \"log\"
+  block = \"4KiB\"
+  read_percent = 0
+  pattern = \"sequential\"
+  start = \"90%\"
+  durable = true";
 
 /// Drives a load and reports throughput and response times.
 #[derive(Args, Debug)]
