@@ -155,14 +155,13 @@ fn open_nbd(
 
 /// A server that refuses an export usually tells which ones it has.
 async fn refused(world: &World, uri: &NbdUri, refusal: &Refusal) -> Failure {
-    let remedy = match list(world, &uri.address).await {
+    match list(world, &uri.address).await {
         Ok(exports) if !exports.is_empty() => {
             let names: Vec<_> = exports.iter().map(|export| format!("{:?}", export.name)).collect();
-            format!("it offers {}", names.join(", "))
+            Failure::Input(format!("{refusal}; it offers {}", names.join(", ")))
         }
-        _ => "ask whoever runs it".to_owned(),
-    };
-    Failure::Run(format!("{refusal}; {remedy}"))
+        _ => Failure::Run(format!("{refusal}; ask whoever runs it")),
+    }
 }
 
 fn open_file(path: &Path, consent: &Consent, load: &LoadSpec) -> Result<Target, Failure> {

@@ -229,12 +229,15 @@ impl ArrayError {
         if let ArrayError::Hinted { error, .. } = self {
             return error.is_input();
         }
+        if let ArrayError::CreateFile { source, .. } = self {
+            // Its directory is not there.
+            return source.kind() == std::io::ErrorKind::NotFound;
+        }
         use tier0_drive::OpenError::{Busy, System};
         use tier0_pool::PoolError;
         let failed = matches!(
             self,
             ArrayError::System { .. }
-                | ArrayError::CreateFile { .. }
                 | ArrayError::Open(Busy { .. } | System { .. })
                 | ArrayError::Pool(
                     PoolError::Drive { .. }

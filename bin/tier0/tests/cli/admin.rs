@@ -16,6 +16,8 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
     let (array, new) = (text(&array), at.join("new.img"));
     let new = text(&new);
     let taken = at.join("d1.img");
+    let spare = at.join("spare.img");
+    std::fs::File::create(&spare).and_then(|file| file.set_len(64 << 20)).expect("a file");
     for (arguments, words) in [
         (&["drive", "fail", array, "d9", "--yes"][..], &["\"d9\"", "status"][..]),
         (&["drive", "remove", array, "d9"], &["\"d9\""]),
@@ -23,6 +25,8 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["drive", "add", array, "--name", "n", "--path", new], &["new.img", "does not exist"]),
         (&["drive", "add", array, "--name", "n", "--path", new, "--size", "64KiB"], &["\"n\"", "larger"]),
         (&["drive", "add", array, "--name", "d1", "--path", new, "--size", "64MiB"], &["\"d1\"", "already"]),
+        (&["drive", "add", array, "--name", "n", "--path", text(&spare), "--size", "16MiB"], &["64MiB", "16MiB"]),
+        (&["drive", "add", array, "--name", "n", "--path", "/nowhere/n", "--size", "64MiB"], &["/nowhere/n"]),
         (&["drive", "add", array, "--name", "n n", "--path", new, "--size", "64MiB"], &["\"n n\"", "no name"]),
         (&["drive", "add", array, "--name", "n", "--path", text(&taken)], &["d1.img", "\"d1\"", "already"]),
         (&["drive", "add", array, "--pool", "p9", "--name", "n", "--path", new], &["\"p9\""]),
