@@ -21,7 +21,7 @@ use crate::sockets::Accesses;
 const EXAMPLES: &str = "\
 Examples:
   tier0 create array.toml && tier0 serve array.toml
-  tier0 serve array.toml --listen unix:/run/tier0.sock --listen 127.0.0.1:10809
+  tier0 serve array.toml --listen unix:nbd.sock --listen 127.0.0.1:10809
   tier0 serve array.toml --listen 127.0.0.1:0 --json
       a free port, told as JSON
 
