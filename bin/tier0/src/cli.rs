@@ -116,7 +116,8 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
 /// part of.
 fn with_help_at(mut command: Command, width: usize) -> Command {
     if let Some(help) = command.get_after_help().map(ToString::to_string) {
-        command = command.after_help(help.lines().map(|line| help_line(line, width)).collect::<Vec<_>>().join("\n"));
+        command = command
+            .after_help(help.lines().map(|line| help_line(line, width)).collect::<Vec<_>>().join("\n"));
     }
     command.mut_subcommands(|verb| with_help_at(verb, width))
 }
@@ -178,7 +179,10 @@ mod tests {
         let line = "  tier0 scrub array.toml --rate 200MiB";
         assert_eq!(help_line(line, 40), line);
         assert_eq!(help_line(line, 30), "  tier0 scrub array.toml\n    --rate 200MiB");
-        assert_eq!(help_line("      stop, then go on", 12), "      stop,\n        then\n        go\n        on");
+        assert_eq!(
+            help_line("      stop, then go on", 12),
+            "      stop,\n        then\n        go\n        on"
+        );
         assert_eq!(help_line("  130  stopped before its end", 21), "  130  stopped before\n       its end");
         assert_eq!(help_line("SIGHUP does nothing", 12), "SIGHUP does\nnothing");
     }

@@ -114,7 +114,10 @@ pub(crate) fn verdict(report: &LoadReport) -> Result<(), Failure> {
     let failed = report.errors.reads + report.errors.writes;
     if failed > 0 {
         let first = report.errors.first.as_deref().unwrap_or("without a reason");
-        return Err(Failure::Run(format!("{} failed: {first}; see the target's log", counted(failed, "request"))));
+        return Err(Failure::Run(format!(
+            "{} failed: {first}; see the target's log",
+            counted(failed, "request")
+        )));
     }
     Err(match report.ended_by {
         EndedBy::Stopped => Failure::Interrupted,

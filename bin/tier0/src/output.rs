@@ -2,9 +2,7 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
-use comfy_table::{
-    CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width,
-};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -181,7 +179,12 @@ mod tests {
         table.set_content_arrangement(ContentArrangement::Dynamic);
         table.set_width(60);
         table.set_header(["id", "class", "calibration", "what it is"]);
-        table.add_row(["fc-15k-300gb", "15k disk", "conservative", "300 GB 15k Fibre Channel disk, 3.5 inch, fast"]);
+        table.add_row([
+            "fc-15k-300gb",
+            "15k disk",
+            "conservative",
+            "300 GB 15k Fibre Channel disk, 3.5 inch, fast",
+        ]);
         let text = rendered_at(&table, 60);
         for word in ["fc-15k-300gb", "conservative", "calibration", "Channel"] {
             assert!(text.contains(word), "{word} is cut: {text}");

@@ -194,7 +194,8 @@ fn start(
         }
     }
     let listen = |address: &PeerAddress| {
-        let bound = server.listen_for(address, deal(service.clone(), server.clone())).map_err(Failure::run)?;
+        let bound =
+            server.listen_for(address, deal(service.clone(), server.clone())).map_err(Failure::run)?;
         if let PeerAddress::Unix(path) = &bound {
             service.accesses.nbd.apply(path)?;
         }

@@ -46,7 +46,8 @@ impl Twin {
         let world = runtime.world().clone();
         let signals = signals.clone();
         runtime.run(async move {
-            let remedy = "leave write_cache out of the array file: volumes without a log have all their space";
+            let remedy =
+                "leave write_cache out of the array file: volumes without a log have all their space";
             unwritten::tell(&volume, &load, remedy).await;
             drive(&world, Rc::new(volume), load, &signals, REFRESH, listener).await
         })

@@ -103,7 +103,13 @@ mod tests {
             BlockTarget::discard(&self.0, lba, sectors).await
         }
 
-        async fn write_zeroes(&self, lba: Lba, sectors: u64, may: bool, durable: bool) -> Result<(), IoError> {
+        async fn write_zeroes(
+            &self,
+            lba: Lba,
+            sectors: u64,
+            may: bool,
+            durable: bool,
+        ) -> Result<(), IoError> {
             self.0.write_zeroes(lba, sectors, may, durable).await
         }
 

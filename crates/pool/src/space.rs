@@ -112,7 +112,9 @@ impl FromStr for Reserve {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Reserve, String> {
-        let fail = || format!("{text:?} is no reserve; write a share below 100 % or a size, as in \"5%\" or \"20GiB\"");
+        let fail = || {
+            format!("{text:?} is no reserve; write a share below 100 % or a size, as in \"5%\" or \"20GiB\"")
+        };
         match text.trim().strip_suffix('%') {
             Some(percent) => match percent.trim().parse() {
                 Ok(percent) if percent < 100 => Ok(Reserve::Percent(percent)),
@@ -153,7 +155,8 @@ impl TryFrom<String> for Reserve {
 impl Space {
     /// The space of a pool as its metadata have it.
     pub fn of(state: &PoolState) -> Space {
-        let bytes = |slots: u64| ByteCount(slots.saturating_mul(state.geometry().extent_sectors * SECTOR_BYTES));
+        let bytes =
+            |slots: u64| ByteCount(slots.saturating_mul(state.geometry().extent_sectors * SECTOR_BYTES));
         Space {
             usable: bytes(state.slot_count()),
             used: bytes(state.used_slots().count()),
@@ -231,10 +234,9 @@ impl SpaceWarning {
             SpaceWarning::Filling { percent, taken, usable, .. } => {
                 (format!("the pool is {percent} % full ({taken} of {usable})"), MORE)
             }
-            SpaceWarning::Overcommitted { promised, usable } => (
-                format!("{promised} are promised to volumes, and there are {usable}"),
-                "watch how it fills",
-            ),
+            SpaceWarning::Overcommitted { promised, usable } => {
+                (format!("{promised} are promised to volumes, and there are {usable}"), "watch how it fills")
+            }
         }
     }
 

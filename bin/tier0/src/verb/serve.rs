@@ -68,11 +68,17 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     }
     let sheet = Sheet::of(&array);
     let as_json = verb.json;
-    let service =
-        Service::new(&array, &listen, description.control, accesses, Signals::catch_of_server()?, move |bound| {
+    let service = Service::new(
+        &array,
+        &listen,
+        description.control,
+        accesses,
+        Signals::catch_of_server()?,
+        move |bound| {
             // Whoever started the server may not read on; it serves all the same.
             let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
-        });
+        },
+    );
     service.run(&array, if verb.no_io_uring { Backend::Threads } else { Backend::Auto })
 }
 

@@ -25,9 +25,15 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["drive", "add", array, "--name", "n", "--path", new], &["new.img", "does not exist"]),
         (&["drive", "add", array, "--name", "n", "--path", new, "--size", "64KiB"], &["\"n\"", "larger"]),
         (&["drive", "add", array, "--name", "d1", "--path", new, "--size", "64MiB"], &["\"d1\"", "already"]),
-        (&["drive", "add", array, "--name", "n", "--path", text(&spare), "--size", "16MiB"], &["64MiB", "16MiB"]),
+        (
+            &["drive", "add", array, "--name", "n", "--path", text(&spare), "--size", "16MiB"],
+            &["64MiB", "16MiB"],
+        ),
         (&["drive", "add", array, "--name", "n", "--path", "/nowhere/n", "--size", "64MiB"], &["/nowhere/n"]),
-        (&["drive", "add", array, "--name", "n n", "--path", new, "--size", "64MiB"], &["\"n n\"", "no name"]),
+        (
+            &["drive", "add", array, "--name", "n n", "--path", new, "--size", "64MiB"],
+            &["\"n n\"", "no name"],
+        ),
         (&["drive", "add", array, "--name", "n", "--path", text(&taken)], &["d1.img", "\"d1\"", "already"]),
         (&["drive", "add", array, "--pool", "p9", "--name", "n", "--path", new], &["\"p9\""]),
         (&["pool", "grow", array, "--pool", "p9"], &["\"p9\""]),
@@ -162,14 +168,16 @@ fn control(directory: &std::path::Path) -> String {
 fn thin_volumes_leave_the_reserve_until_it_is_lowered() {
     let directory = directory();
     let at = directory.path();
-    let text_of = array_text(at, "raid1", 2).replace("stripe_unit", "warn_at = [30]\nreserve = \"50%\"\nstripe_unit");
+    let text_of =
+        array_text(at, "raid1", 2).replace("stripe_unit", "warn_at = [30]\nreserve = \"50%\"\nstripe_unit");
     let thin = text_of.replace("24MiB\"", "400MiB\"\nthin = true");
     let array = file(at, "array.toml", &thin);
     let array = text(&array);
     succeed(&["create", array]);
     let served = Served::start(std::path::Path::new(array), at);
     let usable = status(array)["pools"][0]["space"]["usable_bytes"].as_u64().expect("a size");
-    let fill = ["load", &served.uri, "--read", "0", "--pattern", "sequential", "--block", "64KiB", "--overwrite"];
+    let fill =
+        ["load", &served.uri, "--read", "0", "--pattern", "sequential", "--block", "64KiB", "--overwrite"];
     let write = |start: &str, bytes: &str| run(&[&fill[..], &["--start", start, "--bytes", bytes]].concat());
     let full = write("0B", "400MiB");
     assert!(full.code == Some(1) && full.stderr.contains("no space"), "{}", full.stderr);

@@ -91,7 +91,8 @@ fn a_control_socket_of_another_server_is_named() {
 #[test]
 fn checksums_cannot_be_left_out() {
     let directory = directory();
-    let without = array_text(directory.path(), "raid0", 2).replace("stripe_unit", "checksums = false\nstripe_unit");
+    let without =
+        array_text(directory.path(), "raid0", 2).replace("stripe_unit", "checksums = false\nstripe_unit");
     let array = file(directory.path(), "array.toml", &without);
     refuse(&["create", text(&array)], 2, &["checksums = false", "take the field out"]);
 }

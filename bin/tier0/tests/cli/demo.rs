@@ -39,7 +39,8 @@ fn the_demo_stays_up_until_it_is_told_to_end() {
 /// A second Ctrl-C, or any other end than the first, left half a GiB in the temporary directory.
 #[test]
 fn the_demo_leaves_nothing_behind() {
-    for (signals, code) in [(&[Signal::HUP][..], 0), (&[Signal::TERM], 0), (&[Signal::INT, Signal::INT], 130)] {
+    for (signals, code) in [(&[Signal::HUP][..], 0), (&[Signal::TERM], 0), (&[Signal::INT, Signal::INT], 130)]
+    {
         let directory = directory();
         let mut command = tier0();
         command.args(["demo", "--time", "30s"]).env("TMPDIR", directory.path()).stdout(Stdio::piped());

@@ -176,7 +176,9 @@ impl PoolControl {
         let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
         let kept = if shards.is_some() { guarded.kept_slots() } else { 0 };
         let runs = match thin {
-            true => guarded.metadata.lend_slots(count.min(guarded.metadata.free_slots().saturating_sub(kept))),
+            true => {
+                guarded.metadata.lend_slots(count.min(guarded.metadata.free_slots().saturating_sub(kept)))
+            }
             false => guarded.metadata.lend_reserved_slots(count),
         };
         let slots: Vec<u64> = runs.iter().flat_map(|run| run.first..run.first + run.count).collect();

@@ -129,7 +129,11 @@ impl Findings {
         let without = guarded.rebuild.without_spare.get();
         let what = match rebuild {
             Some(rebuild) if without == 0 => {
-                format!("being rebuilt, {} of {} done", rebuild.slots_done, counted(rebuild.slots_total, "slot"))
+                format!(
+                    "being rebuilt, {} of {} done",
+                    rebuild.slots_done,
+                    counted(rebuild.slots_total, "slot")
+                )
             }
             _ if without > 0 => {
                 let columns = counted(without, "column");
@@ -201,10 +205,7 @@ impl Findings {
         if repaired > 0 {
             self.add(
                 Health::Warning,
-                format!(
-                    "wrong on a drive and repaired: {}; run \"tier0 scrub\"",
-                    counted(repaired, "page")
-                ),
+                format!("wrong on a drive and repaired: {}; run \"tier0 scrub\"", counted(repaired, "page")),
             );
         }
     }

@@ -40,7 +40,8 @@ pub(super) fn check_access(
     };
     Ok(SocketAccess {
         mode: mode.map_or(Ok(MODE), |mode| {
-            read_mode(mode.get_ref()).map_err(|fact| place.wrong(mode.span(), format!("{field}_mode: {fact}")))
+            read_mode(mode.get_ref())
+                .map_err(|fact| place.wrong(mode.span(), format!("{field}_mode: {fact}")))
         })?,
         owner: owner.map(|owner| name("owner", owner)).transpose()?,
         group: group.map(|group| name("group", group)).transpose()?,

@@ -73,7 +73,8 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     let nbd = &file.nbd;
     let [mode, owner, group] = [&nbd.socket_mode, &nbd.socket_owner, &nbd.socket_group].map(Option::as_ref);
     let socket_access = check_access("nbd.socket", mode, owner, group, place)?;
-    let ArraySection { name, keep_awake, search, control_mode, control_owner, control_group, .. } = file.array;
+    let ArraySection { name, keep_awake, search, control_mode, control_owner, control_group, .. } =
+        file.array;
     let [mode, owner, group] = [&control_mode, &control_owner, &control_group].map(Option::as_ref);
     let control_access = check_access("array.control", mode, owner, group, place)?;
     let (name, keep_awake) = (name.into_inner(), keep_awake.unwrap_or(true));

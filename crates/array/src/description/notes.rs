@@ -148,8 +148,11 @@ mod tests {
         let volume = "raid = \"raid0\"\n[[volume]]\nname = \"v\"\nsize = \"1MiB\"\nthin = true\n";
         assert!(matches!(&warnings(MEMORY, volume)[..], [told] if told.contains("thin")));
         assert_eq!(warnings(FILES, volume), [""; 0]);
-        let sockets = |listen| format!("raid = \"raid0\"\n[nbd]\nsocket_mode = \"0660\"\nlisten = [{listen:?}]\n");
-        assert!(matches!(&warnings(FILES, &sockets("127.0.0.1:1"))[..], [told] if told.contains("socket_mode")));
+        let sockets =
+            |listen| format!("raid = \"raid0\"\n[nbd]\nsocket_mode = \"0660\"\nlisten = [{listen:?}]\n");
+        assert!(
+            matches!(&warnings(FILES, &sockets("127.0.0.1:1"))[..], [told] if told.contains("socket_mode"))
+        );
         assert_eq!(warnings(FILES, &sockets("unix:/x")), [""; 0]);
     }
 

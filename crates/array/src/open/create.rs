@@ -120,7 +120,9 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
     let medium = Arc::new(Medium::open(drive, 0)?);
     let found = medium.sectors().bytes();
     if let Some(size) = drive.size.filter(|size| *size != found) {
-        let fact = format!("is there with {found}, and {size} was asked for; leave the size out, or name another file");
+        let fact = format!(
+            "is there with {found}, and {size} was asked for; leave the size out, or name another file"
+        );
         return Err(ArrayError::Unusable { drive: drive.name.clone(), fact });
     }
     if !force && made.0.is_empty() {

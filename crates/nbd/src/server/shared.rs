@@ -8,9 +8,9 @@ use std::rc::Rc;
 use futures_util::future::{Either, select};
 use tier0_drive::BlockTarget;
 use tier0_units::{Nanos, counted};
-use tier0_world::{IoError, World};
 use tier0_world::real::{Listener, PeerAddress, Socket};
 use tier0_world::sync::Notify;
+use tier0_world::{IoError, World};
 
 use super::connection;
 use super::error::ServerError;
@@ -239,7 +239,10 @@ impl<T: BlockTarget + 'static> Server<T> {
                 shared.dropped.happened(
                     || tracing::warn!(connection = number, ?export, %reason, "closed a connection"),
                     move |count| {
-                        tracing::warn!("closed {} more within 10 s, as: {last}", counted(count, "connection"));
+                        tracing::warn!(
+                            "closed {} more within 10 s, as: {last}",
+                            counted(count, "connection")
+                        );
                     },
                 );
             }

@@ -82,10 +82,8 @@ mod tests {
             let (said, summed) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
             let happens = || {
                 let (said, summed) = (said.clone(), summed.clone());
-                throttle.happened(
-                    move || said.set(said.get() + 1),
-                    move |count| summed.borrow_mut().push(count),
-                );
+                throttle
+                    .happened(move || said.set(said.get() + 1), move |count| summed.borrow_mut().push(count));
             };
             (0..1000).for_each(|_| happens());
             assert_eq!((said.get(), summed.borrow().len()), (2, 0));

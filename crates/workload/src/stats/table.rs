@@ -62,7 +62,12 @@ impl LoadReport {
             EndedBy::Mismatch => "data was wrong",
         };
         let measured = Nanos::from_secs_f64(self.measured_s);
-        write!(text, "{}, {:.1} MB in {measured}", counted(self.all.ios, "request"), self.all.bytes as f64 / 1e6)?;
+        write!(
+            text,
+            "{}, {:.1} MB in {measured}",
+            counted(self.all.ios, "request"),
+            self.all.bytes as f64 / 1e6
+        )?;
         // Without a warm-up, the first request still takes its while to be made.
         if self.warm_up_s > 1e-3 {
             write!(text, " after a warm-up of {}", Nanos::from_secs_f64(self.warm_up_s))?;
@@ -85,7 +90,11 @@ impl LoadReport {
         }
         let Some(verify) = &self.verify else { return Ok(()) };
         match &verify.first {
-            Some(first) => writeln!(text, "{} read back wrong, the first: {first}", counted(verify.sectors_wrong, "sector")),
+            Some(first) => writeln!(
+                text,
+                "{} read back wrong, the first: {first}",
+                counted(verify.sectors_wrong, "sector")
+            ),
             None => writeln!(text, "{} checked and right", counted(verify.sectors_checked, "sector")),
         }
     }

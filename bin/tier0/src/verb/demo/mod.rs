@@ -109,10 +109,17 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         false => open(&description, &OpenOptions::default())?,
     };
     let (tell, told) = mpsc::channel();
-    let service = Service::new(&array, &description.listen, None, Accesses::of(&description)?, signals.clone(), move |bound| {
-        // Nobody listens any more where the show has ended.
-        let _ = tell.send(bound.to_vec());
-    });
+    let service = Service::new(
+        &array,
+        &description.listen,
+        None,
+        Accesses::of(&description)?,
+        signals.clone(),
+        move |bound| {
+            // Nobody listens any more where the show has ended.
+            let _ = tell.send(bound.to_vec());
+        },
+    );
     std::thread::scope(|scope| {
         let server = std::thread::Builder::new().name("tier0-server".into());
         let server = server.spawn_scoped(scope, || service.run(&array, Backend::Auto)).map_err(|error| {

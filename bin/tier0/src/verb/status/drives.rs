@@ -128,7 +128,8 @@ mod tests {
         if let Some(health) = &mut suspect.health {
             (health.read_errors, health.slow) = (1, 2);
         }
-        let line = "  drive d1: suspect for 1 min 1 s: the drive reports an error (1 read error, 2 slow commands)";
+        let line =
+            "  drive d1: suspect for 1 min 1 s: the drive reports an error (1 read error, 2 slow commands)";
         assert_eq!(told(&suspect).as_deref(), Some(line));
         let awaited = drive(DriveStanding::Awaited, None);
         assert_eq!(told(&awaited).as_deref(), Some("  drive d1: awaited for 1 min 1 s: it does not answer"));

@@ -46,7 +46,10 @@ mod tests {
         };
         let events: Vec<Event> = (0..12).rev().map(event).collect();
         let text = text(&events);
-        assert!(text.starts_with("\nevents, the last 10 of 12:\n  9 s ago: ! drive d0: suspect; look at it\n"), "{text}");
+        assert!(
+            text.starts_with("\nevents, the last 10 of 12:\n  9 s ago: ! drive d0: suspect; look at it\n"),
+            "{text}"
+        );
         assert!(text.ends_with("  0 s ago: ! drive d0: suspect; look at it\n"), "{text}");
     }
 }

@@ -33,7 +33,11 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
             ByteCount(log.size_bytes),
             percent(log.used_bytes, log.size_bytes),
             log.copies,
-            if log.copies_wanted == 1 { "1 copy".to_owned() } else { format!("{} copies", log.copies_wanted) },
+            if log.copies_wanted == 1 {
+                "1 copy".to_owned()
+            } else {
+                format!("{} copies", log.copies_wanted)
+            },
             ByteCount(log.dirty_bytes),
         ));
     }

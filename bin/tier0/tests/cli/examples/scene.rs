@@ -51,7 +51,8 @@ const MODELLED: &str = "[array]\nname = \"disks\"\n\
 
 const LOAD: &str = "limits = { time = \"1s\" }\n[stream]\nread_percent = 70\n";
 
-const DRIVE: &str = "[disk.mine]\nname = \"our own disk\"\ndescription = \"measured here\"\nbased_on = \"nl-7k2\"\n";
+const DRIVE: &str =
+    "[disk.mine]\nname = \"our own disk\"\ndescription = \"measured here\"\nbased_on = \"nl-7k2\"\n";
 
 /// A directory, and what runs in it; what runs is ended at the end.
 pub(super) struct Scene {
@@ -128,6 +129,7 @@ impl Scene {
             if status["pools"][0]["rebuild"].is_null() {
                 return;
             }
+            #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -136,7 +138,8 @@ impl Scene {
     /// would take their time end early.
     fn here(&self, line: &str) -> String {
         let address = self.server.as_ref().map_or("nbd://localhost/lun0", |server| &server.address);
-        let mut line = line.replace("nbd://localhost/lun0", address).replace("127.0.0.1:10809", "127.0.0.1:0");
+        let mut line =
+            line.replace("nbd://localhost/lun0", address).replace("127.0.0.1:10809", "127.0.0.1:0");
         line = line.replace("--time 30s", "--time 1s").replace("--warm-up 10s", "--warm-up 100ms");
         let is_limited = ["--time", "--ios", "--bytes", "--load"].iter().any(|limit| line.contains(limit));
         if line.starts_with("tier0 load") && !is_limited {
