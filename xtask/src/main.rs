@@ -51,8 +51,6 @@ enum Bench {
     Virtual(bench::virtual_time::Options),
     /// The processor time of an idle server
     Idle(bench::idle::Options),
-    /// Reads with checksums verified beside reads without
-    Checksums(bench::checksums::Options),
     /// Durable writes beside raw mirrored writes by fio
     Durability(bench::durability::Options),
     /// Small writes to modelled disks in RAID 6 with the log and without
@@ -69,7 +67,6 @@ fn main() -> ExitCode {
         Task::Bench(Bench::File(options)) => bench::file::run(&options),
         Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),
-        Task::Bench(Bench::Checksums(options)) => bench::checksums::run(&options),
         Task::Bench(Bench::Durability(options)) => bench::durability::run(&options),
         Task::Bench(Bench::SmallWrites(options)) => bench::small_writes::run(&options),
         Task::Bench(Bench::Rebuild(options)) => bench::rebuild::run(&options),

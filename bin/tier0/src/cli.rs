@@ -1,7 +1,7 @@
 //! The command line: verbs, options that all of them take, and how a wrong one is answered.
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit;
 use crate::failure::Failure;
@@ -68,7 +68,7 @@ pub(crate) enum Verb {
     /// Fail, add, remove or replace drives of a running array
     #[command(subcommand)]
     Drive(admin::Drive),
-    /// Grow a running array's pool over drives that were added
+    /// Grow a running array's pool over drives that were added, change its reserve
     #[command(subcommand)]
     Pool(admin::Pool),
     /// Verify everything a running array stores, and repair what is wrong
@@ -94,7 +94,12 @@ fn help(examples: &str) -> String {
 
 /// Reads the command line. Help and version are printed here, and end the program.
 pub(crate) fn parse() -> Result<Cli, Failure> {
-    Cli::try_parse().map_err(|error| match error.kind() {
+    let mut command = Cli::command();
+    if let Some(width) = output::terminal_width() {
+        command = with_help_at(command, width.into());
+    }
+    let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
             let printed = output::print(&text.to_string());
@@ -105,6 +110,33 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
         }
         _ => Failure::Input(usage_line(&error)),
     })
+}
+
+/// The command with all its examples wrapped to so many columns: what goes on in the next line stays under what it is
+/// part of.
+fn with_help_at(mut command: Command, width: usize) -> Command {
+    if let Some(help) = command.get_after_help().map(ToString::to_string) {
+        command = command
+            .after_help(help.lines().map(|line| help_line(line, width)).collect::<Vec<_>>().join("\n"));
+    }
+    command.mut_subcommands(|verb| with_help_at(verb, width))
+}
+
+/// A line of examples, comments, exit codes or sentences.
+fn help_line(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    let indent = line.len() - line.trim_start().len();
+    // The table of exit codes: the text stays in its column.
+    if let Some((code, text)) = line.trim_start().split_once("  ").filter(|(code, _)| code.len() <= 3) {
+        let column = line.len() - text.trim_start().len();
+        let wrapped = output::wrapped_to(text.trim_start(), "", width.saturating_sub(column).max(1));
+        let gap = format!("\n{}", " ".repeat(column));
+        return format!("{:column$}{}", format!("{:indent$}{code}", ""), wrapped.replace('\n', &gap));
+    }
+    let hanging = " ".repeat(if indent == 0 { 0 } else { indent + 2 });
+    output::wrapped_to(line, &hanging, width)
 }
 
 /// clap's message, which spans paragraphs, in one sentence: the fact, its tip if there is one, where to read on.
@@ -119,8 +151,6 @@ fn usage_line(error: &clap::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -136,15 +166,25 @@ mod tests {
                 check(verb, &format!("{path} {}", verb.get_name()));
             }
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            // These have authors of their own.
-            if ["tier0 demo", "tier0 load"].contains(&path) {
-                return;
-            }
             for line in help.lines() {
                 assert!(line.chars().count() <= 80, "{path} --help wraps at 80 columns: {line}");
             }
         }
         check(&Cli::command(), "tier0");
+    }
+
+    /// On a narrow terminal a comment wrapped to the first column, where it looked like the next example.
+    #[test]
+    fn long_help_lines_go_on_under_themselves() {
+        let line = "  tier0 scrub array.toml --rate 200MiB";
+        assert_eq!(help_line(line, 40), line);
+        assert_eq!(help_line(line, 30), "  tier0 scrub array.toml\n    --rate 200MiB");
+        assert_eq!(
+            help_line("      stop, then go on", 12),
+            "      stop,\n        then\n        go\n        on"
+        );
+        assert_eq!(help_line("  130  stopped before its end", 21), "  130  stopped before\n       its end");
+        assert_eq!(help_line("SIGHUP does nothing", 12), "SIGHUP does\nnothing");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tier0_drive::BlockTarget;
-use tier0_units::Nanos;
+use tier0_units::{Nanos, counted};
 use tier0_workload::run::{LoadRun, StopHandle};
 use tier0_workload::spec::LoadSpec;
 use tier0_workload::stats::{EndedBy, LoadReport, Progress};
@@ -106,15 +106,18 @@ pub(crate) fn verdict(report: &LoadReport) -> Result<(), Failure> {
     }
     if let Some(verify) = report.verify.as_ref().filter(|verify| verify.sectors_wrong > 0) {
         let first = verify.first.as_deref().unwrap_or("no address is known");
-        let wrong = verify.sectors_wrong;
+        let wrong = counted(verify.sectors_wrong, "sector");
         return Err(Failure::WrongData(format!(
-            "{wrong} sectors were wrong: {first}; trust neither this target nor its copies until that is explained"
+            "{wrong} read back wrong: {first}; trust neither this target nor its copies until that is explained"
         )));
     }
     let failed = report.errors.reads + report.errors.writes;
     if failed > 0 {
         let first = report.errors.first.as_deref().unwrap_or("without a reason");
-        return Err(Failure::Run(format!("{failed} requests failed: {first}; see the target's log")));
+        return Err(Failure::Run(format!(
+            "{} failed: {first}; see the target's log",
+            counted(failed, "request")
+        )));
     }
     Err(match report.ended_by {
         EndedBy::Stopped => Failure::Interrupted,

@@ -18,8 +18,10 @@ mod output;
 mod requests;
 mod serving;
 mod signals;
+mod sockets;
 mod target;
 mod twin;
+mod unwritten;
 mod verb;
 
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -10,8 +10,8 @@ use crate::failure::Failure;
 /// One line, under the header: rows stay one line apart and tables short.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// The narrowest terminal on which columns are worth reading.
-const COLUMNS_WIDTH_MIN: u16 = 60;
+/// Blanks around a cell's content.
+const PADDING: u16 = 2;
 
 /// Writes `text` to stdout as it is.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -44,24 +44,80 @@ pub(crate) fn table(header: &[&str]) -> Table {
     table
 }
 
-/// The table as text: on a terminal that is too narrow for columns, one record per row with a line for each field.
+/// The table as text: on a terminal that is too narrow for columns of whole words, one record per row with a line for
+/// each field.
 pub(crate) fn rendered(table: &Table) -> String {
-    match terminal_width() {
-        Some(width) if width < COLUMNS_WIDTH_MIN => records(table),
-        _ => table.trim_fmt(),
-    }
+    terminal_width().map_or_else(|| table.trim_fmt(), |width| rendered_at(table, width))
 }
 
-/// Every row as lines of `field: value`, with an empty line between rows.
-fn records(table: &Table) -> String {
+/// [`rendered`] on so many columns.
+fn rendered_at(table: &Table, width: u16) -> String {
+    let words = longest_words(table);
+    let least: u16 = words.iter().map(|word| word + PADDING).sum();
+    if least > width {
+        return records(table, width.into());
+    }
+    let mut table = table.clone();
+    for (index, word) in words.into_iter().enumerate() {
+        if let Some(column) = table.column_mut(index) {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word + PADDING)));
+        }
+    }
+    table.trim_fmt()
+}
+
+/// The longest word of each column, the header's included: narrower, and words would be cut.
+fn longest_words(table: &Table) -> Vec<u16> {
+    let mut longest: Vec<u16> = Vec::new();
+    for row in table.header().into_iter().chain(table.row_iter()) {
+        for (index, cell) in row.cell_iter().enumerate() {
+            let content = cell.content();
+            let word = content.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+            if longest.len() <= index {
+                longest.resize(index + 1, 0);
+            }
+            longest[index] = longest[index].max(word.try_into().unwrap_or(u16::MAX / 64));
+        }
+    }
+    longest
+}
+
+/// `line` in lines that fit the terminal, those after the first begun with `hanging`; as it is where there is no terminal.
+/// Words that are longer than a line stay whole.
+pub(crate) fn wrapped(line: &str, hanging: &str) -> String {
+    terminal_width().map_or_else(|| line.to_owned(), |width| wrapped_to(line, hanging, width.into()))
+}
+
+/// [`wrapped`] to so many columns.
+pub(crate) fn wrapped_to(line: &str, hanging: &str, width: usize) -> String {
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let mut lines = vec![indent.to_owned()];
+    let mut bare = true;
+    for word in line.split_whitespace() {
+        let last = lines.last_mut().expect("there is a first line");
+        if !bare && last.chars().count() + 1 + word.chars().count() > width {
+            lines.push(format!("{hanging}{word}"));
+            continue;
+        }
+        if !bare {
+            last.push(' ');
+        }
+        last.push_str(word);
+        bare = false;
+    }
+    lines.join("\n")
+}
+
+/// Every row as lines of `field: value` of so many columns, with an empty line between rows.
+fn records(table: &Table, width: usize) -> String {
     let fields: Vec<String> =
         table.header().into_iter().flat_map(|row| row.cell_iter()).map(|cell| cell.content()).collect();
     let record = |row: &comfy_table::Row| {
         let cells = row.cell_iter().map(|cell| cell.content().trim().replace('\n', " "));
         let lines = fields.iter().zip(cells).filter(|(_, value)| !value.is_empty());
         let line = |(field, value): (&String, String)| match field.trim() {
-            "" => value,
-            field => format!("{field}: {value}"),
+            "" => wrapped_to(&value, "  ", width),
+            field => wrapped_to(&format!("{field}: {value}"), "  ", width),
         };
         lines.map(line).collect::<Vec<_>>().join("\n")
     };
@@ -110,7 +166,37 @@ mod tests {
         let mut table = table(&["drive", "state", ""]);
         table.add_row(["d0", "active", "note"]);
         table.add_row(["d1", "", ""]);
-        assert_eq!(records(&table), "drive: d0\nstate: active\nnote\n\ndrive: d1");
+        assert_eq!(rendered_at(&table, 15), "drive: d0\nstate: active\nnote\n\ndrive: d1");
+        assert_eq!(rendered_at(&table, 11), "drive: d0\nstate:\n  active\nnote\n\ndrive: d1");
+        assert!(rendered_at(&table, 40).starts_with(" drive"), "{}", rendered_at(&table, 40));
+    }
+
+    /// At 80 columns, words of the narrow columns were cut in the middle for the sake of the wide one.
+    #[test]
+    fn no_word_of_a_table_is_cut() {
+        let mut table = Table::new();
+        table.load_style(STYLE);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(60);
+        table.set_header(["id", "class", "calibration", "what it is"]);
+        table.add_row([
+            "fc-15k-300gb",
+            "15k disk",
+            "conservative",
+            "300 GB 15k Fibre Channel disk, 3.5 inch, fast",
+        ]);
+        let text = rendered_at(&table, 60);
+        for word in ["fc-15k-300gb", "conservative", "calibration", "Channel"] {
+            assert!(text.contains(word), "{word} is cut: {text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    }
+
+    #[test]
+    fn lines_are_wrapped_under_themselves() {
+        assert_eq!(wrapped_to("  one two three", "    ", 9), "  one two\n    three");
+        assert_eq!(wrapped_to("longer-than-that x", "  ", 5), "longer-than-that\n  x");
+        assert_eq!(wrapped_to("", "  ", 5), "");
     }
 
     #[test]

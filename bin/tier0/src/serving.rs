@@ -25,9 +25,10 @@ use tier0_units::Nanos;
 use tier0_world::real::{Backend, PeerAddress, Socket};
 use tier0_world::sync::{MailReceiver, MailSender, mailbox};
 
-use crate::control;
+use crate::control::{self, Unserved};
 use crate::failure::Failure;
 use crate::signals::Signals;
+use crate::sockets::Accesses;
 
 /// How often a shard that is done looks whether the others are too; only while an array ends.
 const ENDING_LOOK: Nanos = Nanos::from_millis(1);
@@ -40,6 +41,8 @@ pub(crate) struct Service {
     listen: Vec<PeerAddress>,
     /// The socket for administration.
     control: Option<PathBuf>,
+    /// Who may connect to unix sockets.
+    accesses: Accesses,
     listening: Listening,
     signals: Signals,
     stop: AtomicBool,
@@ -64,6 +67,7 @@ impl Service {
         array: &OpenArray,
         listen: &[ListenAddress],
         control: Option<PathBuf>,
+        accesses: Accesses,
         signals: Signals,
         listening: impl Fn(&[PeerAddress]) + Send + Sync + 'static,
     ) -> Arc<Service> {
@@ -73,6 +77,7 @@ impl Service {
         Arc::new(Service {
             listen: listen.iter().map(|address| address.0.clone()).collect(),
             control: control.filter(|_| array.is_protected()),
+            accesses,
             listening: Box::new(listening),
             signals,
             stop: AtomicBool::new(false),
@@ -175,14 +180,28 @@ fn start(
             let asked = asked.clone();
             async move { asked.administer(request).await }
         };
-        if let Err(error) = control::serve(&context.world, path, answer) {
-            tracing::warn!(
+        match control::serve(&context.world, path, service.accesses.control, answer) {
+            Ok(()) => {}
+            Err(Unserved::Taken) => {
+                return Err(Failure::Run(format!(
+                    "another server listens at the control socket {path:?}; stop it, or set array.control to another path"
+                )));
+            }
+            Err(Unserved::NotGiven(failure)) => return Err(failure),
+            Err(Unserved::NotMade(error)) => tracing::warn!(
                 "there is no control socket at {path:?}: {error}; set array.control to a path that can be written"
-            );
+            ),
         }
     }
-    let listen = |address| server.listen_for(address, deal(service.clone(), server.clone()));
-    service.listen.iter().map(listen).collect::<Result<_, _>>().map(Some).map_err(Failure::run)
+    let listen = |address: &PeerAddress| {
+        let bound =
+            server.listen_for(address, deal(service.clone(), server.clone())).map_err(Failure::run)?;
+        if let PeerAddress::Unix(path) = &bound {
+            service.accesses.nbd.apply(path)?;
+        }
+        Ok(bound)
+    };
+    service.listen.iter().map(listen).collect::<Result<_, _>>().map(Some)
 }
 
 /// The array's volumes as exports of a shard's server.

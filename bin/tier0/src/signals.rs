@@ -29,6 +29,22 @@ impl Signals {
         Signals::register(false, &[SIGINT, SIGTERM, SIGHUP])
     }
 
+    /// The same, and the second one has `last` called before it ends the program.
+    pub(crate) fn catch_then(last: impl FnOnce() + Send + 'static) -> Result<Signals, Failure> {
+        let caught = [SIGINT, SIGTERM, SIGHUP];
+        let signals = Signals::of(&caught, None).map_err(|error| cannot(&error))?;
+        let mut heard = signal_hook::iterator::Signals::new(caught).map_err(|error| cannot(&error))?;
+        let thread = std::thread::Builder::new().name("tier0-signals".into());
+        let listening = thread.spawn(move || {
+            if let Some(signal) = heard.forever().nth(1) {
+                last();
+                std::process::exit(128 + signal);
+            }
+        });
+        listening.map_err(|error| cannot(&error))?;
+        Ok(signals)
+    }
+
     /// Catches the signals of a server, which they end at once until it [serves](Signals::serving).
     pub(crate) fn catch_of_server() -> Result<Signals, Failure> {
         // Whatever the flag says, nothing happens.
@@ -45,17 +61,23 @@ impl Signals {
     }
 
     fn register(at_once: bool, signals: &[i32]) -> Result<Signals, Failure> {
-        Signals::try_register(at_once, signals).map_err(|error| cannot(&error))
+        Signals::of(signals, Some(at_once)).map_err(|error| cannot(&error))
     }
 
-    fn try_register(at_once: bool, signals: &[i32]) -> std::io::Result<Signals> {
-        let (raised, at_once) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(at_once)));
+    /// `at_once`: whether the next signal ends the program, which the first makes true; none where somebody else sees to
+    /// that.
+    fn of(signals: &[i32], at_once: Option<bool>) -> std::io::Result<Signals> {
+        let ends = at_once.is_some();
+        let raised = Arc::new(AtomicBool::new(false));
+        let at_once = Arc::new(AtomicBool::new(at_once.unwrap_or(false)));
         let (read, write) = UnixStream::pair()?;
         for &signal in signals {
             let code = 128 + signal;
-            // In this order: the first signal finds the flag unset and sets it, the second finds it set.
-            signal_hook::flag::register_conditional_shutdown(signal, code, at_once.clone())?;
-            signal_hook::flag::register(signal, at_once.clone())?;
+            if ends {
+                // In this order: the first signal finds the flag unset and sets it, the second finds it set.
+                signal_hook::flag::register_conditional_shutdown(signal, code, at_once.clone())?;
+                signal_hook::flag::register(signal, at_once.clone())?;
+            }
             signal_hook::flag::register(signal, raised.clone())?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }

@@ -21,6 +21,7 @@ use crate::driving::{REFRESH, drive, real_world};
 use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::twin::Twin;
+use crate::unwritten;
 use crate::verb::catalog::CatalogSource;
 
 /// Which target, and how.
@@ -60,7 +61,7 @@ impl Target {
         let consent = Consent::of(load, options.overwrite);
         let text = &options.target;
         if text.contains("://") {
-            return open_nbd(options, text.parse().map_err(Failure::input)?, consent);
+            return open_nbd(options, text.parse().map_err(Failure::input)?, consent, load);
         }
         let path = Path::new(text);
         if path.extension().is_some_and(|end| end == "toml") {
@@ -68,7 +69,7 @@ impl Target {
             let twin = Twin::new(&options.catalog.load()?, description)?;
             return Ok(Target::Array(Box::new(twin), options.volume.clone()));
         }
-        open_file(path, &consent)
+        open_file(path, &consent, load)
     }
 
     /// Runs `load` to its end, or until a signal comes.
@@ -127,14 +128,24 @@ impl Target {
     }
 }
 
-fn open_nbd(options: &TargetOptions, uri: NbdUri, consent: Consent) -> Result<Target, Failure> {
+fn open_nbd(
+    options: &TargetOptions,
+    uri: NbdUri,
+    consent: Consent,
+    load: &LoadSpec,
+) -> Result<Target, Failure> {
     let runtime = real_world()?;
     let world = runtime.world().clone();
     let connections = usize::from(options.connections);
+    let (load, name) = (load.clone(), options.target.clone());
     let options = ClientOptions { connections, ..ClientOptions::default() };
     let client = runtime.run(async move {
         match Client::connect(&world, &uri, &options).await {
-            Ok(client) => consent.check_nbd(&uri, client.export()).map(|()| client),
+            Ok(client) => {
+                consent.check_nbd(&uri, client.export())?;
+                unwritten::tell(&client, &load, &unwritten::write_first(&name)).await;
+                Ok(client)
+            }
             Err(ClientError::Refused(refusal)) => Err(refused(&world, &uri, &refusal).await),
             Err(error) => Err(Failure::run(error)),
         }
@@ -144,19 +155,21 @@ fn open_nbd(options: &TargetOptions, uri: NbdUri, consent: Consent) -> Result<Ta
 
 /// A server that refuses an export usually tells which ones it has.
 async fn refused(world: &World, uri: &NbdUri, refusal: &Refusal) -> Failure {
-    let remedy = match list(world, &uri.address).await {
+    match list(world, &uri.address).await {
         Ok(exports) if !exports.is_empty() => {
             let names: Vec<_> = exports.iter().map(|export| format!("{:?}", export.name)).collect();
-            format!("it offers {}", names.join(", "))
+            Failure::Input(format!("{refusal}; it offers {}", names.join(", ")))
         }
-        _ => "ask whoever runs it".to_owned(),
-    };
-    Failure::Run(format!("{refusal}; {remedy}"))
+        _ => Failure::Run(format!("{refusal}; ask whoever runs it")),
+    }
 }
 
-fn open_file(path: &Path, consent: &Consent) -> Result<Target, Failure> {
+fn open_file(path: &Path, consent: &Consent, load: &LoadSpec) -> Result<Target, Failure> {
     let medium = FileMedium::open(path)?;
     consent.check_file(path)?;
+    if let Ok(found) = std::fs::metadata(path) {
+        unwritten::tell_of_file(&path.display().to_string(), &found, load);
+    }
     if !medium.is_direct() {
         tracing::warn!(?path, "the file system refuses direct I/O; this measures the page cache too");
     }

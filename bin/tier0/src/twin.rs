@@ -14,6 +14,7 @@ use tier0_world::{PayloadWidth, VirtualRuntime};
 use crate::driving::{REFRESH, drive};
 use crate::failure::Failure;
 use crate::signals::Signals;
+use crate::unwritten;
 
 /// Bytes per sector that verification needs to tell sectors apart.
 const STAMP_WIDTH: PayloadWidth = PayloadWidth::new(16);
@@ -44,7 +45,12 @@ impl Twin {
         let (runtime, volume) = self.build(volume, load.seed, width)?;
         let world = runtime.world().clone();
         let signals = signals.clone();
-        runtime.run(async move { drive(&world, Rc::new(volume), load, &signals, REFRESH, listener).await })
+        runtime.run(async move {
+            let remedy =
+                "leave write_cache out of the array file: volumes without a log have all their space";
+            unwritten::tell(&volume, &load, remedy).await;
+            drive(&world, Rc::new(volume), load, &signals, REFRESH, listener).await
+        })
     }
 
     /// A fresh array in a world of its own, and the volume called `volume` or its first.

@@ -126,6 +126,15 @@ pub enum ArrayError {
         /// The other.
         second: String,
     },
+    /// A pool that remembers is to be without checksums.
+    #[error(
+        "pool {pool:?}: checksums = false cannot be had on drives that outlive the process: rows that a crash tore and \
+         drives that missed writes are recognised by them; take the field out"
+    )]
+    WithoutChecksums {
+        /// The pool.
+        pool: String,
+    },
     /// A drive that is there cannot be opened.
     #[error(
         "{fact}; that it cannot be used does not mean that it is gone: mend that, or start without it with --without {drive}"
@@ -220,12 +229,15 @@ impl ArrayError {
         if let ArrayError::Hinted { error, .. } = self {
             return error.is_input();
         }
+        if let ArrayError::CreateFile { source, .. } = self {
+            // Its directory is not there.
+            return source.kind() == std::io::ErrorKind::NotFound;
+        }
         use tier0_drive::OpenError::{Busy, System};
         use tier0_pool::PoolError;
         let failed = matches!(
             self,
             ArrayError::System { .. }
-                | ArrayError::CreateFile { .. }
                 | ArrayError::Open(Busy { .. } | System { .. })
                 | ArrayError::Pool(
                     PoolError::Drive { .. }

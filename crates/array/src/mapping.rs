@@ -138,6 +138,11 @@ impl ShardMapping {
         self.shape.declare_fresh(slot.slot);
     }
 
+    /// How many slots are in stock for thin volumes.
+    pub(crate) fn thin_stock(&self) -> u64 {
+        self.stocks[1].slots.borrow().len() as u64
+    }
+
     /// Takes what is in stock out of it.
     pub(crate) fn give_back_stock(&self) -> Vec<SlotRef> {
         self.stocks.iter().flat_map(|stock| std::mem::take(&mut *stock.slots.borrow_mut())).collect()

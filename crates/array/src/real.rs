@@ -1,6 +1,7 @@
 //! An array on the wall clock: one thread and one world per shard.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::mpsc;
 use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Patience};
+use tier0_pool::SpaceRules;
 use tier0_pool::metadata::survey_without;
 use tier0_raid::io::{LostDrives, Members};
 use tier0_units::Nanos;
@@ -208,6 +210,7 @@ impl ShardSeat<'_> {
                 let place = ProtectedSeat {
                     name: self.array.name.clone(),
                     pause_timeout: self.array.pause_timeout,
+                    space: self.array.space.clone(),
                     seat: self.seat,
                     candidates: media.clone(),
                     pools: pools.clone(),
@@ -272,6 +275,7 @@ fn start_direct(
 struct ProtectedSeat {
     name: String,
     pause_timeout: Nanos,
+    space: BTreeMap<String, SpaceRules>,
     seat: Seat,
     candidates: Vec<Arc<Medium>>,
     pools: Vec<ToOpen>,
@@ -358,6 +362,7 @@ impl ProtectedSeat {
             self.control.clone(),
             self.pause_timeout,
         );
+        control.follow_space_rules(&self.space);
         world.spawn(control.clone().serve(first.messages)).detach();
         first.seeds.iter().for_each(|seeds| seeds.send(parts.clone()));
         Ok(control)

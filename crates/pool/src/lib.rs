@@ -33,7 +33,7 @@ pub use error::PoolError;
 pub use features::Features;
 pub use pool_record::{MemberRecord, PoolRecord, RaidRecord, SlotRun, VolumeRecord};
 pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
-pub use space::{Space, SpaceWarning};
+pub use space::{Reserve, Space, SpaceRules, SpaceWarning};
 pub use state::{
     BitSet, DriveClass, ExtentMap, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError,
     PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run, SetGroup, SlotHome, TEXT_BYTES_MAX, Volume,

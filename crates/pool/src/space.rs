@@ -1,32 +1,54 @@
-//! How much of a pool should stay free.
+//! How much of a pool is taken, when somebody should know, and what thin volumes may not take.
 //!
-//! The rules of sizing practice for shared storage: keep min(5 % of the pool, 100 GB per member) free, add drives when
-//! more than 85 % is in use, and size a pool for 60 to 70 %.
+//! Thick volumes have their space from the beginning. Only thin ones take more as they are written, so only they can
+//! fill a pool, and all rules here are about them.
 
 use std::fmt;
+use std::str::FromStr;
 
-use tier0_units::ByteCount;
+use serde::{Deserialize, Serialize};
+use tier0_units::{ByteCount, SECTOR_BYTES};
 
 use crate::state::PoolState;
 
-/// The share of the pool that is kept free at most, percent.
-const RESERVE_PERCENT: u64 = 5;
-/// What each member adds to the reserve at most.
-const RESERVE_BYTES_PER_MEMBER: u64 = 100_000_000_000;
-/// The fill from which on drives should be added, percent.
-const FILL_PERCENT_MAX: u64 = 85;
-/// What a pool is sized for, percent.
-const FILL_PERCENT_SIZED: u64 = 70;
+/// From how many percent on somebody is told where nothing else is said: time to order drives, to add them, to act.
+const WARN_AT: [u8; 3] = [80, 90, 95];
 
-/// How full a pool is.
+/// What helps a pool that fills.
+const MORE: &str = "discard what is not needed, or add drives (tier0 drive add, tier0 pool grow)";
+
+/// How much of a pool is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
     /// What volumes can use in all.
     pub usable: ByteCount,
-    /// What extents have, or thick volumes have reserved.
+    /// What extents have.
     pub used: ByteCount,
-    /// Drives that serve.
-    pub members: u64,
+    /// What thick volumes have reserved and not used.
+    pub reserved: ByteCount,
+    /// The size of all volumes.
+    pub promised: ByteCount,
+    /// Whether a volume is thin: space is taken at writes.
+    pub thin: bool,
+}
+
+/// When somebody should know, and what is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpaceRules {
+    /// From how many percent taken on somebody is told, each once, ascending.
+    pub warn_at: Vec<u8>,
+    /// What stays free: thin volumes get no new space of it.
+    pub reserve: Reserve,
+}
+
+/// What of a pool thin volumes do not get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Reserve {
+    /// A share of what volumes can use, in percent, below 100.
+    Percent(u8),
+    /// A size.
+    Bytes(ByteCount),
 }
 
 /// Something an administrator should know about a pool's space.
@@ -34,83 +56,200 @@ pub struct Space {
 pub enum SpaceWarning {
     /// Nothing is free: writes that need space fail.
     Full,
-    /// Less is free than should be kept.
-    BelowReserve {
+    /// No more is free than is kept: writes that need space fail.
+    AtReserve {
         /// What is free.
         free: ByteCount,
-        /// What should be.
+        /// What is kept.
         reserve: ByteCount,
     },
     /// It is time to add drives.
     Filling {
         /// How full it is, percent, rounded down.
         percent: u64,
+        /// The bytes behind that.
+        taken: ByteCount,
+        /// What volumes can use in all.
+        usable: ByteCount,
+        /// The rule that is met, percent.
+        at: u8,
+    },
+    /// All volumes together are larger than the pool. That alone is no harm.
+    Overcommitted {
+        /// Their size.
+        promised: ByteCount,
+        /// What they can use in all.
+        usable: ByteCount,
     },
 }
 
-impl Space {
-    /// The space of a pool.
-    pub fn of(state: &PoolState) -> Space {
-        let bytes = |slots: u64| {
-            ByteCount(slots.saturating_mul(state.geometry().extent_sectors * tier0_units::SECTOR_BYTES))
+impl Default for SpaceRules {
+    fn default() -> SpaceRules {
+        SpaceRules { warn_at: WARN_AT.to_vec(), reserve: Reserve::default() }
+    }
+}
+
+impl Default for Reserve {
+    /// Nothing is kept.
+    fn default() -> Reserve {
+        Reserve::Bytes(ByteCount(0))
+    }
+}
+
+impl Reserve {
+    /// The bytes that are kept of so many.
+    pub fn of(&self, usable: ByteCount) -> ByteCount {
+        match self {
+            Reserve::Percent(percent) => {
+                ByteCount((u128::from(usable.0) * u128::from(*percent)).div_ceil(100) as u64)
+            }
+            Reserve::Bytes(bytes) => *bytes,
+        }
+    }
+}
+
+impl FromStr for Reserve {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Reserve, String> {
+        let fail = || {
+            format!("{text:?} is no reserve; write a share below 100 % or a size, as in \"5%\" or \"20GiB\"")
         };
+        match text.trim().strip_suffix('%') {
+            Some(percent) => match percent.trim().parse() {
+                Ok(percent) if percent < 100 => Ok(Reserve::Percent(percent)),
+                _ => Err(fail()),
+            },
+            None => text.parse().map(Reserve::Bytes).map_err(|_| fail()),
+        }
+    }
+}
+
+impl fmt::Display for Reserve {
+    /// A text that reads back as the same reserve.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reserve::Percent(percent) => write!(f, "{percent}%"),
+            Reserve::Bytes(bytes) => match bytes.to_string() {
+                text if text.parse() == Ok(*bytes) => f.write_str(&text),
+                _ => write!(f, "{}", bytes.0),
+            },
+        }
+    }
+}
+
+impl From<Reserve> for String {
+    fn from(reserve: Reserve) -> String {
+        reserve.to_string()
+    }
+}
+
+impl TryFrom<String> for Reserve {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Reserve, String> {
+        text.parse()
+    }
+}
+
+impl Space {
+    /// The space of a pool as its metadata have it.
+    pub fn of(state: &PoolState) -> Space {
+        let bytes =
+            |slots: u64| ByteCount(slots.saturating_mul(state.geometry().extent_sectors * SECTOR_BYTES));
         Space {
             usable: bytes(state.slot_count()),
-            used: bytes(state.used_slots().count() + state.reserved_slot_count()),
-            members: state.members().iter().filter(|member| member.is_active()).count() as u64,
+            used: bytes(state.used_slots().count()),
+            reserved: bytes(state.reserved_slot_count()),
+            promised: ByteCount(state.volumes().map(|volume| volume.sectors * SECTOR_BYTES).sum()),
+            thin: state.volumes().any(|volume| volume.thin),
         }
+    }
+
+    /// The same with so many bytes more in use, of which the metadata do not know yet.
+    pub fn with_more(self, bytes: u64) -> Space {
+        Space { used: ByteCount(self.used.0 + bytes), ..self }
+    }
+
+    /// What is used or reserved.
+    pub fn taken(&self) -> ByteCount {
+        ByteCount(self.used.0 + self.reserved.0)
     }
 
     /// What is free.
     pub fn free(&self) -> ByteCount {
-        ByteCount(self.usable.0.saturating_sub(self.used.0))
-    }
-
-    /// What should be kept free: min(5 % of the pool, 100 GB per member).
-    pub fn reserve(&self) -> ByteCount {
-        let share = (u128::from(self.usable.0) * u128::from(RESERVE_PERCENT) / 100) as u64;
-        ByteCount(share.min(self.members.saturating_mul(RESERVE_BYTES_PER_MEMBER)))
+        ByteCount(self.usable.0.saturating_sub(self.taken().0))
     }
 
     /// How full it is, percent, rounded down.
     pub fn fill_percent(&self) -> u64 {
-        (u128::from(self.used.0) * 100 / u128::from(self.usable.0.max(1))) as u64
+        (u128::from(self.taken().0) * 100 / u128::from(self.usable.0.max(1))) as u64
     }
 
     /// What an administrator should know, the worst first.
-    pub fn warnings(&self) -> Vec<SpaceWarning> {
+    pub fn warnings(&self, rules: &SpaceRules) -> Vec<SpaceWarning> {
         let mut warnings = Vec::new();
-        let (free, reserve) = (self.free(), self.reserve());
+        if !self.thin {
+            return warnings;
+        }
+        let (free, reserve) = (self.free(), rules.reserve.of(self.usable));
         if free.0 == 0 {
             warnings.push(SpaceWarning::Full);
-        } else if free.0 < reserve.0 {
-            warnings.push(SpaceWarning::BelowReserve { free, reserve });
+        } else if free <= reserve {
+            warnings.push(SpaceWarning::AtReserve { free, reserve });
         }
-        // Compared without rounding: 85.4 % is more than 85 %.
-        if u128::from(self.used.0) * 100 > u128::from(self.usable.0) * u128::from(FILL_PERCENT_MAX) {
-            warnings.push(SpaceWarning::Filling { percent: self.fill_percent() });
+        let percent = self.fill_percent();
+        let met = rules.warn_at.iter().filter(|at| percent >= u64::from(**at)).max();
+        if let Some(at) = met {
+            let (taken, usable) = (self.taken(), self.usable);
+            warnings.push(SpaceWarning::Filling { percent, taken, usable, at: *at });
+        }
+        if self.promised > self.usable {
+            let (promised, usable) = (self.promised, self.usable);
+            warnings.push(SpaceWarning::Overcommitted { promised, usable });
         }
         warnings
     }
 }
 
+impl SpaceWarning {
+    /// How urgent it is, to compare: 0 is none at all, 101 and more means that writes fail.
+    pub fn urgency(&self) -> u8 {
+        match self {
+            SpaceWarning::Overcommitted { .. } => 0,
+            SpaceWarning::Filling { at, .. } => *at,
+            SpaceWarning::AtReserve { .. } => 101,
+            SpaceWarning::Full => 102,
+        }
+    }
+
+    /// The fact and the remedy.
+    pub fn in_two(&self) -> (String, &'static str) {
+        match self {
+            SpaceWarning::Full => ("the pool is full: writes to new space fail".to_owned(), MORE),
+            SpaceWarning::AtReserve { free, reserve } => (
+                format!("{free} are free and {reserve} are kept: writes to new space of thin volumes fail"),
+                "discard what is not needed, add drives, or lower the reserve (tier0 pool reserve)",
+            ),
+            SpaceWarning::Filling { percent, taken, usable, .. } => {
+                (format!("the pool is {percent} % full ({taken} of {usable})"), MORE)
+            }
+            SpaceWarning::Overcommitted { promised, usable } => {
+                (format!("{promised} are promised to volumes, and there are {usable}"), "watch how it fills")
+            }
+        }
+    }
+
+    /// Whether writes that need space fail.
+    pub fn refuses_writes(&self) -> bool {
+        self.urgency() > 100
+    }
+}
+
 impl fmt::Display for SpaceWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SpaceWarning::Full => {
-                write!(
-                    f,
-                    "the pool is full: writes to new space fail; discard what is not needed or add drives"
-                )
-            }
-            SpaceWarning::BelowReserve { free, reserve } => {
-                write!(f, "{free} are free and {reserve} should be; discard what is not needed or add drives")
-            }
-            SpaceWarning::Filling { percent } => write!(
-                f,
-                "the pool is {percent} % full; add drives (a pool is sized for at most {FILL_PERCENT_SIZED} %)"
-            ),
-        }
+        let (fact, remedy) = self.in_two();
+        write!(f, "{fact}; {remedy}")
     }
 }
 
@@ -118,28 +257,63 @@ impl fmt::Display for SpaceWarning {
 mod tests {
     use super::*;
 
-    fn space(usable: u64, used: u64, members: u64) -> Space {
-        Space { usable: ByteCount(usable), used: ByteCount(used), members }
+    fn space(used: u64) -> Space {
+        Space {
+            usable: ByteCount(1000),
+            used: ByteCount(used),
+            reserved: ByteCount(100),
+            promised: ByteCount(900),
+            thin: true,
+        }
     }
 
-    #[test]
-    fn the_reserve_is_the_smaller_of_share_and_drives() {
-        const TB: u64 = 1_000_000_000_000;
-        // 24 drives of 900 GB in mirrors: 5 % of 10.8 TB is 540 GB, less than 24 x 100 GB.
-        assert_eq!(space(10_800 * TB / 1000, 0, 24).reserve().0, 540 * TB / 1000);
-        // 4 drives of 20 TB in mirrors: 5 % of 40 TB is 2 TB, more than 4 x 100 GB.
-        assert_eq!(space(40 * TB, 0, 4).reserve().0, 400 * TB / 1000);
+    fn urgencies(space: Space, rules: &SpaceRules) -> Vec<u8> {
+        space.warnings(rules).iter().map(SpaceWarning::urgency).collect()
     }
 
+    /// A thin pool that filled told nothing before writes failed.
     #[test]
     fn warnings_come_one_after_the_other() {
-        assert_eq!(space(1000, 850, 4).warnings(), []);
-        assert_eq!(space(1000, 854, 4).warnings(), [SpaceWarning::Filling { percent: 85 }]);
-        let below = SpaceWarning::BelowReserve { free: ByteCount(49), reserve: ByteCount(50) };
-        assert_eq!(space(1000, 951, 4).warnings(), [below, SpaceWarning::Filling { percent: 95 }]);
-        assert_eq!(
-            space(1000, 1000, 4).warnings(),
-            [SpaceWarning::Full, SpaceWarning::Filling { percent: 100 }]
-        );
+        let rules = SpaceRules::default();
+        for (used, urgent) in [
+            (699, &[][..]),
+            (700, &[80]),
+            (799, &[80]),
+            (800, &[90]),
+            (850, &[95]),
+            (899, &[95]),
+            (900, &[102, 95]),
+        ] {
+            assert_eq!(urgencies(space(used), &rules), urgent, "{used}");
+        }
+    }
+
+    #[test]
+    fn the_reserve_is_full_before_the_pool_is() {
+        let rules = SpaceRules { warn_at: vec![50], reserve: Reserve::Percent(10) };
+        assert_eq!(urgencies(space(799), &rules), [50]);
+        assert_eq!(urgencies(space(800), &rules), [101, 50]);
+        assert_eq!(urgencies(space(900), &rules), [102, 50]);
+    }
+
+    #[test]
+    fn only_thin_volumes_fill_a_pool() {
+        let thick = Space { thin: false, promised: ByteCount(1000), ..space(900) };
+        assert_eq!(thick.warnings(&SpaceRules::default()), []);
+        let promised = Space { promised: ByteCount(1001), ..space(0) };
+        let [warning] = promised.warnings(&SpaceRules::default())[..] else { panic!("one warning") };
+        assert_eq!((warning.urgency(), warning.refuses_writes()), (0, false));
+    }
+
+    #[test]
+    fn reserves_are_shares_or_sizes_and_read_back() {
+        for (text, bytes) in [("5%", 51), ("0%", 0), ("1KiB", 1024), ("1234567B", 1_234_567), ("0", 0)] {
+            let reserve: Reserve = text.parse().expect("a reserve");
+            assert_eq!(reserve.of(ByteCount(1001)).0, bytes, "{text}");
+            assert_eq!(reserve.to_string().parse(), Ok(reserve), "{text}");
+        }
+        for text in ["100%", "5.5%", "-1%", "%", "x"] {
+            assert!(text.parse::<Reserve>().is_err(), "{text}");
+        }
     }
 }

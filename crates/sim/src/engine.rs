@@ -114,6 +114,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         checksums: true,
         log_sectors: config.log_sectors,
         log_drives: Vec::new(),
+        space: Default::default(),
     };
     Ok(Description {
         name: "sim".to_owned(),
@@ -125,6 +126,8 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         pools: vec![pool],
         volumes: config.volumes.iter().enumerate().map(volume).collect(),
         listen: Vec::new(),
+        socket_access: Default::default(),
+        control_access: Default::default(),
         control: None,
         warnings: Vec::new(),
     })

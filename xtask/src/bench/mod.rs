@@ -1,6 +1,5 @@
 //! The benchmarks.
 
-pub(crate) mod checksums;
 pub(crate) mod durability;
 pub(crate) mod file;
 pub(crate) mod idle;

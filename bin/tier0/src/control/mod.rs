@@ -1,10 +1,10 @@
 //! The control socket: how the administration verbs reach an array that is being served.
 //!
-//! One request and one reply per connection, each one line of JSON (`tier0_array::admin`). The socket is the owner's
-//! alone (mode 0600); whoever may open it may do everything.
+//! One request and one reply per connection, each one line of JSON (`tier0_array::admin`). Whoever may connect to the
+//! socket may do everything: it is its owner's alone, unless the array file says more.
 
 mod client;
 mod server;
 
 pub(crate) use client::{ask, ask_if_served};
-pub(crate) use server::serve;
+pub(crate) use server::{Unserved, serve};

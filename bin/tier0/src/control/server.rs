@@ -1,33 +1,58 @@
 //! The answering side, in the world of the first shard.
 
-use std::os::unix::fs::PermissionsExt;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::rc::Rc;
 
 use tier0_array::admin::{AdminReply, AdminRequest};
+use tier0_nbd::server::Throttle;
 use tier0_units::Nanos;
 use tier0_world::real::{Listener, PeerAddress, Socket};
 use tier0_world::{Gather, World};
+
+use crate::failure::Failure;
+use crate::sockets::Access;
 
 /// A request is one short line.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
 /// How long to wait after a failed accept, so that a lack of descriptors does not become a busy loop.
 const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
 
+/// Why there is no control socket.
+pub(crate) enum Unserved {
+    /// Somebody listens at its path: another server, as it seems.
+    Taken,
+    /// It cannot be made.
+    NotMade(std::io::Error),
+    /// It cannot be given to whom it should be.
+    NotGiven(Failure),
+}
+
+impl From<std::io::Error> for Unserved {
+    fn from(error: std::io::Error) -> Unserved {
+        match error.kind() {
+            ErrorKind::AddrInUse => Unserved::Taken,
+            _ => Unserved::NotMade(error),
+        }
+    }
+}
+
 /// Answers requests on the unix socket at `path` with `answer`, until the world ends.
 ///
 /// # Errors
-/// When the socket cannot be made; the array serves on without it.
+/// When the socket cannot be had.
 pub(crate) fn serve<F>(
     world: &World,
     path: &Path,
+    access: Access,
     answer: impl Fn(AdminRequest) -> F + 'static,
-) -> std::io::Result<()>
+) -> Result<(), Unserved>
 where
     F: Future<Output = AdminReply> + 'static,
 {
     let listener = Listener::bind(world, &PeerAddress::Unix(path.to_owned()))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    access.apply(path).map_err(Unserved::NotGiven)?;
+    let complaints = Throttle::new(world, 1);
     let (answer, tasks) = (Rc::new(answer), world.clone());
     let accepting = async move {
         loop {
@@ -37,7 +62,14 @@ where
                     tasks.spawn(async move { converse(socket, &*answer).await }).detach();
                 }
                 Err(error) => {
-                    tracing::warn!("the control socket takes no connection: {error}");
+                    complaints.happened(
+                        || tracing::warn!("the control socket takes no connection: {error}"),
+                        move |count| {
+                            tracing::warn!(
+                                "the control socket still takes no connection: {error}; tried {count} more times within 10 s"
+                            );
+                        },
+                    );
                     tasks.sleep(ACCEPT_PAUSE).await;
                 }
             }

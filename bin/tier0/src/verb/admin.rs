@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use tier0_array::admin::AdminRequest;
+use tier0_pool::Reserve;
 use tier0_units::{ByteCount, WriteCache};
 
 use super::asking::{Agreement, Answering, carry_out};
@@ -30,7 +31,9 @@ Examples:
   tier0 pool restripe array.toml --rate 100MiB
       spread the data over all drives, at most this much per second
   tier0 pool restripe array.toml --stop
-      stop; what has moved has moved";
+      stop; what has moved has moved
+  tier0 pool reserve array.toml 2%
+      leave so much free of thin volumes, until the next start";
 
 const SCRUB_EXAMPLES: &str = "\
 Examples:
@@ -174,6 +177,24 @@ pub(crate) enum Pool {
     /// Spread what is stored over all sets evenly
     #[command(after_help = POOL_EXAMPLES)]
     Restripe(Restripe),
+    /// Change what thin volumes leave free, until the next start
+    #[command(after_help = POOL_EXAMPLES)]
+    Reserve(Reserved),
+}
+
+/// What is to be kept.
+#[derive(Args, Debug)]
+pub(crate) struct Reserved {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// A share or a size, as in 5% or 20GiB; 0 keeps nothing
+    reserve: Reserve,
+    /// The pool, where there are several
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// What is to grow.
@@ -351,6 +372,10 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
     let (array, request, answering) = match verb {
         Pool::Grow(Grow { array, pool, answering }) => {
             (array, AdminRequest::PoolGrow { pool: pool.clone() }, answering)
+        }
+        Pool::Reserve(Reserved { array, reserve, pool, answering }) => {
+            let request = AdminRequest::PoolReserve { pool: pool.clone(), reserve: *reserve };
+            (array, request, answering)
         }
         Pool::Restripe(Restripe { array, pool, rate, stop, answering }) => {
             let request = AdminRequest::PoolRestripe { pool: pool.clone(), rate: *rate, stop: *stop };

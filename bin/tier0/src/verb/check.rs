@@ -11,6 +11,7 @@ use tier0_array::open::rehearse;
 use super::config::facts;
 use crate::failure::Failure;
 use crate::output::{json, print};
+use crate::sockets::Accesses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,6 +49,7 @@ struct Found {
 /// Says it.
 pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
     let description = Description::read(&verb.array).map_err(Failure::input)?;
+    Accesses::of(&description)?;
     let facts = facts(&description)?;
     let served = facts.is_some();
     let (mut refusals, mut told) = (Vec::new(), description.all_notes());

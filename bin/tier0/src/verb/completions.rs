@@ -9,9 +9,12 @@ use crate::output;
 
 const EXAMPLES: &str = "\
 Examples:
-  tier0 completions bash > ~/.local/share/bash-completion/completions/tier0
-  tier0 completions zsh > ~/.zfunc/_tier0
-  tier0 completions fish > ~/.config/fish/completions/tier0.fish";
+  tier0 completions bash > tier0.bash
+      source it from ~/.bashrc, or put it into /etc/bash_completion.d
+  tier0 completions zsh > _tier0
+      put it into a directory of $fpath
+  tier0 completions fish > tier0.fish
+      put it into ~/.config/fish/completions";
 
 /// Prints completions.
 #[derive(Args, Debug)]

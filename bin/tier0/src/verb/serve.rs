@@ -16,11 +16,12 @@ use crate::mounting::{commands, uri};
 use crate::output::{align_right, json, print, rendered, table};
 use crate::serving::Service;
 use crate::signals::Signals;
+use crate::sockets::Accesses;
 
 const EXAMPLES: &str = "\
 Examples:
   tier0 create array.toml && tier0 serve array.toml
-  tier0 serve array.toml --listen unix:/run/tier0.sock --listen 127.0.0.1:10809
+  tier0 serve array.toml --listen unix:nbd.sock --listen 127.0.0.1:10809
   tier0 serve array.toml --listen 127.0.0.1:0 --json
       a free port, told as JSON
 
@@ -55,6 +56,7 @@ fn parse_listen(text: &str) -> Result<ListenAddress, String> {
 /// Serves it.
 pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     let description = Description::read(&verb.array).map_err(Failure::input)?;
+    let accesses = Accesses::of(&description)?;
     let listen = match (verb.listen.is_empty(), description.listen.is_empty()) {
         (false, _) => verb.listen.clone(),
         (true, false) => description.listen.clone(),
@@ -66,11 +68,17 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     }
     let sheet = Sheet::of(&array);
     let as_json = verb.json;
-    let service =
-        Service::new(&array, &listen, description.control, Signals::catch_of_server()?, move |bound| {
+    let service = Service::new(
+        &array,
+        &listen,
+        description.control,
+        accesses,
+        Signals::catch_of_server()?,
+        move |bound| {
             // Whoever started the server may not read on; it serves all the same.
             let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
-        });
+        },
+    );
     service.run(&array, if verb.no_io_uring { Backend::Threads } else { Backend::Auto })
 }
 
@@ -145,6 +153,7 @@ impl Sheet {
             match self.log_copies {
                 0 => "it is memory: nothing outlives this process".to_owned(),
                 1 => "writes are acknowledged when the log's only copy has them".to_owned(),
+                2 => "writes are acknowledged when both copies of the log have them".to_owned(),
                 copies => format!("writes are acknowledged when all {copies} copies of the log have them"),
             },
             rendered(&table)

@@ -1,6 +1,8 @@
 //! Verbs on a running array: what they refuse, with which code, and that a refusal changes nothing.
 
-use crate::support::{Served, array_file, contents, directory, json, refuse, run, succeed, text};
+use crate::support::{
+    Served, array_file, array_text, contents, directory, file, json, refuse, run, succeed, text,
+};
 
 /// Names that nobody has, and drives that are missing or too small, ended with 1, as if something had broken.
 #[test]
@@ -14,6 +16,8 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
     let (array, new) = (text(&array), at.join("new.img"));
     let new = text(&new);
     let taken = at.join("d1.img");
+    let spare = at.join("spare.img");
+    std::fs::File::create(&spare).and_then(|file| file.set_len(64 << 20)).expect("a file");
     for (arguments, words) in [
         (&["drive", "fail", array, "d9", "--yes"][..], &["\"d9\"", "status"][..]),
         (&["drive", "remove", array, "d9"], &["\"d9\""]),
@@ -21,6 +25,16 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["drive", "add", array, "--name", "n", "--path", new], &["new.img", "does not exist"]),
         (&["drive", "add", array, "--name", "n", "--path", new, "--size", "64KiB"], &["\"n\"", "larger"]),
         (&["drive", "add", array, "--name", "d1", "--path", new, "--size", "64MiB"], &["\"d1\"", "already"]),
+        (
+            &["drive", "add", array, "--name", "n", "--path", text(&spare), "--size", "16MiB"],
+            &["64MiB", "16MiB"],
+        ),
+        (&["drive", "add", array, "--name", "n", "--path", "/nowhere/n", "--size", "64MiB"], &["/nowhere/n"]),
+        (
+            &["drive", "add", array, "--name", "n n", "--path", new, "--size", "64MiB"],
+            &["\"n n\"", "no name"],
+        ),
+        (&["drive", "add", array, "--name", "n", "--path", text(&taken)], &["d1.img", "\"d1\"", "already"]),
         (&["drive", "add", array, "--pool", "p9", "--name", "n", "--path", new], &["\"p9\""]),
         (&["pool", "grow", array, "--pool", "p9"], &["\"p9\""]),
         (&["pool", "grow", array], &["pool0", "tier0 drive add"]),
@@ -35,7 +49,6 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         refuse(arguments, 2, words);
         assert!(!std::path::Path::new(new).exists(), "a refused {arguments:?} leaves a file");
     }
-    refuse(&["drive", "add", array, "--name", "n", "--path", text(&taken)], 1, &["d1.img", "in use"]);
     assert_eq!(json(&["config", array]), before, "a refused verb has changed something");
     served.stop();
 }
@@ -148,4 +161,48 @@ fn check_says_what_a_file_would_do_without_doing_it() {
 /// The section of an array with its socket where it is by default.
 fn control(directory: &std::path::Path) -> String {
     format!("[array]\ncontrol = \"{}/array.control\"\n", text(directory))
+}
+
+/// A thin pool that filled took the file systems on it down, and nothing could be held back from them.
+#[test]
+fn thin_volumes_leave_the_reserve_until_it_is_lowered() {
+    let directory = directory();
+    let at = directory.path();
+    let text_of =
+        array_text(at, "raid1", 2).replace("stripe_unit", "warn_at = [30]\nreserve = \"50%\"\nstripe_unit");
+    let thin = text_of.replace("24MiB\"", "400MiB\"\nthin = true");
+    let array = file(at, "array.toml", &thin);
+    let array = text(&array);
+    succeed(&["create", array]);
+    let served = Served::start(std::path::Path::new(array), at);
+    let usable = status(array)["pools"][0]["space"]["usable_bytes"].as_u64().expect("a size");
+    let fill =
+        ["load", &served.uri, "--read", "0", "--pattern", "sequential", "--block", "64KiB", "--overwrite"];
+    let write = |start: &str, bytes: &str| run(&[&fill[..], &["--start", start, "--bytes", bytes]].concat());
+    let full = write("0B", "400MiB");
+    assert!(full.code == Some(1) && full.stderr.contains("no space"), "{}", full.stderr);
+    let told = status(array);
+    let (pool, space) = (&told["pools"][0], &told["pools"][0]["space"]);
+    let used = space["used_bytes"].as_u64().expect("a size");
+    assert!(used <= usable / 2 && used > usable / 4, "{used} of {usable}");
+    assert_eq!((&pool["health"], &space["kept_bytes"]), (&"critical".into(), &(usable / 2).into()), "{told}");
+    assert!(pool["problems"][0].as_str().is_some_and(|text| text.contains("tier0 pool reserve")), "{told}");
+    // What has its place is written on.
+    let again = write("0B", "4MiB");
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+
+    refuse(&["pool", "reserve", array, "100%"], 2, &["100%"]);
+    let done = succeed(&["pool", "reserve", array, "0"]);
+    assert!(done.contains("tier0 config"), "{done}");
+    let beyond = write("300MiB", "4MiB");
+    assert_eq!(beyond.code, Some(0), "{}", beyond.stderr);
+    assert!(succeed(&["config", array]).contains("reserve = \"0B\""));
+    let checked = run(&["check", array]);
+    assert!(checked.stdout.contains("reserve"), "{}", checked.stdout);
+    served.stop();
+}
+
+/// The status as JSON, whatever it says.
+fn status(array: &str) -> serde_json::Value {
+    serde_json::from_str(&run(&["status", array, "--json"]).stdout).expect("JSON")
 }

@@ -1,6 +1,8 @@
 //! `tier0 create` and `tier0 serve`.
 
-use crate::support::{Served, array_file, contents, directory, json, refuse, succeed, text};
+use crate::support::{
+    Served, array_file, array_text, contents, directory, file, json, refuse, succeed, text,
+};
 
 #[test]
 fn an_array_is_created_once_and_served_again() {
@@ -41,6 +43,58 @@ fn a_busy_socket_is_named() {
     let listen = port.local_addr().expect("an address").to_string();
     refuse(&["serve", text(&array), "--listen", &listen], 1, &[&listen, "in use"]);
     assert!(socket.exists(), "another's socket was removed");
+}
+
+/// Sockets had whatever mode the process made files with, and no owner or group of their own.
+#[test]
+fn sockets_have_the_mode_that_the_file_says() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = directory();
+    let fields = "\n[nbd]\nsocket_mode = \"0660\"\nlisten = [\"unix:nbd.sock\"]\n";
+    let listen = format!("{}/nbd.sock", text(directory.path()));
+    let written = array_text(directory.path(), "raid0", 2) + &fields.replace("nbd.sock", &listen);
+    let array = file(directory.path(), "array.toml", &written);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, directory.path());
+    let mode = |name: &str| {
+        let found = std::fs::metadata(directory.path().join(name)).expect("a socket");
+        found.permissions().mode() & 0o777
+    };
+    assert_eq!((mode("s"), mode("array.control")), (0o660, 0o600));
+    served.stop();
+    for gone in ["s", "array.control"] {
+        assert!(!directory.path().join(gone).exists(), "{gone} stays behind");
+    }
+    for (wrong, words) in [("\"0680\"", &["nbd.socket_mode", "0660"][..]), ("660", &["socket_mode"])] {
+        let array = file(directory.path(), "wrong.toml", &written.replace("\"0660\"", wrong));
+        refuse(&["check", text(&array)], 2, words);
+    }
+    let nobody = written.replace("socket_mode = \"0660\"", "socket_group = \"no-such-group\"");
+    let array = file(directory.path(), "wrong.toml", &nobody);
+    refuse(&["check", text(&array)], 2, &["nbd.socket_group", "no-such-group"]);
+}
+
+#[test]
+fn a_control_socket_of_another_server_is_named() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid0", 2);
+    succeed(&["create", text(&array)]);
+    let control = directory.path().join("array.control");
+    let listener = std::os::unix::net::UnixListener::bind(&control).expect("a socket");
+    refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 1, &["array.control", "another server"]);
+    assert!(control.exists(), "another's socket was removed");
+    drop(listener);
+    Served::start(&array, directory.path()).stop();
+}
+
+/// "checksums = false" did nothing.
+#[test]
+fn checksums_cannot_be_left_out() {
+    let directory = directory();
+    let without =
+        array_text(directory.path(), "raid0", 2).replace("stripe_unit", "checksums = false\nstripe_unit");
+    let array = file(directory.path(), "array.toml", &without);
+    refuse(&["create", text(&array)], 2, &["checksums = false", "take the field out"]);
 }
 
 #[test]

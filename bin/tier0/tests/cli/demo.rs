@@ -1,6 +1,10 @@
 //! `tier0 demo`.
 
-use crate::support::{Background, Served, directory, file, json, refuse, text};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::support::{Background, Ended, Served, contents, directory, file, json, refuse, text, tier0};
 
 #[test]
 fn the_demo_measures_predicts_and_leaves_an_array() {
@@ -30,6 +34,43 @@ fn the_demo_stays_up_until_it_is_told_to_end() {
     assert!(told.contains("measured through NBD") && told.contains("predicted"), "{told}");
     assert_eq!(json(&["load", uri, "--ios", "100"])["all"]["ios"], 100);
     assert_eq!(demo.interrupt(), Some(0));
+}
+
+/// A second Ctrl-C, or any other end than the first, left half a GiB in the temporary directory.
+#[test]
+fn the_demo_leaves_nothing_behind() {
+    for (signals, code) in [(&[Signal::HUP][..], 0), (&[Signal::TERM], 0), (&[Signal::INT, Signal::INT], 130)]
+    {
+        let directory = directory();
+        let mut command = tier0();
+        command.args(["demo", "--time", "30s"]).env("TMPDIR", directory.path()).stdout(Stdio::piped());
+        let mut demo = Background::of(command);
+        demo.read_until(|line| line.contains("nbd+unix://") || line.contains("nbd://"));
+        for signal in signals {
+            demo.signal(*signal);
+        }
+        let ended = demo.end();
+        assert!(ended == Some(code) || (signals.len() == 2 && ended == Some(0)), "{signals:?}: {ended:?}");
+        assert_eq!(contents(directory.path()).len(), 0, "{signals:?} leave something");
+    }
+}
+
+#[test]
+fn what_a_killed_demo_left_is_removed_by_the_next() {
+    let directory = directory();
+    let mut command = tier0();
+    command.args(["demo", "--time", "30s"]).env("TMPDIR", directory.path()).stdout(Stdio::piped());
+    let mut demo = Background::of(command);
+    demo.read_until(|line| line.contains("nbd+unix://") || line.contains("nbd://"));
+    demo.signal(Signal::KILL);
+    demo.end();
+    assert_eq!(contents(directory.path()).len(), 1, "a killed demo cannot clear away");
+    let mut command = tier0();
+    command.args(["demo", "--once", "--time", "1s", "--json"]).env("TMPDIR", directory.path());
+    let ended = Ended::from(command.output().expect("it starts"));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("removed") && ended.stderr.contains("tier0-demo-"), "{}", ended.stderr);
+    assert_eq!(contents(directory.path()).len(), 0);
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn what_cannot_be_loaded_is_named() {
     succeed(&["create", text(&array)]);
     let served = Served::start(&array, directory.path());
     let other = served.uri.replace("lun0", "lun9");
-    refuse(&["load", &other], 1, &["lun9", "\"lun0\""]);
+    refuse(&["load", &other], 2, &["lun9", "\"lun0\""]);
     served.stop();
 }
 

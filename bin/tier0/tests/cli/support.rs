@@ -109,8 +109,26 @@ pub(crate) struct Background(Child);
 impl Background {
     /// Starts it with a pipe from its stdout.
     pub(crate) fn start(arguments: &[&str]) -> Background {
-        let child = tier0().args(arguments).stdout(Stdio::piped()).spawn();
-        Background(child.expect("the program starts"))
+        let mut command = tier0();
+        command.args(arguments).stdout(Stdio::piped());
+        Background::of(command)
+    }
+
+    /// The same of a command, whose stdout is a pipe.
+    pub(crate) fn of(mut command: Command) -> Background {
+        Background(command.spawn().expect("the program starts"))
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).expect("it runs");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        // Whatever it still prints must have room.
+        let _ = std::io::copy(self.0.stdout.as_mut().expect("a pipe"), &mut std::io::sink());
+        self.0.wait().expect("it ends").code()
     }
 
     /// What it prints up to and including the first line that `is_last`.
@@ -129,11 +147,9 @@ impl Background {
     }
 
     /// Ends it as Ctrl-C does.
-    pub(crate) fn interrupt(mut self) -> Option<i32> {
-        kill_process(Pid::from_child(&self.0), Signal::INT).expect("it runs");
-        // Whatever it still prints must have room.
-        let _ = std::io::copy(self.0.stdout.as_mut().expect("a pipe"), &mut std::io::sink());
-        self.0.wait().expect("it ends").code()
+    pub(crate) fn interrupt(self) -> Option<i32> {
+        self.signal(Signal::INT);
+        self.end()
     }
 }
 

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tier0_pool::{Member, MemberState, PoolState};
+use tier0_pool::{Member, MemberState, PoolState, SpaceRules};
 use tier0_units::{SECTOR_BYTES, WriteCache};
 
 use super::DriveState;
@@ -41,6 +41,9 @@ pub struct PoolFacts {
     pub drives: Vec<DriveFacts>,
     /// Its volumes.
     pub volumes: Vec<VolumeFacts>,
+    /// When somebody is told that it fills, and what thin volumes do not get; none of drives that nobody serves.
+    #[serde(default)]
+    pub space: Option<SpaceRules>,
 }
 
 /// A drive.
@@ -105,11 +108,12 @@ impl PoolFacts {
             extent_bytes: geometry.extent_sectors * SECTOR_BYTES,
             spare_chunklets: geometry.spare_chunklets,
             chunklets_min: there().map(|(_, member)| geometry.chunklets(member.sectors)).min().unwrap_or(0),
-            checksums: geometry.checksums,
+            checksums: true,
             log_bytes: there().map(|(place, _)| log_bytes(place)).max().unwrap_or(0),
             log_parts: state.log().rings.len(),
             drives: there().map(drive).collect(),
             volumes: state.volumes().map(volume).collect(),
+            space: None,
         }
     }
 

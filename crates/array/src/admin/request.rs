@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tier0_pool::Reserve;
 use tier0_units::{ByteCount, WriteCache};
 
 use super::{PoolFacts, Status};
@@ -68,6 +69,13 @@ pub enum AdminRequest {
     PoolGrow {
         /// The pool.
         pool: Option<String>,
+    },
+    /// Changes what of a pool thin volumes do not get, until the array is started again.
+    PoolReserve {
+        /// The pool.
+        pool: Option<String>,
+        /// What is kept.
+        reserve: Reserve,
     },
     /// Spreads what is stored over all sets evenly, or stops doing so.
     PoolRestripe {

@@ -271,9 +271,15 @@ pub struct SpaceStatus {
     pub usable_bytes: u64,
     /// What of it holds data.
     pub used_bytes: u64,
+    /// What thick volumes have reserved beside.
+    #[serde(default)]
+    pub reserved_bytes: u64,
+    /// What of the free thin volumes do not get.
+    #[serde(default)]
+    pub kept_bytes: u64,
     /// What has been promised to volumes.
     pub provisioned_bytes: u64,
-    /// What the reference systems' rules say of that.
+    /// What is to be known of that, the worst first.
     pub warnings: Vec<String>,
 }
 

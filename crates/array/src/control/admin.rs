@@ -44,6 +44,7 @@ impl Control {
                 self.replace_drive(&drive, place).await
             }
             AdminRequest::PoolGrow { pool } => self.grow(pool.as_deref()).await,
+            AdminRequest::PoolReserve { pool, reserve } => self.set_reserve(pool.as_deref(), reserve),
             AdminRequest::PoolRestripe { pool, rate, stop } => self.restripe(pool.as_deref(), rate, stop),
         };
         match done {

@@ -9,7 +9,11 @@ impl Control {
     /// What every pool with metadata is.
     pub(super) fn describe(&self) -> Vec<PoolFacts> {
         let guarded = self.pools.iter().filter_map(|pool| pool.guarded.as_ref());
-        guarded.map(|pool| PoolFacts::of(&pool.metadata.state(), |place| path_of(pool, place))).collect()
+        let facts = |pool: &Guarded| PoolFacts {
+            space: Some(pool.space_rules.borrow().clone()),
+            ..PoolFacts::of(&pool.metadata.state(), |place| path_of(pool, place))
+        };
+        guarded.map(facts).collect()
     }
 }
 

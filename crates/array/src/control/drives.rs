@@ -1,6 +1,6 @@
 //! Drives that leave, fail, join and take each other's places while the array runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use super::admin::Done;
 use super::{Control, MemberJudge};
 use crate::ArrayError;
 use crate::admin::AdminError;
-use crate::description::DriveDescription;
+use crate::description::{DriveDescription, is_name};
 use crate::open::NewMedium;
 use crate::plan::members_max;
 use crate::upkeep::Order;
@@ -154,6 +154,13 @@ impl Control {
     pub(super) async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let _turn = self.turn.acquire(1).await;
+        if !is_name(&place.name) {
+            return Err(AdminError::new(format!(
+                "{:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'",
+                place.name
+            )));
+        }
+        self.check_is_nobodys(&place)?;
         let taken = self
             .guarded(number)
             .metadata
@@ -176,6 +183,21 @@ impl Control {
         };
         let new = shop.open(description, place.force).await?;
         self.bring_in(number, &place.name, new).await
+    }
+
+    /// A path at which a drive of the array serves is nobody else's.
+    fn check_is_nobodys(&self, place: &NewPlace) -> Result<(), AdminError> {
+        for number in self.pools_meant(None)? {
+            let state = self.guarded(number).metadata.state();
+            let is_it = |member: &&Member| member.is_active() && Path::new(&member.path) == place.path;
+            if let Some(member) = state.members().iter().find(is_it) {
+                return Err(AdminError::new(format!(
+                    "{:?} is drive {:?} of pool {:?} already; name another file or device",
+                    place.path, member.name, self.pools[number].name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Makes an open drive a member in the metadata and in every shard.

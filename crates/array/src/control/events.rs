@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use tier0_pool::{Space, SpaceWarning};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, counted};
 
 use super::Control;
 use crate::admin::{Event, Severity};
@@ -36,25 +35,6 @@ impl Events {
 }
 
 impl Control {
-    /// Tells when a pool's space has become more of a concern.
-    pub(super) fn look_at_space(&self, number: usize) {
-        let guarded = self.guarded(number);
-        let warnings = Space::of(&guarded.metadata.state()).warnings();
-        let rank = |warning: &SpaceWarning| match warning {
-            SpaceWarning::Filling { .. } => 1,
-            SpaceWarning::BelowReserve { .. } => 2,
-            SpaceWarning::Full => 3,
-        };
-        let worst = warnings.iter().max_by_key(|warning| rank(warning));
-        let now = worst.map_or(0, rank);
-        let before = guarded.space_told.replace(now);
-        if let Some(worst) = worst.filter(|_| now > before) {
-            let severity = if now == 3 { Severity::Critical } else { Severity::Warning };
-            let remedy = "add drives (tier0 drive add, tier0 pool grow), or delete what nobody needs";
-            self.tell(severity, format!("pool {}", self.pools[number].name), worst.to_string(), remedy);
-        }
-    }
-
     /// Tells when the first shard's thread stood still: drives are not blamed for that.
     pub(super) fn look_at_turns(&self) {
         let slow = self.world.slow_turns();
@@ -78,7 +58,8 @@ impl Control {
             (true, _) => self.tell(Severity::Info, thing, "a rebuild has begun", ""),
             (false, 0) => self.tell(Severity::Info, thing, "the rebuild has ended: every set is whole", ""),
             (false, lacking) => {
-                let what = format!("the rebuild has ended, and {lacking} columns have no spare chunklet");
+                let columns = counted(lacking as u64, "column");
+                let what = format!("the rebuild has ended, and no spare chunklet is there for {columns}");
                 self.tell(Severity::Warning, thing, what, "add a drive (tier0 drive add)");
             }
         }

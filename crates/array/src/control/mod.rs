@@ -21,6 +21,7 @@ mod report;
 mod report_drives;
 mod restripe;
 mod scrub;
+mod space;
 mod verdict;
 mod volumes;
 

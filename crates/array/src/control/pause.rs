@@ -117,7 +117,7 @@ impl Control {
             self.end_waits(number);
             self.refuse_as_due(number).await;
             self.look_at_turns();
-            self.look_at_space(number);
+            self.look_at_space(number).await;
             self.look_at_rebuild(number);
         }
     }

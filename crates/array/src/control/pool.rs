@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::Metadata;
-use tier0_pool::{MetaRecord, PoolError, SlotRun};
+use tier0_pool::{MetaRecord, PoolError, SlotRun, SpaceRules};
 use tier0_raid::io::LostDrives;
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
@@ -64,6 +64,8 @@ pub(crate) struct Guarded {
     pub(super) rebuild_told: Cell<bool>,
     /// How urgent the last event about space was.
     pub(super) space_told: Cell<u8>,
+    /// When somebody is told about space, and what thin volumes do not get.
+    pub(super) space_rules: RefCell<SpaceRules>,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
@@ -98,6 +100,7 @@ impl Guarded {
             found: Found::default(),
             rebuild_told: Cell::new(false),
             space_told: Cell::new(0),
+            space_rules: RefCell::default(),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),
@@ -164,14 +167,18 @@ impl Guarded {
 }
 
 impl PoolControl {
-    /// Free slots for one of so many shards, or a single one; empty where there are none, or where the metadata cannot be
-    /// written any more.
+    /// Free slots for one of so many shards, or a single one of those that recover; empty where there are none, or where the
+    /// metadata cannot be written any more. What is kept from thin volumes is not lent to them; what was acknowledged
+    /// before a crash gets its slots nevertheless.
     pub(super) async fn refill(&self, thin: bool, shards: Option<usize>) -> Vec<SlotRef> {
         let Some(guarded) = &self.guarded else { return Vec::new() };
         let left = guarded.metadata.lendable_slots();
         let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
+        let kept = if shards.is_some() { guarded.kept_slots() } else { 0 };
         let runs = match thin {
-            true => guarded.metadata.lend_slots(count),
+            true => {
+                guarded.metadata.lend_slots(count.min(guarded.metadata.free_slots().saturating_sub(kept)))
+            }
             false => guarded.metadata.lend_reserved_slots(count),
         };
         let slots: Vec<u64> = runs.iter().flat_map(|run| run.first..run.first + run.count).collect();

@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use tier0_pool::{PoolState, Space};
+use tier0_pool::{PoolState, Space, SpaceRules};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
-use tier0_units::SECTOR_BYTES;
+use tier0_units::{SECTOR_BYTES, counted};
 
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
     Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildStatus, ScrubStatus, SetsStatus,
-    SpaceStatus, Status, VolumeStatus,
+    Status, VolumeStatus,
 };
-use crate::upkeep::{Order, ShardReport};
+use crate::upkeep::ShardReport;
 
 impl Control {
     /// How the array does.
@@ -20,8 +20,7 @@ impl Control {
         let mut pools = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
             let Some(guarded) = &pool.guarded else { continue };
-            let reports = self.ask_all(|reply| Order::Report { pool: number, reply }).await;
-            let reports: Vec<ShardReport> = reports.into_iter().flatten().collect();
+            let reports = self.reports(number).await;
             pools.push(self.pool_status(pool, guarded, &reports));
         }
         let health = pools.iter().map(|pool| pool.health).max().unwrap_or(Health::Healthy);
@@ -39,11 +38,11 @@ impl Control {
         let state = guarded.metadata.state();
         let sets = sets_status(guarded, &state, pool);
         let log = log_status(&state, reports);
-        let space = space_status(&state);
+        let space = guarded.space(reports);
         let rebuild = guarded.rebuild.is_running().then(|| self.rebuild_status(guarded));
         let scrub = scrub_status(guarded);
         let integrity = IntegrityStatus {
-            checksums: state.geometry().checksums,
+            checksums: true,
             repaired: reports.iter().map(|report| report.pages_repaired).sum(),
             unrecoverable: reports.iter().map(|report| report.pages_unrecoverable).sum(),
         };
@@ -56,7 +55,7 @@ impl Control {
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(guarded));
         found.look_at_integrity(&integrity, guarded.scrub.settled.get());
-        found.look_at_space(&state);
+        found.look_at_space(&space, &guarded.space_rules.borrow());
         if guarded.metadata.failure().is_some() {
             found.add(
                 Health::Critical,
@@ -75,7 +74,7 @@ impl Control {
             restripe: guarded.restripe_status(self.world.now()),
             scrub,
             log: Some(log),
-            space,
+            space: guarded.space_status(&space),
             integrity,
             volumes: volumes_status(&state),
         }
@@ -119,8 +118,8 @@ impl Findings {
             self.add(
                 Health::Critical,
                 format!(
-                    "{} RAID sets lack more drives than their level makes up for; bring drives back",
-                    sets.failed
+                    "{} more drives than the level makes up for; bring drives back",
+                    lacking(sets.failed, sets.count)
                 ),
             );
         }
@@ -130,17 +129,19 @@ impl Findings {
         let without = guarded.rebuild.without_spare.get();
         let what = match rebuild {
             Some(rebuild) if without == 0 => {
-                format!("being rebuilt, {} of {} slots done", rebuild.slots_done, rebuild.slots_total)
+                format!(
+                    "being rebuilt, {} of {} done",
+                    rebuild.slots_done,
+                    counted(rebuild.slots_total, "slot")
+                )
             }
             _ if without > 0 => {
-                format!("and {without} columns have no spare chunklet; add a drive (tier0 drive add)")
+                let columns = counted(without, "column");
+                format!("and no spare chunklet is there for {columns}; add a drive (tier0 drive add)")
             }
             _ => "waiting for a rebuild".to_owned(),
         };
-        self.add(
-            Health::Degraded,
-            format!("{} of {} RAID sets lack a drive, {what}", sets.degraded, sets.count),
-        );
+        self.add(Health::Degraded, format!("{} a drive, {what}", lacking(sets.degraded, sets.count)));
     }
 
     fn look_at_pause(&mut self, paused: Option<&PauseStatus>) {
@@ -166,7 +167,11 @@ impl Findings {
         } else if log.copies < log.copies_wanted {
             self.add(
                 Health::Degraded,
-                format!("the write log has {} of {} copies", log.copies, log.copies_wanted),
+                format!(
+                    "the write log has {} of {}; wait for the new one, or add a drive (tier0 drive add)",
+                    log.copies,
+                    count(log.copies_wanted, "copy", "copies")
+                ),
             );
         } else if log.copies <= tolerance {
             self.add(
@@ -192,28 +197,30 @@ impl Findings {
             self.add(
                 Health::Critical,
                 format!(
-                    "{} pages fail their checksums and no copy is right; the log names them, restore them from a backup",
-                    unrecoverable
+                    "no copy passes its checksum of {}; the events say where, restore them from a backup",
+                    counted(unrecoverable, "page")
                 ),
             );
         }
         if repaired > 0 {
             self.add(
                 Health::Warning,
-                format!("{} pages were wrong on a drive and were repaired; run \"tier0 scrub\"", repaired),
+                format!("wrong on a drive and repaired: {}; run \"tier0 scrub\"", counted(repaired, "page")),
             );
         }
     }
 
-    fn look_at_space(&mut self, state: &PoolState) {
-        for warning in Space::of(state).warnings() {
-            let health = match warning {
-                tier0_pool::SpaceWarning::Full if state.reserved_slot_count() == 0 => Health::Critical,
-                _ => Health::Warning,
-            };
+    fn look_at_space(&mut self, space: &Space, rules: &SpaceRules) {
+        for warning in space.warnings(rules).iter().filter(|warning| warning.urgency() > 0) {
+            let health = if warning.refuses_writes() { Health::Critical } else { Health::Warning };
             self.add(health, warning.to_string());
         }
     }
+}
+
+/// "1 of 14 RAID sets lacks", "14 of 14 RAID sets lack".
+fn lacking(some: u64, all: u64) -> String {
+    format!("{some} of {} lack{}", counted(all, "RAID set"), if some == 1 { "s" } else { "" })
 }
 
 fn count(number: u32, one: &str, many: &str) -> String {
@@ -261,16 +268,6 @@ fn log_status(state: &PoolState, reports: &[ShardReport]) -> LogStatus {
         copies: reports.iter().map(|report| report.log_copies).min().unwrap_or(0),
         copies_wanted: wanted as u32,
         dirty_bytes: sum(|report| report.write_back.dirty_bytes),
-    }
-}
-
-fn space_status(state: &PoolState) -> SpaceStatus {
-    let space = Space::of(state);
-    SpaceStatus {
-        usable_bytes: space.usable.0,
-        used_bytes: state.used_slots().count() * state.geometry().extent_sectors * SECTOR_BYTES,
-        provisioned_bytes: state.volumes().map(|volume| volume.sectors * SECTOR_BYTES).sum(),
-        warnings: space.warnings().iter().map(ToString::to_string).collect(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use tier0_pool::{MetaRecord, ScrubCursor};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, counted};
 
 use super::Control;
 use crate::admin::Severity;
@@ -123,7 +123,8 @@ impl Control {
 
     fn tell_of_scrub(&self, number: usize, end: ScrubEnd, shared: &ScrubShared) {
         let thing = format!("pool {}", self.pools[number].name);
-        let (pages, repaired, lost) = (shared.pages(), shared.repaired(), shared.unrecoverable());
+        let (repaired, lost) = (shared.repaired(), shared.unrecoverable());
+        let pages = counted(shared.pages(), "page");
         match end {
             ScrubEnd::Stopped => self.tell(Severity::Info, thing, "the scrub was stopped", ""),
             ScrubEnd::Early => {
@@ -131,12 +132,12 @@ impl Control {
                 self.tell(Severity::Warning, thing, what, "start it again (tier0 scrub)");
             }
             ScrubEnd::Finished if shared.found_nothing() => {
-                let what = format!("the scrub has verified {pages} pages; all are right");
+                let what = format!("the scrub has verified {pages}; nothing is wrong");
                 self.tell(Severity::Info, thing, what, "");
             }
             ScrubEnd::Finished => {
                 let what = format!(
-                    "the scrub has verified {pages} pages; {repaired} were wrong and repaired, {lost} cannot be repaired"
+                    "the scrub has verified {pages}; wrong and repaired: {repaired}, beyond repair: {lost}"
                 );
                 let remedy = match lost {
                     0 => "scrub again later (tier0 scrub); replace a drive on which that goes on",

@@ -1,6 +1,6 @@
 //! The description of an array as it is: what the drives know, and what only its file says.
 
-use tier0_pool::RaidRecord;
+use tier0_pool::{RaidRecord, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
@@ -36,7 +36,9 @@ impl Description {
                 let drive = self.actual_drive(drive, &mut remarks);
                 actual.drives.push(drive);
             }
-            let described = actual_pool(pool, first, &mut remarks)?;
+            let in_file = self.pools.iter().find(|known| known.name == pool.name);
+            let space = pool.space.clone().or_else(|| in_file.map(|known| known.space.clone()));
+            let described = actual_pool(pool, first, space.unwrap_or_default(), &mut remarks)?;
             actual.pools.push(described);
             let number = actual.pools.len() - 1;
             actual.volumes.extend(pool.volumes.iter().map(|volume| VolumeDescription {
@@ -70,7 +72,12 @@ impl Description {
     }
 }
 
-fn actual_pool(pool: &PoolFacts, first: usize, remarks: &mut Remarks) -> Result<PoolDescription, String> {
+fn actual_pool(
+    pool: &PoolFacts,
+    first: usize,
+    space: SpaceRules,
+    remarks: &mut Remarks,
+) -> Result<PoolDescription, String> {
     let section = format!("pool {}", pool.name);
     let places = |wanted: fn(&DriveFacts) -> bool| -> Vec<usize> {
         (first..).zip(&pool.drives).filter(|(_, drive)| wanted(drive)).map(|(place, _)| place).collect()
@@ -97,6 +104,7 @@ fn actual_pool(pool: &PoolFacts, first: usize, remarks: &mut Remarks) -> Result<
         checksums: pool.checksums,
         log_sectors: log_bytes(pool).map(|bytes| bytes / SECTOR_BYTES),
         log_drives,
+        space,
     })
 }
 

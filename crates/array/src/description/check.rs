@@ -5,10 +5,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use tier0_catalog::Catalog;
+use tier0_pool::SpaceRules;
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, WriteCache};
 use toml::Spanned;
 
+use super::access::check_access;
 use super::error::Place;
 use super::notes::notes;
 use super::{
@@ -21,6 +23,8 @@ use super::{
 const CORES_MAX: usize = 256;
 /// Times that hosts may wait for a paused pool, seconds: at least what a drive's own patience takes, at most a day.
 const PAUSE_SECONDS: std::ops::RangeInclusive<u64> = 5..=86_400;
+/// Fills of a pool of which somebody is told.
+const PERCENT: std::ops::RangeInclusive<u8> = 1..=100;
 /// Drives that one table may stand for.
 const COUNT_MAX: u32 = 1024;
 /// The least that a RAM drive may have; how much a pool needs of it depends on its chunklets.
@@ -65,8 +69,14 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     let timeout = file.array.pause_timeout.as_ref();
     let pause_timeout =
         timeout.map(|seconds| check_pause_timeout(seconds, place)).transpose()?.unwrap_or(PAUSE_TIMEOUT);
-    let warnings = notes(&file, &drives, &pools);
-    let ArraySection { name, keep_awake, search, .. } = file.array;
+    let warnings = notes(&file, &drives, &pools, &volumes);
+    let nbd = &file.nbd;
+    let [mode, owner, group] = [&nbd.socket_mode, &nbd.socket_owner, &nbd.socket_group].map(Option::as_ref);
+    let socket_access = check_access("nbd.socket", mode, owner, group, place)?;
+    let ArraySection { name, keep_awake, search, control_mode, control_owner, control_group, .. } =
+        file.array;
+    let [mode, owner, group] = [&control_mode, &control_owner, &control_group].map(Option::as_ref);
+    let control_access = check_access("array.control", mode, owner, group, place)?;
     let (name, keep_awake) = (name.into_inner(), keep_awake.unwrap_or(true));
     Ok(Description {
         name,
@@ -78,7 +88,9 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
         pools,
         volumes,
         listen,
+        socket_access,
         control,
+        control_access,
         warnings,
     })
 }
@@ -273,7 +285,26 @@ fn check_pool(
         checksums: section.checksums.unwrap_or(true),
         log_sectors: section.log.as_ref().map(|size| check_log(size, place)).transpose()?,
         log_drives: log_drives(section, drives, place)?,
+        space: check_space(section, place)?,
     })
+}
+
+fn check_space(section: &PoolSection, place: &Place<'_>) -> Result<SpaceRules, DescriptionError> {
+    let mut rules = SpaceRules::default();
+    if let Some(warn_at) = &section.warn_at {
+        rules.warn_at = warn_at.iter().map(|percent| *percent.get_ref()).collect();
+        let rising = rules.warn_at.windows(2).all(|pair| pair[0] < pair[1]);
+        if !rising || rules.warn_at.iter().any(|percent| !PERCENT.contains(percent)) {
+            let span = warn_at.first().map_or_else(|| section.name.span(), Spanned::span);
+            let text = "pool.warn_at: use rising percents from 1 to 100, as in [80, 90, 95]".to_owned();
+            return Err(place.wrong(span, text));
+        }
+    }
+    if let Some(reserve) = &section.reserve {
+        let read = reserve.get_ref().parse();
+        rules.reserve = read.map_err(|fact| place.wrong(reserve.span(), format!("pool.reserve: {fact}")))?;
+    }
+    Ok(rules)
 }
 
 fn check_log(size: &Spanned<ByteCount>, place: &Place<'_>) -> Result<u64, DescriptionError> {

@@ -110,8 +110,8 @@ fn real(path: &std::path::Path) -> std::path::PathBuf {
 
 /// Fields of a pool in which the file contradicts what was created, and what counts.
 fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> impl Iterator<Item = String> {
-    let name = wanted.name.clone();
-    let tell = move |field: &str, wanted: &dyn Display, actual: &dyn Display| {
+    let name = &wanted.name;
+    let tell = |field: &str, wanted: &dyn Display, actual: &dyn Display| {
         format!(
             "pool {name:?}: {field} is {actual}, as created, and the file says {wanted}; correct the file"
         )
@@ -138,6 +138,12 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> impl Itera
     }
     if wanted.checksums != actual.checksums {
         texts.push(tell("checksums", &wanted.checksums, &actual.checksums));
+    }
+    if wanted.space.reserve != actual.space.reserve {
+        texts.push(format!(
+            "pool {name:?}: reserve is {} until the next start, and {} from then on, as the file says",
+            actual.space.reserve, wanted.space.reserve
+        ));
     }
     texts.into_iter()
 }

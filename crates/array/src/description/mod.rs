@@ -1,5 +1,6 @@
 //! The description of an array: one TOML file, checked as a whole, with errors that name line, field and remedy.
 
+mod access;
 mod actual;
 mod check;
 mod compare;
@@ -8,13 +9,16 @@ mod listen;
 mod notes;
 mod write;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tier0_pool::SpaceRules;
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
 
+pub use access::SocketAccess;
 pub(crate) use check::is_name;
 pub use compare::Finding;
 pub(crate) use compare::grown_in_file;
@@ -43,8 +47,12 @@ pub struct Description {
     pub volumes: Vec<VolumeDescription>,
     /// Where NBD listens.
     pub listen: Vec<ListenAddress>,
+    /// Who may connect to the unix sockets of `listen`.
+    pub socket_access: SocketAccess,
     /// The unix socket on which the running array takes administration requests.
     pub control: Option<PathBuf>,
+    /// Who may connect to it, and thus do everything.
+    pub control_access: SocketAccess,
     /// What the file says to no effect or against its own purpose, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -85,6 +93,8 @@ pub struct PoolDescription {
     pub log_sectors: Option<u64>,
     /// The drives that hold the write log, by their place in [`Description::drives`]; chosen where none are given.
     pub log_drives: Vec<usize>,
+    /// When somebody is told that it fills, and what thin volumes do not get.
+    pub space: SpaceRules,
 }
 
 /// A volume of an array.
@@ -115,6 +125,11 @@ impl Description {
         // Beside the file: whoever can name the one finds the other.
         description.control.get_or_insert_with(|| path.with_extension("control"));
         Ok(description)
+    }
+
+    /// By pool: when somebody is told that it fills, and what thin volumes do not get.
+    pub(crate) fn space_rules(&self) -> BTreeMap<String, SpaceRules> {
+        self.pools.iter().map(|pool| (pool.name.clone(), pool.space.clone())).collect()
     }
 
     /// Reads a description from text; `name` stands for the file in messages.
@@ -150,6 +165,9 @@ struct ArraySection {
     #[serde(default)]
     search: Vec<PathBuf>,
     control: Option<Spanned<String>>,
+    control_mode: Option<Spanned<String>>,
+    control_owner: Option<Spanned<String>>,
+    control_group: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -178,6 +196,8 @@ struct PoolSection {
     checksums: Option<bool>,
     log: Option<Spanned<ByteCount>>,
     log_drives: Option<Vec<Spanned<String>>>,
+    warn_at: Option<Vec<Spanned<u8>>>,
+    reserve: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -199,6 +219,9 @@ struct NbdSection {
     /// Whether addresses that other machines reach are allowed.
     #[serde(default)]
     allow_remote: bool,
+    socket_mode: Option<Spanned<String>>,
+    socket_owner: Option<Spanned<String>>,
+    socket_group: Option<Spanned<String>>,
 }
 
 /// How long hosts wait for drives of a paused pool where nothing is said: longer than what passes by itself usually takes (a

@@ -3,10 +3,15 @@
 use tier0_raid::layout::RaidLevel;
 use tier0_units::counted;
 
-use super::{Description, DriveDescription, File, PoolDescription, PoolSection};
+use super::{Description, DriveDescription, File, PoolDescription, PoolSection, VolumeDescription};
 
 /// What the file says in vain, one sentence each.
-pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescription]) -> Vec<String> {
+pub(super) fn notes(
+    file: &File,
+    drives: &[DriveDescription],
+    pools: &[PoolDescription],
+    volumes: &[VolumeDescription],
+) -> Vec<String> {
     let mut notes = Vec::new();
     for (section, pool) in file.pools.iter().zip(pools) {
         note_pool(section, pool, drives, &mut notes);
@@ -18,7 +23,29 @@ pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescr
             notes.push(format!("drive {name:?} is in no pool and is not used; name it in pool.drives"));
         }
     }
+    for volume in volumes.iter().filter(|volume| volume.thin) {
+        let of_pool = |other: &&VolumeDescription| other.pool == volume.pool;
+        let logged = volumes.iter().filter(of_pool).any(|other| other.write_cache.is_some());
+        if !logged && in_memory(&pools[volume.pool], drives) {
+            let name = &volume.name;
+            notes.push(format!("volume {name:?}: thin does nothing on drives that are memory; take it out"));
+        }
+    }
+    let nbd = &file.nbd;
+    let access = [&nbd.socket_mode, &nbd.socket_owner, &nbd.socket_group];
+    let is_unix = |address: &toml::Spanned<String>| address.get_ref().starts_with("unix:");
+    if access.iter().any(|field| field.is_some()) && !nbd.listen.iter().any(is_unix) {
+        notes.push(
+            "nbd: socket_mode, socket_owner and socket_group do nothing without a unix socket; add one to nbd.listen"
+                .to_owned(),
+        );
+    }
     notes
+}
+
+/// Whether nothing of a pool outlives the process.
+fn in_memory(pool: &PoolDescription, drives: &[DriveDescription]) -> bool {
+    pool.drives.iter().chain(&pool.log_drives).all(|place| drives[*place].path.is_none())
 }
 
 fn note_pool(
@@ -31,12 +58,13 @@ fn note_pool(
     if section.groups.is_some() && level != RaidLevel::Raid50 {
         notes.push(format!("pool {name:?}: groups is for raid50 and does nothing with {level}; take it out"));
     }
-    let members = pool.drives.iter().chain(&pool.log_drives);
-    if members.clone().all(|place| drives[*place].path.is_none()) {
+    if in_memory(pool, drives) {
         let given = [
             ("log", section.log.is_some()),
             ("log_drives", section.log_drives.is_some()),
             ("checksums", section.checksums == Some(true)),
+            ("warn_at", section.warn_at.is_some()),
+            ("reserve", section.reserve.is_some()),
         ];
         for (field, _) in given.into_iter().filter(|(_, given)| *given) {
             notes.push(format!("pool {name:?}: {field} does nothing on drives that are memory; take it out"));
@@ -113,6 +141,19 @@ mod tests {
         told(FILES, "raid = \"raid5\"\ndrives = [\"d0\", \"d1\", \"d2\"]\n", &["\"d3\"", "no pool"]);
         assert_eq!(warnings(FILES, "raid = \"raid0\"\nlog_drives = [\"d3\"]\n"), [""; 0]);
         assert_eq!(warnings(FILES, "raid = \"raid5\"\nset_size = 4\n"), [""; 0]);
+    }
+
+    #[test]
+    fn what_does_nothing_beside_the_pools_is_told() {
+        let volume = "raid = \"raid0\"\n[[volume]]\nname = \"v\"\nsize = \"1MiB\"\nthin = true\n";
+        assert!(matches!(&warnings(MEMORY, volume)[..], [told] if told.contains("thin")));
+        assert_eq!(warnings(FILES, volume), [""; 0]);
+        let sockets =
+            |listen| format!("raid = \"raid0\"\n[nbd]\nsocket_mode = \"0660\"\nlisten = [{listen:?}]\n");
+        assert!(
+            matches!(&warnings(FILES, &sockets("127.0.0.1:1"))[..], [told] if told.contains("socket_mode"))
+        );
+        assert_eq!(warnings(FILES, &sockets("unix:/x")), [""; 0]);
     }
 
     #[test]

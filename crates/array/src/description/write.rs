@@ -8,7 +8,7 @@ use tier0_raid::layout::RaidLevel;
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
 use tier0_world::real::PeerAddress;
 
-use super::{Description, DriveDescription, PoolDescription, VolumeDescription};
+use super::{Description, DriveDescription, PoolDescription, SocketAccess, VolumeDescription};
 
 /// What stands behind fields as a comment: by section (`array`, `drive d0`, `pool p`, `volume v`) and field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,9 @@ impl Description {
             pools,
             volumes,
             listen,
+            socket_access,
             control,
+            control_access,
             warnings: _,
         } = self;
         let mut page = Page { text: String::new(), section: String::new(), remarks };
@@ -47,16 +49,17 @@ impl Description {
             page.field("search", list(search.iter().map(|path| quoted_path(path))));
         }
         page.field_if("control", control.as_deref().map(quoted_path));
+        page.access(["control_mode", "control_owner", "control_group"], control_access);
         drives.iter().for_each(|drive| page.drive(drive));
         pools.iter().for_each(|pool| page.pool(pool, drives));
         volumes.iter().for_each(|volume| page.volume(volume, pools));
-        if !listen.is_empty() {
+        if !listen.is_empty() || *socket_access != SocketAccess::default() {
             page.open("[nbd]", "nbd".to_owned());
             let address = |address: &PeerAddress| match address {
                 PeerAddress::Unix(path) => quoted(&format!("unix:{}", path.display())),
                 PeerAddress::Tcp(address) => quoted(&address.to_string()),
             };
-            page.field("listen", list(listen.iter().map(|listen| address(&listen.0))));
+            page.field_unless_empty("listen", list(listen.iter().map(|listen| address(&listen.0))));
             let is_remote = |listen: &super::ListenAddress| match &listen.0 {
                 PeerAddress::Tcp(address) => !address.ip().is_loopback(),
                 PeerAddress::Unix(_) => false,
@@ -64,6 +67,7 @@ impl Description {
             if listen.iter().any(is_remote) {
                 page.field("allow_remote", true);
             }
+            page.access(["socket_mode", "socket_owner", "socket_group"], socket_access);
         }
         page.text
     }
@@ -98,6 +102,20 @@ impl Page<'_> {
         }
     }
 
+    fn field_unless_empty(&mut self, field: &'static str, value: String) {
+        if value != "[]" {
+            self.field(field, value);
+        }
+    }
+
+    fn access(&mut self, [mode, owner, group]: [&'static str; 3], access: &SocketAccess) {
+        if *access != SocketAccess::default() {
+            self.field(mode, format_args!("\"{:04o}\"", access.mode));
+            self.field_if(owner, access.owner.as_deref().map(quoted));
+            self.field_if(group, access.group.as_deref().map(quoted));
+        }
+    }
+
     fn drive(&mut self, drive: &DriveDescription) {
         let DriveDescription { name, path, size, ram, model } = drive;
         self.open("[[drive]]", format!("drive {name}"));
@@ -119,6 +137,7 @@ impl Page<'_> {
             checksums,
             log_sectors,
             log_drives,
+            space,
         } = pool;
         let names = |places: &[usize]| list(places.iter().map(|place| quoted(&drives[*place].name)));
         let sectors = |sectors: &Option<u64>| sectors.map(|sectors| exact(ByteCount(sectors * SECTOR_BYTES)));
@@ -139,6 +158,8 @@ impl Page<'_> {
         if !log_drives.is_empty() {
             self.field("log_drives", names(log_drives));
         }
+        self.field("warn_at", list(space.warn_at.iter().map(u8::to_string)));
+        self.field("reserve", quoted(&space.reserve.to_string()));
     }
 
     fn volume(&mut self, volume: &VolumeDescription, pools: &[PoolDescription]) {
@@ -186,6 +207,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tier0_pool::{Reserve, SpaceRules};
     use tier0_raid::layout::RaidConfig;
     use tier0_units::{SectorCount, WriteCache};
 
@@ -231,6 +253,10 @@ mod tests {
                     checksums,
                     log_sectors: log.map(|mebibytes| mebibytes << 11),
                     log_drives: (0..log_drives).collect(),
+                    space: SpaceRules {
+                        warn_at: (1..=spares as u8).map(|n| n * 40).collect(),
+                        reserve: if checksums { Reserve::Percent(5) } else { Reserve::default() },
+                    },
                 }
             },
         )
@@ -267,6 +293,12 @@ mod tests {
                 pools: vec![pool],
                 volumes,
                 listen: if told { listen.to_vec() } else { Vec::new() },
+                socket_access: SocketAccess {
+                    mode: if told { 0o660 } else { 0o600 },
+                    owner: None,
+                    group: told.then(|| "disk".to_owned()),
+                },
+                control_access: SocketAccess::default(),
                 control: told.then(|| "/run/a.control".into()),
                 warnings: Vec::new(),
             }

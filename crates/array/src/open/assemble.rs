@@ -49,6 +49,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         cores: shards,
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
+        space: description.space_rules(),
         pools: found.states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Protected { media, pools, without: options.without.clone() },
         warnings,

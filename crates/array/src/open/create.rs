@@ -71,6 +71,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         cores,
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
+        space: description.space_rules(),
         pools: states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Protected {
             media,
@@ -103,6 +104,7 @@ fn create_direct(description: &Description, media: &[Option<Arc<Medium>>]) -> Re
         cores: cores_of(description, media.iter().flatten())?,
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
+        space: description.space_rules(),
         pools: pools.iter().map(|pool| OpenPool::of_plan(&pool.plan)).collect(),
         kind: Kind::Direct(pools),
         warnings: Vec::new(),
@@ -116,6 +118,13 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
         made.make(drive)?;
     }
     let medium = Arc::new(Medium::open(drive, 0)?);
+    let found = medium.sectors().bytes();
+    if let Some(size) = drive.size.filter(|size| *size != found) {
+        let fact = format!(
+            "is there with {found}, and {size} was asked for; leave the size out, or name another file"
+        );
+        return Err(ArrayError::Unusable { drive: drive.name.clone(), fact });
+    }
     if !force && made.0.is_empty() {
         check_unused(&[Some(medium.clone())])?;
     }

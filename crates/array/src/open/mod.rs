@@ -13,9 +13,10 @@ mod identity;
 mod media;
 mod medium;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tier0_pool::{MemberState, MetaRecord, PoolState, Space};
+use tier0_pool::{MemberState, MetaRecord, PoolState, Space, SpaceRules};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
@@ -37,6 +38,8 @@ pub struct OpenArray {
     pub(crate) keep_awake: bool,
     /// How long hosts wait for drives of a paused pool before they get errors.
     pub(crate) pause_timeout: tier0_units::Nanos,
+    /// By pool: when somebody is told that it fills, and what thin volumes do not get.
+    pub(crate) space: BTreeMap<String, SpaceRules>,
     pub(crate) kind: Kind,
     /// What an administrator should know: drives that are missing, stale or blank.
     pub(crate) warnings: Vec<String>,

@@ -50,6 +50,9 @@ impl NewPool<'_> {
     /// Its first state; `id` makes identities.
     pub(crate) fn state(self, mut id: impl FnMut() -> Uuid) -> Result<PoolState, ArrayError> {
         let pool = self.description;
+        if !pool.checksums {
+            return Err(ArrayError::WithoutChecksums { pool: pool.name.clone() });
+        }
         let layout = Layout::new(&pool.raid).expect("a checked description");
         let least = self.members.iter().map(|member| member.sectors).min().unwrap_or(0);
         let chunklet_sectors = pool.chunklet_sectors.unwrap_or_else(|| default_chunklet(least, &pool.raid));
@@ -76,7 +79,7 @@ impl NewPool<'_> {
             slots_per_set: u32::try_from(plan.slots_per_set).unwrap_or(u32::MAX),
             spare_chunklets,
             raid: record_of(&pool.raid),
-            checksums: pool.checksums,
+            checksums: true,
             area,
         };
         let mut state = PoolState::new(self.array, &pool.name, id(), geometry, self.members.clone())?;

@@ -87,6 +87,8 @@ pub(crate) struct ShardReport {
     pub(crate) log_copies: u32,
     pub(crate) pages_repaired: u64,
     pub(crate) pages_unrecoverable: u64,
+    /// Slots in stock that thin volumes have not used.
+    pub(crate) stock_slots: u64,
 }
 
 impl Order {
@@ -159,6 +161,7 @@ fn report(pool: &PoolShard) -> ShardReport {
             + counts.repaired_parity()
             + counts.repaired_tables(),
         pages_unrecoverable: counts.unrecoverable(),
+        stock_slots: pool.mapping.thin_stock(),
     }
 }
 

@@ -70,9 +70,12 @@ impl Bench {
                 checksums: false,
                 log_sectors: None,
                 log_drives: Vec::new(),
+                space: Default::default(),
             }],
             volumes: (0..setup.volumes).map(volume).collect(),
             listen: Vec::new(),
+            socket_access: Default::default(),
+            control_access: Default::default(),
             control: None,
             warnings: Vec::new(),
         })

@@ -84,7 +84,7 @@ async fn transmission<T: BlockTarget + 'static>(
             connection.outbox.send_all(&connection.socket, sent).await
         }
     });
-    let ended = {
+    let mut ended = {
         let reading = pin!(read_requests(&connection, received, options));
         match select(reading, pin!(stop.requested())).await {
             Either::Left((ended, _)) => ended,
@@ -93,9 +93,9 @@ async fn transmission<T: BlockTarget + 'static>(
     };
     let patience = connection.world.sleep(options.drain_timeout);
     if let Either::Right(_) = select(pin!(connection.flow.drained()), patience).await {
-        tracing::warn!(export = connection.export.info.name, "client does not take its replies");
         connection.socket.shutdown();
         connection.flow.drained().await;
+        ended = ended.and(Err(ConnectionError::RepliesNotTaken));
     }
     connection.outbox.close();
     writer.await;

@@ -49,6 +49,8 @@ pub(super) enum ConnectionError {
     Socket(#[from] IoError),
     #[error("the handshake was not over after {0}")]
     HandshakeTimeout(Nanos),
+    #[error("client does not take its replies")]
+    RepliesNotTaken,
     #[error("client left in the middle of {0}")]
     Truncated(&'static str),
 }

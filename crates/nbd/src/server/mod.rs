@@ -17,8 +17,10 @@ mod owed;
 mod reader;
 mod request;
 mod shared;
+mod throttle;
 
 pub use error::ServerError;
 pub use export::ExportOptions;
 pub use options::{DEFAULT_TCP_ADDRESS, ServerOptions};
 pub use shared::Server;
+pub use throttle::Throttle;

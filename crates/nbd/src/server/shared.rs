@@ -7,19 +7,30 @@ use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use tier0_drive::BlockTarget;
-use tier0_units::Nanos;
-use tier0_world::World;
+use tier0_units::{Nanos, counted};
 use tier0_world::real::{Listener, PeerAddress, Socket};
 use tier0_world::sync::Notify;
+use tier0_world::{IoError, World};
 
 use super::connection;
 use super::error::ServerError;
 use super::export::{Export, ExportOptions};
 use super::options::ServerOptions;
+use super::throttle::Throttle;
 use crate::stop::Stop;
 
 /// Pause after a failed accept: the usual reason, no free descriptors, does not go away at once.
 const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
+/// Connections that were dropped within 10 s of which each has its line in the log.
+const DROPPED_SAID: u32 = 5;
+
+/// What helps where connections cannot be accepted.
+fn remedy(error: IoError) -> &'static str {
+    match error {
+        IoError::Os(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files (ulimit -n)",
+        _ => "",
+    }
+}
 
 /// A server in a world; clones share it.
 pub struct Server<T>(Rc<Shared<T>>);
@@ -32,6 +43,9 @@ struct Shared<T> {
     connections_ever: Cell<u64>,
     listeners: Cell<usize>,
     stop_listening: Stop,
+    /// For connections that end otherwise than in good order, and for those that cannot be had.
+    dropped: Throttle,
+    refused: Throttle,
     /// A connection or a listener ended.
     ended: Notify,
 }
@@ -68,6 +82,8 @@ impl<T: BlockTarget + 'static> Server<T> {
             connections_ever: Cell::new(0),
             listeners: Cell::new(0),
             stop_listening: Stop::default(),
+            dropped: Throttle::new(world, DROPPED_SAID),
+            refused: Throttle::new(world, 1),
             ended: Notify::new(),
         }))
     }
@@ -174,7 +190,12 @@ impl<T: BlockTarget + 'static> Server<T> {
             match select(pin!(listener.accept()), stop.as_mut()).await {
                 Either::Left((Ok(socket), _)) => take(socket),
                 Either::Left((Err(error), _)) => {
-                    tracing::warn!(address = %listener.address(), %error, "cannot accept a connection");
+                    let address = listener.address().clone();
+                    let again = format!("{address} still takes no connections ({error})");
+                    self.0.refused.happened(
+                        || tracing::warn!(%address, %error, "cannot accept a connection{}", remedy(error)),
+                        move |count| tracing::warn!("{again}; tried {count} more times within 10 s"),
+                    );
                     self.0.world.sleep(ACCEPT_PAUSE).await;
                 }
                 Either::Right(_) => return,
@@ -189,7 +210,11 @@ impl<T: BlockTarget + 'static> Server<T> {
             return socket.shutdown();
         }
         if shared.connections.borrow().len() >= shared.options.connections_max {
-            tracing::warn!(limit = shared.options.connections_max, "too many connections: closed a new one");
+            let limit = shared.options.connections_max;
+            shared.refused.happened(
+                || tracing::warn!(limit, "too many connections: closed a new one"),
+                move |count| tracing::warn!(limit, "too many connections: closed {count} more within 10 s"),
+            );
             return socket.shutdown();
         }
         let number = shared.connections_ever.get();
@@ -210,7 +235,16 @@ impl<T: BlockTarget + 'static> Server<T> {
                 connection::run(&shared.world, socket, &shared.options, exports, &live.stop, chosen).await;
             if let Err(reason) = ended {
                 let export = live.export.borrow();
-                tracing::warn!(connection = number, ?export, %reason, "closed a connection");
+                let last = reason.to_string();
+                shared.dropped.happened(
+                    || tracing::warn!(connection = number, ?export, %reason, "closed a connection"),
+                    move |count| {
+                        tracing::warn!(
+                            "closed {} more within 10 s, as: {last}",
+                            counted(count, "connection")
+                        );
+                    },
+                );
             }
             shared.connections.borrow_mut().remove(&number);
             shared.ended.notify_all();

@@ -151,6 +151,20 @@ impl Metadata {
         lending.taken.bound() - lending.taken.count()
     }
 
+    /// Slots that thin volumes can be lent now.
+    pub fn free_slots(&self) -> u64 {
+        let (state, lending) = (self.0.state.borrow(), self.0.lending.borrow());
+        let (free, reserved) = lending.free(&state);
+        free.saturating_sub(reserved)
+    }
+
+    /// Slots that were lent, not for thick volumes, and that no extent has got, or whose unmapping is not stable yet.
+    pub fn lent_slots(&self) -> u64 {
+        let (state, lending) = (self.0.state.borrow(), self.0.lending.borrow());
+        let known = state.used_slots().count() + lending.for_thick.len() as u64;
+        lending.taken.count().saturating_sub(known)
+    }
+
     /// Reserves `count` allocation numbers, never given before; ends when no later opening can give them again. They
     /// are not scarce: take many thousands at once.
     pub async fn reserve_allocations(&self, count: u64) -> Result<Range<u64>, PoolError> {

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, counted};
 
 use super::{EndedBy, LoadReport, Summary};
 
@@ -62,8 +62,14 @@ impl LoadReport {
             EndedBy::Mismatch => "data was wrong",
         };
         let measured = Nanos::from_secs_f64(self.measured_s);
-        write!(text, "{} requests, {:.1} MB in {measured}", self.all.ios, self.all.bytes as f64 / 1e6)?;
-        if self.warm_up_s > 0.0 {
+        write!(
+            text,
+            "{}, {:.1} MB in {measured}",
+            counted(self.all.ios, "request"),
+            self.all.bytes as f64 / 1e6
+        )?;
+        // Without a warm-up, the first request still takes its while to be made.
+        if self.warm_up_s > 1e-3 {
             write!(text, " after a warm-up of {}", Nanos::from_secs_f64(self.warm_up_s))?;
         }
         writeln!(text, "; ended because {ended_by}")?;
@@ -80,12 +86,16 @@ impl LoadReport {
         let failed = self.errors.reads + self.errors.writes;
         if failed > 0 {
             let first = self.errors.first.as_deref().unwrap_or("without a reason");
-            writeln!(text, "{failed} requests failed, the first: {first}")?;
+            writeln!(text, "{} failed, the first: {first}", counted(failed, "request"))?;
         }
         let Some(verify) = &self.verify else { return Ok(()) };
         match &verify.first {
-            Some(first) => writeln!(text, "{} sectors were wrong, the first: {first}", verify.sectors_wrong),
-            None => writeln!(text, "{} sectors were checked and right", verify.sectors_checked),
+            Some(first) => writeln!(
+                text,
+                "{} read back wrong, the first: {first}",
+                counted(verify.sectors_wrong, "sector")
+            ),
+            None => writeln!(text, "{} checked and right", counted(verify.sectors_checked, "sector")),
         }
     }
 }

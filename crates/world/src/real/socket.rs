@@ -9,6 +9,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+
 use super::Fd;
 use super::op::{Op, submit};
 use super::outlast;
@@ -47,8 +50,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`. A unix socket's file that nobody listens on any more is replaced; an address that stays in
-    /// use for seconds is [`io::ErrorKind::AddrInUse`].
+    /// Listens on `address`. A unix socket's file is its owner's alone, and one that nobody listens on any more is replaced;
+    /// an address that stays in use for seconds is [`io::ErrorKind::AddrInUse`].
     pub fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
         let (fd, address): (OwnedFd, _) = match address {
             PeerAddress::Unix(path) => (patiently(|| bind_unix(path))?.into(), address.clone()),
@@ -104,8 +107,22 @@ fn patiently<T>(bind: impl Fn() -> io::Result<T>) -> io::Result<T> {
     outlast(BIND_TRIES, bind, |error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// A listener at `path` that only its owner may connect to, from the first moment on.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let address = SocketAddrUnix::new(path)?;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // Linux gives the file the mode of the socket.
+    rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
+    bind(&fd, &address)?;
+    listen(&fd, BACKLOG)?;
+    Ok(UnixListener::from(fd))
+}
+
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
+    match bind_private(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             let is_socket =
                 std::os::unix::fs::FileTypeExt::is_socket(&std::fs::symlink_metadata(path)?.file_type());
@@ -115,7 +132,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
                 return Err(error);
             }
             std::fs::remove_file(path)?;
-            UnixListener::bind(path)
+            bind_private(path)
         }
         result => result,
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tier0_array::Description;
 
+use super::leftovers;
 use crate::failure::Failure;
 
 /// The demo's volume.
@@ -29,9 +30,10 @@ impl Place {
     /// `wanted`, made if it is not there, or a temporary directory.
     pub(super) fn prepare(wanted: Option<&Path>) -> Result<Place, Failure> {
         let Some(wanted) = wanted else {
-            let temporary = tempfile::Builder::new().prefix("tier0-demo-").tempdir().map_err(|error| {
-                Failure::Run(format!("cannot make a temporary directory: {error}; name one with --dir"))
-            })?;
+            let temporary =
+                tempfile::Builder::new().prefix(&leftovers::prefix()).tempdir().map_err(|error| {
+                    Failure::Run(format!("cannot make a temporary directory: {error}; name one with --dir"))
+                })?;
             return Ok(Place {
                 directory: temporary.path().to_owned(),
                 new: true,

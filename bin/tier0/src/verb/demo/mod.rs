@@ -5,14 +5,16 @@
 //! 3. The same array on drives of the catalogue, in virtual time, under the same load, beside what was measured.
 //! 4. How to mount it. It stays up until Ctrl-C.
 //!
-//! Invariants: it writes only into its directory; a directory that it made is removed when it ends.
+//! Invariants: it writes only into its directory; a temporary directory is removed when it ends, however it ends, or by
+//! the next demo where it was killed.
 
 mod compare;
 mod files;
+mod leftovers;
 mod table;
 
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use clap::Args;
@@ -35,13 +37,18 @@ use crate::mounting::{commands, uri};
 use crate::output::{json, print};
 use crate::serving::Service;
 use crate::signals::Signals;
+use crate::sockets::Accesses;
 
 const EXAMPLES: &str = "\
 Examples:
-  tier0 demo                     until Ctrl-C
-  tier0 demo --once              ends by itself
-  tier0 demo --dir ./my-demo     keeps its files; \"tier0 serve ./my-demo/array.toml\" serves them again
-  tier0 demo --once --json";
+  tier0 demo
+      see it, then use it until Ctrl-C
+  tier0 demo --once
+      end after the tables
+  tier0 demo --dir ./my-demo --once
+      keep the files: \"tier0 serve ./my-demo/array.toml\" serves them again
+  tier0 demo --once --time 2s --json
+      the figures as JSON";
 
 /// Outstanding requests of the demo's load: a busy small database.
 const QUEUE_DEPTH: u32 = 32;
@@ -81,18 +88,38 @@ struct Outcome<'a> {
 
 /// Shows it.
 pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
-    let signals = Signals::catch()?;
+    let temporary = Arc::new(OnceLock::<PathBuf>::new());
+    let to_remove = temporary.clone();
+    let signals = Signals::catch_then(move || {
+        // What is still written to goes too: its names are gone, and with the process its space.
+        if let Some(directory) = to_remove.get() {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    })?;
+    if verb.dir.is_none() {
+        leftovers::remove(&std::env::temp_dir()).iter().for_each(|told| tracing::warn!("{told}"));
+    }
     let place = Place::prepare(verb.dir.as_deref())?;
+    if !place.is_kept() {
+        temporary.get_or_init(|| place.directory().to_owned());
+    }
     let description = place.describe()?;
     let array = match place.is_new() {
         true => create(&description, CreateOptions::default())?,
         false => open(&description, &OpenOptions::default())?,
     };
     let (tell, told) = mpsc::channel();
-    let service = Service::new(&array, &description.listen, None, signals.clone(), move |bound| {
-        // Nobody listens any more where the show has ended.
-        let _ = tell.send(bound.to_vec());
-    });
+    let service = Service::new(
+        &array,
+        &description.listen,
+        None,
+        Accesses::of(&description)?,
+        signals.clone(),
+        move |bound| {
+            // Nobody listens any more where the show has ended.
+            let _ = tell.send(bound.to_vec());
+        },
+    );
     std::thread::scope(|scope| {
         let server = std::thread::Builder::new().name("tier0-server".into());
         let server = server.spawn_scoped(scope, || service.run(&array, Backend::Auto)).map_err(|error| {
@@ -106,7 +133,11 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
             service.stop();
         }
         let served = server.join().expect("the server does not panic");
-        served.and(shown)
+        match shown {
+            // Whoever ends it takes the server away from the load.
+            Err(Failure::Run(_) | Failure::Interrupted) if signals.raised() => served,
+            shown => served.and(shown),
+        }
     })
 }
 

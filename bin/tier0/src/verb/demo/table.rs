@@ -6,7 +6,7 @@ use tier0_units::{ByteCount, Nanos};
 use tier0_workload::stats::{LoadReport, Phase, Progress, Summary};
 
 use super::compare::Prediction;
-use crate::output::{align_right, print, table, thousands};
+use crate::output::{align_right, print, rendered, table, thousands};
 
 /// One row per second while a run goes on.
 pub(super) struct LiveTable {
@@ -92,7 +92,7 @@ pub(super) fn side_by_side(measured: &LoadReport, predicted: &[Prediction]) -> S
         add(on, prediction.volume_bytes, &prediction.report, "predicted");
     }
     align_right(&mut table, 1..7);
-    let mut text = format!("{}\n\n", table.trim_fmt());
+    let mut text = format!("{}\n\n", rendered(&table));
     writeln!(
         text,
         "Predicted: the same engine in virtual time on drives of the catalogue, without network and processors;\n\

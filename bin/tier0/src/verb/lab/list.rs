@@ -2,6 +2,7 @@
 
 use clap::Args;
 use tier0_lab::study;
+use tier0_units::counted;
 
 use crate::failure::Failure;
 use crate::output::{align_right, json, print, rendered, table};
@@ -31,9 +32,9 @@ pub(crate) fn run(verb: &List) -> Result<(), Failure> {
         table.add_row([
             study.id.clone(),
             study.configurations.to_string(),
-            format!("{} parameters", study.free_parameters),
-            format!("{} figures", study.calibration_figures),
-            format!("{} figures", study.prediction_figures),
+            counted(study.free_parameters as u64, "parameter"),
+            counted(study.calibration_figures as u64, "figure"),
+            counted(study.prediction_figures as u64, "figure"),
             study.title.clone(),
         ]);
     }

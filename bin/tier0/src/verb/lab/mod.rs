@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   tier0 lab list
   tier0 lab run ps6100xv --html ps6100xv.html
-  tier0 lab profile array.toml --limit 20ms --read 70
+  tier0 lab profile modelled.toml --limit 20ms --read 70
   tier0 lab validate-drive --disksim measured/ atlas10k";
 
 /// What to do.

@@ -16,7 +16,7 @@ use crate::target::{Target, TargetOptions};
 
 const EXAMPLES: &str = "\
 Examples:
-  tier0 lab profile array.toml --limit 20ms --read 70
+  tier0 lab profile modelled.toml --limit 20ms --read 70
   tier0 lab profile nbd://localhost/lun0 --limit 1ms
   tier0 lab profile /dev/sdb --limit 10ms --block 64KiB --time 10s --json
 

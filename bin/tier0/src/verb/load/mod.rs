@@ -18,12 +18,37 @@ use crate::target::{Target, TargetOptions};
 const EXAMPLES: &str = "\
 Examples:
   tier0 load nbd://localhost/lun0 --queue-depth 32 --time 30s
-  tier0 load 'nbd+unix:///lun0?socket=/run/tier0.sock' --read 70 --overwrite
+      an NBD export, read at random
+  tier0 load 'nbd+unix:///lun0?socket=tier0.sock' --read 70 --overwrite
+      through a unix socket, with writes
   tier0 load /dev/sdb --block 64KiB --pattern sequential
+      a block device
   tier0 load disk.img --read 50 --verify --overwrite --ios 100000
+      a file, every block checked
   tier0 load nbd://localhost/lun0 --rate 5000 --warm-up 10s --json
-  tier0 load array.toml --read 70 --users 64     the array it describes, in virtual time; nothing real is touched
-  tier0 load nbd://localhost/lun0 --load oltp.toml --overwrite";
+      an open loop, told as JSON
+  tier0 load modelled.toml --read 70 --users 64
+      an array of modelled drives, in virtual time; nothing real is touched
+  tier0 load nbd://localhost/lun0 --load oltp.toml --overwrite
+      a load that a file describes
+
+A load file is TOML: the streams that run side by side, and when to end.
+docs/load-file.md tells all fields and what they are where they are left out.
+  warm_up = \"5s\"
+  limits = { time = \"60s\" }
+  [[stream]]
+  name = \"oltp\"
+  block = \"8KiB:90 64KiB:10\"
+  read_percent = 70
+  pattern = \"hot-cold:80/20\"
+  arrival = { closed_loop = { users = 32 } }
+  [[stream]]
+  name = \"log\"
+  block = \"4KiB\"
+  read_percent = 0
+  pattern = \"sequential\"
+  start = \"90%\"
+  durable = true";
 
 /// Drives a load and reports throughput and response times.
 #[derive(Args, Debug)]

@@ -135,6 +135,6 @@ fn read_file(path: &std::path::Path) -> Result<LoadSpec, Failure> {
         Failure::Input(format!("cannot read the load {shown}: {error}; check that it exists and may be read"))
     })?;
     tier0_toml::read(&text).map_err(|Misread { line, field, fact }| {
-        Failure::Input(format!("{shown}, line {line}, {field}: {fact}; see \"tier0 load --help\""))
+        Failure::Input(format!("{shown}, line {line}, {field}: {fact}; docs/load-file.md lists all fields"))
     })
 }

@@ -1,0 +1,150 @@
+//! The drives of a pool: a table, and a line for each of which there is something to tell.
+
+use tier0_array::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus};
+use tier0_units::{ByteCount, counted};
+
+use super::duration;
+use crate::output::{align_right, rendered, table, wrapped};
+
+/// The table, then what is behind it.
+pub(super) fn text(drives: &[DriveStatus]) -> String {
+    let mut rows = table(&["drive", "state", "health", "size", "chunklets", "free", "holds"]);
+    for drive in drives {
+        let state = match drive.state {
+            DriveState::Active => "active",
+            DriveState::Lost => "LOST",
+            DriveState::Leaving => "leaving",
+        };
+        let holds = [(drive.holds_log, "log"), (drive.holds_metadata, "metadata")];
+        let holds: Vec<&str> = holds.into_iter().filter(|(does, _)| *does).map(|(_, what)| what).collect();
+        rows.add_row([
+            drive.name.clone(),
+            state.to_owned(),
+            health(drive).to_owned(),
+            ByteCount(drive.size_bytes).to_string(),
+            drive.chunklets_used.to_string(),
+            drive.chunklets_free.to_string(),
+            holds.join(", "),
+        ]);
+    }
+    align_right(&mut rows, [3, 4, 5]);
+    let told: Vec<String> = drives.iter().filter_map(told).map(|line| wrapped(&line, "    ")).collect();
+    match told.is_empty() {
+        true => rendered(&rows),
+        false => format!("{}\n\n{}", rendered(&rows), told.join("\n")),
+    }
+}
+
+/// One word.
+fn health(drive: &DriveStatus) -> &'static str {
+    match (drive.state, drive.health.as_ref().map(|health| health.standing)) {
+        (DriveState::Lost, _) | (_, Some(DriveStanding::Lost)) => "failed",
+        (_, Some(DriveStanding::Healthy)) => "healthy",
+        (_, Some(DriveStanding::Suspect)) => "suspect",
+        (_, Some(DriveStanding::Awaited)) => "awaited",
+        (_, None) => "unknown",
+    }
+}
+
+/// Why a drive is not healthy, and what has happened to it since the start; none where that is nothing.
+fn told(drive: &DriveStatus) -> Option<String> {
+    let known = drive.health.as_ref();
+    let happened = known.map(happened).unwrap_or_default();
+    let word = health(drive);
+    if ["healthy", "unknown"].contains(&word) {
+        return (!happened.is_empty())
+            .then(|| format!("  drive {}: since the start {}", drive.name, happened.join(", ")));
+    }
+    let since = known.map_or_else(String::new, |health| format!(" for {}", duration(health.since_s)));
+    let error = known.and_then(|health| health.last_error.clone());
+    let why = error.unwrap_or_else(|| match word {
+        "failed" => "it was away at the start, or was taken out".to_owned(),
+        _ => "it does not answer".to_owned(),
+    });
+    let counts = if happened.is_empty() { String::new() } else { format!(" ({})", happened.join(", ")) };
+    Some(format!("  drive {}: {word}{since}: {why}{counts}", drive.name))
+}
+
+/// The counters that are not zero.
+fn happened(health: &DriveHealth) -> Vec<String> {
+    let counters = [
+        (health.read_errors, "read error"),
+        (health.write_errors, "write error"),
+        (health.flush_errors, "flush error"),
+        (health.slow, "slow command"),
+        (health.outages, "outage"),
+        (health.pages_repaired, "repaired page"),
+        (health.pages_unrecoverable, "unrecoverable page"),
+    ];
+    let mut told: Vec<String> =
+        counters.iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(*count, what)).collect();
+    if health.retried > 0 {
+        told.push(format!("{} tried again with success", counted(health.retried, "command")));
+    }
+    if health.no_space {
+        told.push("the file system under it is full".to_owned());
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drive(standing: DriveStanding, last_error: Option<&str>) -> DriveStatus {
+        DriveStatus {
+            name: "d1".into(),
+            state: DriveState::Active,
+            size_bytes: 64 << 20,
+            chunklets_used: 3,
+            chunklets_free: 1,
+            holds_log: true,
+            holds_metadata: true,
+            health: Some(DriveHealth {
+                standing,
+                since_s: 61,
+                last_error: last_error.map(str::to_owned),
+                read_errors: 0,
+                write_errors: 0,
+                flush_errors: 0,
+                slow: 0,
+                retried: 0,
+                outages: 0,
+                no_space: false,
+                pages_repaired: 0,
+                pages_unrecoverable: 0,
+                error_patience_s: 3,
+                answer_patience_s: 30,
+            }),
+        }
+    }
+
+    /// The table showed nothing of what JSON told about a drive's health.
+    #[test]
+    fn a_drive_that_is_not_healthy_is_told_with_its_reason() {
+        let healthy = drive(DriveStanding::Healthy, None);
+        assert_eq!((health(&healthy), told(&healthy)), ("healthy", None));
+        let mut suspect = drive(DriveStanding::Suspect, Some("the drive reports an error"));
+        if let Some(health) = &mut suspect.health {
+            (health.read_errors, health.slow) = (1, 2);
+        }
+        let line =
+            "  drive d1: suspect for 1 min 1 s: the drive reports an error (1 read error, 2 slow commands)";
+        assert_eq!(told(&suspect).as_deref(), Some(line));
+        let awaited = drive(DriveStanding::Awaited, None);
+        assert_eq!(told(&awaited).as_deref(), Some("  drive d1: awaited for 1 min 1 s: it does not answer"));
+        let lost = DriveStatus { state: DriveState::Lost, health: None, ..awaited };
+        assert_eq!(health(&lost), "failed");
+        assert!(text(&[lost]).contains("drive d1: failed: it was away"));
+    }
+
+    #[test]
+    fn what_has_passed_is_told_of_a_healthy_drive_too() {
+        let mut healthy = drive(DriveStanding::Healthy, None);
+        if let Some(health) = &mut healthy.health {
+            health.retried = 1;
+        }
+        let line = "  drive d1: since the start 1 command tried again with success";
+        assert_eq!(told(&healthy).as_deref(), Some(line));
+    }
+}

@@ -1,0 +1,83 @@
+//! `tier0 status`: how a running array does, as tables or JSON, with an exit code for monitoring.
+
+mod drives;
+mod events;
+mod pool;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tier0_array::admin::{AdminReply, AdminRequest, Health, Status};
+
+use crate::control::ask;
+use crate::failure::Failure;
+use crate::output::{json, print, wrapped};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 status array.toml
+  tier0 status array.toml --json | jq .summary
+  tier0 status array.toml --quiet || page-somebody
+      ends with 4, 5 or 6 unless the array is healthy";
+
+/// How an array does.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StatusVerb {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks, prints, and ends as the array's health says.
+pub(crate) fn run(verb: &StatusVerb) -> Result<(), Failure> {
+    let AdminReply::Status(status) = ask(&verb.array, &AdminRequest::Status)? else {
+        return Err(Failure::Run("the server answered something else; is it of this version?".into()));
+    };
+    print(&if verb.json { json(&status) } else { text(&status) })?;
+    match status.health {
+        Health::Healthy => Ok(()),
+        unhealthy => Err(Failure::Unhealthy(unhealthy)),
+    }
+}
+
+fn text(status: &Status) -> String {
+    let heading = wrapped(&format!("array {}: {}", status.array, status.summary), "  ");
+    let pools: Vec<String> = status.pools.iter().map(|pool| pool::text(pool, &status.summary)).collect();
+    format!("{heading}\n{}{}", pools.concat(), events::text(&status.events))
+}
+
+/// A time in at most two units: `12 s`, `3 min 4 s`, `2 h 5 min`, `3 d 4 h`.
+fn duration(seconds: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let first = UNITS.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(3);
+    let (unit, name) = UNITS[first];
+    let whole = format!("{} {name}", seconds / unit);
+    match UNITS.get(first + 1).map(|(small, name)| (seconds % unit / small, name)) {
+        Some((rest, name)) if rest > 0 => format!("{whole} {rest} {name}"),
+        _ => whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_at_most_two_units() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (184, "3 min 4 s"),
+            (7500, "2 h 5 min"),
+            (7201, "2 h"),
+            (273_700, "3 d 4 h"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A pool: its space, what is wrong, what goes on, its drives and volumes.
+
+use tier0_array::admin::{PoolStatus, ScrubStatus, SpaceStatus, VolumeStatus};
+use tier0_units::{ByteCount, counted};
+
+use super::{drives, duration};
+use crate::output::{align_right, rendered, table, wrapped};
+
+/// All about a pool; what the array's `summary` says already is not said again.
+pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
+    let mut lines = vec![format!("pool {}: {}, {}", pool.name, pool.raid, counted(pool.sets.count, "set"))];
+    lines.push(format!("  space: {}", space(&pool.space)));
+    let said = |problem: &&String| {
+        problem.as_str() == summary || format!("pool {}: {problem}", pool.name) == summary
+    };
+    let news = pool.problems.iter().filter(|problem| !said(problem));
+    lines.extend(news.map(|problem| format!("  ! {problem}")));
+    let notes = pool.space.warnings.iter().filter(|warning| !pool.problems.contains(warning));
+    lines.extend(notes.map(|note| format!("  note: {note}")));
+    if let Some(rebuild) = &pool.rebuild {
+        let done = [rebuild.slots_done, rebuild.slots_total];
+        lines.push(format!("  rebuild: {}", progress(done, rebuild.rate_bytes_per_s, rebuild.left_s)));
+    }
+    if let Some(restripe) = &pool.restripe {
+        let done = [restripe.slots_done, restripe.slots_total];
+        lines.push(format!("  restripe: {}", progress(done, restripe.rate_bytes_per_s, restripe.left_s)));
+    }
+    lines.extend(pool.scrub.as_ref().map(scrub));
+    if let Some(log) = &pool.log {
+        lines.push(format!(
+            "  log: {} of {} ({}) used, {} of {}, {} not yet destaged",
+            ByteCount(log.used_bytes),
+            ByteCount(log.size_bytes),
+            percent(log.used_bytes, log.size_bytes),
+            log.copies,
+            if log.copies_wanted == 1 {
+                "1 copy".to_owned()
+            } else {
+                format!("{} copies", log.copies_wanted)
+            },
+            ByteCount(log.dirty_bytes),
+        ));
+    }
+    let integrity = &pool.integrity;
+    lines.push(match integrity.checksums {
+        true => format!(
+            "  checksums: {} repaired, {} unrecoverable since the start",
+            counted(integrity.repaired, "page"),
+            integrity.unrecoverable
+        ),
+        false => "  checksums: none; what a drive returns wrongly is not noticed".to_owned(),
+    });
+    let lines: Vec<String> = lines.iter().map(|line| wrapped(line, "    ")).collect();
+    let (drives, volumes) = (drives::text(&pool.drives), volumes(&pool.volumes));
+    format!("\n{}\n\n{drives}\n\n{volumes}\n", lines.join("\n"))
+}
+
+fn space(space: &SpaceStatus) -> String {
+    let taken = space.used_bytes + space.reserved_bytes;
+    let mut text = format!(
+        "{} of {} taken ({})",
+        ByteCount(taken),
+        ByteCount(space.usable_bytes),
+        percent(taken, space.usable_bytes),
+    );
+    if space.reserved_bytes > 0 {
+        let (used, reserved) = (ByteCount(space.used_bytes), ByteCount(space.reserved_bytes));
+        text.push_str(&format!(": {used} by data, {reserved} reserved for thick volumes"));
+    }
+    if space.kept_bytes > 0 {
+        text.push_str(&format!("; thin volumes leave {} free", ByteCount(space.kept_bytes)));
+    }
+    format!("{text}; {} promised to volumes", ByteCount(space.provisioned_bytes))
+}
+
+fn progress([done, total]: [u64; 2], rate: u64, left_s: Option<u64>) -> String {
+    let left = left_s
+        .map_or_else(|| "time left unknown".to_owned(), |left| format!("about {} left", duration(left)));
+    format!("{done} of {} ({}), {}/s, {left}", counted(total, "slot"), percent(done, total), ByteCount(rate))
+}
+
+fn scrub(scrub: &ScrubStatus) -> String {
+    format!(
+        "  scrub: {}, {:.1} %, {} verified, {} repaired, {} unrecoverable",
+        if scrub.running { "running" } else { "not running" },
+        // Rounded down: 100 % is all of it.
+        (scrub.progress * 1000.0).floor() / 10.0,
+        counted(scrub.pages_verified, "page"),
+        scrub.repaired,
+        scrub.unrecoverable,
+    )
+}
+
+/// A share in percent, rounded down, so that 100 % is all of it; `0 %` is nothing at all.
+fn percent(part: u64, whole: u64) -> String {
+    match (u128::from(part) * 100).checked_div(u128::from(whole)) {
+        None => "0 %".to_owned(),
+        Some(0) if part > 0 => "<1 %".to_owned(),
+        Some(percent) => format!("{percent} %"),
+    }
+}
+
+fn volumes(volumes: &[VolumeStatus]) -> String {
+    let mut rows = table(&["volume", "size", "mapped", "kind", "write cache"]);
+    for volume in volumes {
+        rows.add_row([
+            volume.name.clone(),
+            ByteCount(volume.size_bytes).to_string(),
+            ByteCount(volume.mapped_bytes).to_string(),
+            if volume.thin { "thin" } else { "thick" }.to_owned(),
+            volume.write_cache.map_or("none".to_owned(), |mode| mode.to_string()),
+        ]);
+    }
+    align_right(&mut rows, [1, 2]);
+    rendered(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_agree_with_bytes() {
+        for (part, whole, text) in
+            [(0, 0, "0 %"), (0, 9, "0 %"), (1, 1000, "<1 %"), (999, 1000, "99 %"), (1000, 1000, "100 %")]
+        {
+            assert_eq!(percent(part, whole), text);
+        }
+    }
+
+    #[test]
+    fn what_is_taken_is_the_sum_of_its_parts() {
+        let mut of = SpaceStatus {
+            usable_bytes: 100 << 20,
+            used_bytes: 10 << 20,
+            reserved_bytes: 0,
+            kept_bytes: 0,
+            provisioned_bytes: 200 << 20,
+            warnings: Vec::new(),
+        };
+        assert_eq!(space(&of), "10MiB of 100MiB taken (10 %); 200MiB promised to volumes");
+        (of.reserved_bytes, of.kept_bytes) = (30 << 20, 5 << 20);
+        let told = "40MiB of 100MiB taken (40 %): 10MiB by data, 30MiB reserved for thick volumes; thin volumes \
+                    leave 5MiB free; 200MiB promised to volumes";
+        assert_eq!(space(&of), told);
+    }
+
+    #[test]
+    fn progress_is_in_slots_percent_and_time() {
+        assert_eq!(progress([1, 4], 1 << 20, Some(75)), "1 of 4 slots (25 %), 1MiB/s, about 1 min 15 s left");
+        assert_eq!(progress([0, 1], 0, None), "0 of 1 slot (0 %), 0B/s, time left unknown");
+    }
+}

@@ -1,0 +1,118 @@
+//! The space of a pool: what of it is taken, when somebody is told, and what thin volumes do not get.
+
+use std::collections::BTreeMap;
+
+use tier0_pool::{Reserve, Space, SpaceRules, SpaceWarning};
+use tier0_units::SECTOR_BYTES;
+
+use super::admin::Done;
+use super::{Control, Guarded};
+use crate::admin::{Severity, SpaceStatus};
+use crate::upkeep::{Order, ShardReport};
+
+/// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.
+const SLACK_PART: u64 = 50;
+/// The most urgent of the warnings while writes are served.
+const FULL_PERCENT: u8 = 100;
+
+impl Guarded {
+    /// Slots that thin volumes do not get.
+    pub(super) fn kept_slots(&self) -> u64 {
+        let state = self.metadata.state();
+        let kept = self.space_rules.borrow().reserve.of(Space::of(&state).usable);
+        kept.0.div_ceil(state.geometry().extent_sectors * SECTOR_BYTES)
+    }
+
+    /// What is taken, with what shards use of what they were lent and have not mapped yet.
+    pub(super) fn space(&self, reports: &[ShardReport]) -> Space {
+        let in_stock = reports.iter().map(|report| report.stock_slots).sum();
+        self.space_with_lent(self.metadata.lent_slots().saturating_sub(in_stock))
+    }
+
+    fn space_with_lent(&self, slots: u64) -> Space {
+        let state = self.metadata.state();
+        Space::of(&state).with_more(slots * state.geometry().extent_sectors * SECTOR_BYTES)
+    }
+
+    /// The space for the status.
+    pub(super) fn space_status(&self, space: &Space) -> SpaceStatus {
+        let rules = self.space_rules.borrow();
+        SpaceStatus {
+            usable_bytes: space.usable.0,
+            used_bytes: space.used.0,
+            reserved_bytes: space.reserved.0,
+            kept_bytes: rules.reserve.of(space.usable).0,
+            provisioned_bytes: space.promised.0,
+            warnings: space.warnings(&rules).iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl Control {
+    /// What the array file says of its pools' space.
+    pub(crate) fn follow_space_rules(&self, rules: &BTreeMap<String, SpaceRules>) {
+        for pool in &self.pools {
+            if let (Some(guarded), Some(rules)) = (&pool.guarded, rules.get(&pool.name)) {
+                *guarded.space_rules.borrow_mut() = rules.clone();
+            }
+        }
+    }
+
+    /// Tells when a pool's space has become more of a concern than was told before.
+    pub(super) async fn look_at_space(&self, number: usize) {
+        let guarded = self.guarded(number);
+        let (told, rules) = (guarded.space_told.get(), guarded.space_rules.borrow().clone());
+        // At most, because some of what was lent is in stock: shards are asked only where that might matter.
+        let most = guarded.space_with_lent(guarded.metadata.lent_slots());
+        if urgency(&most, &rules) > told {
+            let space = guarded.space(&self.reports(number).await);
+            let now = urgency(&space, &rules);
+            if now > told {
+                guarded.space_told.set(now);
+                self.tell_of_space(number, &space, &rules);
+            }
+            return;
+        }
+        let still = urgency(&most.with_more(most.usable.0 / SLACK_PART), &rules);
+        if still < told {
+            guarded.space_told.set(still);
+            if told > FULL_PERCENT && still <= FULL_PERCENT {
+                let thing = format!("pool {}", self.pools[number].name);
+                self.tell(Severity::Info, thing, "there is space for new data again", "");
+            }
+        }
+    }
+
+    fn tell_of_space(&self, number: usize, space: &Space, rules: &SpaceRules) {
+        let warnings = space.warnings(rules);
+        let Some(worst) = warnings.first() else { return };
+        let severity = if worst.refuses_writes() { Severity::Critical } else { Severity::Warning };
+        let (what, remedy) = worst.in_two();
+        self.tell(severity, format!("pool {}", self.pools[number].name), what, remedy);
+    }
+
+    /// How a pool does in every shard that answers.
+    pub(super) async fn reports(&self, number: usize) -> Vec<ShardReport> {
+        let reports = self.ask_all(|reply| Order::Report { pool: number, reply }).await;
+        reports.into_iter().flatten().collect()
+    }
+
+    /// What thin volumes do not get from now on.
+    pub(super) fn set_reserve(&self, pool: Option<&str>, reserve: Reserve) -> Done {
+        let number = self.pool_meant(pool)?;
+        let guarded = self.guarded(number);
+        let before = std::mem::replace(&mut guarded.space_rules.borrow_mut().reserve, reserve);
+        let (name, usable) = (&self.pools[number].name, Space::of(&guarded.metadata.state()).usable);
+        Ok(format!(
+            "pool {name} keeps {} of {usable} from thin volumes (before: {}) until it is started again; \
+             \"tier0 config\" prints the array file that keeps it so",
+            reserve.of(usable),
+            before.of(usable)
+        ))
+    }
+}
+
+/// The urgency of the worst that is to be told.
+fn urgency(space: &Space, rules: &SpaceRules) -> u8 {
+    space.warnings(rules).iter().map(SpaceWarning::urgency).max().unwrap_or(0)
+}
