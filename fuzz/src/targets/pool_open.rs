@@ -49,6 +49,7 @@ fn state() -> PoolState {
         sectors: DRIVE_SECTORS,
         class: DriveClass::Disk,
         state: MemberState::Active,
+        leaving: false,
         path: String::new(),
     };
     let members = (0..DRIVES).map(member).collect();

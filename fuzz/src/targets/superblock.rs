@@ -30,6 +30,7 @@ fn seeds() -> Vec<Vec<u8>> {
         sectors: 1 << 20,
         class: DriveClass::Flash,
         state,
+        leaving: false,
         path: format!("/dev/disk/by-id/d{number}"),
     };
     let label = PoolLabel {
