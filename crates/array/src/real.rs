@@ -102,7 +102,7 @@ where
             };
             let (ready, serve) = (ready.clone(), &serve);
             let thread = std::thread::Builder::new().name(format!("tier0-shard{index}"));
-            let thread = thread.spawn_scoped(scope, move || place.run(&ready, serve)).map_err(|source| {
+            let thread = thread.spawn_scoped(scope, move || place.run(ready, serve)).map_err(|source| {
                 ArrayError::System { what: "a shard's thread cannot be started".into(), source }
             })?;
             threads.push(thread);
@@ -191,7 +191,7 @@ struct Started {
 }
 
 impl ShardSeat<'_> {
-    fn run<F>(self, ready: &mpsc::Sender<Ready>, serve: impl Fn(ShardContext) -> F) -> Result<(), ArrayError>
+    fn run<F>(self, ready: mpsc::Sender<Ready>, serve: impl Fn(ShardContext) -> F) -> Result<(), ArrayError>
     where
         F: Future<Output = ()> + 'static,
     {
@@ -238,6 +238,8 @@ impl ShardSeat<'_> {
         let (go, mut word) = mailbox();
         // The starter may have failed and gone; then the scope is ending anyway.
         let _ = ready.send(Ready { index, handle: ShardHandle { remote: world.remote(), stop }, go });
+        // Whoever waits for all shards must learn that another one has ended.
+        drop(ready);
         if runtime.run(async move { word.receive().await.is_some() }) {
             if let Some(control) = upkeep {
                 control.begin_upkeep();

@@ -96,6 +96,7 @@ pub(super) fn removal_copies_first(scene: &mut Scene) -> Result<(), TortureError
             && drive_state(pool, "d3") == "lost"
             && pool["sets"]["degraded"] == 0
     })?;
+    scene.faulty("d3").fail(false)?;
     scene.nothing_lost()
 }
 
