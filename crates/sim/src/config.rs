@@ -337,7 +337,11 @@ impl SimConfig {
     /// As [`SimConfig::draw`].
     pub fn to_find<S: System>(bug: PlantedBug, seed: u64, system: &S) -> SimConfig {
         let config = SimConfig::draw(seed, system);
-        if bug == PlantedBug::TrustGivenUpPage { config.forgetful() } else { config }
+        match bug {
+            PlantedBug::TrustGivenUpPage => config.forgetful(),
+            bug if bug.needs_mishaps() => config.mishaps(),
+            _ => config,
+        }
     }
 
     /// One line about it, for reports.

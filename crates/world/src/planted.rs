@@ -50,11 +50,38 @@ pub enum PlantedBug {
     MergeOldPage,
     /// Parity is modified from zeros that a drive holds in the place of a page that was given up.
     TrustGivenUpPage,
+    /// A flush leaves out the drives that columns move away from.
+    FlushForgetsSource,
+    /// After a restart a column that was moving counts as moved.
+    BelieveNewPlaceEarly,
+    /// The superblock of a drive that has left is erased although it has joined again.
+    EraseWhoJoinedAgain,
+    /// Writes to a column that moves go to the new place before the row was copied.
+    WritesGoToNewPlace,
+    /// A loss is recorded although the sets cannot do without the drive.
+    LoseBeyondRedundancy,
+    /// A loss is recorded without a look at whether the other drives answer.
+    TrustSilentDrives,
+    /// A start believes drives that others could have gone on without.
+    ServeWithoutConsent,
+    /// A start with no copy of the log goes on, and records which drives were missing.
+    StartWithoutLog,
+    /// After an outage nothing that the drive had acknowledged is written again.
+    ForgetReplay,
+    /// A guard does not make good an outage that another shard's guard has noticed.
+    ReplayHereOnly,
+    /// What a refused write left in memory is read before the log has it.
+    ReadRefusedWrite,
 }
 
 impl PlantedBug {
+    /// Whether only mishaps, and administrators in the midst of them, bring it to light.
+    pub const fn needs_mishaps(self) -> bool {
+        self as usize > PlantedBug::TrustGivenUpPage as usize
+    }
+
     /// All of them.
-    pub const ALL: [PlantedBug; 19] = [
+    pub const ALL: [PlantedBug; 30] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -74,6 +101,17 @@ impl PlantedBug {
         PlantedBug::ScrubBelievesFirstCopy,
         PlantedBug::MergeOldPage,
         PlantedBug::TrustGivenUpPage,
+        PlantedBug::FlushForgetsSource,
+        PlantedBug::BelieveNewPlaceEarly,
+        PlantedBug::EraseWhoJoinedAgain,
+        PlantedBug::WritesGoToNewPlace,
+        PlantedBug::LoseBeyondRedundancy,
+        PlantedBug::TrustSilentDrives,
+        PlantedBug::ServeWithoutConsent,
+        PlantedBug::StartWithoutLog,
+        PlantedBug::ForgetReplay,
+        PlantedBug::ReplayHereOnly,
+        PlantedBug::ReadRefusedWrite,
     ];
 }
 

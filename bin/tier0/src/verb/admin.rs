@@ -15,11 +15,11 @@ Examples:
   tier0 drive add array.toml --name d9 --path d9.img --size 64MiB
       add a drive; its chunklets are spares until \"tier0 pool grow\"
   tier0 drive replace array.toml d1 --name d8 --path d8.img --size 64MiB
-      put a new drive in another's place
+      copy what d1 holds to a new drive and the others, then forget d1
   tier0 drive fail array.toml d2 --yes
       take a failing drive out; spares take over
-  tier0 drive remove array.toml d2 --yes
-      take a drive out for good
+  tier0 drive remove array.toml d2
+      copy what it holds to the others, then forget it
 
 The array must be served (tier0 serve array.toml).
 \"tier0 status array.toml\" shows how a rebuild goes.";

@@ -53,10 +53,16 @@ impl Control {
             return;
         }
         let thing = format!("pool {}", self.pools[number].name);
-        let lacking = guarded.metadata.state().lost_columns().count();
+        let (lacking, leaving) = {
+            let state = guarded.metadata.state();
+            (state.lost_columns().count(), state.leaving_columns().next().is_some())
+        };
         match (running, lacking) {
+            (true, _) if leaving => {
+                self.tell(Severity::Info, thing, "what drives that leave hold is being copied", "");
+            }
             (true, _) => self.tell(Severity::Info, thing, "a rebuild has begun", ""),
-            (false, 0) => self.tell(Severity::Info, thing, "the rebuild has ended: every set is whole", ""),
+            (false, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
             (false, lacking) => {
                 let columns = counted(lacking as u64, "column");
                 let what = format!("the rebuild has ended, and no spare chunklet is there for {columns}");

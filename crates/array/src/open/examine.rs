@@ -6,7 +6,7 @@ use tier0_pool::metadata::{FoundPool, Inspected};
 use tier0_pool::{LogCopy, LogRing, MemberState, PoolState};
 use tier0_raid::set::{RaidSets, SetIndex};
 use tier0_units::Lba;
-use tier0_world::World;
+use tier0_world::{PlantedBug, World, planted};
 
 use crate::ArrayError;
 use crate::control::sets_survive;
@@ -51,6 +51,9 @@ fn check_survives(state: &PoolState, sets: &RaidSets) -> Result<(), ArrayError> 
 
 /// A copy of every ring of the write log must be there.
 fn check_log(state: &PoolState) -> Result<(), ArrayError> {
+    if planted(PlantedBug::StartWithoutLog) {
+        return Ok(());
+    }
     let is_gone = |ring: &&LogRing| !ring.copies.iter().any(|copy| state.is_active(copy.member));
     let Some(ring) = state.log().rings.iter().find(is_gone) else { return Ok(()) };
     let names = ring.copies.iter().filter_map(|copy| state.member(copy.member));
@@ -73,7 +76,7 @@ fn check_consent(inspected: &Inspected, sets: &RaidSets, without: &[String]) -> 
         .map(|member| member.name.as_str())
         .filter(|name| !without.iter().any(|one| one == name))
         .collect();
-    if !could_go_on || unnamed.is_empty() {
+    if !could_go_on || unnamed.is_empty() || planted(PlantedBug::ServeWithoutConsent) {
         return Ok(());
     }
     Err(ArrayError::Consent {

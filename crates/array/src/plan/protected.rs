@@ -10,6 +10,7 @@ use tier0_pool::{
 use tier0_raid::layout::{Layout, RaidConfig};
 use tier0_raid::set::{RaidSets, SetIndex, SlotMap};
 use tier0_units::{SectorCount, WriteCache};
+use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::{CHUNKLET_SECTORS_MAX, CHUNKLETS_PER_DRIVE_MIN, config_of, default_extent, record_of};
@@ -250,7 +251,9 @@ impl PoolShape {
                 RebuildSource::Whole => shape.sets.start_evacuation(set, column, rebuild.target),
             }
             for (index, slot) in (0u64..).zip(shape.slots.slots_of(set)) {
-                if rebuild.rebuilt.contains(index) {
+                let early =
+                    rebuild.source == RebuildSource::Whole && planted(PlantedBug::BelieveNewPlaceEarly);
+                if rebuild.rebuilt.contains(index) || early {
                     shape.sets.set_rebuilt(set, column, shape.slots.rows(slot));
                 }
             }

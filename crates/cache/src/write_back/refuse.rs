@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::future::{Either, select};
 use tier0_units::{Nanos, PAGE_SECTORS, SlotRef};
-use tier0_world::IoError;
+use tier0_world::{IoError, PlantedBug, planted};
 
 use super::{Inner, WriteBack};
 use crate::SlotStore;
@@ -164,7 +164,7 @@ impl<S: SlotStore> Inner<S> {
     fn has_refused(&self, slot: SlotRef, first_sector: u64, sectors: u64) -> bool {
         let state = self.state.borrow();
         let (settled, up_to) = (state.records.settled(), self.refusal.up_to.get());
-        if settled >= up_to {
+        if settled >= up_to || planted(PlantedBug::ReadRefusedWrite) {
             return false;
         }
         let pages =

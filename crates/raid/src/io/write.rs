@@ -2,7 +2,7 @@
 
 use futures_util::future::{join, join_all};
 use tier0_units::{Lba, SectorCount};
-use tier0_world::{Buf, BufMut, IoError};
+use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
 
 use crate::io::scratch::Scratch;
 use crate::io::stripe::new_parity;
@@ -195,7 +195,10 @@ impl RaidIo {
         durable: bool,
     ) -> Result<(), IoError> {
         let row = self.sets().layout().column_row(lba);
-        let (member, start) = self.sets().place_of_row(set, column, row);
+        let (member, start) = match planted(PlantedBug::WritesGoToNewPlace) {
+            true => self.sets().place(set, column),
+            false => self.sets().place_of_row(set, column, row),
+        };
         self.members().write(member, start + SectorCount(lba.0), buf, durable).await
     }
 }
