@@ -129,6 +129,9 @@ fn a_busy_unix_socket_is_refused_and_a_dead_one_replaced() {
         let address = PeerAddress::Unix(directory.path().join("socket"));
         drop(std::os::unix::net::UnixListener::bind(directory.path().join("socket")).expect("bind"));
         let first = Listener::bind(&world, &address).expect("a dead socket is replaced");
+        let found = std::fs::metadata(directory.path().join("socket")).expect("a socket");
+        let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
+        assert_eq!(mode & 0o777, 0o600, "others could connect before the socket is given to anybody");
         let second = Listener::bind(&world, &address).err().expect("a live socket is refused");
         assert_eq!(second.kind(), std::io::ErrorKind::AddrInUse);
         drop(first);

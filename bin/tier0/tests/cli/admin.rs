@@ -64,7 +64,9 @@ fn what_costs_something_needs_consent() {
     let array = text(&array);
     let before = json(&["config", array]);
     refuse(&["drive", "fail", array, "d1"], 2, &["\"d1\"", "no further failure", "--yes"]);
-    refuse(&["drive", "remove", array, "d1"], 2, &["\"d1\"", "--yes"]);
+    // It is emptied first, which three drives in sets of three have no room for.
+    refuse(&["drive", "remove", array, "d1"], 2, &["\"d1\"", "56MiB", "--force"]);
+    refuse(&["drive", "remove", array, "d1", "--force"], 2, &["\"d1\"", "no further failure", "--yes"]);
     refuse(&["volume", "delete", array, "lun0"], 2, &["\"lun0\"", "24MiB", "--yes"]);
     assert_eq!(json(&["config", array]), before, "something was changed without consent");
 
