@@ -68,7 +68,7 @@ pub(crate) enum Verb {
     /// Fail, add, remove or replace drives of a running array
     #[command(subcommand)]
     Drive(admin::Drive),
-    /// Grow a running array's pool over drives that were added, change its reserve
+    /// Grow a running array's pool, change its reserve; recover one that no start opens
     #[command(subcommand)]
     Pool(admin::Pool),
     /// Verify everything a running array stores, and repair what is wrong

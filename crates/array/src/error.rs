@@ -50,7 +50,7 @@ pub enum ArrayError {
     },
     /// Too many of a pool's drives are missing.
     #[error(
-        "pool {pool:?} misses {missing}, more than {level} makes up for; bring the drives back, or add their directory to array.search"
+        "pool {pool:?} misses {missing}, more than {level} makes up for; bring the drives back, or add their directory to array.search; where they are gone for good, \"tier0 pool recover\" says what is left"
     )]
     Missing {
         /// The pool.
@@ -110,7 +110,7 @@ pub enum ArrayError {
     },
     /// No drive with the write log is there.
     #[error(
-        "none of the drives {drives} with the write log of pool {pool:?} is there, and without it acknowledged writes are missing; connect one of them"
+        "none of the drives {drives} with the write log of pool {pool:?} is there, and without it acknowledged writes are missing; connect one of them; where they are gone for good, \"tier0 pool recover\" says what is left"
     )]
     NoLog {
         /// The pool.

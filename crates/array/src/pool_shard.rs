@@ -244,19 +244,29 @@ pub(crate) async fn format_logs(
     state: &PoolState,
 ) -> Result<(), ArrayError> {
     for place in &state.log().rings {
-        let region = |copy: &LogCopy| Region {
-            drive: drives[copy.member as usize].clone(),
-            first: Lba(copy.first_sector),
-            sectors: copy.sectors,
-        };
-        let regions = place.copies.iter().map(region).collect();
-        let formatted = Ring::format(world, regions, place.id, settings(place), Rc::new(Unheard)).await;
-        formatted.map_err(|error| ArrayError::Recovery {
-            pool: state.name().to_owned(),
-            fact: error.to_string(),
-        })?;
+        let drive = |member: u32| drives.get(member as usize).cloned();
+        format_ring(world, state.name(), place, place.copies.clone(), drive).await?;
     }
     Ok(())
+}
+
+/// Makes one empty ring of a pool, on these of its copies.
+pub(crate) async fn format_ring(
+    world: &World,
+    pool: &str,
+    ring: &LogRing,
+    copies: Vec<LogCopy>,
+    drive: impl Fn(u32) -> Option<DriveHandle>,
+) -> Result<(), ArrayError> {
+    let failed = |fact: String| ArrayError::Recovery { pool: pool.to_owned(), fact };
+    let region = |copy: &LogCopy| {
+        let drive = drive(copy.member)?;
+        Some(Region { drive, first: Lba(copy.first_sector), sectors: copy.sectors })
+    };
+    let regions = copies.iter().map(region).collect::<Option<Vec<Region>>>();
+    let regions = regions.ok_or_else(|| failed("a drive for its write log is gone".to_owned()))?;
+    let formatted = Ring::format(world, regions, ring.id, settings(ring), Rc::new(Unheard)).await;
+    formatted.map(|_| ()).map_err(|error| failed(error.to_string()))
 }
 
 /// Nobody has to be told that a copy fails while the pool is being made: making it fails.

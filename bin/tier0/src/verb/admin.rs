@@ -8,6 +8,7 @@ use tier0_pool::Reserve;
 use tier0_units::{ByteCount, WriteCache};
 
 use super::asking::{Agreement, Answering, carry_out};
+use super::recover::{self, Recover};
 use crate::failure::Failure;
 
 const DRIVE_EXAMPLES: &str = "\
@@ -33,7 +34,9 @@ Examples:
   tier0 pool restripe array.toml --stop
       stop; what has moved has moved
   tier0 pool reserve array.toml 2%
-      leave so much free of thin volumes, until the next start";
+      leave so much free of thin volumes, until the next start
+  tier0 pool recover array.toml
+      the last resort, while nobody serves it: what would be lost";
 
 const SCRUB_EXAMPLES: &str = "\
 Examples:
@@ -180,6 +183,9 @@ pub(crate) enum Pool {
     /// Change what thin volumes leave free, until the next start
     #[command(after_help = POOL_EXAMPLES)]
     Reserve(Reserved),
+    /// The last resort: say what could be assembled of what no start opens, or do it
+    #[command(after_help = recover::EXAMPLES)]
+    Recover(Recover),
 }
 
 /// What is to be kept.
@@ -381,6 +387,7 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
             let request = AdminRequest::PoolRestripe { pool: pool.clone(), rate: *rate, stop: *stop };
             (array, request, answering)
         }
+        Pool::Recover(verb) => return recover::run(verb),
     };
     carry_out(array, &request, *answering, Agreement::default())
 }

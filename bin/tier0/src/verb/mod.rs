@@ -10,6 +10,7 @@ pub(crate) mod create;
 pub(crate) mod demo;
 pub(crate) mod lab;
 pub(crate) mod load;
+mod recover;
 pub(crate) mod serve;
 pub(crate) mod status;
 

@@ -74,12 +74,7 @@ struct Found {
 }
 
 fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Medium>>, Found), ArrayError> {
-    let mut opened = Opened::of(description, options)?;
-    let remembered = in_real_world({
-        let (media, wanted) = (opened.media.clone(), description.clone());
-        |world| async move { remembered(&world, &media, &wanted).await }
-    })??;
-    opened.open_remembered(remembered)?;
+    let opened = Opening::of(description, options)?;
     let (media, wanted, consents) = (opened.media.clone(), description.clone(), options.without.clone());
     let found = in_real_world(|world| async move { look(&world, &media, &wanted, &consents).await })?;
     let mut found = found.map_err(|error| match opened.warnings.is_empty() {
@@ -91,8 +86,28 @@ fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Med
     Ok((opened.media, found))
 }
 
+/// Everything that may be a drive of an array, open.
+pub(super) struct Opening {
+    pub(super) media: Vec<Arc<Medium>>,
+    /// What is to be told of what could not be opened.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Opening {
+    /// Opens the drives of a description, and where labels remember members that it does not name.
+    pub(super) fn of(description: &Description, options: &OpenOptions) -> Result<Opening, ArrayError> {
+        let mut opened = Opened::of(description, options)?;
+        let remembered = in_real_world({
+            let (media, wanted) = (opened.media.clone(), description.clone());
+            |world| async move { remembered(&world, &media, &wanted).await }
+        })??;
+        opened.open_remembered(remembered)?;
+        Ok(Opening { media: opened.media, warnings: opened.warnings })
+    }
+}
+
 /// The drives in a world of their own, behind guards: one that hangs or fails for a moment is no reason to give it up.
-fn guarded(world: &World, media: &[Arc<Medium>]) -> Result<Vec<DriveHandle>, ArrayError> {
+pub(super) fn guarded(world: &World, media: &[Arc<Medium>]) -> Result<Vec<DriveHandle>, ArrayError> {
     let guard = |drive| Guard::new(drive, Patience::default(), Health::new()).handle();
     media.iter().map(|medium| Ok(guard(medium.plain_drive(world)?))).collect()
 }

@@ -63,7 +63,11 @@ fn check_log(state: &PoolState) -> Result<(), ArrayError> {
 
 /// Whether drives that are missing now could have gone on without those that are there, which may be stale then: if so,
 /// somebody must have consented to do without each of them.
-fn check_consent(inspected: &Inspected, sets: &RaidSets, without: &[String]) -> Result<(), ArrayError> {
+pub(super) fn check_consent(
+    inspected: &Inspected,
+    sets: &RaidSets,
+    without: &[String],
+) -> Result<(), ArrayError> {
     let state = inspected.state();
     let away = |member: u32| inspected.newly_lost().contains(&member);
     let lacks =

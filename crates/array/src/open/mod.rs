@@ -12,6 +12,7 @@ mod examine;
 mod identity;
 mod media;
 mod medium;
+pub mod recover;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

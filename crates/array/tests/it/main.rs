@@ -5,6 +5,7 @@ mod engine;
 mod grow;
 mod pause;
 mod real_array;
+mod recovery;
 mod removal;
 mod rig;
 mod simulated_array;

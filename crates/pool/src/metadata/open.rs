@@ -91,7 +91,7 @@ impl FoundPool {
 
 /// A pool that was read and proved, and not written to.
 pub struct Inspected {
-    opening: Opening,
+    pub(super) opening: Opening,
     is_changed: bool,
     newly_lost: Vec<u32>,
 }
@@ -258,9 +258,9 @@ impl Journal<'_> {
 }
 
 /// A pool that was read and proved.
-struct Opening {
+pub(super) struct Opening {
     found: FoundPool,
-    state: PoolState,
+    pub(super) state: PoolState,
     newest: Newest,
     lost: Vec<(u32, IoError)>,
     carriers_before: Vec<u32>,
@@ -285,6 +285,9 @@ impl Opening {
             if place as usize >= known {
                 let member = crate::Member { state: MemberState::Active, ..found.member.clone() };
                 self.state.apply_all(&[MetaRecord::MemberAdded(member)])?;
+            }
+            if found.is_readmitted && self.state.members()[place as usize].state == MemberState::Lost {
+                self.state.readmit(place)?;
             }
             let known = self.state.members()[place as usize].state;
             let failed = self.lost.iter().any(|(lost, _)| *lost == place);

@@ -37,7 +37,7 @@ pub enum OtherDrive {
 }
 
 /// A pool as its drives' superblocks tell.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FoundPool {
     /// The generation of the superblock that counts.
     pub generation: u64,
@@ -52,7 +52,7 @@ pub struct FoundPool {
 }
 
 /// A member of a pool that was found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FoundMember {
     /// What the superblock that counts says of it.
     pub member: Member,
@@ -61,6 +61,19 @@ pub struct FoundMember {
     /// Its drive, where it is there and believed.
     pub drive: Option<DriveHandle>,
     /// The copy of its superblock that is written first the next time.
+    pub(super) next_copy: u64,
+    /// Its drive, where it is there and not believed.
+    pub(super) set_aside: Option<SetAside>,
+    /// Whether it is believed again by somebody's decision, although it was lost.
+    pub(super) is_readmitted: bool,
+}
+
+/// The drive of a member that is there and not believed.
+#[derive(Clone, Debug)]
+pub(super) struct SetAside {
+    pub(super) drive: DriveHandle,
+    /// Of its own superblock.
+    pub(super) generation: u64,
     pub(super) next_copy: u64,
 }
 
@@ -185,10 +198,17 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         if planted(PlantedBug::BelieveStaleDrive) && found.member.state == MemberState::Lost {
             found.member.state = MemberState::Active;
         }
+        let set_aside = || SetAside {
+            drive: carrier.drive.clone(),
+            generation: own.generation,
+            next_copy: 1 - carrier.newest.copy,
+        };
         if found.member.state == MemberState::Lost {
             found.standing = Standing::Stale;
+            found.set_aside = Some(set_aside());
         } else if found.member.is_active() && trust == Trust::RolledBack {
             found.standing = Standing::RolledBack;
+            found.set_aside = Some(set_aside());
         } else if found.member.is_active() && trust == Trust::LeftOut {
             found.standing = Standing::Missing;
         } else if found.member.is_active() {
@@ -220,7 +240,14 @@ fn absent(member: &Member) -> FoundMember {
         MemberState::Lost => Standing::Lost,
         MemberState::Removed => Standing::Removed,
     };
-    FoundMember { member: member.clone(), standing, drive: None, next_copy: 0 }
+    FoundMember {
+        member: member.clone(),
+        standing,
+        drive: None,
+        next_copy: 0,
+        set_aside: None,
+        is_readmitted: false,
+    }
 }
 
 /// The split of a pool, with both histories.

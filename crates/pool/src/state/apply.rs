@@ -100,6 +100,8 @@ impl PoolState {
         let before = self.inventory.rebuilds.insert((set, column), Rebuild { target, rebuilt, source });
         if let Some(before) = before {
             self.inventory.owners.remove(&before.target);
+            // That may have been the column's own place.
+            self.inventory.owners.insert(self.column(set, column), Owner::Set { set, column });
         }
         self.inventory.owners.insert(target, Owner::Target { set, column });
     }

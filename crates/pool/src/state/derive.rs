@@ -103,6 +103,10 @@ impl PoolState {
             if rebuild.source == RebuildSource::Whole {
                 self.check_active(self.column(set, column).drive)?;
             }
+            if rebuild.target == self.column(set, column) {
+                // It is rebuilt where it lies.
+                owners.remove(&rebuild.target);
+            }
             self.own(&mut owners, rebuild.target, Owner::Target { set, column })?;
         }
         for set in 0..self.set_count() {

@@ -21,6 +21,7 @@ mod extent_map;
 mod geometry;
 mod log;
 mod member;
+mod readmission;
 mod spare;
 #[cfg(test)]
 mod tests;

@@ -5,4 +5,5 @@ mod common;
 mod crash;
 mod forgotten;
 mod lives;
+mod readmission;
 mod upgrade;

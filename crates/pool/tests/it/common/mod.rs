@@ -82,7 +82,7 @@ pub(crate) fn new_state(members: u32) -> PoolState {
 /// What of a state must survive: all but the members, whose losses are recorded elsewhere too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Essence {
-    volumes: Vec<(Volume, Vec<Run>)>,
+    pub(crate) volumes: Vec<(Volume, Vec<Run>)>,
     table: Vec<ChunkletAddress>,
     rebuilds: Vec<(u32, u32, ChunkletAddress, u64)>,
     allocation_end: u64,

@@ -85,3 +85,34 @@ pub(super) fn recover(scene: &mut Scene) -> Result<(), TortureError> {
     scene.whole(3)?;
     scene.nothing_lost()
 }
+
+/// A drive is lost, the others go on, and another one dies: the first is there and stale, and no start believes it.
+pub(super) fn recover_stale(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(3, "raid = \"raid5\"\nset_size = 3")?;
+    scene.host.writes(400)?;
+    scene.refused(&["pool", "recover", "@"], 2, &["served"])?;
+    scene.stop()?;
+    scene.away("d0")?;
+    scene.serve(&[])?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.back("d0")?;
+    scene.away("d1")?;
+    scene.refused_start(&[], &["d1", "pool recover"])?;
+    let images = [scene.image("d0"), scene.image("d2")].map(|image| image.display().to_string());
+    let sums = || tools::run("md5sum", &[&images[0], &images[1]]);
+    let before = sums()?;
+    let said = scene.done(&["pool", "recover", "@"])?;
+    ensure(
+        said.contains("believed again") && said.contains("volume lun0") && said.contains("bytes "),
+        || format!("what may be lost is not listed: {said}"),
+    )?;
+    scene.refused(&["pool", "recover", "@", "--accept-loss"], 2, &["--yes"])?;
+    ensure(before == sums()?, || "what nobody agreed to has been written".to_owned())?;
+    scene.done(&["pool", "recover", "@", "--accept-loss", "--yes"])?;
+    scene.serve(&[])?;
+    let status = scene.status()?;
+    let states = ["d0", "d1", "d2"].map(|drive| drive_state(&status["pools"][0], drive).to_owned());
+    ensure(states == ["active", "lost", "active"], || format!("the drives are {states:?}"))?;
+    scene.stop()
+}

@@ -1,0 +1,231 @@
+//! `tier0 pool recover`: the last resort for an array that no start opens.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tier0_array::Description;
+use tier0_array::open::recover::{ByteRange, DriveRole, Recovery, Role, VolumeLoss, recover};
+use tier0_array::open::rehearse;
+use tier0_units::{ByteCount, counted};
+
+use super::asking::Agreement;
+use super::config::facts;
+use crate::consent;
+use crate::failure::Failure;
+use crate::output::{json, print};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  tier0 pool recover array.toml
+      what could be assembled, and what may be lost then; writes nothing
+  tier0 pool recover array.toml --json
+  tier0 pool recover array.toml --accept-loss --yes
+      assemble it with what is there; tier0 serve opens it then
+
+The array must not be served. Connect all drives that there are, stale
+ones too. Ends with 1 where nothing can be assembled.";
+
+/// The last resort.
+#[derive(Args, Debug)]
+pub(crate) struct Recover {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The pool, where not all
+    #[arg(value_name = "POOL")]
+    pool: Option<String>,
+    /// Assemble it, and lose what is listed
+    #[arg(long)]
+    accept_loss: bool,
+    #[command(flatten)]
+    agreement: Agreement,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found and done, for JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    /// `done`, `refused` (nothing was changed) or `failed`.
+    result: &'a str,
+    /// Why not, in one sentence; empty where it is done.
+    text: String,
+    array: &'a str,
+    /// Whether pools were written; otherwise nothing was.
+    assembled: bool,
+    pools: &'a [Recovery],
+}
+
+impl<'a> Told<'a> {
+    fn new(array: &'a str, assembled: bool, pools: &'a [Recovery], done: &Result<(), Failure>) -> Told<'a> {
+        let result = match done {
+            Ok(()) => "done",
+            Err(Failure::Input(_)) => "refused",
+            Err(_) => "failed",
+        };
+        let text = done.as_ref().err().and_then(Failure::text).unwrap_or_default();
+        Told { result, text, array, assembled, pools }
+    }
+}
+
+/// What is agreed to.
+const CONSEQUENCE: &str =
+    "what is listed may be lost for good, and what drives hold that are not used is given up";
+
+/// Says what could be assembled, and assembles it where that was accepted.
+pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
+    let description = Description::read(&verb.array).map_err(Failure::input)?;
+    let pool = verb.pool.as_deref();
+    if let Some(unknown) = pool.filter(|name| !description.pools.iter().any(|pool| pool.name == *name)) {
+        return Err(Failure::Input(format!("the array file has no pool {unknown:?}; name one that it has")));
+    }
+    if description.drives.iter().any(|drive| drive.path.is_none()) {
+        return Err(Failure::Input("pools in memory remember nothing that could be recovered".into()));
+    }
+    if facts(&description)?.is_some() {
+        return Err(Failure::Input(format!(
+            "array {:?} is being served; stop its server first, or see what \"tier0 status\" says",
+            description.name
+        )));
+    }
+    let mut pools = recover(&description, pool, false)?;
+    let obstacle =
+        pools.iter().find_map(|one| Some(format!("pool {:?}: {}", one.pool, one.obstacle.as_ref()?)));
+    let is_due = verb.accept_loss && pools.iter().any(|one| one.is_needed && one.obstacle.is_none());
+    if is_due && !verb.json {
+        print(&text(&pools))?;
+    }
+    let done = match is_due {
+        true => consent::obtain(CONSEQUENCE, verb.agreement.yes).and_then(|()| {
+            pools = recover(&description, pool, true)?;
+            Ok(())
+        }),
+        false => Ok(()),
+    };
+    let assembled = is_due && done.is_ok();
+    let done = done.and_then(|()| obstacle.map_or(Ok(()), |obstacle| Err(Failure::Run(obstacle))));
+    if verb.json {
+        print(&json(&Told::new(&description.name, assembled, &pools, &done)))?;
+    } else if assembled {
+        print(&how_it_went(&description))?;
+    } else if !is_due {
+        print(&text(&pools))?;
+    }
+    done
+}
+
+fn how_it_went(description: &Description) -> String {
+    match rehearse(description) {
+        Ok(_) => {
+            "assembled; \"tier0 serve\" opens it, \"tier0 scrub\" finds what does not fit together, and \
+                  \"tier0 drive rejoin\" takes drives back that are not used\n"
+                .to_owned()
+        }
+        Err(error) => format!("assembled, and a start would still be refused: {error}\n"),
+    }
+}
+
+fn text(pools: &[Recovery]) -> String {
+    pools.iter().map(pool_text).collect::<Vec<_>>().join("\n")
+}
+
+fn pool_text(one: &Recovery) -> String {
+    let mut text = format!("pool {}, superblocks of generation {}\n", one.pool, one.generation);
+    for drive in &one.drives {
+        text.push_str(&format!("  drive {}: {}\n", drive.name, words(drive)));
+    }
+    for volume in &one.volumes {
+        text.push_str(&format!("  volume {} of {}:", volume.name, ByteCount(volume.size_bytes)));
+        text.push_str(&loss_text(volume));
+    }
+    for note in &one.notes {
+        text.push_str(&format!("  ! {note}\n"));
+    }
+    text.push_str(match (&one.obstacle, one.is_needed) {
+        (Some(_), _) => "  it cannot be assembled\n",
+        (None, true) => "  it can be assembled: add --accept-loss\n",
+        (None, false) => "  there is nothing to recover: \"tier0 serve\" opens it or says what to do\n",
+    });
+    text
+}
+
+fn words(drive: &DriveRole) -> String {
+    let words = match drive.role {
+        Role::Believed => "is there",
+        Role::Readmitted => "was out of service, is believed again",
+        Role::Stale => "is stale, and not needed",
+        Role::RolledBack => "was put back to an older image, and is not needed",
+        Role::Missing => "is missing; what it holds is given up",
+        Role::Lost => "is lost, and not there",
+        Role::Left => "left the pool",
+        Role::Joins => "is blank, joins to hold the write log",
+    };
+    match drive.generation {
+        Some(generation) => format!("{words} (its own superblock is of generation {generation})"),
+        None => words.to_owned(),
+    }
+}
+
+fn loss_text(volume: &VolumeLoss) -> String {
+    if volume.is_nothing() {
+        return " loses nothing\n".to_owned();
+    }
+    let mut text = "\n".to_owned();
+    let mut part = |ranges: &[ByteRange], what: &str| {
+        let bytes: u64 = ranges.iter().map(|range| range.end_byte - range.first_byte).sum();
+        if bytes == 0 {
+            return;
+        }
+        let (size, count) = (ByteCount(bytes), counted(ranges.len() as u64, "range"));
+        text.push_str(&format!("    {size} in {count} {what}\n"));
+        for range in ranges {
+            text.push_str(&format!("      bytes {} to {}\n", range.first_byte, range.end_byte - 1));
+        }
+    };
+    part(&volume.lost, "on no drive that is there: lost");
+    part(&volume.stale, "on drives that missed writes: older content, zeros or errors");
+    if volume.log_bytes_max > 0 {
+        let most = ByteCount(volume.log_bytes_max);
+        text.push_str(&format!(
+            "    unknown: what was acknowledged last, at most {most}, was only in the write log\n"
+        ));
+    }
+    if volume.may_be_older {
+        text.push_str(
+            "    all of it may be older than what missing drives hold, which could have gone on alone\n",
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loss() -> VolumeLoss {
+        VolumeLoss {
+            name: "lun0".into(),
+            size_bytes: 1 << 30,
+            lost: Vec::new(),
+            stale: Vec::new(),
+            log_bytes_max: 0,
+            may_be_older: false,
+        }
+    }
+
+    #[test]
+    fn a_volume_that_loses_nothing_is_told_as_such() {
+        assert_eq!(loss_text(&loss()), " loses nothing\n");
+    }
+
+    #[test]
+    fn ranges_are_told_with_both_ends() {
+        let range = ByteRange { first_byte: 1 << 20, end_byte: 2 << 20 };
+        let told = loss_text(&VolumeLoss { stale: vec![range], log_bytes_max: 4096, ..loss() });
+        assert!(told.contains("1MiB in 1 range on drives that missed writes"), "{told}");
+        assert!(told.contains("bytes 1048576 to 2097151\n"), "{told}");
+        assert!(told.contains("at most 4KiB"), "{told}");
+    }
+}

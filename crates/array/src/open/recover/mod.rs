@@ -1,0 +1,205 @@
+//! The last resort: what can be assembled of a pool that no start opens, what may be lost then, and doing it.
+//!
+//! A start believes no drive that was lost and goes on without no write log. Here somebody decides otherwise: as few
+//! members as the RAID sets need are believed again with what they hold, the freshest ([`choice`]), and a write log all
+//! copies of which are gone begins anew ([`log`]). What that may lose is listed by volume and address ([`losses`]). Looking
+//! writes nothing. What a set does not need of a member that is believed again is made anew from the others.
+
+mod carry_out;
+mod choice;
+mod log;
+mod losses;
+mod plan;
+
+use serde::Serialize;
+use tier0_drive::DriveHandle;
+use tier0_drive::guard::{Guard, Health, Patience};
+use tier0_pool::Member;
+use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey};
+use tier0_world::World;
+use uuid::Uuid;
+
+pub use losses::{ByteRange, VolumeLoss};
+use plan::{Blank, Plan};
+
+use super::assemble::Opening;
+use super::{OpenOptions, in_real_world};
+use crate::{ArrayError, Description};
+
+/// What can be assembled of a pool, and what may be lost then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recovery {
+    /// The pool.
+    pub pool: String,
+    /// Why it cannot be assembled; none where it can.
+    pub obstacle: Option<String>,
+    /// Whether there is anything to decide: otherwise a start opens the pool.
+    pub is_needed: bool,
+    /// The generation of the pool's superblocks.
+    pub generation: u64,
+    /// Its drives, by place.
+    pub drives: Vec<DriveRole>,
+    /// What may be lost, by volume; those that lose nothing are listed too. Empty where the metadata cannot be read.
+    pub volumes: Vec<VolumeLoss>,
+    /// What else should be known, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A drive, and what it is good for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DriveRole {
+    /// Its name.
+    pub name: String,
+    /// Its part.
+    pub role: Role,
+    /// The generation of its own superblock, where it is there and is not believed by a start.
+    pub generation: Option<u64>,
+}
+
+/// The part of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It is there and believed.
+    Believed,
+    /// It is there, was lost or put back to an older image, and is believed again.
+    Readmitted,
+    /// It is there, was lost, and is not needed.
+    Stale,
+    /// It is there, was put back to an older image, and is not needed.
+    RolledBack,
+    /// It should serve and is not there.
+    Missing,
+    /// It is lost and not there.
+    Lost,
+    /// It left the pool.
+    Left,
+    /// It is blank and joins to hold the write log.
+    Joins,
+}
+
+/// Looks at the pools of a description, or at one of them, and with `accepts_loss` assembles those that need it. Nobody may
+/// serve the array. Without `accepts_loss` nothing is written.
+///
+/// # Errors
+/// The drives cannot be looked at, or writing failed: a pool that was not assembled wholly can be assembled again.
+pub fn recover(
+    description: &Description,
+    pool: Option<&str>,
+    accepts_loss: bool,
+) -> Result<Vec<Recovery>, ArrayError> {
+    let Opening { media, warnings } = Opening::of(description, &OpenOptions::default())?;
+    let wanted = description.clone();
+    let names: Vec<String> = description.pools.iter().map(|pool| pool.name.clone()).collect();
+    let names: Vec<String> = names.into_iter().filter(|name| pool.is_none_or(|pool| pool == name)).collect();
+    let mut recoveries = in_real_world(|world| async move {
+        let drives = super::assemble::guarded(&world, &media)?;
+        let path_of = |drive: &DriveHandle| std::path::PathBuf::from(&drive.info().name);
+        let name_of = |drive: &DriveHandle| {
+            let path = path_of(drive);
+            let named = wanted.drives.iter().find(|named| named.path.as_ref() == Some(&path));
+            named.map(|named| named.name.clone())
+        };
+        let mut all = recover_found(&world, drives, name_of, accepts_loss, Uuid::new_v4, |found| {
+            found.label.array == wanted.name && names.contains(&found.label.name)
+        })
+        .await?;
+        let is_absent = |name: &&String| !all.iter().any(|one| one.pool == **name);
+        let absent: Vec<Recovery> = names.iter().filter(is_absent).map(|name| nowhere(name)).collect();
+        all.extend(absent);
+        Ok::<_, ArrayError>(all)
+    })??;
+    for one in &mut recoveries {
+        one.notes.splice(0..0, warnings.iter().cloned());
+    }
+    Ok(recoveries)
+}
+
+/// A pool that is on no drive.
+fn nowhere(name: &str) -> Recovery {
+    Recovery {
+        pool: name.to_owned(),
+        obstacle: Some(ArrayError::NoPool { pool: name.to_owned() }.to_string()),
+        is_needed: true,
+        generation: 0,
+        drives: Vec::new(),
+        volumes: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// As [`recover`], for all pools on these drives, in their world.
+///
+/// # Errors
+/// As [`recover`].
+pub async fn recover_drives(
+    world: &World,
+    drives: Vec<DriveHandle>,
+    accepts_loss: bool,
+) -> Result<Vec<Recovery>, ArrayError> {
+    let guard = |drive| Guard::new(drive, Patience::default(), Health::new()).handle();
+    let mut random = world.random(0x1e);
+    let id = || {
+        let halves = [random.bits(), random.bits()];
+        Uuid::from_u64_pair(halves[0], halves[1])
+    };
+    let name_of = |drive: &DriveHandle| Some(drive.info().name.clone());
+    recover_found(world, drives.into_iter().map(guard).collect(), name_of, accepts_loss, id, |_| true).await
+}
+
+async fn recover_found(
+    world: &World,
+    drives: Vec<DriveHandle>,
+    name_of: impl Fn(&DriveHandle) -> Option<String>,
+    accepts_loss: bool,
+    mut id: impl FnMut() -> Uuid,
+    is_wanted: impl Fn(&FoundPool) -> bool,
+) -> Result<Vec<Recovery>, ArrayError> {
+    let Survey { mut pools, others } = survey(drives).await;
+    let (mut blanks, mut notes) = (Vec::new(), Vec::new());
+    for other in others {
+        match other {
+            OtherDrive::Blank(drive) => {
+                blanks.extend(name_of(&drive).map(|name| Blank { name, drive }));
+            }
+            OtherDrive::Foreign(drive) => {
+                notes.push(format!("drive {:?} holds data that is not tier0's", drive.info().name));
+            }
+            OtherDrive::Unreadable(_, error) => notes.push(error.to_string()),
+        }
+    }
+    pools.retain(is_wanted);
+    pools.sort_by(|one, other| {
+        one.label.name.cmp(&other.label.name).then(other.generation.cmp(&one.generation))
+    });
+    // Of several pools of one name the one that was changed most counts, as at a start.
+    pools.dedup_by(|older, newer| older.label.name == newer.label.name);
+    let mut recoveries = Vec::new();
+    for found in pools {
+        let mut plan = Plan::of(world, found, &blanks, &mut id).await?;
+        plan.recovery.notes.splice(0..0, notes.iter().cloned());
+        recoveries.push(plan.recovery.clone());
+        if accepts_loss && plan.recovery.is_needed && plan.recovery.obstacle.is_none() {
+            plan.carry_out(world).await?;
+        }
+    }
+    Ok(recoveries)
+}
+
+/// The parts of a pool's drives, before anybody decided anything.
+fn roles(found: &FoundPool) -> Vec<DriveRole> {
+    let unbelieved = found.unbelieved();
+    let of = |(place, (member, standing)): (u32, (&Member, Standing))| DriveRole {
+        name: member.name.clone(),
+        role: match standing {
+            Standing::Present => Role::Believed,
+            Standing::Missing => Role::Missing,
+            Standing::Lost => Role::Lost,
+            Standing::Stale => Role::Stale,
+            Standing::RolledBack => Role::RolledBack,
+            Standing::Removed => Role::Left,
+        },
+        generation: unbelieved.iter().find(|one| one.place == place).map(|one| one.generation),
+    };
+    (0u32..).zip(found.members.iter().map(|one| (&one.member, one.standing))).map(of).collect()
+}

@@ -1,0 +1,120 @@
+//! Believing members again that were lost: the last resort, by somebody's decision and never by itself.
+//!
+//! Who is readmitted is written as if it had never left: its superblock says that it serves, and so does the checkpoint
+//! that opening writes. A crash between the two leaves superblocks that call it active and a checkpoint that calls it
+//! lost; then it is lost, as before, and the decision has to be taken again.
+
+use std::collections::BTreeSet;
+
+use tier0_drive::DriveHandle;
+
+use super::open::Inspected;
+use super::survey::{FoundMember, FoundPool, SetAside, Standing};
+use crate::state::MemberState;
+use crate::{MetaError, MetaRecord, PoolError};
+
+/// A member that is there and not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unbelieved {
+    /// Its place among the members.
+    pub place: u32,
+    /// The generation of its own superblock.
+    pub generation: u64,
+    /// Whether it was put back to an older image, and is not called lost.
+    pub is_rolled_back: bool,
+}
+
+impl FoundPool {
+    /// The members that are there and not believed, and could be believed again: nobody serves under their names.
+    pub fn unbelieved(&self) -> Vec<Unbelieved> {
+        let serving: BTreeSet<&String> = self
+            .members
+            .iter()
+            .map(|found| &found.member)
+            .filter(|m| m.is_active())
+            .map(|m| &m.name)
+            .collect();
+        let one = |(place, found): (u32, &FoundMember)| {
+            let set_aside = found.set_aside.as_ref()?;
+            let is_rolled_back = found.standing == Standing::RolledBack;
+            let is_free = is_rolled_back || !serving.contains(&found.member.name);
+            let generation = set_aside.generation;
+            is_free.then_some(Unbelieved { place, generation, is_rolled_back })
+        };
+        (0u32..).zip(&self.members).filter_map(one).collect()
+    }
+
+    /// The drive of a member that is there and not believed.
+    pub fn unbelieved_drive(&self, place: u32) -> Option<DriveHandle> {
+        Some(self.members.get(place as usize)?.set_aside.as_ref()?.drive.clone())
+    }
+
+    /// The generation of the superblocks in which a member left service: what it holds is what was true until then.
+    /// [`u64::MAX`] where it serves, or should and is not there. Where that was not recorded, it is the one after that of
+    /// its own superblock; 1, the earliest there can be, if that is not there either.
+    pub fn left_in(&self, place: u32) -> u64 {
+        let Some(found) = self.members.get(place as usize) else { return 1 };
+        let after_own = || found.set_aside.as_ref().map_or(1, |set_aside| set_aside.generation + 1);
+        match found.standing {
+            Standing::Present | Standing::Missing => u64::MAX,
+            Standing::RolledBack => after_own(),
+            Standing::Stale | Standing::Lost | Standing::Removed => {
+                self.label.lost_in.get(&place).copied().unwrap_or_else(after_own)
+            }
+        }
+    }
+
+    /// Believes a member again that is there: with what it holds, whatever it has missed. Nothing is written before the
+    /// pool is opened. False if it is not one of [`FoundPool::unbelieved`].
+    pub fn readmit(&mut self, place: u32) -> bool {
+        if !self.unbelieved().iter().any(|member| member.place == place) {
+            return false;
+        }
+        let found = &mut self.members[place as usize];
+        let Some(SetAside { drive, next_copy, .. }) = found.set_aside.take() else { return false };
+        found.member.state = MemberState::Active;
+        found.standing = Standing::Present;
+        found.drive = Some(drive);
+        found.next_copy = next_copy;
+        found.is_readmitted = true;
+        self.label.members[place as usize].state = MemberState::Active;
+        self.label.lost_in.remove(&place);
+        self.is_uneven = true;
+        true
+    }
+}
+
+impl Inspected {
+    /// Ends rebuilds whose targets have everything, so that no set counts as lacking two columns where it lacks one.
+    ///
+    /// # Errors
+    /// [`PoolError`] where the state refuses it.
+    pub fn finish_rebuilds(&mut self) -> Result<(), PoolError> {
+        let state = &mut self.opening.state;
+        let columns = state.rebuilds().map(|(set, column, _)| MetaRecord::ColumnRebuilt { set, column });
+        let complete: Vec<MetaRecord> = columns.filter(|record| state.check(record).is_ok()).collect();
+        Ok(state.apply_all(&complete)?)
+    }
+
+    /// Has columns rebuilt where they lie: what they hold is not believed, although their drive is. Set and column each.
+    ///
+    /// # Errors
+    /// [`PoolError`] where there is no such column, or it cannot be rebuilt there.
+    pub fn rebuild_in_place(&mut self, columns: &[(u32, u32)]) -> Result<(), PoolError> {
+        let state = &mut self.opening.state;
+        columns.iter().try_for_each(|(set, column)| state.rebuild_in_place(*set, *column))?;
+        Ok(state.verify()?)
+    }
+
+    /// Ends the rebuilds of columns elsewhere, so that what they hold where they lie is believed. Set and column each.
+    ///
+    /// # Errors
+    /// [`PoolError`] where a column's drive does not serve.
+    pub fn believe_columns(&mut self, columns: &[(u32, u32)]) -> Result<(), PoolError> {
+        let state = &mut self.opening.state;
+        let believed: Result<(), MetaError> =
+            columns.iter().try_for_each(|(set, column)| state.believe_column(*set, *column));
+        believed?;
+        Ok(state.verify()?)
+    }
+}
