@@ -50,8 +50,6 @@ pub enum PlantedBug {
     MergeOldPage,
     /// Parity is modified from zeros that a drive holds in the place of a page that was given up.
     TrustGivenUpPage,
-    /// A flush leaves out the drives that columns move away from.
-    FlushForgetsSource,
     /// After a restart a column that was moving counts as moved.
     BelieveNewPlaceEarly,
     /// The superblock of a drive that has left is erased although it has joined again.
@@ -64,8 +62,8 @@ pub enum PlantedBug {
     TrustSilentDrives,
     /// A start believes drives that others could have gone on without.
     ServeWithoutConsent,
-    /// A start with no copy of the log goes on, and records which drives were missing.
-    StartWithoutLog,
+    /// Reads of a column that moves go to the new place before the row was copied.
+    ReadsGoToNewPlace,
     /// After an outage nothing that the drive had acknowledged is written again.
     ForgetReplay,
     /// A guard does not make good an outage that another shard's guard has noticed.
@@ -81,7 +79,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 30] = [
+    pub const ALL: [PlantedBug; 29] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -101,14 +99,13 @@ impl PlantedBug {
         PlantedBug::ScrubBelievesFirstCopy,
         PlantedBug::MergeOldPage,
         PlantedBug::TrustGivenUpPage,
-        PlantedBug::FlushForgetsSource,
         PlantedBug::BelieveNewPlaceEarly,
         PlantedBug::EraseWhoJoinedAgain,
         PlantedBug::WritesGoToNewPlace,
         PlantedBug::LoseBeyondRedundancy,
         PlantedBug::TrustSilentDrives,
         PlantedBug::ServeWithoutConsent,
-        PlantedBug::StartWithoutLog,
+        PlantedBug::ReadsGoToNewPlace,
         PlantedBug::ForgetReplay,
         PlantedBug::ReplayHereOnly,
         PlantedBug::ReadRefusedWrite,

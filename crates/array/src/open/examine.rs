@@ -51,9 +51,6 @@ fn check_survives(state: &PoolState, sets: &RaidSets) -> Result<(), ArrayError> 
 
 /// A copy of every ring of the write log must be there.
 fn check_log(state: &PoolState) -> Result<(), ArrayError> {
-    if planted(PlantedBug::StartWithoutLog) {
-        return Ok(());
-    }
     let is_gone = |ring: &&LogRing| !ring.copies.iter().any(|copy| state.is_active(copy.member));
     let Some(ring) = state.log().rings.iter().find(is_gone) else { return Ok(()) };
     let names = ring.copies.iter().filter_map(|copy| state.member(copy.member));

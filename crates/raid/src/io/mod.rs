@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_world::{IoError, PlantedBug, planted};
+use tier0_world::IoError;
 
 pub use expect::{Expect, Expected, Unchecked};
 pub use members::{FailureReport, LostDrives, Members};
@@ -118,7 +118,6 @@ impl RaidIo {
         let columns = || (0..self.sets().layout().columns() as u8).map(Column);
         let places = |set: SetIndex, column: Column| {
             let source = self.sets().source(set, column).map(|chunklet| chunklet.drive as usize);
-            let source = source.filter(|_| !planted(PlantedBug::FlushForgetsSource));
             [Some(self.sets().place(set, column).0), source].into_iter().flatten()
         };
         let members: BTreeSet<usize> =

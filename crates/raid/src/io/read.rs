@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use tier0_units::{Lba, SectorCount};
-use tier0_world::{BufMut, IoError};
+use tier0_world::{BufMut, IoError, PlantedBug, planted};
 
 use crate::io::RaidIo;
 use crate::io::scratch::Scratch;
@@ -169,7 +169,10 @@ impl RaidIo {
         buf: BufMut,
     ) -> (Result<(), IoError>, BufMut) {
         let row = self.sets().layout().column_row(lba);
-        let (member, start) = self.sets().place_of_row(set, column, row);
+        let (member, start) = match planted(PlantedBug::ReadsGoToNewPlace) {
+            true => self.sets().place(set, column),
+            false => self.sets().place_of_row(set, column, row),
+        };
         if self.sets().any_rebuilding() && self.sets().is_missing(set, column, row) {
             return (Err(IoError::Gone), buf);
         }

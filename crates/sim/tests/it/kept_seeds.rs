@@ -72,6 +72,7 @@ const KEPT_MISHAPS: &[(u64, &str)] = &[
     ),
     (1412, "as 1257, without the merging"),
     (1524, "as 1412"),
+    (390, "the superblock of a drive that had left was erased after it had joined again"),
 ];
 
 #[test]

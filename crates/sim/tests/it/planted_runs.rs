@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 19] = [
+const KNOWN: [(PlantedBug, u64); 29] = [
     (PlantedBug::AckBeforeMirror, 80),
     (PlantedBug::SkipFlushBeforeRelease, 0),
     (PlantedBug::TrustWriteOrder, 3),
@@ -31,6 +31,16 @@ const KNOWN: [(PlantedBug, u64); 19] = [
     (PlantedBug::ScrubBelievesFirstCopy, 298),
     (PlantedBug::MergeOldPage, 0),
     (PlantedBug::TrustGivenUpPage, 11),
+    (PlantedBug::BelieveNewPlaceEarly, 6),
+    (PlantedBug::EraseWhoJoinedAgain, 390),
+    (PlantedBug::WritesGoToNewPlace, 6),
+    (PlantedBug::LoseBeyondRedundancy, 14),
+    (PlantedBug::TrustSilentDrives, 69),
+    (PlantedBug::ServeWithoutConsent, 364),
+    (PlantedBug::ReadsGoToNewPlace, 6),
+    (PlantedBug::ForgetReplay, 3),
+    (PlantedBug::ReplayHereOnly, 666),
+    (PlantedBug::ReadRefusedWrite, 14),
 ];
 
 fn run_config(bug: Option<PlantedBug>, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
