@@ -1,9 +1,10 @@
 //! A drive that is away, or may have lost its cache: the gate is closed, and opens when everything that it had
 //! acknowledged is on it again.
 
+use std::pin::pin;
 use std::rc::Rc;
 
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use tier0_units::Nanos;
 use tier0_world::{IoError, PlantedBug, planted};
 
@@ -89,17 +90,11 @@ impl Inner {
     /// Opens the drive anew, and brings onto it what it may have lost.
     async fn try_again(&self) -> Result<(), IoError> {
         let outages = self.health.outages();
-        self.drive.revive().await?;
-        // A flush may succeed on a drive that reads nothing: then nothing would ever end.
-        if !self.answers().await {
-            return Err(IoError::Medium);
-        }
-        let judge = self.judge.borrow().clone();
-        if let Some(judge) = judge
-            && let Err(sentence) = judge.recognise(self.drive.clone()).await
-        {
-            self.health.note(sentence);
-            return Err(IoError::Gone);
+        let limit = pin!(self.world().sleep(self.patience.answer));
+        // It may hang; reads that are given up do no harm when they end late.
+        match select(pin!(self.look_again()), limit).await {
+            Either::Left((looked, _)) => looked?,
+            Either::Right(_) => return Err(IoError::Timeout),
         }
         let (rounds, mark) = {
             let retained = self.retained.borrow();
@@ -115,6 +110,23 @@ impl Inner {
         }
         self.retained.borrow_mut().flushed(mark);
         self.outages_seen.set(outages);
+        Ok(())
+    }
+
+    /// Whether the drive answers, and is the one that it was.
+    async fn look_again(&self) -> Result<(), IoError> {
+        self.drive.revive().await?;
+        // A flush may succeed on a drive that reads nothing: then nothing would ever end.
+        if !self.answers().await {
+            return Err(IoError::Medium);
+        }
+        let judge = self.judge.borrow().clone();
+        if let Some(judge) = judge
+            && let Err(sentence) = judge.recognise(self.drive.clone()).await
+        {
+            self.health.note(sentence);
+            return Err(IoError::Gone);
+        }
         Ok(())
     }
 
