@@ -92,7 +92,7 @@ fn place_for(state: &PoolState, but: Option<u32>) -> Option<ChunkletAddress> {
         let class = state.member(*place).map(|member| member.class);
         (class, std::cmp::Reverse(state.free_chunklets(*place)))
     });
-    candidates.into_iter().find_map(|member| free_run(state, member, chunklets))
+    candidates.into_iter().find_map(|member| state.free_run(member, chunklets))
 }
 
 fn chunklets_of_a_copy(state: &PoolState) -> u64 {
@@ -105,18 +105,4 @@ fn chunklets_of_a_copy(state: &PoolState) -> u64 {
 pub(super) fn chunklets_homeless(state: &PoolState, member: u32) -> u64 {
     let has_one = state.log().copies().any(|copy| copy.member == member);
     if has_one && place_for(state, Some(member)).is_none() { chunklets_of_a_copy(state) } else { 0 }
-}
-
-/// The first of `count` free chunklets of a member that lie side by side.
-fn free_run(state: &PoolState, member: u32, count: u64) -> Option<ChunkletAddress> {
-    let mut first = state.free_chunklet(member, 0)?;
-    let mut last = first;
-    while u64::from(last.index - first.index) + 1 < count {
-        let next = state.free_chunklet(member, last.index + 1)?;
-        if next.index != last.index + 1 {
-            first = next;
-        }
-        last = next;
-    }
-    Some(first)
 }

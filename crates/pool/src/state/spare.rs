@@ -52,6 +52,12 @@ impl PoolState {
         runs
     }
 
+    /// The first of `count` free chunklets of a member that lie side by side.
+    pub fn free_run(&self, member: u32, count: u64) -> Option<ChunkletAddress> {
+        let run = self.free_runs(member).into_iter().find(|run| run.len() as u64 >= count)?;
+        Some(ChunkletAddress { drive: member, index: run.start })
+    }
+
     /// Whether a member has columns of sets, or takes some over.
     pub fn has_columns(&self, member: u32) -> bool {
         self.owned(member).any(|(_, owner)| !matches!(owner, Owner::Log))

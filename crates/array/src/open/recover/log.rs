@@ -140,7 +140,7 @@ pub(super) fn place(
             return None;
         }
         let starts: Vec<ChunkletAddress> =
-            members.iter().filter_map(|member| free_run(state, *member, chunklets)).take(copies).collect();
+            members.iter().filter_map(|member| state.free_run(*member, chunklets)).take(copies).collect();
         if starts.is_empty() {
             continue;
         }
@@ -155,12 +155,6 @@ pub(super) fn place(
         return Some(placement);
     }
     None
-}
-
-/// The first of `count` free chunklets of a member that lie side by side.
-fn free_run(state: &PoolState, member: u32, count: u64) -> Option<ChunkletAddress> {
-    let run = state.free_runs(member).into_iter().find(|run| run.len() as u64 >= count)?;
-    Some(ChunkletAddress { drive: member, index: run.start })
 }
 
 /// The copies of a renewed ring that can be written: those on members that serve.
