@@ -35,6 +35,7 @@ pub use pool_record::{MemberRecord, PoolRecord, RaidRecord, SlotRun, VolumeRecor
 pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
 pub use space::{Reserve, Space, SpaceRules, SpaceWarning};
 pub use state::{
-    BitSet, DriveClass, ExtentMap, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError,
-    PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run, SetGroup, SlotHome, TEXT_BYTES_MAX, Volume,
+    BitSet, ColumnMove, DriveClass, ExtentMap, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState,
+    MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run, SetGroup, SetsToCome, SlotHome,
+    TEXT_BYTES_MAX, Volume,
 };

@@ -235,7 +235,7 @@ impl Running for RunningArray {
             }
             Admin::Rejoin { drive } => self.add(drive).await,
             Admin::Scrub => self.ask(AdminRequest::ScrubStart { pool: None, rate: None }).await,
-            Admin::Grow => self.ask(AdminRequest::PoolGrow { pool: None }).await,
+            Admin::Grow => self.ask(AdminRequest::PoolGrow { pool: None, stop: false }).await,
             Admin::CreateVolume { name, sectors, thin } => {
                 let size = ByteCount(sectors * SECTOR_BYTES);
                 let write_cache = WriteCache::Durable;

@@ -212,6 +212,9 @@ pub(crate) struct Grow {
     /// The pool, where there are several
     #[arg(long)]
     pool: Option<String>,
+    /// Move no more columns to make room for sets
+    #[arg(long)]
+    stop: bool,
     #[command(flatten)]
     answering: Answering,
 }
@@ -376,8 +379,8 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
 /// Does what a pool verb asks.
 pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
     let (array, request, answering) = match verb {
-        Pool::Grow(Grow { array, pool, answering }) => {
-            (array, AdminRequest::PoolGrow { pool: pool.clone() }, answering)
+        Pool::Grow(Grow { array, pool, stop, answering }) => {
+            (array, AdminRequest::PoolGrow { pool: pool.clone(), stop: *stop }, answering)
         }
         Pool::Reserve(Reserved { array, reserve, pool, answering }) => {
             let request = AdminRequest::PoolReserve { pool: pool.clone(), reserve: *reserve };

@@ -65,10 +65,14 @@ pub enum AdminRequest {
         /// Overwrite what it holds.
         force: bool,
     },
-    /// Makes sets of all free chunklets but the spares, and spreads what is stored over all sets.
+    /// Makes sets of all free chunklets but the spares, and spreads what is stored over all sets. Columns move first where
+    /// too few drives have free chunklets.
     PoolGrow {
         /// The pool.
         pool: Option<String>,
+        /// Move no more columns for it.
+        #[serde(default)]
+        stop: bool,
     },
     /// Changes what of a pool thin volumes do not get, until the array is started again.
     PoolReserve {

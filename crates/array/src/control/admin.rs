@@ -43,7 +43,8 @@ impl Control {
                 let place = NewPlace { name, path, size, force };
                 self.replace_drive(&drive, place).await
             }
-            AdminRequest::PoolGrow { pool } => self.grow(pool.as_deref()).await,
+            AdminRequest::PoolGrow { pool, stop: true } => self.stop_growing(pool.as_deref()),
+            AdminRequest::PoolGrow { pool, stop: false } => self.grow(pool.as_deref()).await,
             AdminRequest::PoolReserve { pool, reserve } => self.set_reserve(pool.as_deref(), reserve),
             AdminRequest::PoolRestripe { pool, rate, stop } => self.restripe(pool.as_deref(), rate, stop),
         };

@@ -99,8 +99,8 @@ impl Control {
         self.join(number, place).await?;
         let pool = &self.pools[number].name;
         Ok(format!(
-            "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them. \
-             \"tier0 config\" prints the array file with it (path {path:?}), which the next start needs to find it"
+            "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them. The \
+             next start finds it at {path:?} without a change of the array file"
         ))
     }
 

@@ -61,6 +61,9 @@ impl Control {
             (true, _) if leaving => {
                 self.tell(Severity::Info, thing, "what drives that leave hold is being copied", "");
             }
+            (true, 0) if !self.moves(number).is_empty() => {
+                self.tell(Severity::Info, thing, "columns move to drives that have more room", "");
+            }
             (true, _) => self.tell(Severity::Info, thing, "a rebuild has begun", ""),
             (false, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
             (false, lacking) => {

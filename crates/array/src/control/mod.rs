@@ -14,6 +14,7 @@ mod judge;
 mod leaving;
 mod log;
 mod message;
+mod moving;
 mod pause;
 mod pool;
 mod rebuild;

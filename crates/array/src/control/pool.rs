@@ -69,6 +69,8 @@ pub(crate) struct Guarded {
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
+    /// Somebody has asked for sets that need columns to move first.
+    pub(super) growing: Cell<bool>,
     /// Extents move, or columns are rebuilt, not both.
     pub(super) extents_or_rebuild: Semaphore,
 }
@@ -104,6 +106,7 @@ impl Guarded {
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),
+            growing: Cell::new(false),
             extents_or_rebuild: Semaphore::new(1),
         }
     }

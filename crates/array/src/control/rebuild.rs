@@ -1,12 +1,12 @@
 //! Rebuilding lost columns on spare chunklets, many to many: every set that has lost a column gets a chunklet on a drive
-//! of its own choice, and every shard rebuilds its slots of it. Columns on drives that are to leave move in the same way,
-//! a few at a time.
+//! of its own choice, and every shard rebuilds its slots of it. When nothing is lost, columns move from drive to drive in
+//! the same way ([`super::moving`]).
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use futures_util::stream::{self, StreamExt};
-use tier0_pool::MetaRecord;
+use tier0_pool::{ColumnMove, MetaRecord};
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
@@ -16,7 +16,7 @@ use crate::upkeep::Order;
 
 /// Columns that are rebuilt at the same time, at least. Otherwise as many as the pool has drives: each reads from several
 /// and writes to one, so that all drives have something to do, and twice the drives are whole in half the time.
-const COLUMNS_AT_ONCE_MIN: usize = 4;
+pub(super) const COLUMNS_AT_ONCE_MIN: usize = 4;
 /// How long to wait before what could not be rebuilt is tried again.
 const RETRY_PAUSE: Nanos = Nanos::from_secs(10);
 
@@ -80,16 +80,25 @@ impl Control {
             loop {
                 guarded.rebuild.again.set(false);
                 let log = control.restore_log(number).await;
-                let result = control.rebuild_all(number).await.and(log);
-                if result.is_ok() {
-                    control.forget_leaving(number).await;
+                let rebuilt = control.rebuild_all(number).await;
+                match log.and(rebuilt) {
+                    Ok(moved) => {
+                        control.forget_leaving(number).await;
+                        if moved > 0 || guarded.rebuild.again.get() {
+                            continue;
+                        }
+                        control.form_sets_to_come(number).await;
+                        if !guarded.rebuild.again.get() {
+                            break;
+                        }
+                    }
+                    Err(_) if guarded.rebuild.again.get() => {}
+                    Err(error) => {
+                        let pool = &control.pools[number].name;
+                        tracing::warn!("the rebuild of pool {pool:?} waits: {error}");
+                        control.world.sleep(RETRY_PAUSE).await;
+                    }
                 }
-                if guarded.rebuild.again.get() || (result.is_ok() && !control.evacuable(number).is_empty()) {
-                    continue;
-                }
-                let Err(error) = result else { break };
-                tracing::warn!("the rebuild of pool {:?} waits: {error}", control.pools[number].name);
-                control.world.sleep(RETRY_PAUSE).await;
             }
             guarded.rebuild.running.set(false);
         };
@@ -100,8 +109,9 @@ impl Control {
         self.pools[number].guarded.as_ref().expect("only protected pools are rebuilt and scrubbed")
     }
 
-    /// One round: spares for what has none, then every column that has one.
-    async fn rebuild_all(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
+    /// One round: spares for what has none, then every column that has one, then those that are to lie elsewhere; how
+    /// many of the last have begun to move.
+    async fn rebuild_all(self: &Rc<Self>, number: usize) -> Result<u64, IoError> {
         // What got none now may find room in the metadata when others are rebuilt.
         let assigned = self.assign_spares(number).await;
         let guarded = self.guarded(number);
@@ -110,8 +120,8 @@ impl Control {
             let live = state.rebuilds().filter(|(_, _, rebuild)| state.is_active(rebuild.target.drive));
             live.map(|(set, column, _)| (set, column)).collect()
         };
-        let leaving = self.evacuable(number);
-        let missing = self.slots_missing(number, &columns) + self.slots_used(number, &leaving);
+        let moves = self.moves(number);
+        let missing = self.slots_missing(number, &columns) + self.slots_used(number, &moves);
         guarded.rebuild.total.set(guarded.rebuild.done.get() + missing);
         let drives = guarded.metadata.state().members().iter().filter(|member| member.is_active()).count();
         let at_once = drives.max(COLUMNS_AT_ONCE_MIN);
@@ -122,42 +132,7 @@ impl Control {
             .await;
         // What is lost comes first.
         rebuilt?;
-        let evacuations = leaving.into_iter().map(|(set, column)| self.evacuate_column(number, set, column));
-        stream::iter(evacuations)
-            .buffer_unordered(COLUMNS_AT_ONCE_MIN)
-            .fold(Ok(()), async |all: Result<(), IoError>, one| one.and(all))
-            .await
-    }
-
-    /// The columns on drives that are to leave which do not move yet and could.
-    fn evacuable(&self, number: usize) -> Vec<(u32, u32)> {
-        let state = self.guarded(number).metadata.state();
-        let could = |(set, column): &(u32, u32)| {
-            state.rebuild(*set, *column).is_none() && state.choose_spare(*set, *column).is_some()
-        };
-        state.leaving_columns().filter(could).collect()
-    }
-
-    /// Moves a column off its drive, if that is still to leave.
-    async fn evacuate_column(self: &Rc<Self>, number: usize, set: u32, column: u32) -> Result<(), IoError> {
-        let guarded = self.guarded(number);
-        {
-            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
-            let target = {
-                let state = guarded.metadata.state();
-                let leaves = |drive: u32| {
-                    state.member(drive).is_some_and(|member| member.is_active() && member.leaving)
-                };
-                let idle = state.rebuild(set, column).is_none();
-                let leaves = leaves(state.column(set, column).drive);
-                if idle && leaves { state.choose_spare(set, column) } else { None }
-            };
-            let Some(target) = target else { return Ok(()) };
-            guarded.commit(vec![MetaRecord::ColumnEvacuating { set, column, target }]).await?;
-            let (set, column) = Guarded::column(set, column);
-            guarded.shape.sets.start_evacuation(set, column, target);
-        }
-        self.rebuild_column(number, set, column).await
+        self.move_columns(number, moves).await
     }
 
     async fn assign_spares(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
@@ -196,12 +171,17 @@ impl Control {
     }
 
     /// Mapped slots of these columns' sets.
-    fn slots_used(&self, number: usize, columns: &[(u32, u32)]) -> u64 {
+    fn slots_used(&self, number: usize, moves: &[ColumnMove]) -> u64 {
         let state = self.guarded(number).metadata.state();
-        columns.iter().map(|(set, _)| state.used_slots_of(*set).count() as u64).sum()
+        moves.iter().map(|one| state.used_slots_of(one.set).count() as u64).sum()
     }
 
-    async fn rebuild_column(self: &Rc<Self>, number: usize, set: u32, column: u32) -> Result<(), IoError> {
+    pub(super) async fn rebuild_column(
+        self: &Rc<Self>,
+        number: usize,
+        set: u32,
+        column: u32,
+    ) -> Result<(), IoError> {
         let results = self.ask_all(|reply| Order::Rebuild { pool: number, set, column, reply }).await;
         results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
         let guarded = self.guarded(number);

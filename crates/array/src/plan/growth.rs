@@ -1,4 +1,5 @@
-//! What a pool grows by: sets of all free chunklets but the spares, on old and new drives alike.
+//! What a pool grows by: sets of all free chunklets but the spares, on old and new drives alike, those at once that need
+//! nothing to move before.
 //!
 //! The chunklets that every drive keeps free for rebuilding are not touched, nor are drives that hold the log and no
 //! column of any set: they were given for the log alone. Where one change of the metadata could not name all sets, they
@@ -27,6 +28,10 @@ pub(crate) struct Growth {
     pub(crate) records: Vec<MetaRecord>,
     /// How many sets they add.
     pub(crate) sets: u64,
+    /// How many more there can be when columns have moved.
+    pub(crate) sets_later: u64,
+    /// How many columns have to move for that.
+    pub(crate) moves: usize,
 }
 
 /// What a pool can grow by, in changes of at most `change_bytes_max` bytes.
@@ -44,17 +49,13 @@ pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<
                 .to_owned(),
         );
     }
+    let to_come = state.sets_to_come();
+    if to_come.sets == 0 {
+        return Err(nothing_to_form(state));
+    }
     let places = 0..state.members().len() as u32;
     let runs: Vec<Vec<Range<u32>>> = places.map(|member| room_of(state, member)).collect();
     let usable = runs.iter().filter(|runs| !runs.is_empty()).count();
-    if usable < layout.columns() {
-        return Err(format!(
-            "{usable} of its drives have free chunklets beside their spares, and a set takes one of {} drives each; \
-             add {} (tier0 drive add)",
-            layout.columns(),
-            counted((layout.columns() - usable) as u64, "drive")
-        ));
-    }
     let mut chunklets = Chunklets::of_runs(geometry.chunklet_sectors, runs);
     let tables = ColumnPlan::new(&layout, geometry.chunklet_sectors, geometry.extent_sectors).table_sectors;
     let columns = layout.columns();
@@ -62,12 +63,31 @@ pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<
     let sets = u64::from(formed.count());
     let sets_per_change = ((change_bytes_max - CHANGE_BYTES) / (columns * COLUMN_BYTES)).max(1);
     let band = |sets: usize| (usable / columns).clamp(1, sets) as u32;
-    let table = formed.table();
+    let table = if sets > 0 { formed.table() } else { Vec::new() };
     let change = |part: &[_]| MetaRecord::SetsAdded {
         columns: part.to_vec(),
         sets_per_band: band(part.len() / columns),
     };
-    Ok(Growth { records: table.chunks(sets_per_change * columns).map(change).collect(), sets })
+    Ok(Growth {
+        records: table.chunks(sets_per_change * columns).map(change).collect(),
+        sets,
+        sets_later: to_come.sets.saturating_sub(sets),
+        moves: to_come.moves.len(),
+    })
+}
+
+fn nothing_to_form(state: &PoolState) -> String {
+    let width = state.geometry().columns();
+    let free: u64 = (0..state.members().len() as u32)
+        .flat_map(|member| room_of(state, member))
+        .map(|run| u64::from(run.end - run.start))
+        .sum();
+    format!(
+        "a set takes {} of different drives, and beside the spares its drives have {} that can be used; add drives (tier0 \
+         drive add)",
+        counted(u64::from(width), "chunklet"),
+        if free == 0 { "none".to_owned() } else { counted(free, "free one") },
+    )
 }
 
 /// Free chunklets of a member that sets may take: the lowest, so that as many as are to be spare are left.

@@ -9,7 +9,7 @@ use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::SectorCount;
 
 pub(crate) use direct::PoolPlan;
-pub(crate) use growth::plan_growth;
+pub(crate) use growth::{Growth, plan_growth};
 pub(crate) use protected::{
     NewPool, PoolShape, check_fits, drives_of, is_protected, members_max, new_volume,
 };

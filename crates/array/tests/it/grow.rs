@@ -1,12 +1,12 @@
 //! Pools that grow while they serve, and power cuts in between.
 
 use crate::rig::{Drives, create_volume, done, expect, pool, refused, volume, write};
-use tier0_array::admin::{AdminRequest, Health};
+use tier0_array::admin::{AdminRequest, DriveState, Health};
 use tier0_array::engine::Engine;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 
-const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None };
+const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
 /// Sectors of a MiB, the extent of most shapes.
 const MIB: u64 = 2048;
 
@@ -82,15 +82,120 @@ fn a_set_takes_chunklets_of_as_many_drives_as_it_has_columns() {
     array.life(1, |world, engine, drives| async move {
         let before = pool(&engine).await.sets.count;
         assert!(refused(&engine, GROW).await.contains("tier0 drive add"));
-        add(&world, &engine, &drives, 3).await;
-        let text = refused(&engine, GROW).await;
-        assert!(text.contains("drive add"), "{text}");
-        assert_eq!(pool(&engine).await.sets.count, before);
-        add(&world, &engine, &drives, 4).await;
-        add(&world, &engine, &drives, 5).await;
+        for number in 3..6 {
+            add(&world, &engine, &drives, number).await;
+        }
         done(&engine, GROW).await;
         assert!(pool(&engine).await.sets.count > before);
     });
+}
+
+/// A drive was added to a pool that was full, and it had to be told that two or three more were needed.
+#[test]
+fn a_single_drive_more_becomes_space_and_its_share_of_the_old_sets_moves_to_it() {
+    for (raid, width, shards) in [("raid1", 2, 1), ("raid5", 3, 2), ("raid6", 5, 2), ("raid0", 2, 2)] {
+        let mut array = Drives::founded(raid, width, width, shards, 44);
+        array.plug_in();
+        let (early, late) = array.life(1, move |world, engine, drives| async move {
+            let early = fill(&world, &engine, "early").await;
+            let before = pool(&engine).await;
+            add(&world, &engine, &drives, width).await;
+            let text = done(&engine, GROW).await;
+            assert!(text.contains("to other drives first"), "{raid}: {text}");
+            moved(&world, &engine).await;
+            let after = pool(&engine).await;
+            // The new drive's chunklets, less what does not make a set.
+            let wanted = (before.sets.count * (width as u64 + 1)).div_ceil(width as u64);
+            assert!(after.sets.count >= wanted, "{raid}: {} sets of {}", after.sets.count, before.sets.count);
+            assert_eq!(after.sets.degraded, 0, "{raid}: {:?}", after.problems);
+            settled(&world, &engine).await;
+            let late = fill(&world, &engine, "late").await;
+            assert!(late > 0, "{raid}: there is room");
+            expect_filled(&world, &engine, "early", early).await;
+            assert!(refused(&engine, GROW).await.contains("drive add"));
+            (early, late)
+        });
+        array.life(2, move |world, engine, drives| async move {
+            expect_filled(&world, &engine, "early", early).await;
+            expect_filled(&world, &engine, "late", late).await;
+            engine.drain().await.expect("destaged");
+            if raid != "raid0" {
+                drives.media[width].unplug();
+                expect_filled(&world, &engine, "late", late).await;
+                expect_filled(&world, &engine, "early", early).await;
+            }
+        });
+    }
+}
+
+#[test]
+fn growing_that_is_stopped_or_cut_off_leaves_what_has_moved_and_can_be_asked_for_again() {
+    for moment in 0..12u64 {
+        let mut array = Drives::founded("raid5", 3, 3, 2, 300 + moment);
+        array.plug_in();
+        let early = array.life(moment, move |world, engine, drives| async move {
+            let early = fill(&world, &engine, "early").await;
+            add(&world, &engine, &drives, 3).await;
+            done(&engine, GROW).await;
+            world.sleep(Nanos::from_millis(moment * moment * 20)).await;
+            if moment % 3 == 0 {
+                engine.administer(AdminRequest::PoolGrow { pool: None, stop: true }).await;
+            }
+            early
+        });
+        array.life(1000 + moment, move |world, engine, _| async move {
+            expect_filled(&world, &engine, "early", early).await;
+            moved(&world, &engine).await;
+            // It may have grown before the cut.
+            engine.administer(GROW).await;
+            moved(&world, &engine).await;
+            settled(&world, &engine).await;
+            let late = fill(&world, &engine, "late").await;
+            assert!(late > 0, "moment {moment}");
+            assert_eq!(pool(&engine).await.sets.degraded, 0, "moment {moment}");
+            expect_filled(&world, &engine, "early", early).await;
+            expect_filled(&world, &engine, "late", late).await;
+        });
+    }
+}
+
+/// A drive that took the place of a lost one stayed empty, and the others had no spare chunklets any more.
+#[test]
+fn spares_return_when_a_drive_joins() {
+    let mut array = Drives::with_spares("raid5", 5, 1, 2, 45);
+    array.plug_in();
+    array.life(1, |world, engine, drives| async move {
+        let early = fill(&world, &engine, "early").await;
+        let kept = least_free(&engine).await;
+        assert!(kept > 0);
+        drives.media[1].unplug();
+        expect_filled(&world, &engine, "early", early).await;
+        done(&engine, AdminRequest::DriveRemove { drive: "d1".into(), force: false, stop: false }).await;
+        moved(&world, &engine).await;
+        assert!(least_free(&engine).await < kept, "the rebuild took spares");
+        add(&world, &engine, &drives, 5).await;
+        moved(&world, &engine).await;
+        assert!(least_free(&engine).await >= kept, "{:?}", pool(&engine).await.drives);
+        expect_filled(&world, &engine, "early", early).await;
+    });
+}
+
+/// The free chunklets of the serving drive that has the fewest.
+async fn least_free(engine: &Engine) -> u64 {
+    let status = pool(engine).await;
+    let active = status.drives.iter().filter(|drive| drive.state == DriveState::Active);
+    active.map(|drive| drive.chunklets_free).min().expect("some serve")
+}
+
+/// Waits until nothing is rebuilt and no column moves.
+async fn moved(world: &World, engine: &Engine) {
+    for _ in 0..3600 {
+        if pool(engine).await.rebuild.is_none() {
+            return;
+        }
+        world.sleep(Nanos::from_secs(1)).await;
+    }
+    panic!("columns move for ever: {:?}", pool(engine).await.rebuild);
 }
 
 #[test]

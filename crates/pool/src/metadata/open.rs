@@ -77,7 +77,9 @@ impl FoundPool {
         journal.replay(&carriers, &mut lost, &mut state).await?;
         state.verify()?;
         let carriers_before = self.label.carriers.clone();
-        let mut opening = Opening { found: self, state, newest, lost, carriers_before };
+        let mut found = self;
+        found.take_in(state.members());
+        let mut opening = Opening { found, state, newest, lost, carriers_before };
         let before: Vec<bool> = opening.found.label.members.iter().map(crate::Member::is_active).collect();
         let is_changed = opening.reconcile()?;
         let lost_now = |(place, member): &(u32, &crate::Member)| {
@@ -271,12 +273,8 @@ impl Opening {
     /// be written.
     fn reconcile(&mut self) -> Result<bool, PoolError> {
         let known = self.state.members().len();
-        let label = &mut self.found.label;
-        if known > label.members.len() {
-            let fact = "its superblocks know fewer drives than its metadata".to_owned();
-            return Err(crate::MetaError::Contradiction { fact }.into());
-        }
         let mut is_changed = self.found.is_uneven;
+        let label = &mut self.found.label;
         for (place, found) in (0u32..).zip(&self.found.members) {
             if tier0_world::planted(tier0_world::PlantedBug::BelieveStaleDrive) && found.drive.is_some() {
                 label.members[place as usize].state = MemberState::Active;

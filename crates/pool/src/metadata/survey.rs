@@ -49,6 +49,9 @@ pub struct FoundPool {
     pub problem: Option<PoolError>,
     /// Whether some believed drive has an older superblock than the one that counts, or only one copy of it.
     pub(super) is_uneven: bool,
+    /// Drives that the superblock that counts does not know, with who they say they are. They joined if the metadata know
+    /// them.
+    pub(super) newcomers: Vec<(Uuid, SetAside)>,
 }
 
 /// A member of a pool that was found.
@@ -187,22 +190,24 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             is_uneven = true;
         }
     }
-    let mut members: Vec<FoundMember> = label.members.iter().map(absent).collect();
+    let mut members: Vec<FoundMember> = label.members.iter().map(FoundMember::absent).collect();
+    let mut newcomers = Vec::new();
     for (carrier, trust) in carriers.into_iter().zip(trust) {
         let own = &carrier.newest.superblock;
+        let set_aside = || SetAside {
+            drive: carrier.drive.clone(),
+            generation: own.generation,
+            next_copy: 1 - carrier.newest.copy,
+        };
         let Some(place) = label.members.iter().position(|member| member.id == own.member) else {
-            // It was added, and the crash came before anybody else knew: it holds nothing.
+            // It was added, and mostly the crash came before anybody else knew: it holds nothing then.
+            newcomers.push((own.member, set_aside()));
             continue;
         };
         let found = &mut members[place];
         if planted(PlantedBug::BelieveStaleDrive) && found.member.state == MemberState::Lost {
             found.member.state = MemberState::Active;
         }
-        let set_aside = || SetAside {
-            drive: carrier.drive.clone(),
-            generation: own.generation,
-            next_copy: 1 - carrier.newest.copy,
-        };
         if found.member.state == MemberState::Lost {
             found.standing = Standing::Stale;
             found.set_aside = Some(set_aside());
@@ -227,26 +232,29 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             found.drive = Some(carrier.drive);
         }
     }
-    let mut found = FoundPool { generation, label, members, problem, is_uneven };
+    let mut found = FoundPool { generation, label, members, problem, is_uneven, newcomers };
     // Where it could not be done without, that it has shrunk says more than that it is missing.
     let quorum = found.quorum_problem().map(|problem| shrunk.unwrap_or(problem));
     found.problem = found.problem.take().or(quorum);
     found
 }
 
-fn absent(member: &Member) -> FoundMember {
-    let standing = match member.state {
-        MemberState::Active => Standing::Missing,
-        MemberState::Lost => Standing::Lost,
-        MemberState::Removed => Standing::Removed,
-    };
-    FoundMember {
-        member: member.clone(),
-        standing,
-        drive: None,
-        next_copy: 0,
-        set_aside: None,
-        is_readmitted: false,
+impl FoundMember {
+    /// A member whose drive is not there, as far as one knows.
+    fn absent(member: &Member) -> FoundMember {
+        let standing = match member.state {
+            MemberState::Active => Standing::Missing,
+            MemberState::Lost => Standing::Lost,
+            MemberState::Removed => Standing::Removed,
+        };
+        FoundMember {
+            member: member.clone(),
+            standing,
+            drive: None,
+            next_copy: 0,
+            set_aside: None,
+            is_readmitted: false,
+        }
     }
 }
 
@@ -298,6 +306,24 @@ pub(super) fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
 }
 
 impl FoundPool {
+    /// Takes in the members that the metadata know beside those of the superblock that counts: a drive has lost its newest
+    /// superblock, and so the last one that all have is older than the metadata.
+    pub(super) fn take_in(&mut self, known: &[Member]) {
+        for member in known.iter().skip(self.members.len()) {
+            self.is_uneven = true;
+            let mut found = FoundMember::absent(member);
+            let own = self.newcomers.iter().position(|(id, _)| *id == member.id);
+            if let (Some(number), MemberState::Active) = (own, member.state) {
+                let (_, newcomer) = self.newcomers.remove(number);
+                found.standing = Standing::Present;
+                found.next_copy = newcomer.next_copy;
+                found.drive = Some(newcomer.drive);
+            }
+            self.label.members.push(member.clone());
+            self.members.push(found);
+        }
+    }
+
     /// The members of a standing: place and member.
     pub fn standing(&self, standing: Standing) -> impl Iterator<Item = (u32, &Member)> {
         let all = (0u32..).zip(&self.members);

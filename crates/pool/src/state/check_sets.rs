@@ -62,10 +62,7 @@ impl PoolState {
 
     /// The drives that a set's columns are on, the targets of rebuilds in the place of what they replace.
     pub(crate) fn drives_of(&self, set: u32) -> impl Iterator<Item = u32> {
-        (0..self.geometry.columns()).map(move |column| {
-            let target = self.rebuild(set, column).map(|rebuild| rebuild.target);
-            target.unwrap_or_else(|| self.column(set, column)).drive
-        })
+        (0..self.geometry.columns()).map(move |column| self.place_of(set, column).drive)
     }
 
     pub(crate) fn check_drives_differ(&self, set: u32) -> Result<(), MetaError> {

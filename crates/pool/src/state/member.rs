@@ -58,6 +58,11 @@ impl Member {
         self.state == MemberState::Active
     }
 
+    /// Whether it serves, and what it holds is to go elsewhere.
+    pub fn is_being_emptied(&self) -> bool {
+        self.is_active() && self.leaving
+    }
+
     /// Whether it serves and may be given chunklets.
     pub fn takes_more(&self) -> bool {
         self.is_active() && !self.leaving

@@ -12,6 +12,7 @@
 //! What it does not do: it chooses nothing but spare chunklets, and knows no layouts.
 
 mod apply;
+mod balance;
 mod bits;
 mod check;
 mod check_sets;
@@ -36,6 +37,7 @@ use uuid::Uuid;
 use crate::ChunkletAddress;
 use crate::record::{MetaRecord, ScrubCursor};
 
+pub use balance::{ColumnMove, SetsToCome};
 pub use bits::BitSet;
 pub(crate) use derive::{Derived, Owner};
 pub use error::MetaError;
@@ -213,6 +215,11 @@ impl PoolState {
     /// How far a column is rebuilt; none if it is not being rebuilt.
     pub fn rebuild(&self, set: u32, column: u32) -> Option<&Rebuild> {
         self.inventory.rebuilds.get(&(set, column))
+    }
+
+    /// Where a column lies, or will when its rebuild has ended.
+    pub fn place_of(&self, set: u32, column: u32) -> ChunkletAddress {
+        self.rebuild(set, column).map_or_else(|| self.column(set, column), |rebuild| rebuild.target)
     }
 
     /// Where the write log lies.

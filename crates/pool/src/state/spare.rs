@@ -18,6 +18,11 @@ impl PoolState {
         }
     }
 
+    /// Whether a member has less free than it is to keep for rebuilding.
+    pub fn spares_are_short(&self, member: u32) -> bool {
+        self.free_chunklets(member) < self.geometry.spare_chunklets
+    }
+
     /// Chunklets of a member that the pool uses.
     pub fn used_chunklets(&self, member: u32) -> u64 {
         self.owned(member).count() as u64
@@ -96,10 +101,7 @@ impl PoolState {
     /// The columns that are on members that are to leave, and are neither moving nor lost: set and column.
     pub fn leaving_columns(&self) -> impl Iterator<Item = (u32, u32)> {
         self.columns_where(|state, set, column| {
-            let leaves = |member: &Member| member.is_active() && member.leaving;
-            let target = state.rebuild(set, column).map(|rebuild| rebuild.target.drive);
-            let place = target.unwrap_or_else(|| state.column(set, column).drive);
-            state.member(place).is_some_and(leaves)
+            state.member(state.place_of(set, column).drive).is_some_and(Member::is_being_emptied)
         })
     }
 
@@ -111,16 +113,13 @@ impl PoolState {
             .filter(|(place, _)| *place != member)
             .map(|(place, _)| (place, self.free_chunklets(place)))
             .collect();
-        let place_of = |set: u32, column: u32| {
-            let target = self.rebuild(set, column).map(|rebuild| rebuild.target.drive);
-            target.unwrap_or_else(|| self.column(set, column).drive)
-        };
-        let own = self.columns_where(|_, set, column| place_of(set, column) == member);
+        let own = self.columns_where(|state, set, column| state.place_of(set, column).drive == member);
         let all = self.lost_columns().chain(self.leaving_columns()).chain(own);
         let all: BTreeSet<(u32, u32)> = all.collect();
         let mut homeless = 0;
         for (set, column) in all {
-            let class = self.member(place_of(set, column)).map_or(DriveClass::Disk, |member| member.class);
+            let class =
+                self.member(self.place_of(set, column).drive).map_or(DriveClass::Disk, |member| member.class);
             let of = |place: u32| free.get(&place).copied().unwrap_or(0);
             match self.choose_drive(set, column, class, of) {
                 Some(place) => *free.entry(place).or_default() -= 1,
@@ -140,10 +139,7 @@ impl PoolState {
 
     /// The columns that are on members that do not serve and are not being rebuilt on one that does: set and column.
     pub fn lost_columns(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.columns_where(|state, set, column| {
-            let target = state.rebuild(set, column).map(|rebuild| rebuild.target);
-            !state.is_active(target.unwrap_or_else(|| state.column(set, column)).drive)
-        })
+        self.columns_where(|state, set, column| !state.is_active(state.place_of(set, column).drive))
     }
 
     /// The chunklets of a member that somebody has, in order.

@@ -6,6 +6,7 @@ use crate::samples::{
 };
 use crate::{ExtentRun, MappedRun};
 
+mod balance;
 mod model;
 
 fn refused(state: &PoolState, record: MetaRecord) -> MetaError {

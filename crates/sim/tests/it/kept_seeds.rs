@@ -55,6 +55,7 @@ const KEPT_GROWING: &[(u64, &str)] = &[
          volume back",
     ),
     (1261, "the simulator scrubbed while extents were moving, and took the second scrub's find for a fault"),
+    (195, "a drive that had lost its newest superblock made the others forget a drive that had joined"),
 ];
 
 /// The same with drives that forget.

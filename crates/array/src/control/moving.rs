@@ -1,0 +1,86 @@
+//! Columns that move between drives that serve: off drives that are to leave, back from the chunklets that drives keep for
+//! rebuilding, and to where a pool that grows needs them. Nothing is less redundant meanwhile, and what has begun to move
+//! goes on after a restart.
+
+use std::rc::Rc;
+
+use futures_util::stream::{self, StreamExt};
+use tier0_pool::{ChunkletAddress, ColumnMove, MetaRecord, PoolState};
+use tier0_world::IoError;
+
+use super::pool::ALL_PLACES;
+use super::rebuild::COLUMNS_AT_ONCE_MIN;
+use super::{Control, Guarded};
+
+impl Control {
+    /// The columns that should move next, those first for which somebody waits.
+    pub(super) fn moves(&self, number: usize) -> Vec<ColumnMove> {
+        let guarded = self.guarded(number);
+        let state = guarded.metadata.state();
+        let leaving = moves_off(&state);
+        if !leaving.is_empty() {
+            return leaving;
+        }
+        let for_spares = state.moves_for_spares();
+        if !for_spares.is_empty() || !guarded.growing.get() {
+            return for_spares;
+        }
+        state.sets_to_come().moves
+    }
+
+    /// Moves columns, a few at a time; how many have begun.
+    pub(super) async fn move_columns(
+        self: &Rc<Self>,
+        number: usize,
+        moves: Vec<ColumnMove>,
+    ) -> Result<u64, IoError> {
+        stream::iter(moves.into_iter().map(|one| self.move_column(number, one)))
+            .buffer_unordered(COLUMNS_AT_ONCE_MIN)
+            .fold(Ok(0), async |all, one| Ok(all? + u64::from(one?)))
+            .await
+    }
+
+    /// Moves a column, if it is still to move; whether it was.
+    async fn move_column(self: &Rc<Self>, number: usize, one: ColumnMove) -> Result<bool, IoError> {
+        let guarded = self.guarded(number);
+        {
+            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
+            let target = self.target_of(number, one);
+            let Some(target) = target else { return Ok(false) };
+            let ColumnMove { set, column, .. } = one;
+            guarded.commit(vec![MetaRecord::ColumnEvacuating { set, column, target }]).await?;
+            let (set, column) = Guarded::column(set, column);
+            guarded.shape.sets.start_evacuation(set, column, target);
+        }
+        self.rebuild_column(number, one.set, one.column).await?;
+        Ok(true)
+    }
+
+    /// Where a column goes; none if it is not to move any more, or not there. The choice for a column of a drive that
+    /// leaves is made anew, because others have taken chunklets since.
+    fn target_of(&self, number: usize, one: ColumnMove) -> Option<ChunkletAddress> {
+        let guarded = self.guarded(number);
+        let state = guarded.metadata.state();
+        let source = state.column(one.set, one.column).drive;
+        if state.rebuild(one.set, one.column).is_some() || !state.is_active(source) {
+            return None;
+        }
+        if state.member(source)?.leaving {
+            return state.choose_spare(one.set, one.column);
+        }
+        let wanted = state.spares_are_short(source) || guarded.growing.get();
+        let free = state.free_chunklet(one.to, 0).filter(|_| wanted)?;
+        let record = MetaRecord::ColumnEvacuating { set: one.set, column: one.column, target: free };
+        state.check(&record).is_ok().then_some(free)
+    }
+}
+
+/// The columns on drives that are to leave which do not move yet and could.
+fn moves_off(state: &PoolState) -> Vec<ColumnMove> {
+    let could = |(set, column): (u32, u32)| {
+        let idle = state.rebuild(set, column).is_none();
+        let to = idle.then(|| state.choose_spare(set, column)).flatten()?.drive;
+        Some(ColumnMove { set, column, to })
+    };
+    state.leaving_columns().filter_map(could).collect()
+}
