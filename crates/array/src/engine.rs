@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::admin::{AdminReply, AdminRequest, Status};
 use crate::control::{Control, ControlMessage, MemberJudge};
+use crate::open::Consents;
 use crate::open::examine;
 use crate::plan::{NewPool, PoolShape, drives_of, members_max};
 use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs};
@@ -146,7 +147,7 @@ pub async fn start_without(
     let mut examined = Vec::new();
     for pool in found.pools {
         let members = pool.members.len();
-        examined.push((members, examine(world, pool, without).await?));
+        examined.push((members, examine(world, pool, &Consents::to_do_without(without)).await?));
     }
     // All pools can go on: only now is anything written.
     let mut pools = Vec::new();
@@ -199,7 +200,7 @@ impl Engine {
         let drives: Vec<_> = pools.iter().map(|pool| pool.drives.clone()).collect();
         let seeds: Vec<PoolSeed> = pools.iter().map(|pool| pool.seed.clone()).collect();
         let timeout = crate::description::PAUSE_TIMEOUT;
-        let central = Control::new(world, array, pools, peers.clone(), None, control.clone(), timeout);
+        let central = Control::new(world, array, pools, peers.clone(), None, control.clone(), timeout, None);
         // The control task serves while shards recover: they may need slots, or find a drive lost.
         world.spawn(central.clone().serve(messages)).detach();
         let mut shards = Vec::new();

@@ -157,6 +157,14 @@ pub enum ArrayError {
         /// The options that give consent.
         options: String,
     },
+    /// Consent is asked for, and a witness has not made it needless.
+    #[error("{error}; {hint}")]
+    Witnessed {
+        /// What consent is asked for.
+        error: Box<ArrayError>,
+        /// What the witness says.
+        hint: String,
+    },
     /// Consent to do without a drive that the array does not have.
     #[error("the array has no drive {drive:?} to start without; \"tier0 check\" lists what is missing")]
     UnknownDrive {
@@ -217,7 +225,8 @@ impl ArrayError {
             error @ (ArrayError::Missing { .. }
             | ArrayError::NoLog { .. }
             | ArrayError::NoPool { .. }
-            | ArrayError::Consent { .. }) => {
+            | ArrayError::Consent { .. }
+            | ArrayError::Witnessed { .. }) => {
                 ArrayError::Hinted { error: Box::new(error), hints: hints.join("; ") }
             }
             error => error,

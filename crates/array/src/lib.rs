@@ -10,6 +10,7 @@
 //! | `volumes` | volumes that come, change and go while the array runs |
 //! | `control` | metadata, free slots, losses, rebuilds and scrubs of whole pools |
 //! | `upkeep` | a shard's part in rebuilds and scrubs |
+//! | `witness` | a file that remembers which drives a pool went on without |
 //! | [`engine`] | a whole array in one world |
 //! | [`real`] | an array on the wall clock, one thread per shard |
 //! | [`simulated`] | an array of modelled drives in virtual time |
@@ -35,6 +36,7 @@ mod upkeep;
 mod volume;
 mod volume_io;
 mod volumes;
+mod witness;
 
 pub use description::{Description, DescriptionError};
 pub use error::ArrayError;

@@ -23,7 +23,9 @@ use crate::control::{Control, ControlMessage, DriveShop, MemberJudge, NewDrive};
 use crate::description::DriveDescription;
 use crate::direct::{self, Forgetful};
 use crate::engine::{OpenedPool, start_shard};
-use crate::open::{DirectPool, Kind, Medium, NewMedium, OpenArray, ToOpen, examine, open_new_medium};
+use crate::open::{
+    Consents, DirectPool, Kind, Medium, NewMedium, OpenArray, ToOpen, examine, open_new_medium,
+};
 use crate::plan::PoolPlan;
 use crate::pool_shard::{PoolSeed, Seat};
 use crate::shard::{Ask, Shard};
@@ -206,7 +208,7 @@ impl ShardSeat<'_> {
         let control = self.control.clone();
         let started = match &self.array.kind {
             Kind::Direct(pools) => start_direct(&world, index, pools, self.peers, self.inbox)?,
-            Kind::Protected { media, pools, without } => {
+            Kind::Protected { media, pools, consents } => {
                 let place = ProtectedSeat {
                     name: self.array.name.clone(),
                     pause_timeout: self.array.pause_timeout,
@@ -214,7 +216,7 @@ impl ShardSeat<'_> {
                     seat: self.seat,
                     candidates: media.clone(),
                     pools: pools.clone(),
-                    without: without.clone(),
+                    consents: consents.clone(),
                     peers: self.peers,
                     seeds: self.seeds,
                     control: self.control,
@@ -281,7 +283,7 @@ struct ProtectedSeat {
     seat: Seat,
     candidates: Vec<Arc<Medium>>,
     pools: Vec<ToOpen>,
-    without: Vec<String>,
+    consents: Consents,
     peers: Vec<MailSender<Ask>>,
     seeds: MailReceiver<Vec<PoolPart>>,
     control: MailSender<ControlMessage>,
@@ -328,7 +330,7 @@ impl ProtectedSeat {
             handles.push((guarded_drive(medium, world)?, medium.clone()));
         }
         let drives = handles.iter().map(|(drive, _)| drive.clone()).collect();
-        let mut candidates = survey_without(drives, &self.without).await.pools;
+        let mut candidates = survey_without(drives, &self.consents.without).await.pools;
         // It was all found in order a moment ago, but drives have a life of their own.
         let mut examined = Vec::new();
         for ToOpen { id, additions } in &self.pools {
@@ -336,7 +338,10 @@ impl ProtectedSeat {
             let place = place.ok_or_else(|| ArrayError::NoPool { pool: self.name.clone() })?;
             let found = candidates.remove(place);
             let members = found.members.len();
-            examined.push((members, examine(world, found, &self.without).await?, additions.clone()));
+            examined.push((members, examine(world, found, &self.consents).await?, additions.clone()));
+        }
+        for (_, pool, _) in &examined {
+            self.consents.part(world, pool).await?;
         }
         let (mut pools, mut parts) = (Vec::new(), Vec::new());
         for (number, (members, pool, additions)) in examined.into_iter().enumerate() {
@@ -363,6 +368,7 @@ impl ProtectedSeat {
             Some(shop),
             self.control.clone(),
             self.pause_timeout,
+            self.consents.witness.clone(),
         );
         control.follow_space_rules(&self.space);
         world.spawn(control.clone().serve(first.messages)).detach();

@@ -121,6 +121,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         cores: Some(config.shards),
         keep_awake: false,
         pause_timeout: tier0_units::Nanos::from_secs(120),
+        witness: None,
         search: Vec::new(),
         drives: names.iter().map(drive).collect(),
         pools: vec![pool],

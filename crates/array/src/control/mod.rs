@@ -46,6 +46,7 @@ use crate::control::events::Events;
 use crate::engine::OpenedPool;
 use crate::shard::Ask;
 use crate::upkeep::Order;
+use crate::witness::Witness;
 
 /// How often slots are looked for where none is free: a thick volume was promised its slots, so they must turn up.
 const THICK_TRIES: u32 = 10_000;
@@ -61,8 +62,8 @@ pub(crate) struct Control {
     pub(crate) shards: Vec<MailSender<Ask>>,
     /// To the control task itself, for those that ask it.
     post: MailSender<ControlMessage>,
-    /// Asked before a loss is recorded, if there is one.
-    witness: RefCell<Option<Rc<dyn verdict::Witness>>>,
+    /// Told before a loss is recorded, if there is one.
+    witness: Option<Witness>,
     events: Events,
     /// Slow turns of this world that events have told.
     slow_turns_told: Cell<u64>,
@@ -92,6 +93,7 @@ impl Control {
         shop: Option<Rc<dyn DriveShop>>,
         post: MailSender<ControlMessage>,
         pause_timeout: Nanos,
+        witness: Option<Witness>,
     ) -> Rc<Control> {
         let pool = |pool: OpenedPool| {
             Rc::new(PoolControl {
@@ -106,7 +108,7 @@ impl Control {
             pools: pools.into_iter().map(pool).collect(),
             shards,
             post,
-            witness: RefCell::default(),
+            witness,
             events: Events::default(),
             slow_turns_told: Cell::new(0),
             pause_timeout,

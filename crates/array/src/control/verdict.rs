@@ -20,6 +20,7 @@ use tier0_world::{IoError, PlantedBug, planted};
 
 use super::judge::look;
 use super::{Control, Guarded, PoolControl};
+use crate::witness::Parting;
 
 /// The court of one pool.
 pub(super) struct Court {
@@ -54,17 +55,6 @@ pub(crate) fn sets_survive(
             .collect();
         layout.survives(lacking)
     })
-}
-
-/// Whether somebody outside of the array permits that drives are done without: decides between two halves that do not
-/// see each other.
-pub(crate) trait Witness {
-    /// Notes that the pool goes on without these members; false if the other half has gone on already.
-    fn note(
-        &self,
-        pool: usize,
-        without: Vec<u32>,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), String>>>>;
 }
 
 impl Guarded {
@@ -155,16 +145,33 @@ impl Control {
 
     async fn condemn(&self, number: usize, member: u32) -> Result<(), String> {
         self.check_without(number, member).await?;
-        // The one place where a witness is asked: everything else is in favour, and nothing is recorded.
-        let witness = self.witness.borrow().clone();
-        if let Some(witness) = witness {
-            let mut without: Vec<u32> =
-                self.pools[number].lost_members().into_iter().map(|place| place as u32).collect();
-            without.push(member);
-            witness.note(number, without).await?;
-        }
+        self.part(number, member).await?;
         self.guarded(number).court.condemned.borrow_mut().insert(member);
         Ok(())
+    }
+
+    /// Has the witness know that the pool goes on without this member too, where those that are lost could go on by
+    /// themselves. Nothing else is recorded before.
+    ///
+    /// # Errors
+    /// Why the pool must not go on.
+    async fn part(&self, number: usize, member: u32) -> Result<(), String> {
+        let Some(witness) = &self.witness else { return Ok(()) };
+        let guarded = self.guarded(number);
+        let mut lost: Vec<u32> =
+            self.pools[number].lost_members().into_iter().map(|place| place as u32).collect();
+        lost.extend(guarded.court.condemned.borrow().iter());
+        lost.push(member);
+        let parting = {
+            let state = guarded.metadata.state();
+            let serves_only = |_: SetIndex, _: Column, drive: u32| !lost.contains(&drive);
+            let could_go_on = sets_survive(&guarded.shape.sets, state.set_count(), serves_only);
+            if !could_go_on {
+                return Ok(());
+            }
+            Parting::of(&state, &lost)
+        };
+        witness.note(&self.world, parting, false).await
     }
 
     /// The members besides this one that should serve and do not answer a probe. All are asked at once.

@@ -66,6 +66,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     });
     let listen = listen.collect::<Result<_, _>>()?;
     let control = file.array.control.as_ref().map(|path| check_control(path, place)).transpose()?;
+    let witness = file.array.witness.as_ref().map(|path| check_witness(path, place)).transpose()?;
     let timeout = file.array.pause_timeout.as_ref();
     let pause_timeout =
         timeout.map(|seconds| check_pause_timeout(seconds, place)).transpose()?.unwrap_or(PAUSE_TIMEOUT);
@@ -83,6 +84,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
         cores,
         keep_awake,
         pause_timeout,
+        witness,
         search,
         drives,
         pools,
@@ -138,6 +140,17 @@ fn check_control(path: &Spanned<String>, place: &Place<'_>) -> Result<PathBuf, D
         Ok(_) => Ok(PathBuf::from(path.get_ref())),
         Err(fact) => Err(place.wrong(path.span(), format!("array.control: {fact}"))),
     }
+}
+
+/// A witness that is looked for elsewhere at the next start knows nothing.
+fn check_witness(path: &Spanned<String>, place: &Place<'_>) -> Result<PathBuf, DescriptionError> {
+    let file = PathBuf::from(path.get_ref());
+    if file.is_absolute() {
+        return Ok(file);
+    }
+    let text =
+        format!("array.witness: {file:?} depends on where the array is started; give an absolute path");
+    Err(place.wrong(path.span(), text))
 }
 
 fn check_distinct<'a>(

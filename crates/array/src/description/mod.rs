@@ -37,6 +37,8 @@ pub struct Description {
     pub keep_awake: bool,
     /// How long hosts wait for drives that a pool cannot do without before they get errors.
     pub pause_timeout: Nanos,
+    /// The file outside of the drives that remembers which of them pools went on without.
+    pub witness: Option<PathBuf>,
     /// Directories in which drives are looked for, besides the paths of the drives.
     pub search: Vec<PathBuf>,
     /// The drives.
@@ -162,6 +164,7 @@ struct ArraySection {
     cores: Option<Spanned<usize>>,
     keep_awake: Option<bool>,
     pause_timeout: Option<Spanned<u64>>,
+    witness: Option<Spanned<String>>,
     #[serde(default)]
     search: Vec<PathBuf>,
     control: Option<Spanned<String>>,

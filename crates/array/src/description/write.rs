@@ -29,6 +29,7 @@ impl Description {
             cores,
             keep_awake,
             pause_timeout,
+            witness,
             search,
             drives,
             pools,
@@ -45,6 +46,7 @@ impl Description {
         page.field_if("cores", *cores);
         page.field("keep_awake", keep_awake);
         page.field("pause_timeout", pause_timeout.0 / Nanos::from_secs(1).0);
+        page.field_if("witness", witness.as_deref().map(quoted_path));
         if !search.is_empty() {
             page.field("search", list(search.iter().map(|path| quoted_path(path))));
         }
@@ -288,6 +290,7 @@ mod tests {
                 cores,
                 keep_awake,
                 pause_timeout: Nanos::from_secs(5),
+                witness: Some("/elsewhere/witness".into()),
                 search: if told { vec!["/srv/\"x\"".into()] } else { Vec::new() },
                 drives,
                 pools: vec![pool],

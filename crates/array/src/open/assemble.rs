@@ -12,6 +12,7 @@ use tier0_units::SectorCount;
 use tier0_world::World;
 use uuid::Uuid;
 
+use super::consent::Consents;
 use super::create::memory_among_others;
 use super::examine::examine;
 use super::media::Opened;
@@ -19,6 +20,7 @@ use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_r
 use crate::description::{PoolDescription, grown_in_file};
 use crate::open::CreateOptions;
 use crate::plan::{check_fits, new_volume, record_of};
+use crate::witness::Witness;
 use crate::{ArrayError, Description};
 
 /// Finds the array of `description`. Pools on RAM drives, which remember nothing, are created anew. Volumes of the
@@ -51,7 +53,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
         pools: found.states.iter().map(OpenPool::of_state).collect(),
-        kind: Kind::Protected { media, pools, without: options.without.clone() },
+        kind: Kind::Protected { media, pools, consents: consents_of(description, options) },
         warnings,
     })
 }
@@ -75,7 +77,8 @@ struct Found {
 
 fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Medium>>, Found), ArrayError> {
     let opened = Opening::of(description, options)?;
-    let (media, wanted, consents) = (opened.media.clone(), description.clone(), options.without.clone());
+    let (media, wanted) = (opened.media.clone(), description.clone());
+    let consents = consents_of(description, options);
     let found = in_real_world(|world| async move { look(&world, &media, &wanted, &consents).await })?;
     let mut found = found.map_err(|error| match opened.warnings.is_empty() {
         true => error,
@@ -84,6 +87,12 @@ fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Med
     })?;
     found.warnings.splice(0..0, opened.warnings);
     Ok((opened.media, found))
+}
+
+/// Who decides at this start that drives are done without.
+pub(super) fn consents_of(description: &Description, options: &OpenOptions) -> Consents {
+    let witness = description.witness.as_deref().map(Witness::new);
+    Consents { without: options.without.clone(), witness }
 }
 
 /// Everything that may be a drive of an array, open.
@@ -134,8 +143,9 @@ async fn look(
     world: &World,
     media: &[Arc<Medium>],
     description: &Description,
-    without: &[String],
+    consents: &Consents,
 ) -> Result<Found, ArrayError> {
+    let without = &consents.without;
     let Survey { pools: mut candidates, others } = survey_without(guarded(world, media)?, without).await;
     let mut warnings: Vec<String> = Vec::new();
     tell_others(others, description, without, &mut warnings)?;
@@ -143,7 +153,7 @@ async fn look(
     for (number, pool) in description.pools.iter().enumerate() {
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
         check_label(pool, &found)?;
-        let inspected = examine(world, found, without).await?;
+        let inspected = examine(world, found, consents).await?;
         check_same_shape(pool, &inspected.state().geometry().raid)?;
         let mut state = inspected.state().clone();
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);

@@ -14,6 +14,7 @@ use tier0_pool::{MemberRecord, PoolState};
 use tier0_units::SectorCount;
 use uuid::Uuid;
 
+use super::assemble::consents_of;
 use super::{DirectPool, Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
 use crate::description::DriveDescription;
 use crate::engine::{found_pool, new_state};
@@ -76,7 +77,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         kind: Kind::Protected {
             media,
             pools: states.iter().map(|state| ToOpen { id: state.id(), additions: Vec::new() }).collect(),
-            without: Vec::new(),
+            consents: consents_of(description, &super::OpenOptions::default()),
         },
         warnings: Vec::new(),
     })

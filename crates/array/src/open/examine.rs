@@ -6,28 +6,28 @@ use tier0_pool::metadata::{FoundPool, Inspected};
 use tier0_pool::{LogCopy, LogRing, MemberState, PoolState};
 use tier0_raid::set::{RaidSets, SetIndex};
 use tier0_units::Lba;
-use tier0_world::{PlantedBug, World, planted};
+use tier0_world::World;
 
+use super::consent::Consents;
 use crate::ArrayError;
 use crate::control::sets_survive;
 use crate::plan::PoolShape;
 
-/// Reads and proves a pool, and checks that it can go on with what is there. `without` names drives that somebody
-/// consents to start without.
+/// Reads and proves a pool, and checks that it can go on with what is there.
 ///
 /// # Errors
 /// Why it cannot; nothing was written.
 pub(crate) async fn examine(
     world: &World,
     found: FoundPool,
-    without: &[String],
+    consents: &Consents,
 ) -> Result<Inspected, ArrayError> {
     let inspected = found.inspect(world).await?;
     let state = inspected.state();
     let shape = PoolShape::new(state)?;
     check_survives(state, &shape.sets)?;
     check_log(state)?;
-    check_consent(&inspected, &shape.sets, without)?;
+    consents.check(world, &inspected, &shape.sets).await?;
     if !inspected.newly_lost().is_empty() {
         read_log(world, &inspected).await?;
     }
@@ -58,35 +58,6 @@ fn check_log(state: &PoolState) -> Result<(), ArrayError> {
     Err(ArrayError::NoLog { pool: state.name().to_owned(), drives })
 }
 
-/// Whether drives that are missing now could have gone on without those that are there, which may be stale then: if so,
-/// somebody must have consented to do without each of them.
-pub(super) fn check_consent(
-    inspected: &Inspected,
-    sets: &RaidSets,
-    without: &[String],
-) -> Result<(), ArrayError> {
-    let state = inspected.state();
-    let away = |member: u32| inspected.newly_lost().contains(&member);
-    let lacks =
-        |set: SetIndex, column, drive: u32| !away(drive) || sets.lacking_columns(set).contains(column);
-    let has_log = state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| away(copy.member)));
-    let has_metadata = inspected.carriers_before().iter().any(|member| away(*member));
-    let could_go_on = has_log && has_metadata && sets_survive(sets, state.set_count(), lacks);
-    let names = inspected.newly_lost().iter().filter_map(|place| state.member(*place));
-    let unnamed: Vec<&str> = names
-        .map(|member| member.name.as_str())
-        .filter(|name| !without.iter().any(|one| one == name))
-        .collect();
-    if !could_go_on || unnamed.is_empty() || planted(PlantedBug::ServeWithoutConsent) {
-        return Ok(());
-    }
-    Err(ArrayError::Consent {
-        pool: state.name().to_owned(),
-        drives: quoted(unnamed.iter().copied()),
-        options: unnamed.iter().map(|name| format!("--without {name}")).collect::<Vec<_>>().join(" "),
-    })
-}
-
 /// Reads all of the write log: where the only whole copy of a frame lies on a drive that is missing, recording its loss
 /// would lose what was acknowledged.
 async fn read_log(world: &World, inspected: &Inspected) -> Result<(), ArrayError> {
@@ -108,6 +79,6 @@ async fn read_log(world: &World, inspected: &Inspected) -> Result<(), ArrayError
 }
 
 /// Names in a sentence.
-fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }

@@ -7,6 +7,7 @@
 //! others are *protected*.
 
 mod assemble;
+mod consent;
 mod create;
 mod examine;
 mod identity;
@@ -24,6 +25,7 @@ use uuid::Uuid;
 
 pub(crate) use assemble::check_same_shape;
 pub use assemble::{open, rehearse};
+pub(crate) use consent::Consents;
 pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, open_new_medium};
 pub(crate) use examine::examine;
@@ -57,8 +59,8 @@ pub(crate) enum Kind {
         media: Vec<Arc<Medium>>,
         /// The pools, in the order of the description.
         pools: Vec<ToOpen>,
-        /// Drives that somebody consents to start without.
-        without: Vec<String>,
+        /// Who decides that drives are done without.
+        consents: Consents,
     },
 }
 

@@ -58,6 +58,7 @@ impl Bench {
             cores: None,
             keep_awake: false,
             pause_timeout: tier0_units::Nanos::from_secs(120),
+            witness: None,
             search: Vec::new(),
             drives: (0..setup.drives).map(named).collect(),
             pools: vec![PoolDescription {

@@ -22,7 +22,7 @@ const KNOWN: [(PlantedBug, u64); 29] = [
     (PlantedBug::CommitRebuildBeforeFlush, 44),
     (PlantedBug::BelieveStaleDrive, 29),
     (PlantedBug::IgnoreChecksum, 12),
-    (PlantedBug::FreeWhileMapped, 461),
+    (PlantedBug::FreeWhileMapped, 663),
     (PlantedBug::ForgetMapping, 0),
     (PlantedBug::IgnoreIntents, 10),
     (PlantedBug::ForgetLoss, 391),

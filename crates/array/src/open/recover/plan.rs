@@ -13,7 +13,7 @@ use super::choice::{self, Choice, Fate, Members};
 use super::log::{self, RingFate};
 use super::{DriveRole, Recovery, Role, losses, roles};
 use crate::ArrayError;
-use crate::open::examine::check_consent;
+use crate::open::consent::check_consent;
 use crate::plan::PoolShape;
 
 /// A drive that holds nothing and has a name in the array file.

@@ -1,0 +1,106 @@
+//! Whether a pool may start without drives that could have gone on without those that are there, which may be stale then
+//! (decision 0008, "Consent"): somebody names them, or a witness knows that nobody has gone on.
+
+use tier0_pool::metadata::Inspected;
+use tier0_raid::set::{RaidSets, SetIndex};
+use tier0_world::{PlantedBug, World, planted};
+
+use super::examine::quoted;
+use crate::ArrayError;
+use crate::control::sets_survive;
+use crate::plan::PoolShape;
+use crate::witness::{Parting, Witness};
+
+/// Who decides that drives are done without.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Consents {
+    /// Drives that somebody consents to start without, by name.
+    pub(crate) without: Vec<String>,
+    /// Who knows which drives a pool went on without.
+    pub(crate) witness: Option<Witness>,
+}
+
+impl Consents {
+    /// Somebody consents to start without these drives, and nobody else is asked.
+    pub(crate) fn to_do_without(drives: &[String]) -> Consents {
+        Consents { without: drives.to_vec(), witness: None }
+    }
+
+    /// Whether a pool may go on without what is missing. Nothing is written.
+    pub(super) async fn check(
+        &self,
+        world: &World,
+        inspected: &Inspected,
+        sets: &RaidSets,
+    ) -> Result<(), ArrayError> {
+        let Err(error) = check_consent(inspected, sets, &self.without) else { return Ok(()) };
+        let Some(witness) = &self.witness else { return Err(error) };
+        let state = inspected.state();
+        let hint = match witness.left_behind(world, state.id()).await {
+            Ok(Some(left)) => {
+                let serve = state.members().iter().filter(|member| member.is_active());
+                let behind = serve.filter(|member| left.contains(&member.id)).map(|member| &*member.name);
+                let behind = quoted(behind);
+                if behind.is_empty() {
+                    return Ok(());
+                }
+                format!("the witness says that the others went on without {behind}")
+            }
+            Ok(None) => "the witness does not know the pool".to_owned(),
+            Err(fact) => fact,
+        };
+        Err(ArrayError::Witnessed { error: Box::new(error), hint })
+    }
+
+    /// Has the witness know what a pool goes on without, before that is recorded anywhere else.
+    ///
+    /// # Errors
+    /// When the pool must not go on, because the others have, or because nobody can be told.
+    pub(crate) async fn part(&self, world: &World, inspected: &Inspected) -> Result<(), ArrayError> {
+        let Some(witness) = &self.witness else { return Ok(()) };
+        let state = inspected.state();
+        let sets = PoolShape::new(state)?.sets;
+        let is_given = check_consent(inspected, &sets, &self.without).is_ok();
+        let noted = witness.note(world, Parting::of(state, &[]), is_given).await;
+        match noted {
+            Err(fact) if check_consent(inspected, &sets, &[]).is_err() => {
+                Err(ArrayError::Recovery { pool: state.name().to_owned(), fact })
+            }
+            // Nobody can go on without those that are here.
+            Err(fact) => {
+                tracing::warn!("{fact}");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Whether drives that are missing now could have gone on without those that are there: if so, somebody must have
+/// consented to do without each of them.
+pub(super) fn check_consent(
+    inspected: &Inspected,
+    sets: &RaidSets,
+    without: &[String],
+) -> Result<(), ArrayError> {
+    let state = inspected.state();
+    let away = |member: u32| inspected.newly_lost().contains(&member);
+    let lacks =
+        |set: SetIndex, column, drive: u32| !away(drive) || sets.lacking_columns(set).contains(column);
+    let has_log = state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| away(copy.member)));
+    let has_metadata = inspected.carriers_before().iter().any(|member| away(*member));
+    let could_go_on = has_log && has_metadata && sets_survive(sets, state.set_count(), lacks);
+    let names = inspected.newly_lost().iter().filter_map(|place| state.member(*place));
+    let unnamed: Vec<&str> = names
+        .map(|member| member.name.as_str())
+        .filter(|name| !without.iter().any(|one| one == name))
+        .collect();
+    if !could_go_on || unnamed.is_empty() || planted(PlantedBug::ServeWithoutConsent) {
+        return Ok(());
+    }
+    Err(ArrayError::Consent {
+        pool: state.name().to_owned(),
+        drives: quoted(unnamed.iter().copied()),
+        options: unnamed.iter().map(|name| format!("--without {name}")).collect::<Vec<_>>().join(" "),
+    })
+}

@@ -1,0 +1,246 @@
+//! The witness: a file outside of the array's drives that remembers which of them a pool went on without.
+//!
+//! Where either half of a pool could go on without the other, as the legs of a mirror can, the half that is there cannot
+//! know whether it is the one that was left behind, and somebody has to consent to start with it alone. A witness knows:
+//! whoever goes on without drives that could go on by themselves has it written there first, and a half that nobody has
+//! gone on without may start. Where the witness cannot be asked, consent is asked for as without one; where it cannot be
+//! told, nobody goes on.
+//!
+//! The file is JSON, replaced as a whole, and locked by a file beside it while it is changed, so that two hosts that share
+//! it do not both go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use serde::{Deserialize, Serialize};
+use tier0_pool::PoolState;
+use tier0_units::Nanos;
+use tier0_world::World;
+use tier0_world::sync::oneshot;
+use uuid::Uuid;
+
+/// The version of the file.
+const VERSION: u32 = 1;
+/// A larger file is none of ours, bytes.
+const BYTES_MAX: u64 = 1 << 20;
+/// How long the file system that has it may take.
+const LIMIT: Nanos = Nanos::from_secs(10);
+
+/// A witness file.
+#[derive(Clone, Debug)]
+pub(crate) struct Witness(Arc<Path>);
+
+/// Who goes on, and without whom: members by identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parting {
+    pool: Uuid,
+    /// For people who read the file.
+    name: String,
+    going_on: BTreeSet<Uuid>,
+    without: BTreeSet<Uuid>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u32,
+    pools: BTreeMap<Uuid, Entry>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// Array and pool, as they were called the last time.
+    name: String,
+    /// The members that the pool went on without.
+    without: BTreeSet<Uuid>,
+}
+
+impl Parting {
+    /// The pool goes on with the members that serve, but for these places, and without all others.
+    pub(crate) fn of(state: &PoolState, but: &[u32]) -> Parting {
+        let goes_on = |place: u32| state.is_active(place) && !but.contains(&place);
+        let (going_on, without): (Vec<_>, Vec<_>) =
+            (0u32..).zip(state.members()).partition(|(place, _)| goes_on(*place));
+        let ids = |members: Vec<(u32, &tier0_pool::Member)>| members.iter().map(|(_, one)| one.id).collect();
+        Parting {
+            pool: state.id(),
+            name: format!("{}/{}", state.array(), state.name()),
+            going_on: ids(going_on),
+            without: ids(without),
+        }
+    }
+}
+
+impl Witness {
+    /// The witness in this file, which need not be there yet.
+    pub(crate) fn new(path: &Path) -> Witness {
+        Witness(path.into())
+    }
+
+    /// The members that the witness knows a pool went on without; none if it does not know the pool.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub(crate) async fn left_behind(
+        &self,
+        world: &World,
+        pool: Uuid,
+    ) -> Result<Option<BTreeSet<Uuid>>, String> {
+        let path = self.0.clone();
+        let ask = move || Ok(read(&path)?.pools.remove(&pool).map(|entry| entry.without));
+        self.beside(world, ask)
+            .await
+            .map_err(|fact| format!("the witness {:?} cannot be asked: {fact}", self.0))
+    }
+
+    /// Notes that a pool goes on without members, unless it has gone on already without one that is to go on; with
+    /// `consent`, what it did so is given up. Ends when it is stable.
+    ///
+    /// # Errors
+    /// Why the pool must not go on.
+    pub(crate) async fn note(&self, world: &World, parting: Parting, consent: bool) -> Result<(), String> {
+        let path = self.0.clone();
+        let tell = move || note(&path, &parting, consent);
+        self.beside(world, tell)
+            .await
+            .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.0))
+    }
+
+    /// In a thread of its own: the witness may lie on a file system that hangs.
+    async fn beside<T: Send + 'static>(
+        &self,
+        world: &World,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, String> {
+        let (reply, answer) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("tier0-witness".to_owned());
+        // Nobody may be waiting any more.
+        let work = move || drop(reply.send(work()));
+        thread.spawn(work).map_err(|error| error.to_string())?;
+        let limit = pin!(world.sleep(LIMIT));
+        let silent = || format!("no answer within {} s", LIMIT.0 / Nanos::from_secs(1).0);
+        match select(answer, limit).await {
+            Either::Left((Ok(done), _)) => done.map_err(|error| error.to_string()),
+            Either::Left((Err(_), _)) | Either::Right(_) => Err(silent()),
+        }
+    }
+}
+
+/// What a witness knows; nothing yet where there is no file.
+fn read(path: &Path) -> io::Result<Content> {
+    let mut text = String::new();
+    match File::open(path) {
+        Ok(file) => file.take(BYTES_MAX).read_to_string(&mut text)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Content { version: VERSION, pools: BTreeMap::new() });
+        }
+        Err(error) => return Err(error),
+    };
+    let content: Content = serde_json::from_str(&text)
+        .map_err(|error| io::Error::other(format!("it is no witness file: {error}")))?;
+    if content.version != VERSION {
+        let fact = format!("it has version {}, and this program knows {VERSION}", content.version);
+        return Err(io::Error::other(fact));
+    }
+    Ok(content)
+}
+
+fn note(path: &Path, parting: &Parting, consent: bool) -> io::Result<()> {
+    let beside = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let lock = File::options().create(true).truncate(false).write(true).open(beside(".lock"))?;
+    lock.lock()?;
+    let mut content = read(path)?;
+    let entry = content.pools.entry(parting.pool).or_default();
+    if !consent && !entry.without.is_disjoint(&parting.going_on) {
+        return Err(io::Error::other("the other drives have gone on without these"));
+    }
+    let known = entry.name == parting.name && entry.without.is_superset(&parting.without);
+    if known && entry.without.is_disjoint(&parting.going_on) {
+        return Ok(());
+    }
+    entry.name.clone_from(&parting.name);
+    entry.without.retain(|member| !parting.going_on.contains(member));
+    entry.without.extend(&parting.without);
+    let new = beside(".new");
+    let mut file = File::create(&new)?;
+    file.write_all(&serde_json::to_vec_pretty(&content).map_err(io::Error::other)?)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(numbers: &[u128]) -> BTreeSet<Uuid> {
+        numbers.iter().map(|number| Uuid::from_u128(*number)).collect()
+    }
+
+    fn parting(going_on: &[u128], without: &[u128]) -> Parting {
+        let pool = Uuid::from_u128(99);
+        Parting { pool, name: "lab/p".into(), going_on: ids(going_on), without: ids(without) }
+    }
+
+    fn left_behind(path: &Path) -> Option<BTreeSet<Uuid>> {
+        read(path).expect("it can be read").pools.remove(&Uuid::from_u128(99)).map(|entry| entry.without)
+    }
+
+    #[test]
+    fn one_half_goes_on_and_the_other_does_not() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("witness");
+        assert_eq!(left_behind(&path), None);
+        note(&path, &parting(&[1, 2], &[]), false).expect("both are there");
+        assert_eq!(left_behind(&path), Some(ids(&[])));
+        note(&path, &parting(&[1], &[2]), false).expect("nobody went on without 1");
+        note(&path, &parting(&[1], &[2]), false).expect("that is known");
+        let error = note(&path, &parting(&[2], &[1]), false).expect_err("1 has gone on");
+        assert!(error.to_string().contains("gone on without"), "{error}");
+        assert_eq!(left_behind(&path), Some(ids(&[2])));
+        note(&path, &parting(&[2], &[1]), true).expect("somebody gives up what 1 did");
+        assert_eq!(left_behind(&path), Some(ids(&[1])));
+    }
+
+    #[test]
+    fn what_is_no_witness_is_not_overwritten() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("witness");
+        for text in
+            ["[array]\n", "{\"version\": 2, \"pools\": {}}", "{}", "{\"version\": 1, \"pools\": {\"x\": 1}}"]
+        {
+            fs::write(&path, text).expect("written");
+            note(&path, &parting(&[1], &[2]), true).expect_err(text);
+            assert_eq!(fs::read_to_string(&path).expect("read"), text);
+        }
+    }
+
+    #[test]
+    fn two_who_part_at_once_do_not_both_go_on() {
+        for _ in 0..20 {
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = directory.path().join("witness");
+            note(&path, &parting(&[1, 2], &[]), false).expect("both are there");
+            let halves = [parting(&[1], &[2]), parting(&[2], &[1])];
+            let results: Vec<bool> = std::thread::scope(|scope| {
+                let tell = |half: Parting| {
+                    let path = path.clone();
+                    scope.spawn(move || note(&path, &half, false).is_ok())
+                };
+                halves.map(tell).map(|thread| thread.join().expect("no panic")).to_vec()
+            });
+            assert_eq!(results.iter().filter(|went_on| **went_on).count(), 1);
+        }
+    }
+}
