@@ -64,6 +64,45 @@ pub(super) fn split(scene: &mut Scene) -> Result<(), TortureError> {
     scene.nothing_lost()
 }
 
+/// With a witness nobody is asked where it knows who was left behind, and nobody goes on where it cannot be told.
+pub(super) fn witness(scene: &mut Scene) -> Result<(), TortureError> {
+    let directory = scene.at.join("elsewhere");
+    std::fs::create_dir(&directory).map_err(TortureError::system("no directory for the witness"))?;
+    let file = directory.join("witness");
+    scene.drives(2)?;
+    scene.describe(MIRROR, "")?;
+    scene.edit_file("[array]\n", &format!("[array]\nwitness = \"{}\"\n", file.display()))?;
+    scene.done(&["create", "@"])?;
+    scene.serve(&[])?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.away("d1")?;
+    scene.serve(&[])?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.back("d1")?;
+    scene.away("d0")?;
+    scene.refused_start(&[], &["d0", "--without", "witness", "went on without \"d1\""])?;
+    scene.back("d0")?;
+    scene.serve(&[])?;
+    scene.nothing_lost()?;
+    scene.done(&["drive", "rejoin", "@", "d1"])?;
+    scene.whole(2)?;
+    let hidden = scene.at.join("hidden");
+    std::fs::rename(&directory, &hidden).map_err(TortureError::system("the witness cannot go"))?;
+    scene.refused(&["drive", "fail", "@", "d0", "--yes"], 2, &["cannot be told"])?;
+    std::fs::rename(&hidden, &directory).map_err(TortureError::system("the witness cannot return"))?;
+    scene.done(&["drive", "fail", "@", "d0", "--yes"])?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.away("d1")?;
+    scene.refused_start(&[], &["d1", "--without", "went on without \"d0\""])?;
+    scene.back("d1")?;
+    scene.away("d0")?;
+    scene.serve(&[])?;
+    scene.nothing_lost()
+}
+
 /// What the level cannot do without is gone: by default nothing is served, and the last resort lists what is lost.
 pub(super) fn recover(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(3, "raid = \"raid5\"\nset_size = 3")?;

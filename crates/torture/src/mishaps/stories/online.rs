@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::super::faulty::Manners;
 use super::super::scene::{Scene, drive_state, ensure};
 use crate::TortureError;
@@ -63,6 +65,39 @@ pub(super) fn grow_then_old_file(scene: &mut Scene) -> Result<(), TortureError> 
     let config = scene.done(&["config", "@"])?;
     ensure(config.contains("d3"), || format!("config does not name d3: {config}"))?;
     scene.nothing_lost()
+}
+
+/// A full pool took nothing of a single new drive; and after a rebuild, a drive that joined stayed empty.
+pub(super) fn one_drive_more(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid5\"\nset_size = 3\nspare_drives = 1")?;
+    scene.host.begin(false);
+    scene.host.goes_on(300, 30)?;
+    let before = scene.status()?["pools"][0]["sets"]["count"].as_u64();
+    scene.drive("d4")?;
+    let path = scene.path("d4").display().to_string();
+    scene.done(&["drive", "add", "@", "--name", "d4", "--path", &path])?;
+    scene.done(&["pool", "grow", "@"])?;
+    scene.pool("more sets", 60, |pool| {
+        pool["rebuild"].is_null() && pool["restripe"].is_null() && pool["sets"]["count"].as_u64() > before
+    })?;
+    let kept = least_free(&scene.status()?["pools"][0]);
+    scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+    scene.pool("the end of the rebuild", 60, |pool| {
+        pool["rebuild"].is_null() && pool["sets"]["degraded"] == 0 && least_free(pool) < kept
+    })?;
+    scene.done(&["drive", "rejoin", "@", "d1"])?;
+    scene.pool("the return of the spares", 60, |pool| {
+        pool["rebuild"].is_null() && pool["sets"]["degraded"] == 0 && least_free(pool) >= kept
+    })?;
+    scene.host.end()?;
+    scene.nothing_lost()
+}
+
+/// The free chunklets of the drive in service that has the fewest.
+fn least_free(pool: &Value) -> u64 {
+    let drives = pool["drives"].as_array().into_iter().flatten();
+    let active = drives.filter(|drive| drive["state"] == "active");
+    active.filter_map(|drive| drive["chunklets_free"].as_u64()).min().unwrap_or(0)
 }
 
 /// A failed drive could not be taken back while the array served: "in use by another process", which was the server.
