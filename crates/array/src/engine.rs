@@ -15,7 +15,7 @@ use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
 use uuid::Uuid;
 
 use crate::admin::{AdminReply, AdminRequest, Status};
-use crate::control::{Control, ControlMessage, MemberJudge};
+use crate::control::{Control, ControlMessage, LossRules, MemberJudge};
 use crate::open::Consents;
 use crate::open::examine;
 use crate::plan::{NewPool, PoolShape, drives_of, members_max};
@@ -199,8 +199,8 @@ impl Engine {
         let (peers, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mailbox::<Ask>()).unzip();
         let drives: Vec<_> = pools.iter().map(|pool| pool.drives.clone()).collect();
         let seeds: Vec<PoolSeed> = pools.iter().map(|pool| pool.seed.clone()).collect();
-        let timeout = crate::description::PAUSE_TIMEOUT;
-        let central = Control::new(world, array, pools, peers.clone(), None, control.clone(), timeout, None);
+        let rules = LossRules { pause_timeout: crate::description::PAUSE_TIMEOUT, witness: None };
+        let central = Control::new(world, array, pools, peers.clone(), None, control.clone(), rules);
         // The control task serves while shards recover: they may need slots, or find a drive lost.
         world.spawn(central.clone().serve(messages)).detach();
         let mut shards = Vec::new();

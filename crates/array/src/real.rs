@@ -19,7 +19,7 @@ use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
 
 use crate::admin::{AdminReply, AdminRequest};
-use crate::control::{Control, ControlMessage, DriveShop, MemberJudge, NewDrive};
+use crate::control::{Control, ControlMessage, DriveShop, LossRules, MemberJudge, NewDrive};
 use crate::description::DriveDescription;
 use crate::direct::{self, Forgetful};
 use crate::engine::{OpenedPool, start_shard};
@@ -367,8 +367,7 @@ impl ProtectedSeat {
             self.peers.clone(),
             Some(shop),
             self.control.clone(),
-            self.pause_timeout,
-            self.consents.witness.clone(),
+            LossRules { pause_timeout: self.pause_timeout, witness: self.consents.witness.clone() },
         );
         control.follow_space_rules(&self.space);
         world.spawn(control.clone().serve(first.messages)).detach();

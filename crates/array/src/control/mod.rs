@@ -83,6 +83,14 @@ pub(crate) struct Control {
     upkeep: Cell<bool>,
 }
 
+/// What is done where drives fail.
+pub(crate) struct LossRules {
+    /// How long hosts wait for drives of a paused pool before they get errors.
+    pub(crate) pause_timeout: Nanos,
+    /// Who is told before halves of a pool part.
+    pub(crate) witness: Option<Witness>,
+}
+
 impl Control {
     /// The control task of these pools.
     pub(crate) fn new(
@@ -92,8 +100,7 @@ impl Control {
         shards: Vec<MailSender<Ask>>,
         shop: Option<Rc<dyn DriveShop>>,
         post: MailSender<ControlMessage>,
-        pause_timeout: Nanos,
-        witness: Option<Witness>,
+        rules: LossRules,
     ) -> Rc<Control> {
         let pool = |pool: OpenedPool| {
             Rc::new(PoolControl {
@@ -108,10 +115,10 @@ impl Control {
             pools: pools.into_iter().map(pool).collect(),
             shards,
             post,
-            witness,
+            witness: rules.witness,
             events: Events::default(),
             slow_turns_told: Cell::new(0),
-            pause_timeout,
+            pause_timeout: rules.pause_timeout,
             shop,
             volume_numbers: RefCell::default(),
             volumes_ever: Cell::new(0),
