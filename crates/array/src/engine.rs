@@ -14,8 +14,8 @@ use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
 use uuid::Uuid;
 
-use crate::admin::{AdminReply, AdminRequest, Status};
-use crate::control::{Control, ControlMessage, LossRules, MemberJudge};
+use crate::admin::{AdminError, AdminReply, AdminRequest, Status};
+use crate::control::{Control, ControlMessage, Left, LossRules, MemberJudge};
 use crate::open::Consents;
 use crate::open::examine;
 use crate::plan::{NewPool, PoolShape, drives_of, members_max};
@@ -239,6 +239,31 @@ impl Engine {
         let member = self.control.admit_drive(pool, name, None, drive.clone()).await?;
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
+        }
+        self.control.member_joined(pool);
+        Ok(())
+    }
+
+    /// Takes back a drive that was lost under this name and answers again: it joins as a new member, and what it lacks is
+    /// rebuilt. One that is not the lost one joins as any other.
+    pub async fn rejoin_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), AdminError> {
+        let drive = guarded(drive);
+        let _turn = self.control.turn.acquire(1).await;
+        let before = self.control.lost_member(pool, name);
+        let left = match before {
+            Some(place) => self.control.left_as(pool, place, &drive).await.map_err(ArrayError::from)?,
+            None => None,
+        };
+        let member = self.control.admit_drive(pool, name, None, drive.clone()).await?;
+        for shard in self.shards.iter() {
+            shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
+        }
+        if let (Some(place), Some(Left::AsItIs)) = (before, left) {
+            let returned = self.control.return_columns(pool, place, member as u32).await;
+            returned.map_err(|error| AdminError::failed(error.to_string()))?;
+        }
+        if let (Some(place), Some(_)) = (before, left) {
+            self.control.set_leaving(pool, place, true).await?;
         }
         self.control.member_joined(pool);
         Ok(())

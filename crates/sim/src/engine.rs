@@ -234,7 +234,11 @@ impl Running for RunningArray {
             Admin::Keep { drive } => {
                 self.ask(AdminRequest::DriveRemove { drive, force: false, stop: true }).await
             }
-            Admin::Rejoin { drive } => self.add(drive).await,
+            Admin::Rejoin { drive } => {
+                let name = name_of(&drive).to_owned();
+                let rejoined = self.engine.rejoin_drive(0, &name, drive).await;
+                rejoined.map_err(|error| SystemError::Refused(error.to_string()))
+            }
             Admin::Scrub => self.ask(AdminRequest::ScrubStart { pool: None, rate: None }).await,
             Admin::Grow => self.ask(AdminRequest::PoolGrow { pool: None, stop: false }).await,
             Admin::CreateVolume { name, sectors, thin } => {

@@ -70,6 +70,8 @@ pub enum PlantedBug {
     ReplayHereOnly,
     /// What a refused write left in memory is read before the log has it.
     ReadRefusedWrite,
+    /// What has changed while a drive was lost is not rebuilt when it returns.
+    ForgetChangedSlots,
 }
 
 impl PlantedBug {
@@ -79,7 +81,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 29] = [
+    pub const ALL: [PlantedBug; 30] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -109,6 +111,7 @@ impl PlantedBug {
         PlantedBug::ForgetReplay,
         PlantedBug::ReplayHereOnly,
         PlantedBug::ReadRefusedWrite,
+        PlantedBug::ForgetChangedSlots,
     ];
 }
 

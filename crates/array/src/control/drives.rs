@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
-use tier0_pool::metadata::superblock;
 use tier0_pool::{DriveClass, Member, MemberState};
 use tier0_units::ByteCount;
 use tier0_world::IoError;
@@ -104,52 +103,6 @@ impl Control {
         ))
     }
 
-    /// Takes back a drive that was lost and answers again. It joins as a new member, because what it holds may be old, and
-    /// what it lacks is rebuilt; its old place is forgotten.
-    pub(super) async fn rejoin_drive(self: &Rc<Self>, name: &str) -> Done {
-        let (number, place, state) = self.member_named(name)?;
-        if state == MemberState::Active {
-            return Err(AdminError::new(format!(
-                "drive {name:?} is in service; there is nothing to take back"
-            )));
-        }
-        let guarded = self.guarded(number);
-        let (pool, member) = {
-            let state = guarded.metadata.state();
-            (state.id(), state.member(place).cloned().expect("it was found"))
-        };
-        if member.path.is_empty() {
-            return Err(AdminError::new(format!(
-                "it is not known where drive {name:?} lies; add it with \"tier0 drive add --force\" and its path"
-            )));
-        }
-        let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
-        let _turn = self.turn.acquire(1).await;
-        let description = DriveDescription {
-            name: name.to_owned(),
-            path: Some(PathBuf::from(&member.path)),
-            size: None,
-            ram: None,
-            model: None,
-        };
-        let new = shop.open(description, true).await?;
-        let found =
-            superblock::read(&new.drive).await.map_err(|error| AdminError::failed(error.to_string()))?;
-        let is_it = |newest: &superblock::Newest| {
-            newest.superblock.label.pool == pool && newest.superblock.member == member.id
-        };
-        if !found.as_ref().is_some_and(is_it) {
-            return Err(AdminError::new(format!(
-                "what lies at {:?} is not drive {name:?} as it was; to use it in its place, \"tier0 drive replace\"",
-                member.path
-            )));
-        }
-        self.bring_in(number, name, new).await?;
-        self.set_leaving(number, place, true).await?;
-        self.start_rebuilds(number);
-        Ok(format!("drive {name} is back; what it lacks is rebuilt, as \"tier0 status\" shows"))
-    }
-
     /// Opens a drive and makes it a member in the metadata and in every shard.
     pub(super) async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
@@ -182,7 +135,7 @@ impl Control {
             model: None,
         };
         let new = shop.open(description, place.force).await?;
-        self.bring_in(number, &place.name, new).await
+        self.bring_in(number, &place.name, new, None).await
     }
 
     /// A path at which a drive of the array serves is nobody else's.
@@ -200,8 +153,15 @@ impl Control {
         Ok(())
     }
 
-    /// Makes an open drive a member in the metadata and in every shard.
-    async fn bring_in(self: &Rc<Self>, number: usize, name: &str, new: NewDrive) -> Result<(), AdminError> {
+    /// Makes an open drive a member in the metadata and in every shard. If it is as a lost member left it, that one's
+    /// columns are rebuilt where they were.
+    pub(super) async fn bring_in(
+        self: &Rc<Self>,
+        number: usize,
+        name: &str,
+        new: NewDrive,
+        returned_as: Option<u32>,
+    ) -> Result<(), AdminError> {
         let NewDrive { drive, medium: new } = new;
         let medium = new.medium.clone();
         let member = self.admit_drive(number, name, medium.path(), drive).await?;
@@ -217,6 +177,10 @@ impl Control {
             return Err(AdminError::failed(format!("drive {:?} cannot be used: {fact}", name)));
         }
         new.keep();
+        if let Some(before) = returned_as {
+            let returned = self.return_columns(number, before, member as u32).await;
+            returned.map_err(|error| AdminError::failed(error.to_string()))?;
+        }
         self.member_joined(number);
         Ok(())
     }

@@ -142,7 +142,7 @@ impl Control {
         Ok(())
     }
 
-    pub(super) async fn set_leaving(
+    pub(crate) async fn set_leaving(
         &self,
         number: usize,
         place: u32,

@@ -21,6 +21,7 @@ mod rebuild;
 mod report;
 mod report_drives;
 mod restripe;
+mod returning;
 mod scrub;
 mod space;
 mod verdict;
@@ -40,6 +41,7 @@ pub(crate) use found::FoundReport;
 pub(crate) use judge::MemberJudge;
 pub(crate) use message::{Commit, ControlMessage, Loss, LossReporter, Refill, SlotRebuiltNote};
 pub(crate) use pool::{Guarded, PoolControl};
+pub(crate) use returning::Left;
 pub(crate) use verdict::sets_survive;
 
 use crate::control::events::Events;

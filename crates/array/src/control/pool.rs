@@ -1,14 +1,14 @@
 //! A pool as the control task keeps it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::Metadata;
-use tier0_pool::{MetaRecord, PoolError, SlotRun, SpaceRules};
+use tier0_pool::{ChunkletAddress, MetaRecord, PoolError, SlotRun, SpaceRules};
 use tier0_raid::io::LostDrives;
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
@@ -69,6 +69,8 @@ pub(crate) struct Guarded {
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
+    /// Columns that are rebuilt where they were until their drive was lost: set, column and place.
+    pub(super) returned: RefCell<BTreeSet<(u32, u32, ChunkletAddress)>>,
     /// Somebody has asked for sets that need columns to move first.
     pub(super) growing: Cell<bool>,
     /// Extents move, or columns are rebuilt, not both.
@@ -106,6 +108,7 @@ impl Guarded {
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),
+            returned: RefCell::default(),
             growing: Cell::new(false),
             extents_or_rebuild: Semaphore::new(1),
         }

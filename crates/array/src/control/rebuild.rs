@@ -12,7 +12,7 @@ use tier0_world::IoError;
 
 use super::pool::ALL_PLACES;
 use super::{Control, Guarded};
-use crate::upkeep::Order;
+use crate::upkeep::{Order, RebuiltColumn};
 
 /// Columns that are rebuilt at the same time, at least. Otherwise as many as the pool has drives: each reads from several
 /// and writes to one, so that all drives have something to do, and twice the drives are whole in half the time.
@@ -140,12 +140,19 @@ impl Control {
         let lost: Vec<(u32, u32)> = guarded.metadata.state().lost_columns().collect();
         let mut without_spare = 0;
         for (set, column) in lost {
-            let spare = guarded.metadata.state().choose_spare(set, column);
+            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
+            let spare = {
+                let state = guarded.metadata.state();
+                // A drive may have returned with it.
+                if state.is_active(state.place_of(set, column).drive) {
+                    continue;
+                }
+                state.choose_spare(set, column)
+            };
             let Some(target) = spare else {
                 without_spare += 1;
                 continue;
             };
-            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
             guarded.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
             let (set, column) = Guarded::column(set, column);
             guarded.shape.sets.start_rebuild(set, column, target);
@@ -182,9 +189,13 @@ impl Control {
         set: u32,
         column: u32,
     ) -> Result<(), IoError> {
-        let results = self.ask_all(|reply| Order::Rebuild { pool: number, set, column, reply }).await;
-        results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
         let guarded = self.guarded(number);
+        let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
+        let returned =
+            target.is_some_and(|target| guarded.returned.borrow().contains(&(set, column, target)));
+        let what = RebuiltColumn { set, column, returned };
+        let results = self.ask_all(|reply| Order::Rebuild { pool: number, column: what, reply }).await;
+        results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
         // Whoever says of a fresh slot that the column has it must not be overtaken by its end.
         let _alone = guarded.column_places.acquire(ALL_PLACES).await;
         let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);

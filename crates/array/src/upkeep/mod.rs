@@ -10,5 +10,6 @@ mod scrub;
 
 pub(crate) use order::{Order, ShardReport};
 pub(crate) use pace::Activity;
+pub(crate) use rebuild::RebuiltColumn;
 pub(crate) use restripe::Move;
 pub(crate) use scrub::ScrubShared;

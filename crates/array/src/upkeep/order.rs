@@ -10,6 +10,7 @@ use tier0_units::{SlotRef, WriteCache};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
 
+use super::rebuild::RebuiltColumn;
 use super::restripe::Move;
 use super::scrub::ScrubShared;
 use crate::control::{ControlMessage, MemberJudge};
@@ -21,7 +22,7 @@ use crate::shard::Shard;
 /// An order.
 pub(crate) enum Order {
     /// Rebuild this shard's slots of a column; ends when none is missing.
-    Rebuild { pool: usize, set: u32, column: u32, reply: oneshot::Sender<Result<(), IoError>> },
+    Rebuild { pool: usize, column: RebuiltColumn, reply: oneshot::Sender<Result<(), IoError>> },
     /// Scrub this shard's slots.
     Scrub {
         pool: usize,
@@ -95,8 +96,8 @@ impl Order {
     pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {
         // Whoever ordered may be gone; then nobody needs the answer.
         match self {
-            Order::Rebuild { pool, set, column, reply } => {
-                let result = shard.rebuild_column(pool, set, column).await;
+            Order::Rebuild { pool, column, reply } => {
+                let result = shard.rebuild_column(pool, column).await;
                 let _ = reply.send(result);
             }
             Order::Scrub { pool, rate, shared, reply } => {

@@ -20,6 +20,15 @@ const SLOTS_AT_ONCE: usize = 4;
 /// The same while hosts are served, whose requests wait behind such a stretch.
 const SLOTS_BESIDE_HOSTS: usize = 1;
 
+/// A column that is to be rebuilt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RebuiltColumn {
+    pub(crate) set: u32,
+    pub(crate) column: u32,
+    /// It is rebuilt where it was until its drive was lost, while this array ran.
+    pub(crate) returned: bool,
+}
+
 impl Shard {
     /// Rebuilds all slots of a column that this shard's extents have.
     ///
@@ -29,14 +38,14 @@ impl Shard {
     pub(crate) async fn rebuild_column(
         self: &Rc<Self>,
         number: usize,
-        set: u32,
-        column: u32,
+        what: RebuiltColumn,
     ) -> Result<(), IoError> {
         let pool = self.pool(number).clone();
+        let RebuiltColumn { set, column, returned } = what;
         let (index, place) = (SetIndex(set), Column(column as u8));
         // Copies of a page that a power cut has caught may all fail its checksum until the log has written it again.
         pool.write_back.settle_recovered().await?;
-        tracing::debug!(shard = self.index, set, column, "a column is rebuilt");
+        tracing::debug!(shard = self.index, set, column, returned, "a column is rebuilt");
         let mut pace = Pace::new(&self.world, &self.activity, None);
         let mut result = Ok(());
         loop {
@@ -50,7 +59,7 @@ impl Shard {
                 let (some, later) = left.split_at(most.min(left.len()));
                 left = later;
                 let begun = self.world.now();
-                match self.rebuild_slots(&pool, number, some, (set, column)).await {
+                match self.rebuild_slots(&pool, number, some, what).await {
                     Err(IoError::Gone) => return Err(IoError::Gone),
                     rebuilt => result = result.and(rebuilt),
                 }
@@ -65,9 +74,9 @@ impl Shard {
         pool: &PoolShard,
         number: usize,
         slots: &[(ExtentId, SlotRef)],
-        (set, column): (u32, u32),
+        what: RebuiltColumn,
     ) -> Result<(), IoError> {
-        let all = slots.iter().map(|slot| self.rebuild_slot(pool, number, *slot, (set, column)));
+        let all = slots.iter().map(|slot| self.rebuild_slot(pool, number, *slot, what));
         let mut result = Ok(());
         for ((extent, _), rebuilt) in slots.iter().zip(join_all(all).await) {
             match rebuilt {
@@ -87,14 +96,14 @@ impl Shard {
         pool: &PoolShard,
         number: usize,
         (extent, slot): (ExtentId, SlotRef),
-        (set, column): (u32, u32),
+        RebuiltColumn { set, column, returned }: RebuiltColumn,
     ) -> Result<(), IoError> {
         // Given back meanwhile: there is nothing to rebuild.
         let Some(_held) = pool.mapping.hold(extent, slot) else { return Ok(()) };
         if pool.write_back.is_troubled(extent) {
             return Err(IoError::RedundancyLost);
         }
-        let rebuilt = pool.slot_io.rebuild_slot(slot, Column(column as u8)).await?;
+        let rebuilt = pool.slot_io.rebuild_slot(slot, Column(column as u8), returned).await?;
         let (reply, answer) = oneshot::channel();
         let note =
             SlotRebuiltNote { pool: number, set, column, target: rebuilt.target(), slot: slot.slot, reply };

@@ -6,6 +6,7 @@ mod grow;
 mod pause;
 mod real_array;
 mod recovery;
+mod rejoin;
 mod removal;
 mod rig;
 mod simulated_array;

@@ -85,24 +85,36 @@ impl SlotIo {
 
     /// Rebuilds a slot's share of a column that was moved to a spare chunklet
     /// ([`RaidSets::start_rebuild`](tier0_raid::set::RaidSets::start_rebuild)), with the copy of its table, and flushes.
-    /// Whoever rebuilds makes that known to the metadata and then calls [`SlotRebuilt::declare_present`].
+    /// Whoever rebuilds makes that known to the metadata and then calls [`SlotRebuilt::declare_present`]. `returned` says
+    /// that the target is where the column was until its drive was lost, while this array ran: what has not changed since
+    /// is there.
     ///
     /// # Errors
     /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost; [`IoError::Gone`] or what else the
     /// spare's drive fails with.
-    pub async fn rebuild_slot(&self, slot: SlotRef, column: Column) -> Result<SlotRebuilt, IoError> {
+    pub async fn rebuild_slot(
+        &self,
+        slot: SlotRef,
+        column: Column,
+        returned: bool,
+    ) -> Result<SlotRebuilt, IoError> {
         let guard = self.0.locks.lock([slot.slot].into()).await;
         tracing::trace!(?slot, ?column, "a slot is rebuilt");
         let table = self.table(slot).await?;
         let set = table.home().set;
         let target = self.raid().sets().chunklet(set, column);
-        let rebuilt =
-            self.raid().rebuild_rows(set, column, self.slots().rows(slot.slot), table.as_ref()).await?;
-        self.0.tables.write_columns(&table, ColumnMask::only(column)).await?;
-        if !planted(PlantedBug::CommitRebuildBeforeFlush) {
-            self.raid().flush_sets([set]).await?;
-        }
-        self.0.tables.flushed(&table);
+        let rows = self.slots().rows(slot.slot);
+        let rebuilt = if returned && !self.has_changed(slot.slot) {
+            self.raid().keep_rows(set, rows).await
+        } else {
+            let rebuilt = self.raid().rebuild_rows(set, column, rows, table.as_ref()).await?;
+            self.0.tables.write_columns(&table, ColumnMask::only(column)).await?;
+            if !planted(PlantedBug::CommitRebuildBeforeFlush) {
+                self.raid().flush_sets([set]).await?;
+            }
+            self.0.tables.flushed(&table);
+            rebuilt
+        };
         if !self.is_target(set, column, target) {
             return Err(IoError::Gone);
         }

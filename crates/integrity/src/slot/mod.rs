@@ -1,5 +1,6 @@
 //! Verified I/O on slots: reads, and the steps of destaging that lie between the log and the drives.
 
+mod changed;
 mod heal;
 mod locks;
 mod plan;
@@ -21,6 +22,7 @@ pub use heal::{SlotRebuilt, SlotScrub};
 pub use request::{PageContent, SlotOutcome, SlotWrite};
 
 use crate::counts::IntegrityCounts;
+use crate::slot::changed::ChangedSlots;
 use crate::slot::locks::SlotLocks;
 use crate::table::{SlotTable, SlotTables};
 
@@ -53,6 +55,7 @@ struct Inner {
     slots: Arc<SlotMap>,
     tables: SlotTables,
     locks: Rc<SlotLocks>,
+    changed: ChangedSlots,
     counts: Rc<IntegrityCounts>,
     /// What unwritten pages are filled with.
     zero_page: Buf,
@@ -74,7 +77,16 @@ impl SlotIo {
             SlotTables::new(raid.clone(), slots.clone(), pool, options.table_memory_bytes, counts.clone());
         let rows = Semaphore::new(options.rows_in_flight as u64);
         let zero_page = BufMut::zeroed(PAGE_SECTORS as u32, raid.members().width()).freeze();
-        SlotIo(Rc::new(Inner { raid, slots, tables, locks: Rc::default(), counts, zero_page, rows }))
+        SlotIo(Rc::new(Inner {
+            raid,
+            slots,
+            tables,
+            locks: Rc::default(),
+            changed: ChangedSlots::default(),
+            counts,
+            zero_page,
+            rows,
+        }))
     }
 
     /// The sets below.

@@ -68,6 +68,7 @@ impl SlotIo {
     async fn replay_intent(&self, intent: &Intent, pages: &[Buf], stale: ColumnMask) -> Result<(), IoError> {
         let contents = self.fit(intent, pages).ok_or(IoError::OutOfRange)?;
         let _guard = self.0.locks.lock([intent.slot.slot].into()).await;
+        self.recovered(intent.slot.slot);
         let table = self.table(intent.slot).await?;
         let layout = self.raid().sets().layout();
         let written = if contents.len() == layout.row_pages() && layout.parities() > 0 {
@@ -95,6 +96,7 @@ impl SlotIo {
     pub async fn sync(&self) -> Result<(), IoError> {
         let tables = self.0.tables.dirty();
         let _guard = self.0.locks.lock(tables.iter().map(|table| table.home().slot.slot).collect()).await;
+        tables.iter().for_each(|table| self.recovered(table.home().slot.slot));
         self.write_tables(&tables, true).await
     }
 

@@ -49,7 +49,8 @@ impl SlotIo {
         self.check(&batch);
         let slots: BTreeSet<u64> = batch.iter().map(|write| write.slot.slot).collect();
         assert_eq!(slots.len(), batch.len(), "a slot occurs twice in a batch");
-        let _guard = self.0.locks.lock(slots).await;
+        let _guard = self.0.locks.lock(slots.clone()).await;
+        let _changing = self.changing(slots);
         let tables = try_join_all(batch.iter().map(|write| self.table(write.slot))).await?;
         let wrote_rows = self.write_rows(&batch, &tables, intents).await?;
         for (write, table) in batch.iter().zip(&tables) {
@@ -72,6 +73,7 @@ impl SlotIo {
     /// [`IoError::RedundancyLost`] when no copy of the table took it, or what a drive fails with.
     pub async fn make_known(&self, slot: SlotRef) -> Result<(), IoError> {
         let _guard = self.0.locks.lock([slot.slot].into()).await;
+        let _changing = self.changing([slot.slot].into());
         let table = self.table(slot).await?;
         if !table.is_fresh() {
             return Ok(());

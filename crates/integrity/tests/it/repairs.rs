@@ -124,7 +124,7 @@ fn lose(rack: &Rack, shard: &Shard, set: SetIndex, column: Column) {
 async fn rebuild(rack: &Rack, shard: &Shard, set: SetIndex, column: Column) {
     let sets = shard.io.raid().sets();
     sets.start_rebuild(set, column, rack.take_spare(set, column));
-    assert!(shard.io.rebuild_slot(SLOT, column).await.expect("a rebuild").declare_present());
+    assert!(shard.io.rebuild_slot(SLOT, column, false).await.expect("a rebuild").declare_present());
     sets.finish_rebuild(set, column);
 }
 

@@ -82,6 +82,12 @@ impl Taken {
 }
 
 impl Metadata {
+    /// The generation of the superblock that a member had for certain, the last time that one was written to it in this
+    /// run; none if none was.
+    pub fn last_written_to(&self, member: u32) -> Option<u64> {
+        self.0.taken.generations.borrow().get(&member).copied()
+    }
+
     /// Whether what was seen on a drive is the member, as it was left.
     ///
     /// # Errors

@@ -77,6 +77,13 @@ impl RaidIo {
         Ok(rebuilt)
     }
 
+    /// Locks rows that the target of a column which is being rebuilt has already, as if they had been rebuilt.
+    pub async fn keep_rows(&self, set: SetIndex, rows: Range<Row>) -> Rebuilt {
+        let sectors = self.sets().layout().row_sectors().0;
+        let guard = self.0.locks.lock(set, rows.start.0 * sectors, rows.end.0 * sectors).await;
+        Rebuilt { _guard: guard, rows_written: 0, lost_pages: Vec::new() }
+    }
+
     async fn rebuild_row(
         &self,
         set: SetIndex,

@@ -1,0 +1,135 @@
+//! Drives that were lost and answer again.
+//!
+//! Such a drive joins as a new member, because what it holds may be old. If it was lost while this array ran, and is as
+//! it was left, the shards know which slots have changed since ([`tier0_integrity::SlotIo`]): its columns are rebuilt
+//! where they were, and only what has changed is written.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use tier0_drive::DriveHandle;
+use tier0_pool::metadata::superblock;
+use tier0_pool::{ChunkletAddress, MemberState, MetaRecord};
+use tier0_world::IoError;
+
+use super::admin::Done;
+use super::pool::ALL_PLACES;
+use super::{Control, Guarded};
+use crate::admin::AdminError;
+use crate::description::DriveDescription;
+
+impl Control {
+    /// Takes back a drive that was lost and answers again; its old place is forgotten.
+    pub(super) async fn rejoin_drive(self: &Rc<Self>, name: &str) -> Done {
+        let (number, place, state) = self.member_named(name)?;
+        if state == MemberState::Active {
+            return Err(AdminError::new(format!(
+                "drive {name:?} is in service; there is nothing to take back"
+            )));
+        }
+        let path = {
+            let state = self.guarded(number).metadata.state();
+            state.member(place).expect("it was found").path.clone()
+        };
+        if path.is_empty() {
+            return Err(AdminError::new(format!(
+                "it is not known where drive {name:?} lies; add it with \"tier0 drive add --force\" and its path"
+            )));
+        }
+        let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
+        let _turn = self.turn.acquire(1).await;
+        let description = DriveDescription {
+            name: name.to_owned(),
+            path: Some(PathBuf::from(&path)),
+            size: None,
+            ram: None,
+            model: None,
+        };
+        let new = shop.open(description, true).await?;
+        let left = self.left_as(number, place, &new.drive).await;
+        let left = left.map_err(|error| AdminError::failed(error.to_string()))?.ok_or_else(|| {
+            AdminError::new(format!(
+                "what lies at {path:?} is not drive {name:?} as it was; to use it in its place, \"tier0 drive replace\""
+            ))
+        })?;
+        self.bring_in(number, name, new, (left == Left::AsItIs).then_some(place)).await?;
+        self.set_leaving(number, place, true).await?;
+        self.start_rebuilds(number);
+        Ok(match left {
+            Left::AsItIs => {
+                format!("drive {name} is back; what has changed since is rebuilt, as \"tier0 status\" shows")
+            }
+            Left::Otherwise => {
+                format!("drive {name} is back; all that it lacks is rebuilt, as \"tier0 status\" shows")
+            }
+        })
+    }
+
+    /// The place of the newest lost member of this name.
+    pub(crate) fn lost_member(&self, number: usize, name: &str) -> Option<u32> {
+        let state = self.guarded(number).metadata.state();
+        let places = (0u32..).zip(state.members());
+        let lost = places.filter(|(_, member)| member.name == name && member.state == MemberState::Lost);
+        lost.map(|(place, _)| place).last()
+    }
+
+    /// How the drive of a lost member was left; none if this is another drive.
+    pub(crate) async fn left_as(
+        &self,
+        number: usize,
+        place: u32,
+        drive: &DriveHandle,
+    ) -> Result<Option<Left>, tier0_pool::PoolError> {
+        let found = superblock::read(drive).await?;
+        let metadata = &self.guarded(number).metadata;
+        let (pool, member) = {
+            let state = metadata.state();
+            (state.id(), state.member(place).map(|member| member.id))
+        };
+        let own = found.map(|newest| newest.superblock);
+        let own = own.filter(|own| own.label.pool == pool && Some(own.member) == member);
+        Ok(own.map(|own| match metadata.last_written_to(place) == Some(own.generation) {
+            true => Left::AsItIs,
+            false => Left::Otherwise,
+        }))
+    }
+
+    /// Has the columns that a lost member had when it was lost rebuilt at the same chunklets of another place, which is the
+    /// same drive. What others rebuild already goes on there.
+    pub(crate) async fn return_columns(&self, number: usize, from: u32, to: u32) -> Result<(), IoError> {
+        let guarded = self.guarded(number);
+        let columns: Vec<(u32, u32)> = {
+            let state = guarded.metadata.state();
+            state.lost_columns().filter(|(set, column)| state.column(*set, *column).drive == from).collect()
+        };
+        for (set, column) in columns {
+            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
+            let (target, record) = {
+                let state = guarded.metadata.state();
+                let before = state.column(set, column);
+                let target = ChunkletAddress { drive: to, index: before.index };
+                let record = MetaRecord::ColumnRebuilding { set, column, target };
+                // What has begun to move is on neither drive alone.
+                let has_moved = state.rebuild(set, column).is_some() || before.drive != from;
+                if has_moved || state.check(&record).is_err() {
+                    continue;
+                }
+                (target, record)
+            };
+            guarded.returned.borrow_mut().insert((set, column, target));
+            guarded.commit(vec![record]).await?;
+            let (set, column) = Guarded::column(set, column);
+            guarded.shape.sets.start_rebuild(set, column, target);
+        }
+        Ok(())
+    }
+}
+
+/// How the drive of a lost member was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It was in service in this run, and nobody has written to it since: it holds all that was stable when it was lost.
+    AsItIs,
+    /// Nothing is known of what it lacks.
+    Otherwise,
+}

@@ -1,0 +1,135 @@
+//! Drives that were lost and come back while the array runs: what has changed since is rebuilt on them, and no more.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use tier0_array::admin::{AdminRequest, DriveState};
+use tier0_array::engine::Engine;
+use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
+use tier0_units::{ByteCount, Nanos};
+use tier0_world::{Completion, World};
+
+use crate::rig::{Drives, create_volume, done, expect, pool, volume, write};
+
+const SECTORS: u32 = 1024;
+const PIECES: u64 = 12;
+/// Sectors between two pieces: each lies in a slot of its own.
+const STRIDE: u64 = 2048;
+
+/// Counts the sectors that are written to a drive.
+struct Counting {
+    drive: DriveHandle,
+    written: Rc<Cell<u64>>,
+}
+
+impl Drive for Counting {
+    fn info(&self) -> &DriveInfo {
+        self.drive.info()
+    }
+
+    fn world(&self) -> &World {
+        self.drive.world()
+    }
+
+    fn submit(&self, command: Command, completion: Completion) {
+        if let Command::Write { buf, .. } = &command {
+            self.written.set(self.written.get() + u64::from(buf.sectors()));
+        }
+        self.drive.submit(command, completion);
+    }
+}
+
+async fn fill(world: &World, engine: &Engine, pieces: std::ops::Range<u64>, value: u8) {
+    for piece in pieces {
+        write(world, &volume(engine, "big"), piece * STRIDE, SECTORS, value + piece as u8).await;
+    }
+}
+
+async fn check(world: &World, engine: &Engine, pieces: std::ops::Range<u64>, value: u8) {
+    for piece in pieces {
+        expect(world, &volume(engine, "big"), piece * STRIDE, SECTORS, value + piece as u8).await;
+    }
+}
+
+async fn whole(world: &World, engine: &Engine) {
+    for _ in 0..600 {
+        let status = pool(engine).await;
+        let all_serve = status.drives.iter().all(|drive| drive.state == DriveState::Active);
+        if all_serve && status.sets.degraded == 0 && status.rebuild.is_none() {
+            return;
+        }
+        world.sleep(Nanos::from_millis(100)).await;
+    }
+    panic!("after a minute: {:?}", pool(engine).await.problems);
+}
+
+/// Takes `d1` back; how many sectors were written to it until all was well.
+async fn rejoin(world: &World, engine: &Engine, drives: &Drives) -> u64 {
+    let written = Rc::new(Cell::new(0));
+    let counting = Counting { drive: drives.media[1].open(world), written: written.clone() };
+    engine.rejoin_drive(0, "d1", DriveHandle::new(counting)).await.expect("it joins");
+    whole(world, engine).await;
+    written.get()
+}
+
+/// A drive that was out for a moment was written anew from its first sector to its last.
+#[test]
+fn what_has_not_changed_since_a_drive_was_lost_is_not_written_to_it() {
+    for (raid, drives, set_size, shards) in
+        [("raid1", 2, 2, 1), ("raid10", 4, 4, 2), ("raid5", 4, 4, 2), ("raid6", 5, 5, 3)]
+    {
+        let array = Drives::founded(raid, drives, set_size, shards, 61);
+        array.life(1, move |world, engine, drives| async move {
+            done(&engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
+            fill(&world, &engine, 0..PIECES, 1).await;
+            engine.drain().await.expect("destaged");
+            let fail = || AdminRequest::DriveFail { drive: "d1".to_owned() };
+            done(&engine, fail()).await;
+            fill(&world, &engine, 0..1, 101).await;
+            engine.drain().await.expect("destaged");
+            let some = rejoin(&world, &engine, &drives).await;
+            // What it holds counts again.
+            done(&engine, AdminRequest::ScrubStart { pool: None, rate: None }).await;
+            while pool(&engine).await.scrub.is_none_or(|scrub| scrub.running) {
+                world.sleep(Nanos::from_millis(100)).await;
+            }
+            assert_eq!(pool(&engine).await.scrub.map(|scrub| scrub.repaired), Some(0), "{raid}");
+            check(&world, &engine, 0..1, 101).await;
+            check(&world, &engine, 1..PIECES, 1).await;
+            // All of it changes, and all of it is written.
+            done(&engine, fail()).await;
+            fill(&world, &engine, 0..PIECES, 51).await;
+            engine.drain().await.expect("destaged");
+            let all = rejoin(&world, &engine, &drives).await;
+            assert!(some * 3 < all, "{raid}: {some} sectors for a slot, {all} for {PIECES}");
+            drives.media[0].unplug();
+            check(&world, &engine, 0..PIECES, 51).await;
+        });
+    }
+}
+
+/// What a drive had not made stable when it was lost is not on it, although nobody has written since.
+#[test]
+fn what_was_in_the_cache_of_a_drive_that_was_lost_is_written_again() {
+    for moment in 0..12u64 {
+        let array = Drives::founded("raid5", 4, 4, 2, 70 + moment);
+        array.life(1, move |world, engine, drives| async move {
+            done(&engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
+            fill(&world, &engine, 0..PIECES, 1).await;
+            let draining = engine.clone();
+            let drain = world.spawn(async move { draining.drain().await });
+            world.sleep(Nanos::from_micros(moment * moment * 150)).await;
+            drives.media[1].lose_power();
+            drives.media[1].disconnect();
+            drain.await.expect("destaged to the others");
+            if pool(&engine).await.drives.iter().all(|drive| drive.state == DriveState::Active) {
+                // All had been stable before.
+                engine.administer(AdminRequest::DriveFail { drive: "d1".to_owned() }).await;
+            }
+            drives.media[1].reconnect();
+            rejoin(&world, &engine, &drives).await;
+            drives.media[0].unplug();
+            check(&world, &engine, 0..PIECES, 1).await;
+        });
+    }
+}

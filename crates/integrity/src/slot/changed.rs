@@ -1,0 +1,47 @@
+//! Which slots have changed while a drive was lost: what a drive that returns need not be given again.
+//!
+//! A slot that is written counts as changed if any drive of the pool is lost when the write has ended. Writes end when
+//! they are stable on every drive that serves, so whatever had ended before a drive was lost is on it, and whatever had not
+//! counts as changed. What recovery wrote counts in any case.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use tier0_world::{PlantedBug, planted};
+
+use super::SlotIo;
+
+/// The slots of one shard that have changed while some drive was lost, or by recovery.
+#[derive(Default)]
+pub(super) struct ChangedSlots(RefCell<BTreeSet<u64>>);
+
+/// Slots that are being written; when this is dropped they have been, or have failed.
+pub(super) struct Changing<'a> {
+    io: &'a SlotIo,
+    slots: BTreeSet<u64>,
+}
+
+impl SlotIo {
+    /// These slots are written until what is returned is dropped. The caller has them locked.
+    pub(super) fn changing(&self, slots: BTreeSet<u64>) -> Changing<'_> {
+        Changing { io: self, slots }
+    }
+
+    /// Recovery writes this slot.
+    pub(super) fn recovered(&self, slot: u64) {
+        self.0.changed.0.borrow_mut().insert(slot);
+    }
+
+    /// Whether a drive that was lost while this array ran, and answers again, may lack what the slot holds now.
+    pub(super) fn has_changed(&self, slot: u64) -> bool {
+        self.0.changed.0.borrow().contains(&slot) && !planted(PlantedBug::ForgetChangedSlots)
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        if self.io.raid().members().lost().any() {
+            self.io.0.changed.0.borrow_mut().append(&mut self.slots);
+        }
+    }
+}
