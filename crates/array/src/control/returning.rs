@@ -102,6 +102,7 @@ impl Control {
             let state = guarded.metadata.state();
             state.lost_columns().filter(|(set, column)| state.column(*set, *column).drive == from).collect()
         };
+        let mut returned = 0;
         for (set, column) in columns {
             let _alone = guarded.column_places.acquire(ALL_PLACES).await;
             let (target, record) = {
@@ -120,7 +121,10 @@ impl Control {
             guarded.commit(vec![record]).await?;
             let (set, column) = Guarded::column(set, column);
             guarded.shape.sets.start_rebuild(set, column, target);
+            returned += 1;
         }
+        let drive = guarded.drive_name(to);
+        tracing::info!(drive, columns = returned, "columns are rebuilt where they were, by what has changed");
         Ok(())
     }
 }
