@@ -32,6 +32,8 @@ pub struct SimConfig {
     pub discard_granule_sectors: u64,
     /// The run ends after these lives, without the last one and its judgement: to count what a script does.
     pub stop_after_lives: bool,
+    /// Whether operators and machines do what [`SimConfig::incidents`] says.
+    pub has_incidents: bool,
     /// The system can be told to scrub.
     pub can_scrub: bool,
     /// The system gives discarded space back.
@@ -298,6 +300,7 @@ impl SimConfig {
             array,
             discard_granule_sectors: abilities.discard_granule_sectors,
             stop_after_lives: false,
+            has_incidents: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,
         };
@@ -331,6 +334,12 @@ impl SimConfig {
         self
     }
 
+    /// As [`SimConfig::mishaps`], and drives are pulled and taken back or put back to older images, and the process stands
+    /// still.
+    pub fn incidents(self) -> SimConfig {
+        SimConfig { has_incidents: true, ..self.mishaps() }
+    }
+
     /// The options of `seed` under which `bug` is looked for.
     ///
     /// # Panics
@@ -339,6 +348,7 @@ impl SimConfig {
         let config = SimConfig::draw(seed, system);
         match bug {
             PlantedBug::TrustGivenUpPage => config.forgetful(),
+            PlantedBug::ForgetChangedSlots => config.incidents(),
             bug if bug.needs_mishaps() => config.mishaps(),
             _ => config,
         }

@@ -23,6 +23,7 @@ mod emphasis;
 mod engine;
 mod failure;
 mod heal;
+mod incident;
 mod life;
 mod mishap;
 mod run;

@@ -14,11 +14,12 @@ use crate::atlas::FaultAtlas;
 use crate::auditor::Auditor;
 use crate::config::{LifeEnd, LifePlan, SimConfig};
 use crate::coverage::Coverage;
+use crate::incident::Images;
 use crate::mishap::Mishaps;
 use crate::scratch::{self, Scratch};
 use crate::shelf::{Shelf, Whereabouts};
 use crate::system::{Running, Status, System};
-use crate::{chaos, client, starts};
+use crate::{chaos, client, incident, starts};
 
 /// A life that takes longer hangs: far more than any load here needs with the slowest drives and every timeout.
 const LIFE_MAX: Nanos = Nanos::from_secs(7_200);
@@ -39,6 +40,7 @@ pub(crate) struct Session {
     pub(crate) mishaps: Mishaps,
     /// Drives that the array has called lost so far.
     pub(crate) known_lost: RefCell<BTreeSet<String>>,
+    pub(crate) images: Images,
     /// The drive that an administrator has last had emptied.
     pub(crate) emptied: RefCell<Option<String>>,
     /// Whether the array was asked where log and metadata lie when it had come to rest.
@@ -75,6 +77,7 @@ impl Session {
             scratch: RefCell::default(),
             mishaps: Mishaps::default(),
             known_lost: RefCell::default(),
+            images: Images::default(),
             emptied: RefCell::default(),
             places_known: Cell::default(),
             consents: RefCell::default(),
@@ -96,6 +99,11 @@ impl Session {
     pub(crate) fn note(&self, world: &World, what: impl Into<String>) {
         let line = format!("life {} at {}: {}", self.life.get(), world.now(), what.into());
         self.events.borrow_mut().push(line);
+    }
+
+    /// How much was noted.
+    pub(crate) fn event_count(&self) -> usize {
+        self.events.borrow().len()
     }
 
     pub(crate) fn events(&self) -> Vec<String> {
@@ -324,6 +332,7 @@ where
         set_end(&life.world, &life.session, plan.end);
     }
     let chaos = life.world.spawn(chaos::rage(life.clone()));
+    let incidents = life.world.spawn(incident::happen(life.clone()));
     let clients: Vec<_> = (0..life.session.config.load.clients)
         .map(|number| life.world.spawn(client::work(life.clone(), number)))
         .collect();
@@ -332,6 +341,7 @@ where
     }
     life.done.set(true);
     chaos.await;
+    incidents.await;
     after(life.clone()).await?;
     life.keep_counters().await;
     let status = life.status().await;

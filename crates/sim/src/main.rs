@@ -38,6 +38,9 @@ struct Options {
     /// Let drives fail, hang and lose power for a while, beyond redundancy too, and try starts that must be refused
     #[arg(long, conflicts_with = "crash_points")]
     mishaps: bool,
+    /// As --mishaps, and let drives be pulled and taken back, be put back to older images, and the process stand still
+    #[arg(long, conflicts_with = "crash_points")]
+    incidents: bool,
     /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with
     /// --growing, of six seeds), or that of --seed or --script alone
     #[arg(long)]
@@ -99,7 +102,11 @@ fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
 fn config_of(options: &Options, seed: u64) -> SimConfig {
     let config = SimConfig::draw(seed, &Array);
     let config = if options.growing { config.growing() } else { config };
-    let config = if options.mishaps { config.mishaps() } else { config };
+    let config = match (options.incidents, options.mishaps) {
+        (true, _) => config.incidents(),
+        (_, true) => config.mishaps(),
+        _ => config,
+    };
     if options.forgetful { config.forgetful() } else { config }
 }
 
@@ -107,8 +114,8 @@ fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
     if options.growing {
         failure.replay.push_str(" --growing");
     }
-    if options.mishaps {
-        failure.replay.push_str(" --mishaps");
+    if options.mishaps || options.incidents {
+        failure.replay.push_str(if options.incidents { " --incidents" } else { " --mishaps" });
     }
     if options.forgetful {
         failure.replay.push_str(" --forgetful");

@@ -11,6 +11,7 @@ use crate::config::{Crash, LifeEnd, LifePlan, SimConfig, pick};
 use crate::coverage::Coverage;
 use crate::failure::Failure;
 use crate::heal::heal;
+use crate::incident;
 use crate::life::{Ended, Life, Session, live};
 use crate::scratch;
 use crate::shelf::Whereabouts;
@@ -63,6 +64,7 @@ impl<S: System> Run<S> {
             let heals = plan.heals;
             self.live(&plan, async move |life| if heals { heal(&life).await } else { Ok(()) })?;
             self.between();
+            incident::between(&self.session);
             self.refused_starts()?;
         }
         if self.session.config.stop_after_lives {

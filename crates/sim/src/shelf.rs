@@ -93,6 +93,12 @@ impl Shelf {
         placed.handle.get_or_insert_with(|| placed.medium.open(world)).clone()
     }
 
+    /// A fresh handle of a drive in the present world.
+    pub(crate) fn reopened(&mut self, name: &str, world: &World) -> DriveHandle {
+        let placed = self.drives.get_mut(name).expect("a drive of this run");
+        placed.handle.insert(placed.medium.open(world)).clone()
+    }
+
     pub(crate) fn medium(&self, name: &str) -> SimMedium {
         self.drives[name].medium.clone()
     }

@@ -24,17 +24,12 @@ impl Control {
             if is_whole && rings_are_full {
                 self.drop_log_copies(number, from as usize).await;
             }
-            let order = |reply| {
-                let copy_of = |ring: &LogRing| ring.copies.iter().find(|copy| copy.member == to).copied();
-                let places =
-                    placement.rings.iter().map(|ring| copy_of(ring).expect("it was planned")).collect();
-                Order::AddLogCopy { pool: number, places, reply }
-            };
-            for added in self.ask_all(order).await {
-                added.unwrap_or(Err(IoError::Gone))?;
-            }
-            guarded.commit(vec![MetaRecord::LogPlaced(placement.clone())]).await?;
             let member = to as usize;
+            if let Err(error) = self.make_log_copy(number, placement, to).await {
+                // A copy that does not count takes the place of one that could.
+                self.drop_log_copies(number, member).await;
+                return Err(error);
+            }
             let confirmed = self.ask_all(|reply| Order::ConfirmLogCopy { pool: number, member, reply }).await;
             for confirmed in confirmed {
                 confirmed.unwrap_or(Err(IoError::Gone))?;
@@ -45,6 +40,23 @@ impl Control {
             let (name, drive) = (&self.pools[number].name, guarded.drive_name(to));
             tracing::info!("pool {name:?}: drive {drive:?} has a copy of the write log");
         }
+    }
+
+    /// Has every shard make a copy of its ring on a drive equal to the others, and then the metadata name them.
+    async fn make_log_copy(
+        self: &Rc<Self>,
+        number: usize,
+        placement: LogPlacement,
+        to: u32,
+    ) -> Result<(), IoError> {
+        let copy_of = |ring: &LogRing| ring.copies.iter().find(|copy| copy.member == to).copied();
+        let places: Vec<LogCopy> =
+            placement.rings.iter().map(|ring| copy_of(ring).expect("it was planned")).collect();
+        let order = |reply| Order::AddLogCopy { pool: number, places: places.clone(), reply };
+        for added in self.ask_all(order).await {
+            added.unwrap_or(Err(IoError::Gone))?;
+        }
+        self.guarded(number).commit(vec![MetaRecord::LogPlaced(placement)]).await
     }
 }
 

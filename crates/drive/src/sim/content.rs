@@ -53,6 +53,12 @@ struct Cached {
     index: u64,
 }
 
+/// A copy of what a medium held.
+pub(super) struct Image {
+    store: SparseStore,
+    unreadable: BTreeSet<u64>,
+}
+
 /// Stable content and cache.
 pub(super) struct Content {
     width: usize,
@@ -196,6 +202,22 @@ impl Content {
         for write in self.under_way.clone() {
             self.abandon(&write, random);
         }
+    }
+
+    /// A copy, with what is in the cache.
+    pub(super) fn image(&self) -> Image {
+        let mut store = self.stable.clone();
+        for (sector, versions) in &self.cache {
+            versions.last().expect("never empty").store(*sector, &mut store);
+        }
+        Image { store, unreadable: self.unreadable.clone() }
+    }
+
+    pub(super) fn restore(&mut self, image: &Image) {
+        assert!(self.under_way.is_empty(), "nobody uses the drive");
+        self.stable = image.store.clone();
+        self.unreadable.clone_from(&image.unreadable);
+        self.cache.clear();
     }
 
     /// All content becomes zeros and readable.

@@ -15,6 +15,8 @@ pub enum Injection {
     Gone,
     /// The drive is back.
     Returned,
+    /// All content became that of an older image.
+    RolledBack,
     /// All content became zeros.
     Wiped,
     /// The sectors cannot be read until they are written.

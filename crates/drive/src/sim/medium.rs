@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tier0_units::{Lba, Nanos, SectorCount};
 use tier0_world::{PayloadWidth, Random, World};
 
-use super::content::Content;
+use super::content::{Content, Image};
 use super::fate::PowerCut;
 use super::ledger::{Injected, Injection};
 use super::{PowerSwitch, SimDrive};
@@ -64,6 +64,9 @@ pub(super) enum Sabotage {
     /// The write is done with one flipped bit.
     Corrupt,
 }
+
+/// A copy of all that a medium held at one time.
+pub struct MediumImage(Image);
 
 /// A medium; clones share it.
 #[derive(Clone)]
@@ -186,6 +189,17 @@ impl SimMedium {
     pub fn reconnect(&self) {
         self.record(Injection::Returned, Lba(0), 0);
         self.0.gone.set(false);
+    }
+
+    /// What it holds, in its cache too, as a copy of it would have it.
+    pub fn image(&self) -> MediumImage {
+        MediumImage(self.state().content.image())
+    }
+
+    /// Puts it back to an image of itself. Nothing must be under way.
+    pub fn restore(&self, image: &MediumImage) {
+        self.record(Injection::RolledBack, Lba(0), 0);
+        self.state().content.restore(&image.0);
     }
 
     /// Whether it is unplugged or disconnected.

@@ -41,5 +41,5 @@ mod tests;
 pub use drive::SimDrive;
 pub use fate::PowerCut;
 pub use ledger::{Injected, Injection};
-pub use medium::{HANG, SimMedium, SimOptions};
+pub use medium::{HANG, MediumImage, SimMedium, SimOptions};
 pub use power::PowerSwitch;
