@@ -9,7 +9,7 @@
 //! Pulled drives and older images stay within what redundancy makes up for ([`crate::atlas`]).
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tier0_drive::sim::MediumImage;
@@ -35,7 +35,26 @@ const STALL: (u64, u64) = (5_000_000_000, 90_000_000_000);
 
 /// Images of drives as they were at the end of earlier lives.
 #[derive(Default)]
-pub(crate) struct Images(RefCell<BTreeMap<String, MediumImage>>);
+pub(crate) struct Images {
+    kept: RefCell<BTreeMap<String, MediumImage>>,
+    /// Drives that were put back and have not been seen by a start, with what they held before.
+    restored: RefCell<BTreeMap<String, MediumImage>>,
+    /// Drives that were ever put back: several of them may be a whole array of earlier times, which starts by right.
+    old: RefCell<BTreeSet<String>>,
+}
+
+impl Images {
+    /// Drives that are put back to what they were, which may be before they joined the last time: the start that finds them
+    /// may call those missing that they are now.
+    pub(crate) fn take_restored(&self) -> BTreeMap<String, MediumImage> {
+        self.restored.take()
+    }
+
+    /// Whether a drive was ever put back.
+    pub(crate) fn was_restored(&self, name: &str) -> bool {
+        self.old.borrow().contains(name)
+    }
+}
 
 /// Has incidents happen until the users are done.
 pub(crate) async fn happen<R: Running>(life: Rc<Life<R>>) {
@@ -121,16 +140,19 @@ pub(crate) fn between(session: &Session) {
     let mut random = session.random(0x1ca6);
     let shelf = session.shelf.borrow();
     let present = shelf.names(Whereabouts::In);
-    let kept: Vec<String> = session.images.0.borrow().keys().cloned().collect();
+    let kept: Vec<String> = session.images.kept.borrow().keys().cloned().collect();
     let old = if kept.is_empty() { None } else { Some(pick(&kept, &mut random)) };
     if let Some(name) = old.filter(|name| random.chance(0.6) && present.contains(name)) {
         if session.atlas.borrow_mut().strike(&name) {
-            let image = session.images.0.borrow_mut().remove(&name).expect("it is one of those that are kept");
+            let image = session.images.kept.borrow_mut().remove(&name).expect("it is one of those that are kept");
+            let newest = shelf.medium(&name).image();
             shelf.medium(&name).restore(&image);
             session.count("drives put back to an older image");
+            session.images.old.borrow_mut().insert(name.clone());
+            session.images.restored.borrow_mut().insert(name, newest);
         }
     } else if let Some(name) = (!present.is_empty()).then(|| pick(&present, &mut random)) {
         let image = shelf.medium(&name).image();
-        session.images.0.borrow_mut().insert(name, image);
+        session.images.kept.borrow_mut().insert(name, image);
     }
 }

@@ -29,6 +29,7 @@ pub(crate) async fn open<S: System>(
     session.note(world, format!("open with {}", names.join(" ")));
     let _request = session.request(|| "opening".to_owned());
     let array = &session.config.array;
+    let restored = session.images.take_restored();
     let given: Vec<String> = session.consents.borrow().iter().cloned().collect();
     let first = system.open(world, array, handles.clone(), given.clone()).await;
     let asked = match first {
@@ -36,7 +37,8 @@ pub(crate) async fn open<S: System>(
         Err(SystemError::Failed(why)) => return Err(format!("the array cannot be opened: {why}")),
         Err(SystemError::Refused(why)) => why,
     };
-    let away = session.shelf.borrow().names(Whereabouts::Gone);
+    let gone = session.shelf.borrow().names(Whereabouts::Gone);
+    let away: Vec<String> = gone.iter().chain(restored.keys()).cloned().collect();
     if away.is_empty() {
         return Err(format!("the array cannot be opened: {asked}"));
     }
@@ -56,8 +58,9 @@ pub(crate) async fn open<S: System>(
     // must be whole with it.
     session.note(world, format!("refused, so {} come back: {asked}", away.join(" ")));
     session.count("starts that had to wait for a drive");
+    restored.iter().for_each(|(name, newest)| session.shelf.borrow().medium(name).restore(newest));
     let mut handles = handles;
-    for name in &away {
+    for name in &gone {
         let mut shelf = session.shelf.borrow_mut();
         shelf.put(name, Whereabouts::In);
         handles.push(shelf.handle(name, world));
@@ -78,7 +81,9 @@ pub(crate) struct Attempt {
 /// Starts to try while the array is down.
 pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
     let shelf = session.shelf.borrow();
-    let (present, stale) = (shelf.names(Whereabouts::In), shelf.names(Whereabouts::Out));
+    let (mut present, mut stale) = (shelf.names(Whereabouts::In), shelf.names(Whereabouts::Out));
+    present.retain(|name| !session.images.was_restored(name));
+    stale.retain(|name| !session.images.was_restored(name));
     let (log, metadata) = session.atlas.borrow().places();
     let without = |away: &[String]| -> Vec<String> {
         present.iter().filter(|name| !away.contains(name)).cloned().collect()

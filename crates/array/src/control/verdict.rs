@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_drive::guard::Verdict;
+use tier0_drive::guard::{Standing, Verdict};
+use tier0_pool::metadata::Seen;
 use tier0_raid::layout::{Column, ColumnMask};
 use tier0_raid::set::{RaidSets, SetIndex};
 use tier0_units::Nanos;
@@ -199,8 +200,21 @@ impl Control {
         silent
             .map(|(place, fact)| {
                 tracing::warn!(member = place, "a drive does not answer a probe: {fact}");
+                self.rouse(number, place);
                 place
             })
             .collect()
+    }
+
+    /// Has the guard of a drive notice that it does not answer, and bring it back if it can: nobody may have asked the drive
+    /// for anything since its device went away and came back.
+    fn rouse(&self, number: usize, member: u32) {
+        let guarded = self.guarded(number);
+        let Some(drive) = guarded.metadata.drive(member) else { return };
+        let knows = drive.guard().is_some_and(|guard| guard.health().snapshot().standing != Standing::Healthy);
+        if !knows {
+            // The guard judges what comes of it.
+            self.world.spawn(async move { drop(Seen::read(&drive).await) }).detach();
+        }
     }
 }

@@ -84,13 +84,14 @@ pub(super) fn check_consent(
     without: &[String],
 ) -> Result<(), ArrayError> {
     let state = inspected.state();
-    let away = |member: u32| inspected.newly_lost().contains(&member);
+    let away = |member: u32| inspected.newly_lost().contains(&member) && !inspected.is_rolled_back(member);
     let lacks =
         |set: SetIndex, column, drive: u32| !away(drive) || sets.lacking_columns(set).contains(column);
     let has_log = state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| away(copy.member)));
     let has_metadata = inspected.carriers_before().iter().any(|member| away(*member));
     let could_go_on = has_log && has_metadata && sets_survive(sets, state.set_count(), lacks);
-    let names = inspected.newly_lost().iter().filter_map(|place| state.member(*place));
+    let missing = inspected.newly_lost().iter().filter(|place| away(**place));
+    let names = missing.filter_map(|place| state.member(*place));
     let unnamed: Vec<&str> = names
         .map(|member| member.name.as_str())
         .filter(|name| !without.iter().any(|one| one == name))

@@ -109,6 +109,12 @@ impl Inspected {
         &self.newly_lost
     }
 
+    /// Whether a member is there and was put back to an older image of itself: what it did since is nowhere.
+    pub fn is_rolled_back(&self, place: u32) -> bool {
+        let found = self.opening.found.members.get(place as usize);
+        found.is_some_and(|found| found.standing == super::survey::Standing::RolledBack)
+    }
+
     /// The members that carry the metadata, those that are newly lost left out.
     pub fn carriers(&self) -> &[u32] {
         &self.opening.found.label.carriers
