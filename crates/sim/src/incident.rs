@@ -144,7 +144,8 @@ pub(crate) fn between(session: &Session) {
     let old = if kept.is_empty() { None } else { Some(pick(&kept, &mut random)) };
     if let Some(name) = old.filter(|name| random.chance(0.6) && present.contains(name)) {
         if session.atlas.borrow_mut().strike(&name) {
-            let image = session.images.kept.borrow_mut().remove(&name).expect("it is one of those that are kept");
+            let image =
+                session.images.kept.borrow_mut().remove(&name).expect("it is one of those that are kept");
             let newest = shelf.medium(&name).image();
             shelf.medium(&name).restore(&image);
             session.count("drives put back to an older image");

@@ -211,7 +211,8 @@ impl Control {
     fn rouse(&self, number: usize, member: u32) {
         let guarded = self.guarded(number);
         let Some(drive) = guarded.metadata.drive(member) else { return };
-        let knows = drive.guard().is_some_and(|guard| guard.health().snapshot().standing != Standing::Healthy);
+        let knows =
+            drive.guard().is_some_and(|guard| guard.health().snapshot().standing != Standing::Healthy);
         if !knows {
             // The guard judges what comes of it.
             self.world.spawn(async move { drop(Seen::read(&drive).await) }).detach();

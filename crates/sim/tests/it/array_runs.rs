@@ -14,6 +14,8 @@ const GROWING_SEEDS: Range<u64> = 0..60;
 const FORGETFUL_SEEDS: Range<u64> = 0..24;
 /// Seeds with mishaps that must be clean.
 const MISHAP_SEEDS: Range<u64> = 0..120;
+/// Seeds with incidents that must be clean.
+const INCIDENT_SEEDS: Range<u64> = 0..120;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
 const GROWING_SCRIPT: u64 = 8;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
@@ -87,6 +89,19 @@ fn mishaps_beyond_redundancy_lose_nothing() {
         "healed",
     ];
     survives(MISHAP_SEEDS, "--mishaps", SimConfig::mishaps, &things);
+}
+
+/// Drives are pulled and taken back while hosts work, or put back to older images between two lives; the process stands
+/// still.
+#[test]
+fn what_operators_and_machines_do_to_healthy_drives_loses_nothing() {
+    let things = [
+        "drives pulled and taken back",
+        "drives put back to an older image",
+        "processes that stand still",
+        "healed",
+    ];
+    survives(INCIDENT_SEEDS, "--incidents", SimConfig::incidents, &things);
 }
 
 #[test]

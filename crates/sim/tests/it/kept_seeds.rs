@@ -76,9 +76,23 @@ const KEPT_MISHAPS: &[(u64, &str)] = &[
     (390, "the superblock of a drive that had left was erased after it had joined again"),
 ];
 
+/// The same with incidents.
+const KEPT_INCIDENTS: &[(u64, &str)] = &[
+    (
+        27,
+        "a copy of the log on a drive that was lost while it was made kept its place, and no other could be made",
+    ),
+    (336, "consent was asked for to do without a drive that was there, and put back to an older image"),
+    (
+        351,
+        "drives whose device had come back while nobody asked them for anything were called gone by a probe",
+    ),
+];
+
 #[test]
 fn seeds_that_once_failed_stay_clean() {
     check(KEPT_MISHAPS, SimConfig::mishaps);
+    check(KEPT_INCIDENTS, SimConfig::incidents);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
     check(KEPT_FORGETFUL, SimConfig::forgetful);

@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 29] = [
+const KNOWN: [(PlantedBug, u64); 30] = [
     (PlantedBug::AckBeforeMirror, 80),
     (PlantedBug::SkipFlushBeforeRelease, 0),
     (PlantedBug::TrustWriteOrder, 3),
@@ -41,6 +41,7 @@ const KNOWN: [(PlantedBug, u64); 29] = [
     (PlantedBug::ForgetReplay, 3),
     (PlantedBug::ReplayHereOnly, 666),
     (PlantedBug::ReadRefusedWrite, 14),
+    (PlantedBug::ForgetChangedSlots, 0),
 ];
 
 fn run_config(bug: Option<PlantedBug>, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
