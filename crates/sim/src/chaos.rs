@@ -19,7 +19,7 @@ use crate::system::{Admin, Running, SystemError};
 pub(crate) async fn rage<R: Running>(life: Rc<Life<R>>) {
     let faults = &life.session.config.faults;
     let total: u64 = faults.weights.iter().sum();
-    if total == 0 || faults.per_life <= 0.0 {
+    if total == 0 || faults.per_life <= 0.0 || life.session.is_calm.get() {
         return;
     }
     let mut random = life.session.random(0xca05);

@@ -39,7 +39,8 @@ pub(crate) struct Images {
     kept: RefCell<BTreeMap<String, MediumImage>>,
     /// Drives that were put back and have not been seen by a start, with what they held before.
     restored: RefCell<BTreeMap<String, MediumImage>>,
-    /// Drives that were ever put back: several of them may be a whole array of earlier times, which starts by right.
+    /// Drives that were ever put back, or have a history of their own: some of them may be a whole array of other times,
+    /// which starts by right.
     old: RefCell<BTreeSet<String>>,
 }
 
@@ -50,15 +51,20 @@ impl Images {
         self.restored.take()
     }
 
-    /// Whether a drive was ever put back.
-    pub(crate) fn was_restored(&self, name: &str) -> bool {
+    /// A drive has a history of its own, with which it may start alone by right.
+    pub(crate) fn note_old(&self, name: &str) {
+        self.old.borrow_mut().insert(name.to_owned());
+    }
+
+    /// Whether a drive was ever put back, or has a history of its own.
+    pub(crate) fn is_old(&self, name: &str) -> bool {
         self.old.borrow().contains(name)
     }
 }
 
 /// Has incidents happen until the users are done.
 pub(crate) async fn happen<R: Running>(life: Rc<Life<R>>) {
-    if !life.session.config.has_incidents {
+    if !life.session.config.has_incidents || life.session.is_calm.get() {
         return;
     }
     let mut random = life.session.random(0x1c1d);
@@ -149,7 +155,7 @@ pub(crate) fn between(session: &Session) {
             let newest = shelf.medium(&name).image();
             shelf.medium(&name).restore(&image);
             session.count("drives put back to an older image");
-            session.images.old.borrow_mut().insert(name.clone());
+            session.images.note_old(&name);
             session.images.restored.borrow_mut().insert(name, newest);
         }
     } else if let Some(name) = (!present.is_empty()).then(|| pick(&present, &mut random)) {

@@ -22,6 +22,7 @@ pub mod crash_points;
 mod emphasis;
 mod engine;
 mod failure;
+mod halves;
 mod heal;
 mod incident;
 mod life;

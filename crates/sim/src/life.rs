@@ -41,6 +41,8 @@ pub(crate) struct Session {
     /// Drives that the array has called lost so far.
     pub(crate) known_lost: RefCell<BTreeSet<String>>,
     pub(crate) images: Images,
+    /// Nothing goes wrong for the time being.
+    pub(crate) is_calm: Cell<bool>,
     /// The drive that an administrator has last had emptied.
     pub(crate) emptied: RefCell<Option<String>>,
     /// Whether the array was asked where log and metadata lie when it had come to rest.
@@ -78,6 +80,7 @@ impl Session {
             mishaps: Mishaps::default(),
             known_lost: RefCell::default(),
             images: Images::default(),
+            is_calm: Cell::default(),
             emptied: RefCell::default(),
             places_known: Cell::default(),
             consents: RefCell::default(),

@@ -15,7 +15,7 @@ use crate::incident;
 use crate::life::{Ended, Life, Session, live};
 use crate::scratch;
 use crate::shelf::Whereabouts;
-use crate::starts;
+use crate::starts::{self, Attempt};
 use crate::system::{Running, System};
 
 /// Within this discarded space must be free.
@@ -49,9 +49,9 @@ pub fn run<S: System>(system: &S, config: &SimConfig) -> Result<RunReport, Box<F
     Ok(RunReport { hash: run.hash, coverage, events, changes: run.session.switch.changes() - run.created })
 }
 
-struct Run<S> {
+pub(crate) struct Run<S> {
     system: S,
-    session: Rc<Session>,
+    pub(crate) session: Rc<Session>,
     hash: u64,
     /// Changes of the drives when the array had been created.
     created: u64,
@@ -65,6 +65,7 @@ impl<S: System> Run<S> {
             self.live(&plan, async move |life| if heals { heal(&life).await } else { Ok(()) })?;
             self.between();
             incident::between(&self.session);
+            self.halves_alone()?;
             self.refused_starts()?;
         }
         if self.session.config.stop_after_lives {
@@ -98,7 +99,7 @@ impl<S: System> Run<S> {
     }
 
     /// One life and its end.
-    fn live<A>(&mut self, plan: &LifePlan, after: A) -> Result<(), String>
+    pub(crate) fn live<A>(&mut self, plan: &LifePlan, after: A) -> Result<(), String>
     where
         A: AsyncFnOnce(Rc<Life<S::Running>>) -> Result<(), String> + 'static,
     {
@@ -135,19 +136,20 @@ impl<S: System> Run<S> {
         if !random.chance(self.session.config.faults.refused_share) {
             return Ok(());
         }
-        for attempt in starts::attempts(&self.session, &mut random) {
-            let runtime = self.runtime();
-            let (world, session, system) =
-                (runtime.world().clone(), self.session.clone(), self.system.clone());
-            let changes = self.session.switch.changes();
-            let away = attempt.connect(&self.session);
-            let tried = runtime.run(starts::attempt(world, system, session, attempt.clone()));
-            self.bury(runtime, Crash::Kill);
-            let written = self.session.switch.changes() - changes;
-            away.iter().for_each(|medium| medium.disconnect());
-            attempt.judge(tried, written, &self.session)?;
-        }
-        Ok(())
+        let attempts = starts::attempts(&self.session, &mut random);
+        attempts.iter().try_for_each(|attempt| self.refused_start(attempt))
+    }
+
+    pub(crate) fn refused_start(&mut self, attempt: &Attempt) -> Result<(), String> {
+        let runtime = self.runtime();
+        let (world, session, system) = (runtime.world().clone(), self.session.clone(), self.system.clone());
+        let changes = self.session.switch.changes();
+        let away = attempt.connect(&self.session);
+        let tried = runtime.run(starts::attempt(world, system, session, attempt.clone()));
+        self.bury(runtime, Crash::Kill);
+        let written = self.session.switch.changes() - changes;
+        away.iter().for_each(|medium| medium.disconnect());
+        attempt.judge(tried, written, &self.session)
     }
 
     /// While the array is down, drives are taken out, and others come back with what they held.

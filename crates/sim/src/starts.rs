@@ -82,8 +82,8 @@ pub(crate) struct Attempt {
 pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
     let shelf = session.shelf.borrow();
     let (mut present, mut stale) = (shelf.names(Whereabouts::In), shelf.names(Whereabouts::Out));
-    present.retain(|name| !session.images.was_restored(name));
-    stale.retain(|name| !session.images.was_restored(name));
+    present.retain(|name| !session.images.is_old(name));
+    stale.retain(|name| !session.images.is_old(name));
     let (log, metadata) = session.atlas.borrow().places();
     let without = |away: &[String]| -> Vec<String> {
         present.iter().filter(|name| !away.contains(name)).cloned().collect()
@@ -127,6 +127,11 @@ pub(crate) async fn attempt<S: System>(
 }
 
 impl Attempt {
+    /// A start with these drives, which must be refused.
+    pub(crate) fn of(about: &'static str, with: Vec<String>) -> Attempt {
+        Attempt { about, with }
+    }
+
     /// Connects its drives; returns those that were away, to be disconnected again.
     pub(crate) fn connect(&self, session: &Session) -> Vec<SimMedium> {
         let media = self.with.iter().map(|name| session.shelf.borrow().medium(name));

@@ -54,7 +54,7 @@ struct Settled {
 }
 
 /// The versions of all sectors of a volume.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Book {
     settled: Vec<Settled>,
     /// Sectors of which more is to be said, in the order in which their writes began.

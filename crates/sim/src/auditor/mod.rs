@@ -91,6 +91,7 @@ pub struct FlushTicket {
     began: Moment,
 }
 
+#[derive(Clone)]
 struct Volume {
     book: Book,
     /// Acknowledged writes survive a crash.
@@ -98,6 +99,7 @@ struct Volume {
 }
 
 /// Knows what every sector may hold.
+#[derive(Clone)]
 pub struct Auditor {
     seed: u64,
     volumes: Vec<Volume>,
