@@ -41,7 +41,9 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// Another process holds it.
-    #[error("drive {path:?} is in use by another process; stop that process first")]
+    #[error(
+        "drive {path:?} is in use by another process; stop that process first (\"fuser -v\" and \"lsblk\" tell who has it)"
+    )]
     Busy {
         /// What was asked for.
         path: PathBuf,
@@ -93,6 +95,23 @@ impl FileMedium {
     /// Whether the page cache is bypassed.
     pub fn is_direct(&self) -> bool {
         self.direct
+    }
+
+    /// Has the file system set space aside for the first `sectors`, so that writes there never want for it. Nothing happens
+    /// on a block device, and where the file system cannot do that.
+    ///
+    /// # Errors
+    /// The file system is full, or fails.
+    pub fn allocate(&self, sectors: SectorCount) -> io::Result<()> {
+        let file = self.openings.accepted().file;
+        if !rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode).is_file() {
+            return Ok(());
+        }
+        let bytes = sectors.min(self.info.sectors).bytes().0;
+        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, bytes) {
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
+            result => Ok(result?),
+        }
     }
 
     /// Opens a drive on it in a world of full sectors.
@@ -164,8 +183,19 @@ fn open_direct(path: &Path) -> io::Result<(File, bool)> {
     }
 }
 
-/// The alignment that direct reads need, found by trying 512 bytes before settling for 4096.
+/// What statfs says of a FUSE file system (fs/fuse/inode.c).
+const FUSE_SUPER_MAGIC: u64 = 0x6573_5546;
+
+/// The alignment that direct reads need. A block device tells it, and FUSE has none: those two may hang, and a thread
+/// that waits in a read of theirs cannot be ended, nor can its process. Elsewhere it is found by trying 512 bytes before
+/// settling for 4096.
 fn direct_block_sectors(file: &File) -> u32 {
+    if let Ok(bytes) = rustix::fs::ioctl_blksszget(file) {
+        return (bytes / SECTOR_BYTES as u32).max(1);
+    }
+    if rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type as u64 == FUSE_SUPER_MAGIC) {
+        return 1;
+    }
     let mut probe = BufMut::new(1, PayloadWidth::REAL);
     match file.read_at(probe.as_mut_slice(), SECTOR_BYTES) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => 8,
