@@ -9,10 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tier0_units::Nanos;
 use tier0_world::World;
 use tier0_world::real::{Fd, readable};
 
 use crate::failure::Failure;
+
+/// How often a signal is looked for that nothing tells of.
+const LOOK: Nanos = Nanos::from_millis(200);
 
 /// Whether somebody asked for an end; clones share it.
 #[derive(Clone)]
@@ -92,14 +96,20 @@ impl Signals {
     /// Ends once a signal has come; in a real world, and in any number of them.
     pub(crate) async fn wait(&self, world: &World) {
         let Ok(pipe) = self.pipe.try_clone() else {
-            // No descriptor is left: only the second signal, which ends all at once, is heard.
-            return std::future::pending().await;
+            return self.look_out(world).await;
         };
         let pipe: Fd = Rc::new(pipe);
         while !self.raised() {
             if readable(world, &pipe).await.is_err() {
-                return std::future::pending().await;
+                return self.look_out(world).await;
             }
+        }
+    }
+
+    /// No descriptor is left to be woken by: the signal is looked for from time to time.
+    async fn look_out(&self, world: &World) {
+        while !self.raised() {
+            world.sleep(LOOK).await;
         }
     }
 }

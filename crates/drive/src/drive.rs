@@ -123,6 +123,9 @@ pub trait Drive {
     fn revive(&self) -> Pin<Box<dyn Future<Output = Result<(), IoError>>>> {
         Box::pin(async { Ok(()) })
     }
+
+    /// What was opened anew is the drive that it was: everybody uses it from now on. Until then only this handle does.
+    fn accept(&self) {}
 }
 
 /// A shared drive with the calls that the engine uses.

@@ -9,6 +9,9 @@ const ALLOWED: Nanos = Nanos::from_millis(100);
 /// From here on a turn is told as slow.
 const TOLD: Nanos = Nanos::from_secs(1);
 
+/// The shortest time between two warnings.
+const WARNED_EVERY: Nanos = Nanos::from_secs(60);
+
 /// How often a runtime stood still.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowTurns {
@@ -23,11 +26,16 @@ pub struct SlowTurns {
 pub(crate) struct Turns {
     lost: Cell<Nanos>,
     slow: Cell<SlowTurns>,
+    /// What all turns took.
+    all: Cell<Nanos>,
+    /// When of that a warning was given, and how many slow turns there had been.
+    warned: Cell<(Nanos, u64)>,
 }
 
 impl Turns {
     /// A turn took `time`, of which it meant to sleep `asleep`.
     pub(crate) fn took(&self, time: Nanos, asleep: Nanos) {
+        self.all.set(self.all.get().saturating_add(time));
         let over = time.saturating_sub(asleep);
         let lost = over.saturating_sub(ALLOWED);
         if lost == Nanos::ZERO {
@@ -37,8 +45,20 @@ impl Turns {
         if over >= TOLD {
             let count = self.slow.get().count + 1;
             self.slow.set(SlowTurns { count, last: over });
-            tracing::warn!(%over, "this thread stood still; drives are not blamed for it");
+            self.warn(over, count);
         }
+    }
+
+    /// Tells of a slow turn, unless that was done a short while ago.
+    fn warn(&self, over: Nanos, count: u64) {
+        let now = self.all.get();
+        let (at, told) = self.warned.get();
+        if told > 0 && now.saturating_sub(at) < WARNED_EVERY {
+            return;
+        }
+        self.warned.set((now, count));
+        let times = count - told;
+        tracing::warn!(%over, times, "this thread stood still; drives are not blamed for it");
     }
 
     pub(crate) fn lost(&self) -> Nanos {

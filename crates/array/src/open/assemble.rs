@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::consent::Consents;
 use super::create::memory_among_others;
 use super::examine::examine;
-use super::media::Opened;
+use super::media::{Opened, Unopened};
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
 use crate::description::{PoolDescription, grown_in_file};
 use crate::open::CreateOptions;
@@ -78,8 +78,11 @@ struct Found {
 fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Medium>>, Found), ArrayError> {
     let opened = Opening::of(description, options)?;
     let (media, wanted) = (opened.media.clone(), description.clone());
-    let consents = consents_of(description, options);
-    let found = in_real_world(|world| async move { look(&world, &media, &wanted, &consents).await })?;
+    let (consents, unopened) = (consents_of(description, options), opened.unopened);
+    let found = in_real_world(|world| async move {
+        let found = look(&world, &media, &wanted, &consents, &unopened);
+        found.await
+    })?;
     let mut found = found.map_err(|error| match opened.warnings.is_empty() {
         true => error,
         // What could not be opened may be what is missing.
@@ -100,6 +103,8 @@ pub(super) struct Opening {
     pub(super) media: Vec<Arc<Medium>>,
     /// What is to be told of what could not be opened.
     pub(super) warnings: Vec<String>,
+    /// What may be a member and could not be opened.
+    unopened: Vec<Unopened>,
 }
 
 impl Opening {
@@ -111,7 +116,8 @@ impl Opening {
             |world| async move { remembered(&world, &media, &wanted).await }
         })??;
         opened.open_remembered(remembered)?;
-        Ok(Opening { media: opened.media, warnings: opened.warnings })
+        let Opened { media, warnings, unopened, .. } = opened;
+        Ok(Opening { media, warnings, unopened })
     }
 }
 
@@ -144,6 +150,7 @@ async fn look(
     media: &[Arc<Medium>],
     description: &Description,
     consents: &Consents,
+    unopened: &[Unopened],
 ) -> Result<Found, ArrayError> {
     let without = &consents.without;
     let Survey { pools: mut candidates, others } = survey_without(guarded(world, media)?, without).await;
@@ -153,6 +160,7 @@ async fn look(
     for (number, pool) in description.pools.iter().enumerate() {
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
         check_label(pool, &found)?;
+        check_opened(&found, without, unopened)?;
         let inspected = examine(world, found, consents).await?;
         check_same_shape(pool, &inspected.state().geometry().raid)?;
         let mut state = inspected.state().clone();
@@ -242,6 +250,18 @@ fn take_pool(
         }
     }
     Ok(found)
+}
+
+/// A member that is missing because it could not be opened is not gone.
+fn check_opened(found: &FoundPool, without: &[String], unopened: &[Unopened]) -> Result<(), ArrayError> {
+    for (_, member) in found.standing(Standing::Missing) {
+        let there = unopened.iter().find(|one| one.is_at(&member.path));
+        if let Some(there) = there.filter(|_| !without.contains(&member.name)) {
+            let (drive, fact) = (member.name.clone(), there.fact.clone());
+            return Err(ArrayError::NotOpened { drive, fact });
+        }
+    }
+    Ok(())
 }
 
 /// What cannot be opened at all is told in the array's words.

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use tier0_catalog::Catalog;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{OtherDrive, survey};
-use tier0_pool::{MemberRecord, PoolState};
+use tier0_pool::{DATA_START_SECTORS, MemberRecord, PoolState};
 use tier0_units::SectorCount;
 use uuid::Uuid;
 
@@ -63,6 +63,11 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     }
     let media: Vec<Arc<Medium>> = media.into_iter().flatten().collect();
     for (pool, state) in description.pools.iter().zip(&states) {
+        for (member, place) in drives_of(pool).0.into_iter().enumerate() {
+            media[place].allocate(front_of(state, member as u32))?;
+        }
+    }
+    for (pool, state) in description.pools.iter().zip(&states) {
         let (places, _) = drives_of(pool);
         write_metadata(places.iter().map(|place| media[*place].clone()).collect(), state.clone())?;
     }
@@ -81,6 +86,13 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         },
         warnings: Vec::new(),
     })
+}
+
+/// The sectors of a member's metadata and of its copies of the write log, which lie behind them.
+fn front_of(state: &PoolState, member: u32) -> SectorCount {
+    let copies = state.log().rings.iter().flat_map(|ring| &ring.copies);
+    let ends = copies.filter(|copy| copy.member == member).map(|copy| copy.first_sector + copy.sectors);
+    SectorCount(ends.max().unwrap_or(0).max(state.geometry().area.data_start_sectors))
 }
 
 fn is_to_be_made(drive: &DriveDescription) -> bool {
@@ -129,6 +141,7 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
     if !force && made.0.is_empty() {
         check_unused(&[Some(medium.clone())])?;
     }
+    medium.allocate(SectorCount(DATA_START_SECTORS))?;
     Ok(NewMedium { medium, made })
 }
 

@@ -1,10 +1,10 @@
 //! Opening what may be drives of an array. A drive that is not there is gone; one that is there and cannot be opened is
 //! not.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use tier0_drive::OpenError;
@@ -17,11 +17,30 @@ use crate::{ArrayError, Description};
 const OPEN_LIMIT: Duration = Duration::from_secs(30);
 
 /// The drives that could be opened, and what is to be told of the others.
+#[derive(Default)]
 pub(super) struct Opened {
     pub(super) media: Vec<Arc<Medium>>,
     pub(super) warnings: Vec<String>,
+    /// What is there, could not be opened, and may be no drive of the array.
+    pub(super) unopened: Vec<Unopened>,
     /// All paths that were tried, made plain.
-    tried: BTreeMap<PathBuf, ()>,
+    tried: BTreeSet<PathBuf>,
+}
+
+/// Something that is there and could not be opened. Only who knows the array's members can say whether that matters.
+#[derive(Clone, Debug)]
+pub(super) struct Unopened {
+    /// As it was named, and as the file system knows it.
+    paths: [PathBuf; 2],
+    /// Why not.
+    pub(super) fact: String,
+}
+
+impl Unopened {
+    /// Whether it lies where a label remembers a drive.
+    pub(super) fn is_at(&self, path: &str) -> bool {
+        self.paths.iter().any(|one| one.as_os_str() == path)
+    }
 }
 
 /// Whose word it is that a drive lies at a path.
@@ -39,7 +58,7 @@ impl Opened {
     /// # Errors
     /// A drive that the file names is there and cannot be opened, and `options` do not permit to start without it.
     pub(super) fn of(description: &Description, options: &OpenOptions) -> Result<Opened, ArrayError> {
-        let mut opened = Opened { media: Vec::new(), warnings: Vec::new(), tried: BTreeMap::new() };
+        let mut opened = Opened::default();
         let named: Vec<DriveDescription> = description.drives.clone();
         opened.open(named, Named::ByFile, options)?;
         let found = opened.search(description)?;
@@ -50,6 +69,10 @@ impl Opened {
     /// Opens drives where labels remember them; whether any was opened.
     pub(super) fn open_remembered(&mut self, places: Vec<(String, PathBuf)>) -> Result<bool, ArrayError> {
         let before = self.media.len();
+        // Before anything is read there: it may hang.
+        for (name, path) in &places {
+            tracing::info!(drive = name, "not in the array file; it is looked for at {}", path.display());
+        }
         let drives = places.into_iter().map(|(name, path)| drive_at(name, path)).collect();
         self.open(drives, Named::ByChance, &OpenOptions::default())?;
         for medium in &self.media[before..] {
@@ -64,17 +87,23 @@ impl Opened {
         Ok(self.media.len() > before)
     }
 
-    fn search(&self, description: &Description) -> Result<Vec<DriveDescription>, ArrayError> {
+    fn search(&mut self, description: &Description) -> Result<Vec<DriveDescription>, ArrayError> {
+        let listings =
+            each(description.search.iter().cloned().map(|directory| move || candidates(&directory)))?;
         let mut found = Vec::new();
-        for directory in &description.search {
-            let listing = std::fs::read_dir(directory).map_err(|source| ArrayError::System {
+        for (directory, listing) in description.search.iter().zip(listings) {
+            let Some(listing) = listing else {
+                self.warnings.push(format!(
+                    "array.search: directory {directory:?} does not answer within {} s and is not looked at",
+                    OPEN_LIMIT.as_secs()
+                ));
+                continue;
+            };
+            let paths = listing.map_err(|source| ArrayError::System {
                 what: format!("array.search: directory {directory:?} cannot be read"),
                 source,
             })?;
-            let mut paths: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
-            paths.sort();
-            let is_drive = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir());
-            found.extend(paths.into_iter().filter(is_drive).map(|path| {
+            found.extend(paths.into_iter().map(|path| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 drive_at(name, path)
             }));
@@ -82,66 +111,52 @@ impl Opened {
         Ok(found)
     }
 
-    /// Opens drives, each in a thread of its own, so that one that hangs holds up nobody but itself.
     fn open(
         &mut self,
         drives: Vec<DriveDescription>,
         named: Named,
         options: &OpenOptions,
     ) -> Result<(), ArrayError> {
-        let mut fresh = |drive: &DriveDescription| {
-            let path = drive.path.as_deref().expect("checked: every drive has a path");
-            self.tried.insert(plain(path), ()).is_none()
-        };
-        let drives: Vec<DriveDescription> = drives.into_iter().filter(&mut fresh).collect();
-        let (answer, answers) = channel();
-        let mut waiting: BTreeMap<usize, DriveDescription> = BTreeMap::new();
-        for (number, drive) in drives.into_iter().enumerate() {
-            let (answer, description) = (answer.clone(), drive.clone());
-            let first = self.media.len();
-            let open = move || {
-                // Whoever waited may have given up.
-                let _ = answer.send((number, Medium::open(&description, first + number)));
-            };
-            let thread = std::thread::Builder::new().name("tier0-open".to_owned());
-            thread.spawn(open).map_err(|source| ArrayError::System {
-                what: "a thread to open a drive cannot be started".into(),
-                source,
-            })?;
-            waiting.insert(number, drive);
-        }
-        #[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world")]
-        let end = Instant::now() + OPEN_LIMIT;
-        let mut answered = BTreeMap::new();
-        while !waiting.is_empty() {
-            #[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world")]
-            let left = end.saturating_duration_since(Instant::now());
-            match answers.recv_timeout(left) {
-                Ok((number, result)) => {
-                    let drive = waiting.remove(&number).expect("each answers once");
-                    answered.insert(number, (drive, result));
-                }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        let path_of = |drive: &DriveDescription| drive.path.clone().expect("checked: every drive has a path");
+        let paths = each(drives.iter().map(path_of).map(|path| move || plain(&path)))?;
+        let mut fresh = Vec::new();
+        for (drive, path) in drives.into_iter().zip(paths) {
+            match path {
+                None => self.warn_silent(&drive),
+                Some(path) if self.tried.insert(path.clone()) => fresh.push((drive, path)),
+                Some(_) => {}
             }
         }
+        let first = self.media.len();
+        let opening = fresh.iter().enumerate().map(|(number, (drive, _))| {
+            let drive = drive.clone();
+            move || Medium::open(&drive, first + number)
+        });
+        let opened = each(opening)?;
         // In their order, whoever was first: of several that fail always the same is told.
-        for (drive, result) in answered.into_values() {
-            let medium = self.judge(&drive, result, named, options)?;
+        for ((drive, path), result) in fresh.into_iter().zip(opened) {
+            let Some(result) = result else {
+                self.warn_silent(&drive);
+                continue;
+            };
+            let medium = self.judge(&drive, path, result, named, options)?;
             self.media.extend(medium.map(Arc::new));
         }
-        for drive in waiting.values() {
-            self.warnings.push(format!(
-                "drive {:?} does not answer within {} s and counts as missing",
-                drive.name,
-                OPEN_LIMIT.as_secs()
-            ));
-        }
         Ok(())
+    }
+
+    fn warn_silent(&mut self, drive: &DriveDescription) {
+        self.warnings.push(format!(
+            "drive {:?} does not answer within {} s and counts as missing",
+            drive.name,
+            OPEN_LIMIT.as_secs()
+        ));
     }
 
     fn judge(
         &mut self,
         drive: &DriveDescription,
+        path: PathBuf,
         result: Result<Medium, ArrayError>,
         named: Named,
         options: &OpenOptions,
@@ -149,16 +164,63 @@ impl Opened {
         match result {
             Ok(medium) => Ok(Some(medium)),
             Err(ArrayError::Open(OpenError::Missing { .. })) => Ok(None),
+            // A link to a directory, a terminal.
+            Err(ArrayError::Open(OpenError::NotADrive { .. })) if named == Named::ByChance => Ok(None),
             Err(error) if named == Named::ByChance || options.without.contains(&drive.name) => {
                 self.warnings.push(format!("{error}; it is not looked at"));
+                let given = drive.path.clone().unwrap_or_default();
+                let given = std::path::absolute(&given).unwrap_or(given);
+                self.unopened.push(Unopened { paths: [given, path], fact: error.to_string() });
                 Ok(None)
             }
-            Err(ArrayError::Open(error @ OpenError::System { .. })) => {
+            Err(ArrayError::Open(error @ (OpenError::System { .. } | OpenError::Busy { .. }))) => {
                 Err(ArrayError::NotOpened { drive: drive.name.clone(), fact: error.to_string() })
             }
             Err(error) => Err(error),
         }
     }
+}
+
+/// Does each piece of work in a thread of its own, so that one that hangs holds up nobody but itself. What takes longer
+/// than [`OPEN_LIMIT`] has no result.
+fn each<T, W>(work: impl Iterator<Item = W>) -> Result<Vec<Option<T>>, ArrayError>
+where
+    T: Send + 'static,
+    W: FnOnce() -> T + Send + 'static,
+{
+    let (answer, answers) = channel();
+    let mut results = Vec::new();
+    for (number, work) in work.enumerate() {
+        let answer = answer.clone();
+        let thread = std::thread::Builder::new().name("tier0-open".to_owned());
+        let told = thread.spawn(move || {
+            // Whoever waited may have given up.
+            let _ = answer.send((number, work()));
+        });
+        told.map_err(|source| ArrayError::System {
+            what: "a thread to open a drive cannot be started".into(),
+            source,
+        })?;
+        results.push(None);
+    }
+    #[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world")]
+    let end = Instant::now() + OPEN_LIMIT;
+    for _ in 0..results.len() {
+        #[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world")]
+        let left = end.saturating_duration_since(Instant::now());
+        let Ok((number, result)) = answers.recv_timeout(left) else { break };
+        results[number] = Some(result);
+    }
+    Ok(results)
+}
+
+/// What lies in a directory and may be a drive, in order. Nothing of it is looked at: one file may hang.
+fn candidates(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let is_drive = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| !kind.is_dir());
+    let entries = std::fs::read_dir(directory)?.filter_map(Result::ok);
+    let mut paths: Vec<PathBuf> = entries.filter(is_drive).map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
 }
 
 /// A path as the file system knows it.

@@ -108,6 +108,26 @@ impl Medium {
         self.model.as_ref().map_or(self.base_sectors(), Model::sectors)
     }
 
+    /// Sets the space of the first sectors aside: metadata and write log must not want for it when the file system under a
+    /// sparse file is full. Behind a model files stay sparse: they are as large as the modelled drive.
+    ///
+    /// # Errors
+    /// There is no such space.
+    pub(crate) fn allocate(&self, sectors: SectorCount) -> Result<(), ArrayError> {
+        let Base::File(file) = &self.base else { return Ok(()) };
+        if self.model.is_some() {
+            return Ok(());
+        }
+        file.allocate(sectors).map_err(|source| ArrayError::System {
+            what: format!(
+                "the file system of drive {:?} has no {} for its metadata and log; free space there",
+                self.name,
+                sectors.bytes()
+            ),
+            source,
+        })
+    }
+
     /// Whether it outlives the process.
     pub(crate) fn is_persistent(&self) -> bool {
         matches!(self.base, Base::File(_))

@@ -8,7 +8,7 @@ use tier0_world::{
 };
 
 use super::class::{Class, class, plain};
-use super::health::Failed;
+use super::health::{Failed, LacksSpace};
 use super::retained::Change;
 use super::{Inner, Verdict};
 use crate::Command;
@@ -37,6 +37,8 @@ pub(super) struct Held {
     tries: u32,
     /// The pause before the next try.
     pause: Nanos,
+    /// There was no space for it.
+    lacks_space: Option<LacksSpace>,
 }
 
 /// What a command is, so that it can be given again.
@@ -56,8 +58,11 @@ pub(super) struct Sent {
     failed_at: Option<Nanos>,
     tries: u32,
     pause: Nanos,
+    lacks_space: Option<LacksSpace>,
     /// It was told as slow.
     pub(super) is_slow: bool,
+    /// Nobody waits for it any more.
+    is_given_up: bool,
 }
 
 enum SentKind {
@@ -91,7 +96,7 @@ impl Held {
             Command::Flush => Kind::Flush,
             Command::Discard { lba, sectors } => Kind::Discard { lba, sectors },
         };
-        Held { kind, completion, failed_at: None, tries: 0, pause: PAUSE_MIN }
+        Held { kind, completion, failed_at: None, tries: 0, pause: PAUSE_MIN, lacks_space: None }
     }
 
     /// Ends it with an error.
@@ -110,7 +115,8 @@ impl Held {
 
 impl Sent {
     /// Answers whoever waits, while the drive goes on with it.
-    pub(super) fn give_up(&self, inner: &Inner, error: IoError) {
+    pub(super) fn give_up(&mut self, inner: &Inner, error: IoError) {
+        self.is_given_up = true;
         let world = inner.world();
         let payload = match self.kind {
             SentKind::Read { sectors, .. } if self.under_way.is_live(world) => {
@@ -123,6 +129,11 @@ impl Sent {
 
     pub(super) fn is_read(&self) -> bool {
         matches!(self.kind, SentKind::Read { .. })
+    }
+
+    /// Whether it may end whenever it likes: nobody waits for it, and it changes nothing.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_given_up && matches!(self.kind, SentKind::Read { .. } | SentKind::Flush { .. })
     }
 
     /// What it is, for messages.
@@ -155,8 +166,8 @@ impl Sent {
             SentKind::Flush { .. } => Kind::Flush,
             SentKind::Discard { lba, sectors } => Kind::Discard { lba, sectors },
         };
-        let Sent { failed_at, tries, pause, .. } = self;
-        Held { kind, completion, failed_at, tries, pause }
+        let Sent { failed_at, tries, pause, lacks_space, .. } = self;
+        Held { kind, completion, failed_at, tries, pause, lacks_space }
     }
 }
 
@@ -167,6 +178,8 @@ impl Observer for Inner {
             _ if self.health.is_lost() => {
                 completion.complete(Err(IoError::Gone), payload);
             }
+            // How it ends is nobody's news.
+            outcome if sent.is_idle() => completion.complete(outcome.map(|_| ()), payload),
             Ok(_) => self.succeeded(sent, completion, payload),
             Err(error) => self.failed(sent, completion, payload, error),
         }
@@ -176,7 +189,7 @@ impl Observer for Inner {
 impl Inner {
     /// Gives a command to the drive.
     pub(super) fn pass(self: &Rc<Self>, held: Held) {
-        let Held { kind, completion, failed_at, tries, pause } = held;
+        let Held { kind, completion, failed_at, tries, pause, lacks_space } = held;
         let came = self.world().turned();
         let under_way = completion.under_way();
         let (kind, command) = match kind {
@@ -191,7 +204,17 @@ impl Inner {
                 (SentKind::Discard { lba, sectors }, Command::Discard { lba, sectors })
             }
         };
-        let sent = Sent { kind, under_way, came, failed_at, tries, pause, is_slow: false };
+        let sent = Sent {
+            kind,
+            under_way,
+            came,
+            failed_at,
+            tries,
+            pause,
+            lacks_space,
+            is_slow: false,
+            is_given_up: false,
+        };
         let token = self.commands.borrow_mut().insert(sent);
         self.watch();
         self.drive.submit(command, completion.observed_by(self.clone(), token as u64));
@@ -202,6 +225,7 @@ impl Inner {
             self.health.count_retried();
         }
         self.is_tired.set(false);
+        self.answered.set(self.answered.get().max(sent.came));
         match &sent.kind {
             // It may have read what lay under a change that is about to be written again.
             SentKind::Read { .. } if self.has_to_make_good() => {
@@ -292,10 +316,12 @@ impl Inner {
             if held.tries < tries {
                 inner.world().sleep(READ_PAUSE).await;
                 inner.pass_or_hold(held);
-            } else if inner.answers().await {
-                held.fail(IoError::Medium);
             } else {
-                inner.close(held, IoError::Medium);
+                match inner.in_time(inner.patience.answer, inner.answers()).await {
+                    Some(true) => held.fail(IoError::Medium),
+                    Some(false) => inner.close(held, IoError::Medium),
+                    None => inner.close(held, IoError::Timeout),
+                }
             }
             inner.trouble(|troubles| troubles.retries -= 1);
         };
@@ -318,12 +344,11 @@ impl Inner {
         }
     }
 
-    fn retry_when_there_is_space(self: &Rc<Self>, held: Held) {
+    fn retry_when_there_is_space(self: &Rc<Self>, mut held: Held) {
         let inner = self.clone();
-        self.health.hold_for_space(true);
+        held.lacks_space.get_or_insert_with(|| self.health.lack_space());
         let retry = async move {
             inner.world().sleep(SPACE_PAUSE).await;
-            inner.health.hold_for_space(false);
             inner.pass_or_hold(held);
         };
         self.world().spawn(retry).detach();
@@ -360,10 +385,6 @@ impl Inner {
 
     /// Answers everybody whose command is below; the drive may go on with it.
     pub(super) fn give_up_all(&self) {
-        let commands = self.commands.borrow();
-        let live: Vec<usize> = commands.iter().map(|(token, _)| token).collect();
-        for token in live {
-            commands[token].give_up(self, IoError::Gone);
-        }
+        self.commands.borrow_mut().iter_mut().for_each(|(_, sent)| sent.give_up(self, IoError::Gone));
     }
 }

@@ -50,6 +50,8 @@ pub struct HealthSnapshot {
 pub struct Health {
     account: Mutex<Account>,
     outages: AtomicU64,
+    /// The newest outage that some guard has made good: since then there may be changes that another outage takes.
+    made_good: AtomicU64,
     lost: AtomicBool,
     /// Held reads end with an error instead of waiting.
     refusing: AtomicBool,
@@ -115,6 +117,21 @@ impl Health {
         self.outages.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// A guard has made good the outage of this number.
+    pub(super) fn make_good(&self, outage: u64) {
+        self.made_good.fetch_max(outage, Ordering::SeqCst);
+    }
+
+    /// A guard that is making good an outage finds the drive away. That is another outage if some guard has had the drive
+    /// back meanwhile, and the same one otherwise.
+    pub(super) fn count_outage_again(&self) {
+        let known = self.outages();
+        if self.made_good.load(Ordering::SeqCst) >= known {
+            // If another guard was faster, it has counted.
+            let _ = self.outages.compare_exchange(known, known + 1, Ordering::SeqCst, Ordering::SeqCst);
+        }
+    }
+
     /// A guard thinks otherwise than before.
     pub(super) fn change(&self, from: Standing, to: Standing, now: Nanos) {
         let mut account = self.lock();
@@ -150,14 +167,10 @@ impl Health {
         self.lock().snapshot.retried += 1;
     }
 
-    /// A write begins or ends to be held for want of space.
-    pub(super) fn hold_for_space(&self, held: bool) {
-        let mut account = self.lock();
-        match held {
-            true => account.without_space += 1,
-            false => account.without_space -= 1,
-        }
-        account.snapshot.no_space = account.without_space > 0;
+    /// A write finds no space; status says so until it has ended.
+    pub(super) fn lack_space(self: &Arc<Self>) -> LacksSpace {
+        self.lock().count_without_space(1);
+        LacksSpace(self.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Account> {
@@ -165,7 +178,21 @@ impl Health {
     }
 }
 
+/// A write for which there was no space, until it ends.
+pub(super) struct LacksSpace(Arc<Health>);
+
+impl Drop for LacksSpace {
+    fn drop(&mut self) {
+        self.0.lock().count_without_space(-1);
+    }
+}
+
 impl Account {
+    fn count_without_space(&mut self, change: i32) {
+        self.without_space = self.without_space.saturating_add_signed(change);
+        self.snapshot.no_space = self.without_space > 0;
+    }
+
     fn guards(&mut self, standing: Standing) -> &mut u32 {
         match standing {
             Standing::Awaited => &mut self.awaiting,

@@ -115,6 +115,8 @@ struct Inner {
     is_tired: Cell<bool>,
     /// A flush of the guard's own is on its way.
     is_flushing: Cell<bool>,
+    /// When the newest command was given to the drive that it carried out.
+    answered: Cell<Nanos>,
 }
 
 /// What is wrong at the moment.
@@ -151,6 +153,7 @@ impl Guard {
             is_watched: Cell::default(),
             is_tired: Cell::default(),
             is_flushing: Cell::default(),
+            answered: Cell::default(),
         }))
     }
 

@@ -1,20 +1,24 @@
 //! A drive that is away, or may have lost its cache: the gate is closed, and opens when everything that it had
 //! acknowledged is on it again.
 
-use std::pin::pin;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 
 use futures_util::future::{Either, join_all, select};
 use tier0_units::Nanos;
 use tier0_world::{IoError, PlantedBug, planted};
 
-use super::class::plain;
+use super::class::{Class, class, plain};
 use super::commands::{Held, PAUSE_MAX, PAUSE_MIN};
 use super::{Inner, Verdict};
 use crate::Command;
 
 /// Changes that are written again at once.
 const ROUND_MAX: usize = 32;
+
+/// An attempt to get the drive back.
+type Attempt = Pin<Box<dyn Future<Output = Result<(), IoError>>>>;
 
 impl Inner {
     /// Has a command wait for the gate; a read only if it may wait.
@@ -49,12 +53,22 @@ impl Inner {
         let began = self.world().turned();
         let (mut pause, mut asked_at) = (PAUSE_MIN, None::<Nanos>);
         let patience = if self.is_tired.get() { Nanos::ZERO } else { self.patience.errors };
+        let (mut attempt, mut limit) = (None::<Attempt>, self.patience.answer);
         loop {
             // What is below may still change what would be written again.
-            if self.commands.borrow().is_empty() {
-                match self.try_again().await {
-                    Ok(()) => break,
-                    Err(found) => error = found,
+            if attempt.is_none() && self.is_quiet() {
+                let inner = self.clone();
+                attempt = Some(Box::pin(async move { inner.try_again().await }));
+            }
+            if let Some(trying) = &mut attempt {
+                match self.in_time(limit, trying).await {
+                    Some(Ok(())) => break,
+                    Some(Err(found)) => {
+                        (error, limit) = (found, self.patience.answer);
+                        attempt = None;
+                    }
+                    // A write that hangs may still be carried out: there is no other attempt before it has ended.
+                    None => (error, limit) = (IoError::Timeout, self.patience.again),
                 }
             }
             if self.health.is_lost() {
@@ -90,12 +104,22 @@ impl Inner {
     /// Opens the drive anew, and brings onto it what it may have lost.
     async fn try_again(&self) -> Result<(), IoError> {
         let outages = self.health.outages();
-        let limit = pin!(self.world().sleep(self.patience.answer));
         // It may hang; reads that are given up do no harm when they end late.
-        match select(pin!(self.look_again()), limit).await {
-            Either::Left((looked, _)) => looked?,
-            Either::Right(_) => return Err(IoError::Timeout),
+        let looked =
+            self.in_time(self.patience.answer, self.look_again()).await.unwrap_or(Err(IoError::Timeout));
+        if looked.is_err() {
+            self.health.count_outage_again();
         }
+        looked?;
+        let written = self.write_again(outages).await;
+        if written.is_err_and(|error| class(error) == Class::Outage) {
+            self.health.count_outage_again();
+        }
+        written
+    }
+
+    /// Brings onto the drive what it may have lost in the outages up to this one.
+    async fn write_again(&self, outages: u64) -> Result<(), IoError> {
         let (rounds, mark) = {
             let retained = self.retained.borrow();
             (retained.rounds(ROUND_MAX), retained.mark())
@@ -110,7 +134,22 @@ impl Inner {
         }
         self.retained.borrow_mut().flushed(mark);
         self.outages_seen.set(outages);
+        self.health.make_good(outages);
         Ok(())
+    }
+
+    /// Whether nothing is below that changes the drive, or for which somebody waits.
+    fn is_quiet(&self) -> bool {
+        self.commands.borrow().iter().all(|(_, sent)| sent.is_idle())
+    }
+
+    /// What `work` ends with, or nothing if it takes longer than `limit`.
+    pub(super) async fn in_time<T>(&self, limit: Nanos, work: impl Future<Output = T>) -> Option<T> {
+        let limit = pin!(self.world().sleep(limit));
+        match select(pin!(work), limit).await {
+            Either::Left((output, _)) => Some(output),
+            Either::Right(_) => None,
+        }
     }
 
     /// Whether the drive answers, and is the one that it was.
@@ -127,6 +166,7 @@ impl Inner {
             self.health.note(sentence);
             return Err(IoError::Gone);
         }
+        self.drive.accept();
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Every row of the table in decision 0008, in virtual time.
 
+mod stuck;
+
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;

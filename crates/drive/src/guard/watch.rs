@@ -5,6 +5,7 @@ use std::rc::Rc;
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
+use super::commands::Sent;
 use super::{Inner, Verdict};
 
 /// The shortest time between two looks.
@@ -43,9 +44,11 @@ impl Inner {
         self.trouble(|troubles| troubles.slow = false);
     }
 
-    /// When the oldest command below came.
+    /// When the oldest command below came. One that is idle is forgotten when the drive has carried out a later one.
     fn oldest(&self) -> Option<Nanos> {
-        self.commands.borrow().iter().map(|(_, sent)| sent.came).min()
+        let forgotten = |sent: &Sent| sent.is_idle() && sent.came < self.answered.get();
+        let commands = self.commands.borrow();
+        commands.iter().filter(|(_, sent)| !forgotten(sent)).map(|(_, sent)| sent.came).min()
     }
 
     fn tell_slow(&self) {
@@ -69,16 +72,16 @@ impl Inner {
         }
         let verdict = self.ask(IoError::Timeout).await;
         if verdict == Verdict::Wait && self.health.refuses_reads().is_some() {
-            self.give_up_late(super::commands::Sent::is_read);
+            self.give_up_late(Sent::is_read);
         }
         verdict
     }
 
     /// Answers those who wait for what is late; the drive may go on with it.
-    fn give_up_late(&self, chosen: impl Fn(&super::commands::Sent) -> bool) {
+    fn give_up_late(&self, chosen: impl Fn(&Sent) -> bool) {
         let limit = self.world().turned().saturating_sub(self.patience.answer);
-        let commands = self.commands.borrow();
-        let late = commands.iter().filter(|(_, sent)| sent.came <= limit && chosen(sent));
+        let mut commands = self.commands.borrow_mut();
+        let late = commands.iter_mut().filter(|(_, sent)| sent.came <= limit && chosen(sent));
         late.for_each(|(_, sent)| sent.give_up(self, IoError::Timeout));
     }
 }

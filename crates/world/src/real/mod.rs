@@ -19,6 +19,7 @@ mod socket;
 mod spin;
 mod threads;
 mod uring;
+mod workers;
 
 pub use awake::keep_awake;
 pub(crate) use clock::WallClock;

@@ -1,22 +1,21 @@
-//! The driver for kernels and containers that forbid io_uring: sockets through epoll, files through a few threads.
+//! The driver for kernels and containers that forbid io_uring: sockets through epoll, files through a few threads each
+//! (`workers`).
 //!
 //! Slower than the ring (each file operation crosses two threads), otherwise the same. Payloads stay in their
 //! slots; a thread gets only addresses, which the slot keeps valid until the operation is reported.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
-use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::event::epoll;
 
 use super::driver::{Finished, Wait, outcome_of};
 use super::op::{Op, Request, room_of};
+use super::workers::Workers;
 use crate::Payload;
 use crate::completion::{Outcome, SlotId};
 
-/// Threads for file operations, per world.
-const WORKERS: usize = 4;
 /// Epoll's name for the bell and for the workers' news: no descriptor has these.
 const BELL: u64 = u64::MAX;
 const NEWS: u64 = u64::MAX - 1;
@@ -24,7 +23,7 @@ const NEWS: u64 = u64::MAX - 1;
 pub(crate) struct Threads {
     epoll: OwnedFd,
     bell_registered: bool,
-    pool: Arc<Pool>,
+    workers: Workers,
     sockets: BTreeMap<RawFd, Waiting>,
     /// Ended at once, to be reported by the next poll.
     instant: Finished,
@@ -40,9 +39,9 @@ struct Waiting {
 }
 
 /// A system call with its addresses; `slot` keeps them valid.
-struct Call {
-    slot: SlotId,
-    fd: RawFd,
+pub(super) struct Call {
+    pub(super) slot: SlotId,
+    pub(super) fd: RawFd,
     kind: CallKind,
 }
 
@@ -57,31 +56,15 @@ enum CallKind {
     Readable,
 }
 
-struct Pool {
-    jobs: Mutex<(VecDeque<Call>, bool)>,
-    work: Condvar,
-    done: Mutex<Finished>,
-    news: OwnedFd,
-}
-
 impl Threads {
     pub(crate) fn new() -> io::Result<Threads> {
-        let news = rustix::event::eventfd(
-            0,
-            rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC,
-        )?;
+        let workers = Workers::new()?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &news, epoll::EventData::new_u64(NEWS), epoll::EventFlags::IN)?;
-        let pool =
-            Arc::new(Pool { jobs: Mutex::default(), work: Condvar::new(), done: Mutex::default(), news });
-        for _ in 0..WORKERS {
-            let pool = pool.clone();
-            std::thread::Builder::new().name("tier0-file".into()).spawn(move || pool.run())?;
-        }
+        epoll::add(&epoll, workers.news(), epoll::EventData::new_u64(NEWS), epoll::EventFlags::IN)?;
         Ok(Threads {
             epoll,
             bell_registered: false,
-            pool,
+            workers,
             sockets: BTreeMap::new(),
             instant: Vec::new(),
             file_operations: 0,
@@ -96,8 +79,7 @@ impl Threads {
             }
             _ => {
                 self.file_operations += 1;
-                self.pool.jobs.lock().expect("no worker panics").0.push_back(call);
-                self.pool.work.notify_one();
+                self.workers.submit(call);
             }
         }
     }
@@ -128,14 +110,11 @@ impl Threads {
         for event in events {
             match event.data.u64() {
                 BELL => drain_eventfd(bell.as_fd()),
-                NEWS => drain_eventfd(self.pool.news.as_fd()),
+                NEWS => drain_eventfd(self.workers.news()),
                 fd => self.socket_ready(fd as RawFd),
             }
         }
-        let mut done = self.pool.done.lock().expect("no worker panics");
-        self.file_operations -= done.len();
-        finished.append(&mut done);
-        drop(done);
+        self.file_operations -= self.workers.collect(finished);
         finished.append(&mut self.instant);
     }
 
@@ -187,34 +166,6 @@ impl Threads {
     }
 }
 
-impl Drop for Threads {
-    fn drop(&mut self) {
-        self.pool.jobs.lock().expect("no worker panics").1 = true;
-        self.pool.work.notify_all();
-    }
-}
-
-impl Pool {
-    fn run(&self) {
-        loop {
-            let mut jobs = self.jobs.lock().expect("no worker panics");
-            let call = loop {
-                if let Some(call) = jobs.0.pop_front() {
-                    break call;
-                }
-                if jobs.1 {
-                    return;
-                }
-                jobs = self.work.wait(jobs).expect("no worker panics");
-            };
-            drop(jobs);
-            let outcome = call.execute();
-            self.done.lock().expect("no worker panics").push((call.slot, outcome));
-            let _ = rustix::io::write(&self.news, &1u64.to_ne_bytes());
-        }
-    }
-}
-
 fn drain_eventfd(fd: std::os::fd::BorrowedFd<'_>) {
     // Nothing to read means that another wake-up has read it already.
     let _ = rustix::io::read(fd, &mut [0u8; 8]);
@@ -247,7 +198,7 @@ fn call_of(op: &Op, payload: &mut Payload) -> CallKind {
 }
 
 impl Call {
-    fn execute(&self) -> Outcome {
+    pub(super) fn execute(&self) -> Outcome {
         let fd = self.fd;
         // SAFETY: the addresses lie in the payload of a slot that stays until this call is reported, exclusive
         // for reads and receives; the slot also keeps the descriptor open.

@@ -88,7 +88,7 @@ pub fn recover(
     pool: Option<&str>,
     accepts_loss: bool,
 ) -> Result<Vec<Recovery>, ArrayError> {
-    let Opening { media, warnings } = Opening::of(description, &OpenOptions::default())?;
+    let Opening { media, warnings, .. } = Opening::of(description, &OpenOptions::default())?;
     let wanted = description.clone();
     let names: Vec<String> = description.pools.iter().map(|pool| pool.name.clone()).collect();
     let names: Vec<String> = names.into_iter().filter(|name| pool.is_none_or(|pool| pool == name)).collect();

@@ -100,6 +100,21 @@ pub(super) fn pulled_and_put_back(scene: &mut Scene) -> Result<(), TortureError>
     scene.nothing_lost()
 }
 
+/// Both legs of a mirror were pulled and put back: each had a new descriptor then, and the server read through the dead
+/// ones until it was started anew.
+pub(super) fn both_pulled_and_put_back(scene: &mut Scene) -> Result<(), TortureError> {
+    mirror(scene)?;
+    scene.faulty("d0").pull();
+    scene.faulty("d1").pull();
+    scene.pool("a pause", 60, |pool| !pool["paused"].is_null())?;
+    scene.faulty("d0").put_back()?;
+    scene.faulty("d1").put_back()?;
+    scene.host.goes_on(200, 30)?;
+    scene.host.end()?;
+    scene.pool("the end of the pause", 20, |pool| pool["paused"].is_null())?;
+    scene.nothing_lost()
+}
+
 /// One unreadable 4 KiB of one superblock copy lost the drive.
 pub(super) fn bad_sector_in_a_superblock(scene: &mut Scene) -> Result<(), TortureError> {
     scene.drives(2)?;

@@ -32,6 +32,25 @@ pub(super) fn busy_file_in_search(scene: &mut Scene) -> Result<(), TortureError>
     scene.nothing_lost()
 }
 
+/// A drive that somebody else had open for a moment refused the start with the wrong code; without its line in the array
+/// file it counted as missing, and was lost.
+pub(super) fn busy_drive_is_not_gone(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(3, MIRROR)?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    let busy = File::open(scene.path("d2")).map_err(TortureError::system("a drive cannot be opened"))?;
+    rustix::fs::flock(&busy, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+        .map_err(TortureError::system("a drive cannot be locked"))?;
+    scene.refused_start(&[], &["d2", "in use by another process", "--without d2"])?;
+    let path = scene.path("d2").display().to_string();
+    scene.edit_file(&format!("[[drive]]\nname = \"d2\"\npath = \"{path}\"\n"), "")?;
+    scene.refused_start(&[], &["d2", "in use by another process", "--without d2"])?;
+    drop(busy);
+    scene.serve(&[])?;
+    scene.whole(3)?;
+    scene.nothing_lost()
+}
+
 /// One file through a link was taken as two drives.
 pub(super) fn one_file_twice(scene: &mut Scene) -> Result<(), TortureError> {
     scene.drives(1)?;

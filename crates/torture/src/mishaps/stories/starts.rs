@@ -125,7 +125,7 @@ pub(super) fn too_many_files(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(4, "raid = \"raid10\"\nset_size = 4")?;
     scene.host.writes(400)?;
     scene.stop()?;
-    for most in (6..28).step_by(2) {
+    for most in (6..=40).step_by(2) {
         let mut command = tools::command("prlimit");
         command.arg(format!("--nofile={most}:{most}")).arg("--");
         let serve = scene.serve_command(&[]);

@@ -1,0 +1,266 @@
+//! Real drives: regular files and block devices.
+//!
+//! Opened with O_DIRECT, so that the page cache neither hides the device nor doubles the data; buffered where the
+//! file system refuses. Locked, so that two arrays never share a drive. A flush is fdatasync, which flushes the
+//! device's own cache too.
+
+mod reopen;
+
+use std::cell::{Cell, RefCell};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustix::fs::FlockOperation;
+use thiserror::Error;
+use tier0_units::{SECTOR_BYTES, SectorCount};
+use tier0_world::real::{Fd, deallocate, outlast, read_at, sync_data, write_at};
+use tier0_world::{BufMut, Completion, IoError, PayloadWidth, World};
+
+use crate::{Command, Drive, DriveInfo};
+use reopen::Openings;
+
+/// Why a file or device cannot be a drive.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// There is nothing of that name.
+    #[error("drive {path:?} does not exist; create the file at its full size or correct the path")]
+    Missing {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// It is neither a regular file nor a block device.
+    #[error("{path:?} is neither a regular file nor a block device; name a drive")]
+    NotADrive {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// Another process holds it.
+    #[error(
+        "drive {path:?} is in use by another process; stop that process first (\"fuser -v\" and \"lsblk\" tell who has it)"
+    )]
+    Busy {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// The system refuses it.
+    #[error("drive {path:?} cannot be opened: {source}; check its permissions")]
+    System {
+        /// What was asked for.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// An open, locked file or device; every shard opens its own drive on it.
+pub struct FileMedium {
+    path: PathBuf,
+    openings: Openings,
+    info: DriveInfo,
+    direct: bool,
+}
+
+/// How often something that somebody else holds is tried: for 5 s.
+const HELD_TRIES: u32 = 500;
+
+impl FileMedium {
+    /// Opens and locks `path`. What somebody else holds is waited for, for at most 5 s: the kernel takes its time to
+    /// close what a killed process had.
+    pub fn open(path: &Path) -> Result<Arc<FileMedium>, OpenError> {
+        let opened = open_locked(path, HELD_TRIES)?;
+        let info = DriveInfo {
+            name: path.display().to_string(),
+            sectors: opened.sectors,
+            block_sectors: opened.block_sectors,
+            volatile_cache: true,
+            discard_zeroes: true,
+        };
+        // The working directory may be another one when it is opened anew.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let openings = Openings::new(opened.file.into());
+        Ok(Arc::new(FileMedium { path, openings, info, direct: opened.direct }))
+    }
+
+    /// Size, block and cache.
+    pub fn info(&self) -> &DriveInfo {
+        &self.info
+    }
+
+    /// Whether the page cache is bypassed.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Has the file system set space aside for the first `sectors`, so that writes there never want for it. Nothing happens
+    /// on a block device, and where the file system cannot do that.
+    ///
+    /// # Errors
+    /// The file system is full, or fails.
+    pub fn allocate(&self, sectors: SectorCount) -> io::Result<()> {
+        let file = self.openings.accepted().file;
+        if !rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode).is_file() {
+            return Ok(());
+        }
+        let bytes = sectors.min(self.info.sectors).bytes().0;
+        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, bytes) {
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    /// Opens a drive on it in a world of full sectors.
+    pub fn drive(self: &Arc<Self>, world: &World) -> io::Result<FileDrive> {
+        assert_eq!(world.width().bytes() as u64, SECTOR_BYTES, "a file holds whole sectors");
+        let opening = self.openings.accepted();
+        let file = Rc::new(opening.file.as_fd().try_clone_to_owned()?);
+        Ok(FileDrive(Rc::new(Inner {
+            world: world.clone(),
+            medium: self.clone(),
+            file: RefCell::new(file),
+            opening: Cell::new(opening.number),
+        })))
+    }
+}
+
+/// A file or device as it was opened.
+struct OpenFile {
+    file: File,
+    direct: bool,
+    sectors: SectorCount,
+    block_sectors: u32,
+}
+
+/// Opens and locks `path`; what somebody else holds is tried so often, 10 ms apart.
+fn open_locked(path: &Path, tries: u32) -> Result<OpenFile, OpenError> {
+    let system = |source| OpenError::System { path: path.to_owned(), source };
+    let is_held = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
+    let (file, direct) =
+        outlast(tries, || open_direct(path), is_held).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => OpenError::Missing { path: path.to_owned() },
+            io::ErrorKind::ResourceBusy => OpenError::Busy { path: path.to_owned() },
+            io::ErrorKind::IsADirectory => OpenError::NotADrive { path: path.to_owned() },
+            _ => system(error),
+        })?;
+    let kind = file.metadata().map_err(system)?.file_type();
+    if !kind.is_file() && !kind.is_block_device() {
+        return Err(OpenError::NotADrive { path: path.to_owned() });
+    }
+    lock(&file, tries).map_err(|errno| match errno {
+        rustix::io::Errno::WOULDBLOCK => OpenError::Busy { path: path.to_owned() },
+        errno => system(errno.into()),
+    })?;
+    let bytes =
+        rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|errno| system(errno.into()))?;
+    let block_sectors = if direct { direct_block_sectors(&file) } else { 1 };
+    let sectors = bytes / SECTOR_BYTES / u64::from(block_sectors) * u64::from(block_sectors);
+    Ok(OpenFile { file, direct, sectors: SectorCount(sectors), block_sectors })
+}
+
+/// Locks a file for this process alone.
+fn lock(file: &File, tries: u32) -> rustix::io::Result<()> {
+    let attempt = || rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    outlast(tries, attempt, |error| *error == rustix::io::Errno::WOULDBLOCK)
+}
+
+/// Opens with O_DIRECT, or without where the file system refuses that; block devices exclusively.
+fn open_direct(path: &Path) -> io::Result<(File, bool)> {
+    let exclusive = match std::fs::metadata(path) {
+        Ok(metadata) if metadata.file_type().is_block_device() => libc::O_EXCL,
+        Ok(metadata) if !metadata.is_file() => return Err(io::ErrorKind::IsADirectory.into()),
+        _ => 0,
+    };
+    let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(flags | exclusive).open(path);
+    match open(libc::O_DIRECT) {
+        Ok(file) => Ok((file, true)),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(0).map(|file| (file, false)),
+        Err(error) => Err(error),
+    }
+}
+
+/// What statfs says of a FUSE file system (fs/fuse/inode.c).
+const FUSE_SUPER_MAGIC: u64 = 0x6573_5546;
+
+/// The alignment that direct reads need. A block device tells it, and FUSE has none: those two may hang, and a thread
+/// that waits in a read of theirs cannot be ended, nor can its process. Elsewhere it is found by trying 512 bytes before
+/// settling for 4096.
+fn direct_block_sectors(file: &File) -> u32 {
+    if let Ok(bytes) = rustix::fs::ioctl_blksszget(file) {
+        return (bytes / SECTOR_BYTES as u32).max(1);
+    }
+    if rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type as u64 == FUSE_SUPER_MAGIC) {
+        return 1;
+    }
+    let mut probe = BufMut::new(1, PayloadWidth::REAL);
+    match file.read_at(probe.as_mut_slice(), SECTOR_BYTES) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => 8,
+        _ => 1,
+    }
+}
+
+/// A file or block device in a world.
+pub struct FileDrive(Rc<Inner>);
+
+struct Inner {
+    world: World,
+    medium: Arc<FileMedium>,
+    file: RefCell<Fd>,
+    /// Which opening of the medium `file` is.
+    opening: Cell<u64>,
+}
+
+impl Inner {
+    /// Uses another opening, where a descriptor can be had for it.
+    fn adopt(&self, opening: &reopen::Opening) -> io::Result<()> {
+        *self.file.borrow_mut() = Rc::new(opening.file.as_fd().try_clone_to_owned()?);
+        self.opening.set(opening.number);
+        Ok(())
+    }
+}
+
+impl Drive for FileDrive {
+    fn info(&self) -> &DriveInfo {
+        &self.0.medium.info
+    }
+
+    fn world(&self) -> &World {
+        &self.0.world
+    }
+
+    fn submit(&self, command: Command, completion: Completion) {
+        let openings = &self.0.medium.openings;
+        if openings.accepted_number() > self.0.opening.get()
+            && let Err(error) = self.0.adopt(&openings.accepted())
+        {
+            return command.refuse(IoError::Os(error.raw_os_error().unwrap_or(libc::EMFILE)), completion);
+        }
+        let file = self.0.file.borrow().clone();
+        match command {
+            Command::Read { lba, buf } => read_at(&file, lba.byte_offset(), buf, completion),
+            Command::Write { lba, buf, durable } => {
+                write_at(&file, lba.byte_offset(), buf, durable, completion)
+            }
+            Command::Flush => sync_data(&file, completion),
+            Command::Discard { lba, sectors } => {
+                deallocate(&file, lba.byte_offset(), sectors * SECTOR_BYTES, completion)
+            }
+        }
+    }
+
+    fn revive(&self) -> Pin<Box<dyn Future<Output = Result<(), IoError>>>> {
+        let drive = self.0.clone();
+        Box::pin(async move {
+            let newer = reopen::newer_than(drive.medium.clone(), drive.opening.get()).await?;
+            newer.map_or(Ok(()), |opening| drive.adopt(&opening).map_err(|_| IoError::Gone))
+        })
+    }
+
+    fn accept(&self) {
+        self.0.medium.openings.accept(self.0.opening.get());
+    }
+}
