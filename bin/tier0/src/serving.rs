@@ -201,7 +201,24 @@ fn start(
         }
         Ok(bound)
     };
-    service.listen.iter().map(listen).collect::<Result<_, _>>().map(Some)
+    let bound = service.listen.iter().map(listen).collect::<Result<_, Failure>>()?;
+    check_descriptors()?;
+    Ok(Some(bound))
+}
+
+/// Descriptors that must be left when everything is open: for a few clients, the control socket, a drive that is opened
+/// anew.
+const DESCRIPTORS_LEFT_MIN: usize = 8;
+
+/// Who listens and can accept nobody serves nobody, and no verb reaches him.
+fn check_descriptors() -> Result<(), Failure> {
+    let some = (0..DESCRIPTORS_LEFT_MIN).map(|_| std::fs::File::open("/dev/null"));
+    match some.collect::<std::io::Result<Vec<_>>>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::Run(format!(
+            "too few descriptors are left to take connections ({error}); raise the limit of open files (ulimit -n)"
+        ))),
+    }
 }
 
 /// The array's volumes as exports of a shard's server.

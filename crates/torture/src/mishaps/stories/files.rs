@@ -39,7 +39,8 @@ pub(super) fn busy_drive_is_not_gone(scene: &mut Scene) -> Result<(), TortureErr
     scene.host.writes(100)?;
     scene.stop()?;
     let busy = File::open(scene.path("d2")).map_err(TortureError::system("a drive cannot be opened"))?;
-    rustix::fs::flock(&busy, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+    // The kernel may still be winding up what the server had.
+    rustix::fs::flock(&busy, rustix::fs::FlockOperation::LockExclusive)
         .map_err(TortureError::system("a drive cannot be locked"))?;
     scene.refused_start(&[], &["d2", "in use by another process", "--without d2"])?;
     let path = scene.path("d2").display().to_string();
