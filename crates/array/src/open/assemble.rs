@@ -155,7 +155,10 @@ async fn look(
     let without = &consents.without;
     let Survey { pools: mut candidates, others } = survey_without(guarded(world, media)?, without).await;
     let mut warnings: Vec<String> = Vec::new();
-    tell_others(others, description, without, &mut warnings)?;
+    // What is done without needs no consent: somebody's, or that of a pool that has lost the drive.
+    let mut dispensable = without.clone();
+    dispensable.extend(candidates.iter().flat_map(|pool| lost_to(pool, description)));
+    tell_others(others, description, &dispensable, &mut warnings)?;
     let (mut states, mut additions) = (Vec::new(), Vec::new());
     for (number, pool) in description.pools.iter().enumerate() {
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
@@ -175,11 +178,20 @@ async fn look(
     Ok(Found { states, additions, warnings })
 }
 
-/// Tells of drives that are in no pool.
+/// The drives that a pool of the description has lost, or has let go, and that did not join again.
+fn lost_to<'a>(pool: &'a FoundPool, description: &Description) -> impl Iterator<Item = String> + use<'a> {
+    let is_ours = pool.label.array == description.name;
+    let serves =
+        |name: &str| pool.label.members.iter().any(|member| member.name == name && member.is_active());
+    let lost = pool.label.members.iter().filter(move |member| is_ours && !serves(&member.name));
+    lost.map(|member| member.name.clone())
+}
+
+/// Tells of drives that are in no pool. Those that are dispensable may be unreadable.
 fn tell_others(
     others: Vec<OtherDrive>,
     description: &Description,
-    without: &[String],
+    dispensable: &[String],
     warnings: &mut Vec<String>,
 ) -> Result<(), ArrayError> {
     for other in others {
@@ -198,7 +210,7 @@ fn tell_others(
             OtherDrive::Unreadable(drive, error @ PoolError::Drive { .. }) => {
                 let path = Path::new(&drive.info().name);
                 let named = description.drives.iter().find(|named| named.path.as_deref() == Some(path));
-                match named.filter(|named| !without.contains(&named.name)) {
+                match named.filter(|named| !dispensable.contains(&named.name)) {
                     Some(named) => {
                         let (drive, fact) = (named.name.clone(), error.to_string());
                         return Err(ArrayError::NotOpened { drive, fact });
