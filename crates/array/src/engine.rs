@@ -10,8 +10,8 @@ use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_pool::metadata::{Inspected, LossHook, Metadata, survey_without};
 use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
 use tier0_raid::io::LostDrives;
-use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
+use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
 
 use crate::admin::{AdminError, AdminReply, AdminRequest, Status};
@@ -69,6 +69,10 @@ pub(crate) async fn found_pool(
     drives: Vec<DriveHandle>,
     state: PoolState,
 ) -> Result<(), ArrayError> {
+    if planted(PlantedBug::LabelsBeforeLog) {
+        Metadata::create(world, drives.clone(), state.clone(), Rc::new(|_, _| {})).await?;
+        return format_logs(world, &drives, &state).await;
+    }
     format_logs(world, &drives, &state).await?;
     Metadata::create(world, drives, state, Rc::new(|_, _| {})).await?;
     Ok(())
