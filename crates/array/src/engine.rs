@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_pool::metadata::{Inspected, LossHook, Metadata, survey_without};
+use tier0_pool::metadata::{Inspected, LossHook, Metadata, superblock, survey_without};
 use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
 use tier0_raid::io::LostDrives;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
@@ -41,6 +41,21 @@ pub async fn create(
         let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
         let state = new_state(description, number, sizes, shards, &mut id)?;
         found_pool(world, own, state).await?;
+    }
+    Ok(())
+}
+
+/// Takes the superblocks of these drives away, so that nothing finds a pool that is being overwritten: before [`create`] on
+/// drives that may be in one.
+///
+/// # Errors
+/// A drive that cannot be written. Those before it are in no pool any more.
+pub async fn clear(drives: &[DriveHandle]) -> Result<(), ArrayError> {
+    for drive in drives {
+        superblock::erase(drive).await.map_err(|source| {
+            let drive = drive.info().name.clone();
+            ArrayError::from(tier0_pool::PoolError::Drive { drive, source })
+        })?;
     }
     Ok(())
 }

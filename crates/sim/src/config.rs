@@ -346,7 +346,9 @@ impl SimConfig {
     /// As [`SimConfig::mishaps`], and the power fails while the array is created, a drive lies about its flushes, operators
     /// are interrupted, and drives that were lost are believed again where no start opens the array.
     pub fn ordeals(self) -> SimConfig {
-        SimConfig { has_ordeals: true, ..self.mishaps() }
+        let mut config = SimConfig { has_ordeals: true, ..self.mishaps() };
+        crate::emphasis::ordeals(&mut config);
+        config
     }
 
     /// The options of `seed` under which `bug` is looked for.

@@ -70,6 +70,10 @@ impl System for Array {
         }
     }
 
+    async fn clear(&self, drives: &[DriveHandle]) -> Result<(), SystemError> {
+        engine::clear(drives).await.map_err(|error| SystemError::Failed(error.to_string()))
+    }
+
     async fn open(
         &self,
         world: &World,

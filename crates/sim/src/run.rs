@@ -94,7 +94,12 @@ impl<S: System> Run<S> {
         let world = runtime.world().clone();
         let (system, session) = (self.system.clone(), self.session.clone());
         let handles = session.shelf.borrow_mut().open(&world, &mut session.random(0x0a));
-        let created = runtime.run(async move { system.create(&world, &session.config.array, handles).await });
+        let created = runtime.run(async move {
+            if session.config.has_ordeals {
+                system.clear(&handles).await?;
+            }
+            system.create(&world, &session.config.array, handles).await
+        });
         self.bury(runtime, Crash::Power(PowerCut::Any));
         self.created = self.session.switch.changes();
         created.map_err(|error| format!("the array cannot be created: {error}"))

@@ -231,6 +231,12 @@ pub trait System: Clone + 'static {
         drives: Vec<DriveHandle>,
     ) -> impl Future<Output = Result<(), SystemError>>;
 
+    /// Takes away what is on drives, so that no array is found that is being overwritten.
+    fn clear(&self, drives: &[DriveHandle]) -> impl Future<Output = Result<(), SystemError>> {
+        let _ = drives;
+        async { Ok(()) }
+    }
+
     /// Finds the array on its drives, in any order, some of them missing, some perhaps stale or blank, and starts it.
     /// `without` names drives that it may give up although they might know more than those that are there.
     ///

@@ -59,7 +59,10 @@ impl<S: System> Run<S> {
         let created = runtime.run(async move {
             let switch = session.switch.clone();
             let off = std::pin::pin!(switch.wait_off());
-            let creation = std::pin::pin!(system.create(&world, &session.config.array, handles));
+            let creation = std::pin::pin!(async {
+                system.clear(&handles).await?;
+                system.create(&world, &session.config.array, handles.clone()).await
+            });
             match futures_util::future::select(off, creation).await {
                 futures_util::future::Either::Left(_) => Ok(()),
                 futures_util::future::Either::Right((created, _)) => created,

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use tier0_drive::sim::{PowerCut, SimMedium};
 use tier0_drive::{BlockTarget, DriveHandle};
 use tier0_units::Lba;
-use tier0_world::{Random, World};
+use tier0_world::{IoError, Random, World};
 
 use crate::config::{Crash, pick};
 use crate::life::Session;
@@ -17,8 +17,11 @@ use crate::run::Run;
 use crate::shelf::Whereabouts;
 use crate::system::{Recovered, Running, System, SystemError};
 
-/// Share of the ends of lives with stale drives after which it is tried.
+/// Share of the ends of lives after which it is tried.
 const SHARE: f64 = 0.7;
+/// Writes to each volume while a drive is away, and their sectors.
+const WRITES: u64 = 12;
+const WRITE_SECTORS: u64 = 32;
 /// Sectors of one read.
 const READ_SECTORS: u64 = 64;
 
@@ -31,27 +34,52 @@ impl<S: System> Run<S> {
         if !session.config.has_ordeals || session.damaged.get() || !random.chance(SHARE) {
             return Ok(());
         }
-        let stale = session.shelf.borrow().names(Whereabouts::Out);
         let mut there = session.shelf.borrow().names(Whereabouts::In);
+        if there.len() < 2 {
+            return Ok(());
+        }
+        let lost = pick(&there, &mut random);
+        there.retain(|name| *name != lost);
+        let (images, audit) = (session.shelf.borrow().images(), session.auditor.borrow().clone());
+        let opened = self.go_on_without(&lost, &there, &mut random);
+        let stale = session.shelf.borrow().names(Whereabouts::Out);
         for _ in 0..1 + random.below(2) {
+            let away = pick(&there, &mut random);
             if there.len() > 1 {
-                let away = pick(&there, &mut random);
                 there.retain(|name| *name != away);
             }
         }
-        if stale.is_empty() {
-            return Ok(());
-        }
+        there.push(lost);
         there.extend(stale);
-        let (images, audit) = (session.shelf.borrow().images(), session.auditor.borrow().clone());
         let media: Vec<SimMedium> = there.iter().map(|name| session.shelf.borrow().medium(name)).collect();
         let gone: Vec<&SimMedium> = media.iter().filter(|medium| medium.is_gone()).collect();
         gone.iter().for_each(|medium| medium.reconnect());
-        let tried = self.believe_again(&media, &mut random);
+        let tried = match opened {
+            Ok(true) => self.believe_again(&media, &mut random),
+            Ok(false) => Ok(()),
+            Err(sentence) => Err(sentence),
+        };
         gone.iter().for_each(|medium| medium.disconnect());
         session.shelf.borrow().restore(&images);
         *session.auditor.borrow_mut() = audit;
         tried.map_err(|sentence| format!("the last resort with {}: {sentence}", there.join(" ")))
+    }
+
+    /// The others go on without a drive, and write, until the power fails; false where they do not.
+    fn go_on_without(&mut self, lost: &str, others: &[String], random: &mut Random) -> Result<bool, String> {
+        let runtime = self.runtime();
+        let (world, system, session) = (runtime.world().clone(), self.system.clone(), self.session.clone());
+        let media = others.iter().map(|name| session.shelf.borrow().medium(name));
+        let drives: Vec<DriveHandle> = media.map(|medium| medium.open(&world)).collect();
+        let (without, mut draws) = (vec![lost.to_owned()], Random::new(random.bits(), 0x1057));
+        let written = runtime.run(async move {
+            let Ok(running) = system.open(&world, &session.config.array, drives, without).await else {
+                return Ok(false);
+            };
+            write(&world, &session, &running, &mut draws).await.map(|()| true)
+        });
+        self.bury(runtime, Crash::Power(PowerCut::Any));
+        written
     }
 
     fn believe_again(&mut self, media: &[SimMedium], random: &mut Random) -> Result<(), String> {
@@ -94,6 +122,32 @@ impl<S: System> Run<S> {
         }
         Ok(())
     }
+}
+
+/// Writes here and there; a write may find no room.
+async fn write<R: Running>(
+    world: &World,
+    session: &Session,
+    running: &R,
+    random: &mut Random,
+) -> Result<(), String> {
+    for (number, volume) in running.volumes().iter().enumerate() {
+        let sectors = volume.info().sectors.0;
+        for _ in 0..WRITES {
+            let count = WRITE_SECTORS.min(sectors);
+            let lba = Lba(random.below((sectors - count) / count + 1) * count);
+            let mut buf = world.buffer(count as u32);
+            let ticket = session.auditor.borrow_mut().begin_write(number, lba, buf.as_mut_slice(), |_| false);
+            let result = volume.write(lba, buf.freeze(), true).await;
+            session.auditor.borrow_mut().end_write(ticket, result.is_ok(), true);
+            if let Err(error) = result
+                && error != IoError::NoSpace
+            {
+                return Err(format!("a write of volume {number} at {lba} fails: {error}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Everything that is not said to be lost is right; what is said to be is the same whoever asks.
