@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_pool::metadata::{Inspected, LossHook, Metadata, survey_without};
+use tier0_pool::metadata::{Inspected, LossHook, Metadata, superblock, survey_without};
 use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
 use tier0_raid::io::LostDrives;
-use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
+use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
 
 use crate::admin::{AdminError, AdminReply, AdminRequest, Status};
@@ -45,6 +45,21 @@ pub async fn create(
     Ok(())
 }
 
+/// Takes the superblocks of these drives away, so that nothing finds a pool that is being overwritten: before [`create`] on
+/// drives that may be in one.
+///
+/// # Errors
+/// A drive that cannot be written. Those before it are in no pool any more.
+pub async fn clear(drives: &[DriveHandle]) -> Result<(), ArrayError> {
+    for drive in drives {
+        superblock::erase(drive).await.map_err(|source| {
+            let drive = drive.info().name.clone();
+            ArrayError::from(tier0_pool::PoolError::Drive { drive, source })
+        })?;
+    }
+    Ok(())
+}
+
 /// Whether [`create`] would make this array on drives of `sectors` each: the same planning, and nothing is written.
 ///
 /// # Errors
@@ -69,6 +84,10 @@ pub(crate) async fn found_pool(
     drives: Vec<DriveHandle>,
     state: PoolState,
 ) -> Result<(), ArrayError> {
+    if planted(PlantedBug::LabelsBeforeLog) {
+        Metadata::create(world, drives.clone(), state.clone(), Rc::new(|_, _| {})).await?;
+        return format_logs(world, &drives, &state).await;
+    }
     format_logs(world, &drives, &state).await?;
     Metadata::create(world, drives, state, Rc::new(|_, _| {})).await?;
     Ok(())

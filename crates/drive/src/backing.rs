@@ -56,6 +56,14 @@ impl SparseStore {
         }
     }
 
+    /// A hash of all content: equal stores have equal ones.
+    pub(crate) fn fingerprint(&self, hasher: &mut impl std::hash::Hasher) {
+        for (piece, memory) in self.pieces.iter().filter(|(_, memory)| memory.iter().any(|byte| *byte != 0)) {
+            hasher.write_u64(*piece);
+            hasher.write(memory);
+        }
+    }
+
     /// A random sector of a random piece that is kept; none where all is zeros.
     pub(crate) fn sample(&self, random: &mut tier0_world::Random) -> Option<Lba> {
         let count = self.pieces.len() as u64;

@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_world::{Buf, IoError, World};
+use tier0_world::{Buf, IoError, PlantedBug, World, planted};
 use uuid::Uuid;
 
 use crate::copies::{COPIES_MAX, LossReport, Place};
@@ -288,7 +288,8 @@ impl Scan {
     /// The header section with the highest incarnation; an error if no copy can tell whether there is one.
     fn newest(&self, found: &[Found<Section>]) -> Result<Option<Section>, RingError> {
         self.refuse_unreadable(found)?;
-        let sections = found.iter().filter_map(Found::as_valid);
+        let believed = if planted(PlantedBug::BelieveFirstLogCopy) { 1 } else { found.len() };
+        let sections = found.iter().take(believed).filter_map(Found::as_valid);
         Ok(sections.max_by_key(|section| section.frame.link.incarnation).cloned())
     }
 
@@ -298,8 +299,11 @@ impl Scan {
         let mut copies: Vec<_> = copies.into_iter().map(Vec::into_iter).collect();
         let mut pages = Vec::with_capacity(count);
         for _ in 0..count {
-            let found: Vec<_> = copies.iter_mut().filter_map(Iterator::next).collect();
+            let mut found: Vec<_> = copies.iter_mut().filter_map(Iterator::next).collect();
             self.refuse_unreadable(&found)?;
+            if planted(PlantedBug::BelieveFirstLogCopy) {
+                found.truncate(1);
+            }
             let Some(page) = found.into_iter().find_map(Found::into_valid) else { return Ok(None) };
             pages.push(page);
         }

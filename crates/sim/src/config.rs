@@ -34,6 +34,8 @@ pub struct SimConfig {
     pub stop_after_lives: bool,
     /// Whether operators and machines do what [`SimConfig::incidents`] says.
     pub has_incidents: bool,
+    /// Whether the array goes through what [`SimConfig::ordeals`] says.
+    pub has_ordeals: bool,
     /// The system can be told to scrub.
     pub can_scrub: bool,
     /// The system gives discarded space back.
@@ -301,6 +303,7 @@ impl SimConfig {
             discard_granule_sectors: abilities.discard_granule_sectors,
             stop_after_lives: false,
             has_incidents: false,
+            has_ordeals: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,
         };
@@ -340,6 +343,14 @@ impl SimConfig {
         SimConfig { has_incidents: true, ..self.mishaps() }
     }
 
+    /// As [`SimConfig::mishaps`], and the power fails while the array is created, a drive lies about its flushes, operators
+    /// are interrupted, and drives that were lost are believed again where no start opens the array.
+    pub fn ordeals(self) -> SimConfig {
+        let mut config = SimConfig { has_ordeals: true, ..self.mishaps() };
+        crate::emphasis::ordeals(&mut config);
+        config
+    }
+
     /// The options of `seed` under which `bug` is looked for.
     ///
     /// # Panics
@@ -349,6 +360,9 @@ impl SimConfig {
         match bug {
             PlantedBug::TrustGivenUpPage => config.forgetful(),
             PlantedBug::ForgetChangedSlots => config.incidents(),
+            PlantedBug::BelieveFirstLogCopy | PlantedBug::LabelsBeforeLog | PlantedBug::HideStaleLosses => {
+                config.ordeals()
+            }
             bug if bug.needs_mishaps() => config.mishaps(),
             _ => config,
         }

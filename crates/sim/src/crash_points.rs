@@ -123,6 +123,7 @@ impl Theme {
             lives: Vec::new(),
             discard_granule_sectors: abilities.discard_granule_sectors,
             has_incidents: false,
+            has_ordeals: false,
             stop_after_lives: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,

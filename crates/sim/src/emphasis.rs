@@ -140,6 +140,21 @@ pub(crate) fn mishaps(config: &mut SimConfig) {
         .collect();
 }
 
+/// Drives leave and stay away, so that others can be missed while those that left are there. For runs that are told to
+/// ([`SimConfig::ordeals`]).
+pub(crate) fn ordeals(config: &mut SimConfig) {
+    if config.array.level == RaidLevel::Raid0 {
+        return;
+    }
+    let random = &mut Random::new(config.seed, 0x03dea1);
+    for trouble in [Trouble::AdminFail, Trouble::Disconnect] {
+        let place = Trouble::ALL.iter().position(|one| *one == trouble).expect("it is one of all");
+        config.faults.weights[place] += random.below(6);
+    }
+    config.faults.missing_share = 0.4 * random.unit();
+    config.faults.return_share = 0.1;
+}
+
 /// A life that a power cut ends under load.
 fn life(heal_share: f64, random: &mut Random) -> LifePlan {
     LifePlan {

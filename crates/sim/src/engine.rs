@@ -3,6 +3,7 @@
 use tier0_array::admin::{AdminReply, AdminRequest, DriveState, PoolStatus};
 use tier0_array::description::{DriveDescription, PoolDescription, VolumeDescription};
 use tier0_array::engine::{self, Engine};
+use tier0_array::open::recover::{ByteRange, VolumeLoss, recover_drives};
 use tier0_array::{ArrayError, Description, Volume};
 use tier0_drive::DriveHandle;
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
@@ -10,7 +11,9 @@ use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
 use tier0_world::World;
 
 use crate::shelf::drive_name;
-use crate::system::{Abilities, Admin, ArrayConfig, Running, Status, System, SystemError, name_of};
+use crate::system::{
+    Abilities, Admin, ArrayConfig, Recovered, Running, Status, System, SystemError, name_of,
+};
 
 /// The array, on drives of a few MiB: small enough to fill, to scrub and to rebuild within a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +70,10 @@ impl System for Array {
         }
     }
 
+    async fn clear(&self, drives: &[DriveHandle]) -> Result<(), SystemError> {
+        engine::clear(drives).await.map_err(|error| SystemError::Failed(error.to_string()))
+    }
+
     async fn open(
         &self,
         world: &World,
@@ -77,6 +84,26 @@ impl System for Array {
         let engine = engine::start_without(world, drives, &without).await;
         let engine = engine.map_err(|error| SystemError::Refused(error.to_string()))?;
         Ok(RunningArray { engine })
+    }
+
+    async fn recover(&self, world: &World, drives: Vec<DriveHandle>) -> Result<Recovered, SystemError> {
+        let pools = recover_drives(world, drives, true).await;
+        let mut pools = pools.map_err(|error| SystemError::Failed(error.to_string()))?;
+        let pool = pools.pop().ok_or_else(|| SystemError::Refused("there is no pool".to_owned()))?;
+        let sectors =
+            |range: &ByteRange| range.first_byte / SECTOR_BYTES..range.end_byte.div_ceil(SECTOR_BYTES);
+        let of_volume = |loss: &VolumeLoss| {
+            let mut ranges: Vec<_> = loss.lost.iter().chain(&loss.stale).map(sectors).collect();
+            ranges.sort_by_key(|range| range.start);
+            (loss.log_bytes_max == 0 && !loss.may_be_older).then_some(ranges)
+        };
+        let mut first: Vec<&VolumeLoss> =
+            pool.volumes.iter().filter(|loss| loss.name.starts_with('v')).collect();
+        first.sort_by(|one, other| one.name.cmp(&other.name));
+        let obstacle = pool
+            .obstacle
+            .or_else(|| (!pool.is_needed).then(|| "a start opens it, or asks for consent".to_owned()));
+        Ok(Recovered { obstacle, losses: first.into_iter().map(of_volume).collect() })
     }
 }
 

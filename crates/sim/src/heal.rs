@@ -39,6 +39,7 @@ pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     announce_gone(life).await?;
     become_redundant(life).await?;
     if !session.config.can_scrub {
+        session.shelf.borrow().come_clean();
         session.atlas.borrow_mut().clear();
         session.count("healed");
         return Ok(());
@@ -55,6 +56,7 @@ pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
             "a scrub right after a scrub repairs {repaired} blocks, with no fault in between"
         ));
     }
+    session.shelf.borrow().come_clean();
     session.atlas.borrow_mut().clear();
     session.damaged.set(false);
     session.count("healed");

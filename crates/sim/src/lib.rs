@@ -27,6 +27,7 @@ mod heal;
 mod incident;
 mod life;
 mod mishap;
+mod ordeal;
 mod run;
 mod scratch;
 mod shelf;
@@ -43,5 +44,7 @@ pub use coverage::Coverage;
 pub use engine::{Array, RunningArray};
 pub use failure::Failure;
 pub use run::{RunReport, run};
-pub use system::{Abilities, Admin, ArrayConfig, Running, Status, System, SystemError, VolumeConfig};
+pub use system::{
+    Abilities, Admin, ArrayConfig, Recovered, Running, Status, System, SystemError, VolumeConfig,
+};
 pub use tier0_drive::sim::PowerCut;

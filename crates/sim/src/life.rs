@@ -19,7 +19,7 @@ use crate::mishap::Mishaps;
 use crate::scratch::{self, Scratch};
 use crate::shelf::{Shelf, Whereabouts};
 use crate::system::{Running, Status, System};
-use crate::{chaos, client, incident, starts};
+use crate::{chaos, client, incident, ordeal, starts};
 
 /// A life that takes longer hangs: far more than any load here needs with the slowest drives and every timeout.
 const LIFE_MAX: Nanos = Nanos::from_secs(7_200);
@@ -336,6 +336,7 @@ where
     }
     let chaos = life.world.spawn(chaos::rage(life.clone()));
     let incidents = life.world.spawn(incident::happen(life.clone()));
+    let ordeals = life.world.spawn(ordeal::happen(life.clone(), plan.end));
     let clients: Vec<_> = (0..life.session.config.load.clients)
         .map(|number| life.world.spawn(client::work(life.clone(), number)))
         .collect();
@@ -345,6 +346,7 @@ where
     life.done.set(true);
     chaos.await;
     incidents.await;
+    ordeals.await;
     after(life.clone()).await?;
     life.keep_counters().await;
     let status = life.status().await;

@@ -41,6 +41,10 @@ struct Options {
     /// As --mishaps, and let drives be pulled and taken back, be put back to older images, and the process stand still
     #[arg(long, conflicts_with = "crash_points")]
     incidents: bool,
+    /// As --mishaps, and let the power fail while the array is created, a drive lie about its flushes, operators be
+    /// interrupted, and lost drives be believed again
+    #[arg(long, conflicts_with_all = ["crash_points", "incidents"])]
+    ordeals: bool,
     /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with
     /// --growing, of six seeds), or that of --seed or --script alone
     #[arg(long)]
@@ -102,10 +106,11 @@ fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
 fn config_of(options: &Options, seed: u64) -> SimConfig {
     let config = SimConfig::draw(seed, &Array);
     let config = if options.growing { config.growing() } else { config };
-    let config = match (options.incidents, options.mishaps) {
-        (true, _) => config.incidents(),
-        (_, true) => config.mishaps(),
-        _ => config,
+    let config = match () {
+        () if options.ordeals => config.ordeals(),
+        () if options.incidents => config.incidents(),
+        () if options.mishaps => config.mishaps(),
+        () => config,
     };
     if options.forgetful { config.forgetful() } else { config }
 }
@@ -114,8 +119,11 @@ fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
     if options.growing {
         failure.replay.push_str(" --growing");
     }
-    if options.mishaps || options.incidents {
-        failure.replay.push_str(if options.incidents { " --incidents" } else { " --mishaps" });
+    match () {
+        () if options.ordeals => failure.replay.push_str(" --ordeals"),
+        () if options.incidents => failure.replay.push_str(" --incidents"),
+        () if options.mishaps => failure.replay.push_str(" --mishaps"),
+        () => {}
     }
     if options.forgetful {
         failure.replay.push_str(" --forgetful");

@@ -50,7 +50,7 @@ pub fn run<S: System>(system: &S, config: &SimConfig) -> Result<RunReport, Box<F
 }
 
 pub(crate) struct Run<S> {
-    system: S,
+    pub(crate) system: S,
     pub(crate) session: Rc<Session>,
     hash: u64,
     /// Changes of the drives when the array had been created.
@@ -59,6 +59,7 @@ pub(crate) struct Run<S> {
 
 impl<S: System> Run<S> {
     fn all(&mut self) -> Result<(), String> {
+        self.cut_creations()?;
         self.create()?;
         for plan in self.session.config.lives.clone() {
             let heals = plan.heals;
@@ -67,6 +68,7 @@ impl<S: System> Run<S> {
             incident::between(&self.session);
             self.halves_alone()?;
             self.refused_starts()?;
+            self.last_resort()?;
         }
         if self.session.config.stop_after_lives {
             return Ok(());
@@ -82,7 +84,7 @@ impl<S: System> Run<S> {
         self.live(&peace(1.0), async |life| give_back(&life).await)
     }
 
-    fn runtime(&self) -> VirtualRuntime {
+    pub(crate) fn runtime(&self) -> VirtualRuntime {
         let seed = Random::new(self.session.config.seed, 0x11fe + self.session.life.get()).bits();
         VirtualRuntime::new(seed, PayloadWidth::REAL)
     }
@@ -92,7 +94,12 @@ impl<S: System> Run<S> {
         let world = runtime.world().clone();
         let (system, session) = (self.system.clone(), self.session.clone());
         let handles = session.shelf.borrow_mut().open(&world, &mut session.random(0x0a));
-        let created = runtime.run(async move { system.create(&world, &session.config.array, handles).await });
+        let created = runtime.run(async move {
+            if session.config.has_ordeals {
+                system.clear(&handles).await?;
+            }
+            system.create(&world, &session.config.array, handles).await
+        });
         self.bury(runtime, Crash::Power(PowerCut::Any));
         self.created = self.session.switch.changes();
         created.map_err(|error| format!("the array cannot be created: {error}"))
@@ -117,7 +124,7 @@ impl<S: System> Run<S> {
         ended.map(|_| ())
     }
 
-    fn bury(&mut self, runtime: VirtualRuntime, crash: Crash) {
+    pub(crate) fn bury(&mut self, runtime: VirtualRuntime, crash: Crash) {
         self.hash = self.hash.rotate_left(17) ^ runtime.world().event_hash();
         let now = runtime.world().now();
         drop(runtime);
@@ -144,12 +151,13 @@ impl<S: System> Run<S> {
         let runtime = self.runtime();
         let (world, session, system) = (runtime.world().clone(), self.session.clone(), self.system.clone());
         let changes = self.session.switch.changes();
+        let before = self.session.shelf.borrow().fingerprints();
         let away = attempt.connect(&self.session);
         let tried = runtime.run(starts::attempt(world, system, session, attempt.clone()));
         self.bury(runtime, Crash::Kill);
         let written = self.session.switch.changes() - changes;
         away.iter().for_each(|medium| medium.disconnect());
-        attempt.judge(tried, written, &self.session)
+        attempt.judge(tried, written, &before, &self.session)
     }
 
     /// While the array is down, drives are taken out, and others come back with what they held.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tier0_drive::DriveHandle;
-use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
+use tier0_drive::sim::{MediumImage, PowerSwitch, SimMedium, SimOptions};
 use tier0_units::SectorCount;
 use tier0_world::{Random, World};
 
@@ -130,14 +130,38 @@ impl Shelf {
                 Crash::Power(manner) => placed.medium.power_cut(manner),
                 Crash::Kill => placed.medium.kill(),
             }
+            placed.medium.come_clean();
         }
         self.switch.restore();
     }
 
     /// Ends what goes wrong with commands; what is gone stays so.
     pub(crate) fn calm(&self) {
+        self.come_clean();
         for placed in self.drives.values() {
             placed.medium.clear_plans();
+        }
+    }
+
+    /// No drive lies any more about what is stable, and it is.
+    pub(crate) fn come_clean(&self) {
+        self.drives.values().for_each(|placed| placed.medium.come_clean());
+    }
+
+    /// A hash of what each drive holds.
+    pub(crate) fn fingerprints(&self) -> BTreeMap<String, u64> {
+        self.drives.iter().map(|(name, placed)| (name.clone(), placed.medium.fingerprint())).collect()
+    }
+
+    /// Copies of all drives, to be put back with [`Shelf::restore`].
+    pub(crate) fn images(&self) -> BTreeMap<String, MediumImage> {
+        self.drives.iter().map(|(name, placed)| (name.clone(), placed.medium.image())).collect()
+    }
+
+    /// Puts drives back to what they held; no world uses them.
+    pub(crate) fn restore(&self, images: &BTreeMap<String, MediumImage>) {
+        for (name, image) in images {
+            self.drives[name].medium.restore(image);
         }
     }
 

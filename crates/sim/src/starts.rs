@@ -1,8 +1,9 @@
 //! Starts: with consent where it is asked for, and those that must be refused.
 //!
-//! A start that is refused writes nothing. Consent is asked for only where drives that are away could have gone on by
+//! A start that is refused writes nothing: every drive holds byte by byte what it held. Consent is asked for only where drives that are away could have gone on by
 //! themselves. Stale drives alone are never served as if they were current.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
@@ -145,14 +146,24 @@ impl Attempt {
         &self,
         tried: Result<(), SystemError>,
         written: u64,
+        before: &BTreeMap<String, u64>,
         session: &Session,
     ) -> Result<(), String> {
         let with = self.with.join(" ");
+        let after = session.shelf.borrow().fingerprints();
         match tried {
             Ok(()) => Err(format!("the array starts with {with} alone, where it must not ({})", self.about)),
             Err(error) if written > 0 => Err(format!(
                 "a start with {with} alone is refused ({error}) after {written} changes of the drives"
             )),
+            Err(error) if after != *before => {
+                let changed = after.iter().filter(|(name, hash)| before.get(*name) != Some(hash));
+                let changed: Vec<&str> = changed.map(|(name, _)| name.as_str()).collect();
+                let changed = changed.join(" ");
+                Err(format!(
+                    "a start with {with} alone is refused ({error}), and {changed} hold something else"
+                ))
+            }
             Err(_) => {
                 session.count(self.about);
                 Ok(())

@@ -231,6 +231,12 @@ pub trait System: Clone + 'static {
         drives: Vec<DriveHandle>,
     ) -> impl Future<Output = Result<(), SystemError>>;
 
+    /// Takes away what is on drives, so that no array is found that is being overwritten.
+    fn clear(&self, drives: &[DriveHandle]) -> impl Future<Output = Result<(), SystemError>> {
+        let _ = drives;
+        async { Ok(()) }
+    }
+
     /// Finds the array on its drives, in any order, some of them missing, some perhaps stale or blank, and starts it.
     /// `without` names drives that it may give up although they might know more than those that are there.
     ///
@@ -243,6 +249,25 @@ pub trait System: Clone + 'static {
         drives: Vec<DriveHandle>,
         without: Vec<String>,
     ) -> impl Future<Output = Result<Self::Running, SystemError>>;
+
+    /// The last resort for what no start opens: believes drives again that were lost, with whatever that costs.
+    fn recover(
+        &self,
+        world: &World,
+        drives: Vec<DriveHandle>,
+    ) -> impl Future<Output = Result<Recovered, SystemError>> {
+        let _ = (world, drives);
+        async { Err(SystemError::Refused("it has no last resort".to_owned())) }
+    }
+}
+
+/// What the last resort says of an array.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Why nothing was done; none where the array was assembled.
+    pub obstacle: Option<String>,
+    /// By volume the sectors that may be lost, ascending; none where anything may be.
+    pub losses: Vec<Option<Vec<std::ops::Range<u64>>>>,
 }
 
 /// A running system. Dropping it with its world is the only way to stop it.

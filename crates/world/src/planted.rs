@@ -72,6 +72,12 @@ pub enum PlantedBug {
     ReadRefusedWrite,
     /// What has changed while a drive was lost is not rebuilt when it returns.
     ForgetChangedSlots,
+    /// A log is recovered from its first copy alone.
+    BelieveFirstLogCopy,
+    /// A new pool's superblocks are written before its empty log.
+    LabelsBeforeLog,
+    /// The last resort does not say what is read from drives that have missed writes.
+    HideStaleLosses,
 }
 
 impl PlantedBug {
@@ -81,7 +87,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 30] = [
+    pub const ALL: [PlantedBug; 33] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -112,6 +118,9 @@ impl PlantedBug {
         PlantedBug::ReplayHereOnly,
         PlantedBug::ReadRefusedWrite,
         PlantedBug::ForgetChangedSlots,
+        PlantedBug::BelieveFirstLogCopy,
+        PlantedBug::LabelsBeforeLog,
+        PlantedBug::HideStaleLosses,
     ];
 }
 

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::assemble::consents_of;
 use super::{DirectPool, Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
 use crate::description::DriveDescription;
-use crate::engine::{found_pool, new_state};
+use crate::engine::{clear, found_pool, new_state};
 use crate::models::Model;
 use crate::plan::{PoolPlan, drives_of, is_protected};
 use crate::{ArrayError, Description};
@@ -69,7 +69,8 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     }
     for (pool, state) in description.pools.iter().zip(&states) {
         let (places, _) = drives_of(pool);
-        write_metadata(places.iter().map(|place| media[*place].clone()).collect(), state.clone())?;
+        let own = places.iter().map(|place| media[*place].clone()).collect();
+        write_metadata(own, state.clone(), options.force)?;
     }
     made.keep();
     Ok(OpenArray {
@@ -164,10 +165,13 @@ impl NewMedium {
     }
 }
 
-fn write_metadata(media: Vec<Arc<Medium>>, state: PoolState) -> Result<(), ArrayError> {
+fn write_metadata(media: Vec<Arc<Medium>>, state: PoolState, clears: bool) -> Result<(), ArrayError> {
     in_real_world(|world| async move {
         let drives: Vec<DriveHandle> =
             media.iter().map(|medium| medium.plain_drive(&world)).collect::<Result<_, _>>()?;
+        if clears {
+            clear(&drives).await?;
+        }
         found_pool(&world, drives, state).await
     })?
 }

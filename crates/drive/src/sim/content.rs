@@ -213,6 +213,16 @@ impl Content {
         Image { store, unreadable: self.unreadable.clone() }
     }
 
+    /// A hash of what one would read, and of what cannot be read.
+    pub(super) fn fingerprint(&self) -> u64 {
+        use std::hash::Hasher;
+        let mut hasher = std::collections::hash_map::DefaultHasher::new();
+        let image = self.image();
+        image.store.fingerprint(&mut hasher);
+        image.unreadable.iter().for_each(|sector| hasher.write_u64(*sector));
+        hasher.finish()
+    }
+
     pub(super) fn restore(&mut self, image: &Image) {
         assert!(self.under_way.is_empty(), "nobody uses the drive");
         self.stable = image.store.clone();

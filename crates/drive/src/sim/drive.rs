@@ -249,7 +249,7 @@ impl Inner {
         }
         self.with_content(|content, random| match error {
             Some(_) => content.abandon(write, random),
-            None => content.end(write, fate, durable, random),
+            None => content.end(write, fate, durable && !self.medium.lies(), random),
         });
         completion.complete(error.map_or(Ok(()), Err), Payload::None);
     }
@@ -261,6 +261,7 @@ impl Inner {
         self.with_content(|content, random| match error {
             Some(IoError::Medium) => content.drop_part(random),
             Some(_) => {}
+            None if self.medium.lies() => {}
             None => content.flush(mark),
         });
         completion.complete(error.map_or(Ok(()), Err), Payload::None);

@@ -17,6 +17,8 @@ pub enum Injection {
     Returned,
     /// All content became that of an older image.
     RolledBack,
+    /// From then on flushes are acknowledged and not done.
+    Lies,
     /// All content became zeros.
     Wiped,
     /// The sectors cannot be read until they are written.

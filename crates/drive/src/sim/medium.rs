@@ -77,6 +77,7 @@ struct Inner {
     switch: PowerSwitch,
     state: RefCell<State>,
     gone: Cell<bool>,
+    lies: Cell<bool>,
     /// How often it lost its power under its handles.
     epoch: Cell<u64>,
     /// The clock of the world that it was opened in last, for the ledger.
@@ -105,6 +106,7 @@ impl SimMedium {
             switch: switch.clone(),
             state: RefCell::new(state),
             gone: Cell::default(),
+            lies: Cell::default(),
             epoch: Cell::default(),
             world: RefCell::default(),
             last_time: Cell::default(),
@@ -194,6 +196,31 @@ impl SimMedium {
     /// What it holds, in its cache too, as a copy of it would have it.
     pub fn image(&self) -> MediumImage {
         MediumImage(self.state().content.image())
+    }
+
+    /// A hash of what it holds, in its cache too: two contents that differ have different ones, but for chance.
+    pub fn fingerprint(&self) -> u64 {
+        self.state().content.fingerprint()
+    }
+
+    /// From now on flushes and durable writes are acknowledged, and nothing of its cache becomes stable.
+    pub fn begin_to_lie(&self) {
+        self.record(Injection::Lies, Lba(0), 0);
+        self.0.lies.set(true);
+    }
+
+    /// Lies no more, and what had completed is stable; nothing happens to one that does not lie.
+    pub fn come_clean(&self) {
+        if self.0.lies.replace(false) {
+            let mut state = self.state();
+            let mark = state.content.flush_mark();
+            state.content.flush(mark);
+        }
+    }
+
+    /// Whether it acknowledges flushes that it does not do.
+    pub fn lies(&self) -> bool {
+        self.0.lies.get()
     }
 
     /// Puts it back to an image of itself. Nothing must be under way.

@@ -22,6 +22,7 @@
 //! - **Errors.** Unreadable sectors fail every read that touches them until they are written. A failed write leaves any
 //!   part of itself. A failed flush makes nothing stable and may have dropped any part of the cache.
 //! - **Silent faults.** Bit rot in stable content; writes lost, torn or misdirected though acknowledged.
+//! - **Lies.** A drive may acknowledge flushes and durable writes, and keep them in a cache that a power cut empties.
 //! - **Slowness.** Latency spikes; a hang is a latency beyond any patience ([`HANG`]).
 //!
 //! Every injected fault is in the medium's ledger. All randomness comes from the medium's seed, so a seed reproduces a

@@ -282,3 +282,43 @@ fn faults_of_commands_do_what_they_say_and_are_in_the_ledger() {
         ]
     ));
 }
+
+#[test]
+fn a_drive_that_lies_loses_what_it_was_told_to_keep_and_keeps_it_once_it_is_honest() {
+    let write = |drive: DriveHandle| async move {
+        drive.write(Lba(3), filled(2, 7), true).await.unwrap();
+        drive.write(Lba(5), filled(2, 7), false).await.unwrap();
+        drive.flush().await.unwrap();
+    };
+    let lost = (0..40).filter(|seed| {
+        let liar = medium(*seed);
+        liar.begin_to_lie();
+        with(&liar, write);
+        liar.power_cut(PowerCut::Any);
+        marks(&liar, 3, 4) != [7; 4]
+    });
+    assert!(lost.count() > 10);
+    for seed in 0..40 {
+        let honest = medium(seed);
+        honest.begin_to_lie();
+        with(&honest, write);
+        honest.come_clean();
+        honest.power_cut(PowerCut::Any);
+        assert_eq!(marks(&honest, 3, 4), [7; 4]);
+    }
+}
+
+#[test]
+fn what_a_drive_holds_has_one_fingerprint_in_its_cache_and_on_its_medium() {
+    let medium = medium(1);
+    let blank = medium.fingerprint();
+    with(&medium, |drive| async move { drive.write(Lba(3), filled(2, 7), false).await.unwrap() });
+    let written = medium.fingerprint();
+    assert_ne!(written, blank);
+    with(&medium, |drive| async move { drive.flush().await.unwrap() });
+    assert_eq!(medium.fingerprint(), written);
+    medium.make_unreadable(4..5);
+    assert_ne!(medium.fingerprint(), written);
+    medium.wipe();
+    assert_eq!(medium.fingerprint(), blank);
+}

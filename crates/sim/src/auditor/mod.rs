@@ -98,7 +98,7 @@ struct Volume {
     stable_when_acknowledged: bool,
 }
 
-/// Knows what every sector may hold.
+/// Knows what every sector may hold. A clone is for what is tried and taken back.
 #[derive(Clone)]
 pub struct Auditor {
     seed: u64,

@@ -16,6 +16,8 @@ const FORGETFUL_SEEDS: Range<u64> = 0..24;
 const MISHAP_SEEDS: Range<u64> = 0..120;
 /// Seeds with incidents that must be clean.
 const INCIDENT_SEEDS: Range<u64> = 0..120;
+/// Seeds with ordeals that must be clean.
+const ORDEAL_SEEDS: Range<u64> = 0..40;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
 const GROWING_SCRIPT: u64 = 8;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
@@ -126,4 +128,17 @@ fn a_growing_pool_survives_crashes_at_points_of_a_script() {
     let failure = report.failures.first();
     assert!(failure.is_none(), "{} --growing", failure.expect("there is one"));
     assert!(report.coverage.of("pools grown") > 0, "no pool has grown:\n{}", report.coverage);
+}
+
+#[test]
+fn the_array_survives_ordeals() {
+    let things = [
+        "creations cut",
+        "creations cut that open",
+        "drives that lie about flushes",
+        "last resorts",
+        "reads verified after a last resort",
+        "interrupted: a pool grew",
+    ];
+    survives(ORDEAL_SEEDS, "--ordeals", SimConfig::ordeals, &things);
 }

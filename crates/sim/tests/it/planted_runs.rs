@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 30] = [
+const KNOWN: [(PlantedBug, u64); 33] = [
     (PlantedBug::AckBeforeMirror, 80),
     (PlantedBug::SkipFlushBeforeRelease, 0),
     (PlantedBug::TrustWriteOrder, 3),
@@ -42,6 +42,9 @@ const KNOWN: [(PlantedBug, u64); 30] = [
     (PlantedBug::ReplayHereOnly, 666),
     (PlantedBug::ReadRefusedWrite, 14),
     (PlantedBug::ForgetChangedSlots, 0),
+    (PlantedBug::BelieveFirstLogCopy, 36),
+    (PlantedBug::LabelsBeforeLog, 1),
+    (PlantedBug::HideStaleLosses, 5),
 ];
 
 fn run_config(bug: Option<PlantedBug>, config: &SimConfig) -> Result<RunReport, Box<Failure>> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tier0_pool::{PoolState, Volume};
 use tier0_units::SECTOR_BYTES;
+use tier0_world::{PlantedBug, planted};
 
 use super::choice::Fate;
 
@@ -54,7 +55,10 @@ pub(super) fn losses(
         name: volume.name.clone(),
         size_bytes: volume.sectors * SECTOR_BYTES,
         lost: ranges(state, volume, fates, Fate::Dead),
-        stale: ranges(state, volume, fates, Fate::Stale),
+        stale: match planted(PlantedBug::HideStaleLosses) {
+            true => Vec::new(),
+            false => ranges(state, volume, fates, Fate::Stale),
+        },
         log_bytes_max,
         may_be_older,
     };

@@ -1,0 +1,200 @@
+//! More drives are away than the level allows, some of those that are there are stale, and somebody decides to believe
+//! them again.
+//!
+//! All of it is tried and taken back: drives and auditor are put back to what they were.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use tier0_drive::sim::{PowerCut, SimMedium};
+use tier0_drive::{BlockTarget, DriveHandle};
+use tier0_units::Lba;
+use tier0_world::{IoError, Random, World};
+
+use crate::config::{Crash, pick};
+use crate::life::Session;
+use crate::run::Run;
+use crate::shelf::Whereabouts;
+use crate::system::{Recovered, Running, System, SystemError};
+
+/// Share of the ends of lives after which it is tried.
+const SHARE: f64 = 0.7;
+/// Writes to each volume while a drive is away, and their sectors.
+const WRITES: u64 = 12;
+const WRITE_SECTORS: u64 = 32;
+/// Sectors of one read.
+const READ_SECTORS: u64 = 64;
+
+impl<S: System> Run<S> {
+    /// Tries the last resort, and puts everything back.
+    pub(crate) fn last_resort(&mut self) -> Result<(), String> {
+        let mut random = self.session.random(0x1a57);
+        let session = self.session.clone();
+        // What silent damage does to drives that are believed again nobody can list.
+        if !session.config.has_ordeals || session.damaged.get() || !random.chance(SHARE) {
+            return Ok(());
+        }
+        let mut there = session.shelf.borrow().names(Whereabouts::In);
+        if there.len() < 2 {
+            return Ok(());
+        }
+        let lost = pick(&there, &mut random);
+        there.retain(|name| *name != lost);
+        let (images, audit) = (session.shelf.borrow().images(), session.auditor.borrow().clone());
+        let opened = self.go_on_without(&lost, &there, &mut random);
+        let stale = session.shelf.borrow().names(Whereabouts::Out);
+        for _ in 0..1 + random.below(2) {
+            let away = pick(&there, &mut random);
+            if there.len() > 1 {
+                there.retain(|name| *name != away);
+            }
+        }
+        there.push(lost);
+        there.extend(stale);
+        let media: Vec<SimMedium> = there.iter().map(|name| session.shelf.borrow().medium(name)).collect();
+        let gone: Vec<&SimMedium> = media.iter().filter(|medium| medium.is_gone()).collect();
+        gone.iter().for_each(|medium| medium.reconnect());
+        let tried = match opened {
+            Ok(true) => self.believe_again(&media, &mut random),
+            Ok(false) => Ok(()),
+            Err(sentence) => Err(sentence),
+        };
+        gone.iter().for_each(|medium| medium.disconnect());
+        session.shelf.borrow().restore(&images);
+        *session.auditor.borrow_mut() = audit;
+        tried.map_err(|sentence| format!("the last resort with {}: {sentence}", there.join(" ")))
+    }
+
+    /// The others go on without a drive, and write, until the power fails; false where they do not.
+    fn go_on_without(&mut self, lost: &str, others: &[String], random: &mut Random) -> Result<bool, String> {
+        let runtime = self.runtime();
+        let (world, system, session) = (runtime.world().clone(), self.system.clone(), self.session.clone());
+        let media = others.iter().map(|name| session.shelf.borrow().medium(name));
+        let drives: Vec<DriveHandle> = media.map(|medium| medium.open(&world)).collect();
+        let (without, mut draws) = (vec![lost.to_owned()], Random::new(random.bits(), 0x1057));
+        let written = runtime.run(async move {
+            let Ok(running) = system.open(&world, &session.config.array, drives, without).await else {
+                return Ok(false);
+            };
+            write(&world, &session, &running, &mut draws).await.map(|()| true)
+        });
+        self.bury(runtime, Crash::Power(PowerCut::Any));
+        written
+    }
+
+    fn believe_again(&mut self, media: &[SimMedium], random: &mut Random) -> Result<(), String> {
+        let before = self.session.shelf.borrow().fingerprints();
+        let runtime = self.runtime();
+        let world = runtime.world().clone();
+        let drives: Vec<DriveHandle> = media.iter().map(|medium| medium.open(&world)).collect();
+        let system = self.system.clone();
+        let recovered = runtime.run(async move { system.recover(&world, drives).await });
+        self.bury(runtime, Crash::Power(PowerCut::Any));
+        let recovered = match recovered {
+            Ok(recovered) => recovered,
+            Err(SystemError::Refused(_)) => return Ok(()),
+            Err(SystemError::Failed(why)) => return Err(format!("it fails: {why}")),
+        };
+        if let Some(obstacle) = recovered.obstacle {
+            self.session.count("last resorts that did nothing");
+            return match self.session.shelf.borrow().fingerprints() == before {
+                true => Ok(()),
+                false => Err(format!("it does nothing ({obstacle}), and has written")),
+            };
+        }
+        self.session.count("last resorts");
+        if recovered.losses.iter().all(|losses| losses.as_ref().is_some_and(Vec::is_empty)) {
+            self.session.count("last resorts that lose nothing");
+        }
+        for _ in 0..1 + random.below(2) {
+            let runtime = self.runtime();
+            let (world, system, session) =
+                (runtime.world().clone(), self.system.clone(), self.session.clone());
+            let drives: Vec<DriveHandle> = media.iter().map(|medium| medium.open(&world)).collect();
+            let losses = recovered.clone();
+            let opened = runtime.run(async move {
+                let running = system.open(&world, &session.config.array, drives, Vec::new()).await;
+                let running = running.map_err(|error| format!("it does not open afterwards: {error}"))?;
+                verify(&world, &session, &running, &losses).await
+            });
+            self.bury(runtime, Crash::Power(PowerCut::Any));
+            opened?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes here and there; a write may find no room.
+async fn write<R: Running>(
+    world: &World,
+    session: &Session,
+    running: &R,
+    random: &mut Random,
+) -> Result<(), String> {
+    for (number, volume) in running.volumes().iter().enumerate() {
+        let sectors = volume.info().sectors.0;
+        for _ in 0..WRITES {
+            let count = WRITE_SECTORS.min(sectors);
+            let lba = Lba(random.below((sectors - count) / count + 1) * count);
+            let mut buf = world.buffer(count as u32);
+            let ticket = session.auditor.borrow_mut().begin_write(number, lba, buf.as_mut_slice(), |_| false);
+            let result = volume.write(lba, buf.freeze(), true).await;
+            session.auditor.borrow_mut().end_write(ticket, result.is_ok(), true);
+            if let Err(error) = result
+                && error != IoError::NoSpace
+            {
+                return Err(format!("a write of volume {number} at {lba} fails: {error}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Everything that is not said to be lost is right; what is said to be is the same whoever asks.
+async fn verify<R: Running>(
+    world: &World,
+    session: &Rc<Session>,
+    running: &R,
+    recovered: &Recovered,
+) -> Result<(), String> {
+    for (number, volume) in running.volumes().iter().enumerate() {
+        let Some(losses) = recovered.losses.get(number).cloned().flatten() else { continue };
+        let sectors = volume.info().sectors.0;
+        for range in pieces(sectors, &losses) {
+            let count = (range.end - range.start) as u32;
+            let (lba, may_be_lost) = (Lba(range.start), is_among(range.start, &losses));
+            let ticket = session.auditor.borrow_mut().begin_read(number, lba, u64::from(count));
+            let (result, buf) = volume.read(lba, world.buffer(count)).await;
+            if may_be_lost {
+                session.auditor.borrow_mut().abandon_read(&ticket);
+                let (again, second) = volume.read(lba, world.buffer(count)).await;
+                if result.is_ok() && again.is_ok() && buf.as_slice() != second.as_slice() {
+                    return Err(format!("volume {number} gives two answers at {lba}"));
+                }
+                continue;
+            }
+            if let Err(error) = result {
+                return Err(format!("volume {number} at {lba} is not said to be lost, and: {error}"));
+            }
+            let judged = session.auditor.borrow_mut().end_read(ticket, buf.as_slice());
+            judged.map_err(|finding| format!("what is not said to be lost is wrong: {finding}"))?;
+            session.count("reads verified after a last resort");
+        }
+    }
+    Ok(())
+}
+
+fn is_among(sector: u64, ranges: &[Range<u64>]) -> bool {
+    ranges.iter().any(|range| range.contains(&sector))
+}
+
+/// A volume in pieces that are listed wholly or not at all.
+fn pieces(sectors: u64, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut bounds: Vec<u64> = (0..sectors).step_by(READ_SECTORS as usize).collect();
+    bounds.extend(ranges.iter().flat_map(|range| [range.start, range.end]));
+    bounds.push(sectors);
+    bounds.retain(|bound| *bound <= sectors);
+    bounds.sort_unstable();
+    bounds.dedup();
+    bounds.windows(2).map(|pair| pair[0]..pair[1]).collect()
+}
