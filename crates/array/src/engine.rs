@@ -165,13 +165,12 @@ pub async fn start_without(
     let (control, messages) = mailbox();
     let mut examined = Vec::new();
     for pool in found.pools {
-        let members = pool.members.len();
-        examined.push((members, examine(world, pool, &Consents::to_do_without(without)).await?));
+        examined.push(examine(world, pool, &Consents::to_do_without(without)).await?);
     }
     // All pools can go on: only now is anything written.
     let mut pools = Vec::new();
-    for (number, (members, pool)) in examined.into_iter().enumerate() {
-        pools.push(OpenedPool::open(world, number, members, pool, Vec::new(), &control).await?);
+    for (number, pool) in examined.into_iter().enumerate() {
+        pools.push(OpenedPool::open(world, number, pool, Vec::new(), &control).await?);
     }
     let array = pools
         .first()
@@ -313,15 +312,16 @@ pub(crate) struct OpenedPool {
 }
 
 impl OpenedPool {
-    /// Opens a pool of so many members that was examined, and adds to it what a description says.
+    /// Opens a pool that was examined, and adds to it what a description says.
     pub(crate) async fn open(
         world: &World,
         number: usize,
-        members: usize,
         examined: Inspected,
         additions: Vec<MetaRecord>,
         control: &MailSender<ControlMessage>,
     ) -> Result<OpenedPool, ArrayError> {
+        // Those too that only the metadata know.
+        let members = examined.state().members().len();
         let lost = LostDrives::new(members_max(members));
         let drives: Vec<Option<DriveHandle>> =
             (0..members as u32).map(|place| examined.drive(place).cloned()).collect();

@@ -337,15 +337,14 @@ impl ProtectedSeat {
             let place = candidates.iter().position(|pool| pool.label.pool == *id);
             let place = place.ok_or_else(|| ArrayError::NoPool { pool: self.name.clone() })?;
             let found = candidates.remove(place);
-            let members = found.members.len();
-            examined.push((members, examine(world, found, &self.consents).await?, additions.clone()));
+            examined.push((examine(world, found, &self.consents).await?, additions.clone()));
         }
-        for (_, pool, _) in &examined {
+        for (pool, _) in &examined {
             self.consents.part(world, pool).await?;
         }
         let (mut pools, mut parts) = (Vec::new(), Vec::new());
-        for (number, (members, pool, additions)) in examined.into_iter().enumerate() {
-            let pool = OpenedPool::open(world, number, members, pool, additions, &self.control).await?;
+        for (number, (pool, additions)) in examined.into_iter().enumerate() {
+            let pool = OpenedPool::open(world, number, pool, additions, &self.control).await?;
             let medium_of = |drive: &Option<DriveHandle>| {
                 let drive = drive.as_ref()?;
                 handles.iter().find(|(handle, _)| handle.is_same(drive)).map(|(_, medium)| medium.clone())
