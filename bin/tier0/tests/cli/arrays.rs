@@ -103,7 +103,7 @@ fn a_drive_in_use_is_not_touched() {
     let array = array_file(directory.path(), "raid0", 2);
     succeed(&["create", text(&array)]);
     let served = Served::start(&array, directory.path());
-    refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 1, &["d0.img", "in use"]);
+    refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 2, &["d0.img", "in use"]);
     refuse(&["create", text(&array), "--force"], 1, &["d0.img", "in use"]);
     refuse(&["load", text(&directory.path().join("d0.img"))], 1, &["d0.img", "in use"]);
     served.stop();
