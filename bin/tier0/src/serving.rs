@@ -38,6 +38,7 @@ type Listening = Box<dyn Fn(&[PeerAddress]) + Send + Sync>;
 
 /// An array being served, as all its shards and its owner see it.
 pub(crate) struct Service {
+    array: String,
     listen: Vec<PeerAddress>,
     /// The socket for administration.
     control: Option<PathBuf>,
@@ -75,6 +76,7 @@ impl Service {
         let (doors, arrivals) =
             (0..shards).map(|_| mailbox()).map(|(door, inbox)| (door, Some(inbox))).unzip();
         Arc::new(Service {
+            array: array.name().to_owned(),
             listen: listen.iter().map(|address| address.0.clone()).collect(),
             control: control.filter(|_| array.is_protected()),
             accesses,
@@ -180,7 +182,7 @@ fn start(
             let asked = asked.clone();
             async move { asked.administer(request).await }
         };
-        match control::serve(&context.world, path, service.accesses.control, answer) {
+        match control::serve(&context.world, path, service.accesses.control, &service.array, answer) {
             Ok(()) => {}
             Err(Unserved::Taken) => {
                 return Err(Failure::Run(format!(

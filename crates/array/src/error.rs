@@ -42,7 +42,7 @@ pub enum ArrayError {
     },
     /// No drive of a pool is to be found.
     #[error(
-        "pool {pool:?} is on none of the drives; run \"tier0 create\" with this array file first, or add the drives' directory to array.search"
+        "pool {pool:?} is on none of the drives that are here; mount or connect what holds it, or add the drives' directory to array.search; only if it was never created, run \"tier0 create\" with this array file"
     )]
     NoPool {
         /// The pool.
@@ -156,6 +156,15 @@ pub enum ArrayError {
         drives: String,
         /// The options that give consent.
         options: String,
+    },
+    /// A drive that is to join is one that this server has open and does without.
+    #[error(
+        "what drive {drive:?} is to lie on was a drive of this array, and the server still holds it; take it back (tier0 \
+         drive rejoin), or use it as a blank one (--force)"
+    )]
+    HeldHere {
+        /// The name that it is to have.
+        drive: String,
     },
     /// Consent is asked for, and a witness has not made it needless.
     #[error("{error}; {hint}")]

@@ -401,7 +401,10 @@ impl DriveShop for MediumShop {
             let is_it = |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;
             let known =
                 self.known.borrow().iter().find(is_it).map(|medium| medium.renewed(&description.name));
-            let new = match known.filter(|_| force) {
+            if known.is_some() && !force {
+                return Err(ArrayError::HeldHere { drive: description.name });
+            }
+            let new = match known {
                 Some(medium) => NewMedium::of(medium),
                 None => open_beside(&world, description, force).await?,
             };

@@ -3,12 +3,17 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest};
 
+use super::Envelope;
+
 use crate::failure::Failure;
 
+/// How long an answer may take: a drive that is to join has 30 s to be opened.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 /// The longest reply that is read, bytes: a status of thousands of drives is far below it.
 const REPLY_BYTES_MAX: u64 = 16 << 20;
 
@@ -42,10 +47,18 @@ pub(crate) fn ask_if_served(
             )));
         }
     };
-    let mut line = serde_json::to_string(request).expect("a request can be written as JSON");
+    let limit = Some(ANSWER_LIMIT);
+    let limited = stream.set_read_timeout(limit).and_then(|()| stream.set_write_timeout(limit));
+    limited.map_err(|error| Failure::Run(format!("the control socket {path:?} cannot be used: {error}")))?;
+    let envelope = Envelope { array: Some(description.name.clone()), request: request.clone() };
+    let mut line = serde_json::to_string(&envelope).expect("a request can be written as JSON");
     line.push('\n');
-    let broken = |error: std::io::Error| {
-        Failure::Run(format!("the server does not answer: {error}; look at its log, and try again"))
+    let broken = |error: std::io::Error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::Run(format!(
+            "the server has not answered for {} s; look at its log, and whether it is stopped or its machine is busy",
+            ANSWER_LIMIT.as_secs()
+        )),
+        _ => Failure::Run(format!("the server does not answer: {error}; look at its log, and try again")),
     };
     stream.write_all(line.as_bytes()).map_err(broken)?;
     let mut reply = String::new();
@@ -54,6 +67,9 @@ pub(crate) fn ask_if_served(
         Ok(AdminReply::Refused(text)) => Err(Failure::Input(text)),
         Ok(AdminReply::Failed(text)) => Err(Failure::Run(text)),
         Ok(reply) => Ok(Some(reply)),
+        Err(_) if reply.is_empty() => Err(Failure::Run(
+            "the server ended before it answered; look at its log, and with \"tier0 status\" whether it was done".into(),
+        )),
         Err(_) => Err(Failure::Run(
             "the server's answer makes no sense; is it of the same version as this program?".into(),
         )),

@@ -6,5 +6,18 @@
 mod client;
 mod server;
 
+use serde::{Deserialize, Serialize};
+use tier0_array::admin::AdminRequest;
+
+/// A request, and whom it is for.
+#[derive(Deserialize, Serialize)]
+struct Envelope {
+    /// The name of the array that is meant; whichever is served where none is given.
+    #[serde(default)]
+    array: Option<String>,
+    #[serde(flatten)]
+    request: AdminRequest,
+}
+
 pub(crate) use client::{ask, ask_if_served};
 pub(crate) use server::{Unserved, serve};

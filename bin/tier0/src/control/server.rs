@@ -10,6 +10,7 @@ use tier0_units::Nanos;
 use tier0_world::real::{Listener, PeerAddress, Socket};
 use tier0_world::{Gather, World};
 
+use super::Envelope;
 use crate::failure::Failure;
 use crate::sockets::Access;
 
@@ -45,6 +46,7 @@ pub(crate) fn serve<F>(
     world: &World,
     path: &Path,
     access: Access,
+    array: &str,
     answer: impl Fn(AdminRequest) -> F + 'static,
 ) -> Result<(), Unserved>
 where
@@ -53,13 +55,13 @@ where
     let listener = Listener::bind(world, &PeerAddress::Unix(path.to_owned()))?;
     access.apply(path).map_err(Unserved::NotGiven)?;
     let complaints = Throttle::new(world, 1);
-    let (answer, tasks) = (Rc::new(answer), world.clone());
+    let (answer, tasks, array) = (Rc::new(answer), world.clone(), Rc::<str>::from(array));
     let accepting = async move {
         loop {
             match listener.accept().await {
                 Ok(socket) => {
-                    let answer = answer.clone();
-                    tasks.spawn(async move { converse(socket, &*answer).await }).detach();
+                    let (answer, array) = (answer.clone(), array.clone());
+                    tasks.spawn(async move { converse(socket, &array, &*answer).await }).detach();
                 }
                 Err(error) => {
                     complaints.happened(
@@ -80,13 +82,17 @@ where
 }
 
 /// One request, one reply. Whoever goes away meanwhile gets none, which harms nobody.
-async fn converse<F>(socket: Socket, answer: &impl Fn(AdminRequest) -> F)
+async fn converse<F>(socket: Socket, array: &str, answer: &impl Fn(AdminRequest) -> F)
 where
     F: Future<Output = AdminReply>,
 {
     let Some(line) = read_line(&socket).await else { return };
     let reply = match serde_json::from_slice(&line) {
-        Ok(request) => answer(request).await,
+        Ok(Envelope { array: Some(meant), .. }) if meant != array => AdminReply::Refused(format!(
+            "this control socket is that of array {array:?}, and the array file names {meant:?}; give the file of the array \
+             that is meant, or correct array.control"
+        )),
+        Ok(Envelope { request, .. }) => answer(request).await,
         Err(error) => AdminReply::Refused(format!(
             "the request makes no sense ({error}); use a program of the server's version"
         )),

@@ -87,6 +87,23 @@ fn a_control_socket_of_another_server_is_named() {
     Served::start(&array, directory.path()).stop();
 }
 
+/// A copy of an array's file with another name in it deleted a volume of the array that was served.
+#[test]
+fn a_control_socket_serves_its_own_array_only() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid0", 2);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, directory.path());
+    let own = std::fs::read_to_string(&array).expect("the array's file");
+    let name = own.lines().find(|line| line.starts_with("name = ")).expect("the array has a name");
+    let control = format!("name = \"other\"\ncontrol = {:?}", directory.path().join("array.control"));
+    let other = file(directory.path(), "other.toml", &own.replacen(name, &control, 1));
+    refuse(&["status", text(&other)], 2, &["other", "control socket"]);
+    refuse(&["drive", "fail", text(&other), "d0", "--yes"], 2, &["other", "array.control"]);
+    succeed(&["status", text(&array)]);
+    served.stop();
+}
+
 /// "checksums = false" did nothing.
 #[test]
 fn checksums_cannot_be_left_out() {

@@ -32,6 +32,11 @@ impl Control {
     pub(super) async fn grow(self: &Rc<Self>, pool: Option<&str>) -> Done {
         let number = self.pool_meant(pool)?;
         let name = &self.pools[number].name;
+        if self.guarded(number).growing.get() {
+            return Err(AdminError::new(format!(
+                "pool {name:?} is growing already; \"tier0 status\" shows how far, \"tier0 pool grow --stop\" ends it"
+            )));
+        }
         let grown = self.form_sets(number).await?;
         if grown.later.is_some() {
             self.guarded(number).growing.set(true);

@@ -98,6 +98,11 @@ impl Control {
     /// Starts or stops the restriping of a pool.
     pub(super) fn restripe(self: &Rc<Self>, pool: Option<&str>, rate: Option<ByteCount>, stop: bool) -> Done {
         let number = self.pool_meant(pool)?;
+        if rate == Some(ByteCount(0)) {
+            return Err(AdminError::new(
+                "restriping at rate 0 would never end; leave the rate out for full speed, or stop it (--stop)",
+            ));
+        }
         let name = &self.pools[number].name;
         let progress = &self.guarded(number).restripe;
         match (stop, progress.running.get()) {

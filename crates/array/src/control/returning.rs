@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
-use tier0_pool::metadata::superblock;
+use tier0_pool::metadata::superblock::{self, Superblock};
 use tier0_pool::{ChunkletAddress, MemberState, MetaRecord};
 use tier0_world::IoError;
 
@@ -82,13 +82,18 @@ impl Control {
     ) -> Result<Option<Left>, tier0_pool::PoolError> {
         let found = superblock::read(drive).await?;
         let metadata = &self.guarded(number).metadata;
-        let (pool, member) = {
-            let state = metadata.state();
-            (state.id(), state.member(place).map(|member| member.id))
+        let state = metadata.state();
+        let Some(lost) = state.member(place) else { return Ok(None) };
+        let is_it = |own: &Superblock| {
+            // A crash may have come after it got the superblock of its next identity, and before anybody else knew.
+            let is_known = state.members().iter().any(|member| member.id == own.member);
+            let named = own.label.members.iter().find(|member| member.id == own.member);
+            let has_begun = !is_known && named.is_some_and(|member| member.name == lost.name);
+            own.label.pool == state.id() && (own.member == lost.id || has_begun)
         };
-        let own = found.map(|newest| newest.superblock);
-        let own = own.filter(|own| own.label.pool == pool && Some(own.member) == member);
-        Ok(own.map(|own| match metadata.last_written_to(place) == Some(own.generation) {
+        let is_lost = |own: &Superblock| own.member == lost.id;
+        let own = found.map(|newest| newest.superblock).filter(is_it);
+        Ok(own.map(|own| match is_lost(&own) && metadata.last_written_to(place) == Some(own.generation) {
             true => Left::AsItIs,
             false => Left::Otherwise,
         }))

@@ -31,6 +31,7 @@ impl Description {
         actual.cores = facts.iter().map(|pool| pool.log_parts).max();
         remarks.add("array", "cores", "as the write log was made; a new array may have another number");
         for pool in facts {
+            let pool = &without_old_places(pool);
             let first = actual.drives.len();
             for drive in &pool.drives {
                 let drive = self.actual_drive(drive, &mut remarks);
@@ -70,6 +71,19 @@ impl Description {
         let size = size.or_else(|| known.and_then(|known| known.size.filter(|_| model.is_some())));
         DriveDescription { name: drive.name.clone(), path: Some(path), size, ram: None, model }
     }
+}
+
+/// The pool without the old places of drives that have joined again.
+fn without_old_places(pool: &PoolFacts) -> PoolFacts {
+    let mut pool = pool.clone();
+    let serving: Vec<String> = pool
+        .drives
+        .iter()
+        .filter(|drive| drive.state != DriveState::Lost)
+        .map(|drive| drive.name.clone())
+        .collect();
+    pool.drives.retain(|drive| drive.state != DriveState::Lost || !serving.contains(&drive.name));
+    pool
 }
 
 fn actual_pool(

@@ -283,7 +283,11 @@ impl MadeFiles {
 impl Drop for MadeFiles {
     fn drop(&mut self) {
         for path in &self.0 {
-            let _ = std::fs::remove_file(path);
+            // Whoever has taken it meanwhile, as another creation does, has it locked.
+            let is_free = std::fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok());
+            if is_free {
+                let _ = std::fs::remove_file(path);
+            }
         }
     }
 }

@@ -23,6 +23,8 @@ pub(super) const PAUSE_MIN: Nanos = Nanos::from_millis(10);
 pub(super) const PAUSE_MAX: Nanos = Nanos::from_millis(500);
 /// The pause before a write is tried again for which there was no space.
 const SPACE_PAUSE: Nanos = Nanos::from_secs(1);
+/// A command that fails so often as if the drive were away, while the drive answers in between, is judged by itself.
+const ALONE_TRIES: u32 = 3;
 /// With more than this retained, the guard flushes by itself: memory is not kept for ever.
 const RETAINED_MAX: usize = 64 << 20;
 /// Where a probe reads: the first superblock (docs/format.md).
@@ -288,8 +290,12 @@ impl Inner {
         let is_flush = matches!(sent.kind, SentKind::Flush { .. });
         let is_read = sent.is_read();
         let held = sent.hold(completion, payload);
+        // The drive came back each time and fails this very command again: a device that has become read-only.
+        let is_alone = kind == Class::Outage && held.tries > ALONE_TRIES;
         match kind {
             Class::NoSpace if !is_read => self.retry_when_there_is_space(held),
+            Class::Outage if is_alone && is_read => self.retry_read(held),
+            Class::Outage if is_alone && !is_flush => self.retry_write(held, error),
             Class::Outage | Class::NoSpace => self.close(held, error),
             // Nothing is known of what it was to cover.
             Class::Medium if is_flush => self.close(held, error),

@@ -18,6 +18,13 @@ const VOLUME_MIB: usize = DRIVES * DRIVE_MIB / 2 / 4 * 3;
 /// A longer path does not fit a unix socket's address.
 const SOCKET_PATH_MAX: usize = 107;
 
+/// How the array file of a demo begins.
+const MARK: &str = "# Made by \"tier0 demo\".";
+
+fn is_of_a_demo(directory: &Path) -> bool {
+    std::fs::read_to_string(directory.join("array.toml")).is_ok_and(|text| text.starts_with(MARK))
+}
+
 /// Where the demo's files lie.
 pub(super) struct Place {
     directory: PathBuf,
@@ -49,6 +56,13 @@ impl Place {
         std::fs::create_dir_all(wanted).map_err(failed)?;
         let directory = std::fs::canonicalize(wanted).map_err(failed)?;
         let new = !directory.join("array.toml").exists();
+        if !new && !is_of_a_demo(&directory) {
+            return Err(Failure::Input(format!(
+                "the directory {} holds an array that no demo has made, and a demo overwrites its volume; name an empty \
+                 directory with --dir",
+                directory.display()
+            )));
+        }
         if new && std::fs::read_dir(&directory).map_err(failed)?.next().is_some() {
             return Err(Failure::Input(format!(
                 "the directory {} holds something else than a demo; name an empty one with --dir",
@@ -96,7 +110,7 @@ impl Place {
         }
         let drive = path("drive{n}.img");
         format!(
-            "# Made by \"tier0 demo\". \"tier0 serve\" with this file serves the array again.\n\
+            "{MARK} \"tier0 serve\" with this file serves the array again.\n\
              [array]\nname = \"demo\"\n\n\
              [[drive]]\nname = \"drive{{n}}\"\ncount = {DRIVES}\npath = {drive:?}\nsize = \"{DRIVE_MIB}MiB\"\n\n\
              [[pool]]\nname = \"pool0\"\nraid = \"raid10\"\nset_size = {DRIVES}\nstripe_unit = \"64KiB\"\n\n\

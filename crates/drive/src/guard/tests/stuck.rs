@@ -1,7 +1,10 @@
 //! Recoveries that get stuck, and what happens beside them.
 
 use super::*;
+use tier0_world::{Completion, Payload};
+
 use crate::sim::PowerCut;
+use crate::{Command, DriveInfo};
 
 /// The first command on these sectors takes a day.
 fn stuck(sectors: std::ops::Range<u64>) -> FaultPlan {
@@ -133,5 +136,44 @@ fn a_lack_of_space_is_told_until_the_write_succeeds() {
         assert!(rig.world.now() >= S(5));
         assert_eq!((write.await, guard.health().snapshot().no_space), (Ok(()), false));
         assert_eq!(rig.judge.asked.get(), 0);
+    });
+}
+
+/// A device whose writes alone fail, as if it were away.
+struct ReadOnly(DriveHandle);
+
+impl Drive for ReadOnly {
+    fn info(&self) -> &DriveInfo {
+        self.0.info()
+    }
+
+    fn world(&self) -> &World {
+        self.0.world()
+    }
+
+    fn submit(&self, command: Command, completion: Completion) {
+        match command {
+            Command::Write { .. } => completion.complete(Err(IoError::Os(libc::EPERM)), Payload::None),
+            command => self.0.submit(command, completion),
+        }
+    }
+}
+
+/// A loop device was made read-only. It answered every probe, failed the same write again, and so on three million times;
+/// nobody was asked for a verdict, and the host waited for ever.
+#[test]
+fn a_device_that_takes_no_writes_is_judged_although_it_answers() {
+    run(async |rig| {
+        let guard = Guard::new(
+            DriveHandle::new(ReadOnly(rig.guard.bare().clone())),
+            Patience::default(),
+            Health::new(),
+        );
+        guard.obey(rig.judge.clone());
+        rig.judge.verdict.set(Verdict::Lost);
+        let drive = guard.handle();
+        assert_eq!(drive.write(Lba(0), page(1), false).await, Err(IoError::Gone));
+        assert!(rig.world.now() >= S(3) && rig.world.now() < S(10), "{}", rig.world.now());
+        assert!(guard.health().snapshot().outages < 10);
     });
 }
