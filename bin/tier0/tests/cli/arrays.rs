@@ -1,7 +1,9 @@
 //! `tier0 create` and `tier0 serve`.
 
+use std::process::Stdio;
+
 use crate::support::{
-    Served, array_file, array_text, contents, directory, file, json, refuse, succeed, text,
+    Served, array_file, array_text, contents, directory, file, json, refuse, succeed, text, tier0,
 };
 
 #[test]
@@ -102,6 +104,28 @@ fn a_control_socket_serves_its_own_array_only() {
     refuse(&["drive", "fail", text(&other), "d0", "--yes"], 2, &["other", "array.control"]);
     succeed(&["status", text(&array)]);
     served.stop();
+}
+
+/// The one that failed removed a drive's file which the other had locked, or was about to: an array without a drive.
+#[test]
+fn two_creations_at_once_make_one_whole_array_or_none() {
+    for _ in 0..6 {
+        let directory = directory();
+        let array = array_file(directory.path(), "raid5", 3);
+        let create = || {
+            let mut command = tier0();
+            command.args(["create", text(&array)]).stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().expect("it runs")
+        };
+        let both = [create(), create()];
+        let done = both.map(|mut child| child.wait().expect("it ends").success());
+        assert!(!(done[0] && done[1]), "both have created it");
+        if done[0] || done[1] {
+            let said = succeed(&["check", text(&array)]);
+            assert!(!said.contains("missing"), "{said}");
+            Served::start(&array, directory.path()).stop();
+        }
+    }
 }
 
 /// "checksums = false" did nothing.

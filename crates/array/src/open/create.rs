@@ -59,6 +59,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         if media[number].is_none() {
             made.make(drive)?;
             media[number] = Some(Arc::new(Medium::open(drive, number)?));
+            made.locked();
         }
     }
     let media: Vec<Arc<Medium>> = media.into_iter().flatten().collect();
@@ -132,6 +133,7 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
         made.make(drive)?;
     }
     let medium = Arc::new(Medium::open(drive, 0)?);
+    made.locked();
     let found = medium.sectors().bytes();
     if let Some(size) = drive.size.filter(|size| *size != found) {
         let fact = format!(
@@ -253,12 +255,24 @@ fn check_unused(media: &[Option<Arc<Medium>>]) -> Result<(), ArrayError> {
 }
 
 /// Files that were made and are removed again unless all goes well.
-pub(crate) struct MadeFiles(Vec<PathBuf>);
+pub(crate) struct MadeFiles(Vec<MadeFile>);
+
+/// A drive's file that was made.
+struct MadeFile {
+    path: PathBuf,
+    /// Whether it is locked by whoever has made it.
+    is_locked: bool,
+}
 
 impl MadeFiles {
     /// All went well: the files stay.
     pub(crate) fn keep(mut self) {
         self.0.clear();
+    }
+
+    /// The file that was made last has been opened as a drive.
+    fn locked(&mut self) {
+        self.0.iter_mut().for_each(|made| made.is_locked = true);
     }
 
     /// Makes a drive's file with its space allocated, so that a full disk shows now and not under a database. Behind
@@ -267,7 +281,7 @@ impl MadeFiles {
         let path = drive.path.clone().expect("a file to be made has a path");
         let bytes = drive.size.expect("a file to be made has a size").0;
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).and_then(|file| {
-            self.0.push(path.clone());
+            self.0.push(MadeFile { path: path.clone(), is_locked: false });
             if drive.model.is_some() {
                 return file.set_len(bytes);
             }
@@ -282,10 +296,10 @@ impl MadeFiles {
 
 impl Drop for MadeFiles {
     fn drop(&mut self) {
-        for path in &self.0 {
-            // Whoever has taken it meanwhile, as another creation does, has it locked.
-            let is_free = std::fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok());
-            if is_free {
+        for MadeFile { path, is_locked } in &self.0 {
+            // Whoever else has taken it meanwhile, as another creation does, has it locked.
+            let is_free = || std::fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok());
+            if *is_locked || is_free() {
                 let _ = std::fs::remove_file(path);
             }
         }

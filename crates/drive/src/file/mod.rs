@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -155,11 +155,25 @@ fn open_locked(path: &Path, tries: u32) -> Result<OpenFile, OpenError> {
         rustix::io::Errno::WOULDBLOCK => OpenError::Busy { path: path.to_owned() },
         errno => system(errno.into()),
     })?;
+    // Whoever had the lock may have removed the file meanwhile: then nobody would find what is written to it.
+    if kind.is_file() && !is_at(path, &file).map_err(system)? {
+        return Err(OpenError::Missing { path: path.to_owned() });
+    }
     let bytes =
         rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|errno| system(errno.into()))?;
     let block_sectors = if direct { direct_block_sectors(&file) } else { 1 };
     let sectors = bytes / SECTOR_BYTES / u64::from(block_sectors) * u64::from(block_sectors);
     Ok(OpenFile { file, direct, sectors: SectorCount(sectors), block_sectors })
+}
+
+/// Whether a path still leads to an open file.
+fn is_at(path: &Path, file: &File) -> io::Result<bool> {
+    let own = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (own.dev(), own.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Locks a file for this process alone.
