@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,12 +12,13 @@ use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Patience};
 use tier0_pool::SpaceRules;
-use tier0_pool::metadata::survey_without;
+use tier0_pool::metadata::{superblock, survey_without};
 use tier0_raid::io::{LostDrives, Members};
 use tier0_units::Nanos;
 use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
+use uuid::Uuid;
 
 use crate::admin::{AdminReply, AdminRequest};
 use crate::control::{Control, ControlMessage, DriveShop, LossRules, MemberJudge, NewDrive};
@@ -391,6 +393,23 @@ struct MediumShop {
 }
 
 impl DriveShop for MediumShop {
+    fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>> {
+        Box::pin(async move {
+            let known = self.known.borrow().clone();
+            for medium in known {
+                let Ok(drive) = guarded_drive(&medium, &self.world) else { continue };
+                let limit = pin!(self.world.sleep(OPEN_LIMIT));
+                let looked = pin!(superblock::read(&drive));
+                if let Either::Left((Ok(Some(found)), _)) = select(looked, limit).await
+                    && found.superblock.member == member
+                {
+                    return medium.path();
+                }
+            }
+            None
+        })
+    }
+
     fn open(
         &self,
         description: DriveDescription,

@@ -8,6 +8,7 @@ use tier0_drive::DriveHandle;
 use tier0_pool::{DriveClass, Member, MemberState};
 use tier0_units::ByteCount;
 use tier0_world::IoError;
+use uuid::Uuid;
 
 use super::admin::Done;
 use super::{Control, MemberJudge};
@@ -20,6 +21,9 @@ use crate::upkeep::Order;
 
 /// Opens drives that are to join a running array.
 pub(crate) trait DriveShop {
+    /// Where a member lies of all drives that were found at the start; none if it is not among them.
+    fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>>;
+
     /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something,
     /// and that it is one that the array has open and has given up. Nothing else in this world waits for it.
     fn open(

@@ -27,16 +27,20 @@ impl Control {
                 "drive {name:?} is in service; there is nothing to take back"
             )));
         }
-        let path = {
+        let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
+        let (id, remembered) = {
             let state = self.guarded(number).metadata.state();
-            state.member(place).expect("it was found").path.clone()
+            let lost = state.member(place).expect("it was found");
+            (lost.id, lost.path.clone())
         };
+        // It may have been moved, and found at the start.
+        let found = shop.find(id).await.and_then(|path| path.into_os_string().into_string().ok());
+        let path = found.unwrap_or(remembered);
         if path.is_empty() {
             return Err(AdminError::new(format!(
                 "it is not known where drive {name:?} lies; add it with \"tier0 drive add --force\" and its path"
             )));
         }
-        let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let _turn = self.turn.acquire(1).await;
         let description = DriveDescription {
             name: name.to_owned(),

@@ -80,6 +80,12 @@ impl Control {
         running
     }
 
+    /// Whether a scrub was asked to stop and has not yet.
+    pub(super) fn is_scrub_stopping(&self, number: usize) -> bool {
+        let scrub = &self.guarded(number).scrub;
+        scrub.running.get() && scrub.shared.borrow().as_ref().is_some_and(|shared| shared.is_stopping())
+    }
+
     async fn scrub_pass(
         self: &Rc<Self>,
         number: usize,
