@@ -87,9 +87,11 @@ fn lacking(state: &PoolState, layout: &Layout, set: u32) -> ColumnMask {
         match state.rebuild(set, u32::from(column.0)) {
             None => !is_there,
             Some(rebuild) => {
-                let is_evacuated = rebuild.source == RebuildSource::Whole && is_there;
-                let is_there = state.is_active(rebuild.target.drive) && is_complete(state, set, rebuild);
-                !(is_evacuated || is_there)
+                // Each row of a column that moves is at one place only.
+                let has_target = state.is_active(rebuild.target.drive);
+                let is_evacuated = rebuild.source == RebuildSource::Whole && is_there && has_target;
+                let is_rebuilt = has_target && is_complete(state, set, rebuild);
+                !(is_evacuated || is_rebuilt)
             }
         }
     };
