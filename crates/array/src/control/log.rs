@@ -22,6 +22,7 @@ impl Control {
             let planned = plan(&guarded.metadata.state());
             let Some(Plan { placement, from, to, is_whole, rings_are_full }) = planned else { return Ok(()) };
             if is_whole && rings_are_full {
+                self.guarded(number).give_up_log_copy(&self.pools[number], from).await?;
                 self.drop_log_copies(number, from as usize).await;
             }
             let member = to as usize;

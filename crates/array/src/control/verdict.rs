@@ -28,13 +28,20 @@ pub(super) struct Court {
     turn: Semaphore,
     /// Members that were judged lost, whether or not that is recorded yet.
     condemned: RefCell<BTreeSet<u32>>,
+    /// Members whose copies of the log are not written any more, although the metadata still name them.
+    log_given_up: RefCell<BTreeSet<u32>>,
     /// When the newest judgement of a member began that ended with [`Verdict::Wait`], and why.
     waited: RefCell<BTreeMap<u32, (Nanos, String)>>,
 }
 
 impl Default for Court {
     fn default() -> Court {
-        Court { turn: Semaphore::new(1), condemned: RefCell::default(), waited: RefCell::default() }
+        Court {
+            turn: Semaphore::new(1),
+            condemned: RefCell::default(),
+            log_given_up: RefCell::default(),
+            waited: RefCell::default(),
+        }
     }
 }
 
@@ -59,6 +66,25 @@ pub(crate) fn sets_survive(
 }
 
 impl Guarded {
+    /// The copy of the log that a member has counts no more: it makes room for another one. No verdict relies on it from now
+    /// on.
+    ///
+    /// # Errors
+    /// When the others would not suffice: [`IoError::Gone`], and it goes on counting.
+    pub(super) async fn give_up_log_copy(&self, pool: &PoolControl, member: u32) -> Result<(), IoError> {
+        let _turn = self.court.turn.acquire(1).await;
+        if !self.court.log_given_up.borrow_mut().insert(member) {
+            return Ok(());
+        }
+        let suffices = self.objection(pool, &BTreeSet::new());
+        if let Err(objection) = suffices {
+            tracing::warn!("a copy of the write log cannot move now: {objection}");
+            self.court.log_given_up.borrow_mut().remove(&member);
+            return Err(IoError::Gone);
+        }
+        Ok(())
+    }
+
     /// What speaks against doing without these members besides those that are lost already, as half a sentence.
     fn objection(&self, pool: &PoolControl, without: &BTreeSet<u32>) -> Result<(), String> {
         let condemned = self.court.condemned.borrow();
@@ -75,7 +101,9 @@ impl Guarded {
             ));
         }
         let serves = |member: u32| state.is_active(member) && !gone(member);
-        if !state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| serves(copy.member))) {
+        let given_up = self.court.log_given_up.borrow();
+        let counts = |member: u32| serves(member) && !given_up.contains(&member);
+        if !state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| counts(copy.member))) {
             return Err("no copy of the write log would be left".to_owned());
         }
         if !self.metadata.carriers().iter().any(|member| serves(*member)) {
