@@ -148,7 +148,9 @@ pub(crate) fn between(session: &Session) {
     let present = shelf.names(Whereabouts::In);
     let kept: Vec<String> = session.images.kept.borrow().keys().cloned().collect();
     let old = if kept.is_empty() { None } else { Some(pick(&kept, &mut random)) };
-    if let Some(name) = old.filter(|name| random.chance(0.6) && present.contains(name)) {
+    // Several old drives may make up a history of their own, which is told as a split.
+    let is_first = session.images.old.borrow().is_empty();
+    if let Some(name) = old.filter(|name| is_first && random.chance(0.6) && present.contains(name)) {
         if session.atlas.borrow_mut().strike(&name) {
             let image =
                 session.images.kept.borrow_mut().remove(&name).expect("it is one of those that are kept");

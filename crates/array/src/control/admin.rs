@@ -92,9 +92,10 @@ impl Control {
             0 if self.pools_meant(pool)?.into_iter().any(|number| self.is_scrub_stopping(number)) => {
                 Err(AdminError::new("the last scrub is about to stop; ask again in a moment"))
             }
-            0 if rate.is_some() => Err(AdminError::new(
-                "a scrub is going on already, and keeps its rate; stop it (--stop), then start it with this one",
-            )),
+            0 if rate.is_some() => Ok(
+                "a scrub is going on already, and keeps its rate; to change it, stop it (--stop) and start it again"
+                    .to_owned(),
+            ),
             0 => Ok("a scrub is going on already; \"tier0 status\" shows how far".to_owned()),
             _ => Ok("the scrub has begun; \"tier0 status\" shows how far".to_owned()),
         }

@@ -24,7 +24,7 @@ pub(super) const PAUSE_MAX: Nanos = Nanos::from_millis(500);
 /// The pause before a write is tried again for which there was no space.
 const SPACE_PAUSE: Nanos = Nanos::from_secs(1);
 /// A command that fails so often as if the drive were away, while the drive answers in between, is judged by itself.
-const ALONE_TRIES: u32 = 3;
+const ALONE_OUTAGES: u32 = 3;
 /// With more than this retained, the guard flushes by itself: memory is not kept for ever.
 const RETAINED_MAX: usize = 64 << 20;
 /// Where a probe reads: the first superblock (docs/format.md).
@@ -35,10 +35,12 @@ pub(super) struct Held {
     kind: Kind,
     completion: Completion,
     /// When it first failed.
-    failed_at: Option<Nanos>,
+    pub(super) failed_at: Option<Nanos>,
     tries: u32,
     /// The pause before the next try.
-    pause: Nanos,
+    pub(super) pause: Nanos,
+    /// How often it has failed as if the drive were away.
+    outages: u32,
     /// There was no space for it.
     lacks_space: Option<LacksSpace>,
 }
@@ -60,6 +62,8 @@ pub(super) struct Sent {
     failed_at: Option<Nanos>,
     tries: u32,
     pause: Nanos,
+    /// How often it has failed as if the drive were away.
+    outages: u32,
     lacks_space: Option<LacksSpace>,
     /// It was told as slow.
     pub(super) is_slow: bool,
@@ -98,7 +102,7 @@ impl Held {
             Command::Flush => Kind::Flush,
             Command::Discard { lba, sectors } => Kind::Discard { lba, sectors },
         };
-        Held { kind, completion, failed_at: None, tries: 0, pause: PAUSE_MIN, lacks_space: None }
+        Held { kind, completion, failed_at: None, tries: 0, pause: PAUSE_MIN, outages: 0, lacks_space: None }
     }
 
     /// Ends it with an error.
@@ -168,8 +172,8 @@ impl Sent {
             SentKind::Flush { .. } => Kind::Flush,
             SentKind::Discard { lba, sectors } => Kind::Discard { lba, sectors },
         };
-        let Sent { failed_at, tries, pause, lacks_space, .. } = self;
-        Held { kind, completion, failed_at, tries, pause, lacks_space }
+        let Sent { failed_at, tries, pause, outages, lacks_space, .. } = self;
+        Held { kind, completion, failed_at, tries, pause, outages, lacks_space }
     }
 }
 
@@ -191,7 +195,7 @@ impl Observer for Inner {
 impl Inner {
     /// Gives a command to the drive.
     pub(super) fn pass(self: &Rc<Self>, held: Held) {
-        let Held { kind, completion, failed_at, tries, pause, lacks_space } = held;
+        let Held { kind, completion, failed_at, tries, pause, outages, lacks_space } = held;
         let came = self.world().turned();
         let under_way = completion.under_way();
         let (kind, command) = match kind {
@@ -213,6 +217,7 @@ impl Inner {
             failed_at,
             tries,
             pause,
+            outages,
             lacks_space,
             is_slow: false,
             is_given_up: false,
@@ -289,13 +294,11 @@ impl Inner {
         sent.failed_at.get_or_insert_with(|| self.world().turned());
         let is_flush = matches!(sent.kind, SentKind::Flush { .. });
         let is_read = sent.is_read();
+        sent.outages += u32::from(kind == Class::Outage);
         let held = sent.hold(completion, payload);
-        // The drive came back each time and fails this very command again: a device that has become read-only.
-        let is_alone = kind == Class::Outage && held.tries > ALONE_TRIES;
         match kind {
             Class::NoSpace if !is_read => self.retry_when_there_is_space(held),
-            Class::Outage if is_alone && is_read => self.retry_read(held),
-            Class::Outage if is_alone && !is_flush => self.retry_write(held, error),
+            Class::Outage if held.outages > ALONE_OUTAGES => self.judge_alone(held, error),
             Class::Outage | Class::NoSpace => self.close(held, error),
             // Nothing is known of what it was to cover.
             Class::Medium if is_flush => self.close(held, error),

@@ -49,6 +49,28 @@ impl Inner {
         self.world().spawn(async move { inner.recover(error).await }).detach();
     }
 
+    /// The drive came back each time and fails this very command again, as a device does that has become read-only.
+    pub(super) fn judge_alone(self: &Rc<Self>, mut held: Held, error: IoError) {
+        let inner = self.clone();
+        self.trouble(|troubles| troubles.retries += 1);
+        let judging = async move {
+            let since = held.failed_at.unwrap_or_default();
+            let is_late = inner.world().turned().saturating_sub(since) >= inner.patience.errors;
+            let has_judge = inner.judge.borrow().is_some();
+            match (is_late, has_judge) {
+                (true, true) if inner.ask(error).await == Verdict::Lost => held.fail(IoError::Gone),
+                (true, false) => held.fail(plain(error)),
+                _ => {
+                    inner.world().sleep(held.pause).await;
+                    held.pause = Nanos(held.pause.0 * 2).min(PAUSE_MAX);
+                    inner.close(held, error);
+                }
+            }
+            inner.trouble(|troubles| troubles.retries -= 1);
+        };
+        self.world().spawn(judging).detach();
+    }
+
     async fn recover(self: Rc<Self>, mut error: IoError) {
         let began = self.world().turned();
         let (mut pause, mut asked_at) = (PAUSE_MIN, None::<Nanos>);
