@@ -10,7 +10,7 @@ use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_pool::metadata::{Inspected, LossHook, Metadata, superblock, survey_without};
 use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
 use tier0_raid::io::LostDrives;
-use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
+use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox, oneshot};
 use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
 
@@ -246,7 +246,10 @@ impl Engine {
 
     /// Does what an administrator asks.
     pub async fn administer(&self, request: AdminRequest) -> AdminReply {
-        self.control.administer(request).await
+        let (reply, answer) = oneshot::channel();
+        let control = self.control.clone();
+        self.control.world.spawn(async move { control.carry_out(request, reply).await }).detach();
+        answer.await.expect("every request is answered")
     }
 
     /// Adds a drive to a pool.

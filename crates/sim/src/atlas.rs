@@ -8,7 +8,7 @@
 //! What it does not do: it does not know where on a drive the harm lies, so two drives are never blemished in different
 //! stripes at once where the level survives one loss. Latency is no blemish.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use tier0_raid::layout::RaidLevel;
 
@@ -18,7 +18,9 @@ use crate::system::{ArrayConfig, Status};
 #[derive(Clone, Debug)]
 pub struct FaultAtlas {
     tolerance: usize,
-    blemished: BTreeSet<String>,
+    /// Blemished drives, and which blemish of all was the last of each.
+    blemished: BTreeMap<String, u64>,
+    blemishes: u64,
     log: Vec<String>,
     metadata: Vec<String>,
 }
@@ -32,7 +34,7 @@ impl FaultAtlas {
             RaidLevel::Raid10 | RaidLevel::Raid5 | RaidLevel::Raid50 => 1,
             RaidLevel::Raid6 => 2,
         };
-        FaultAtlas { tolerance, blemished: BTreeSet::new(), log: Vec::new(), metadata: Vec::new() }
+        FaultAtlas { tolerance, blemished: BTreeMap::new(), blemishes: 0, log: Vec::new(), metadata: Vec::new() }
     }
 
     /// Learns where log and metadata lie.
@@ -43,13 +45,12 @@ impl FaultAtlas {
 
     /// Blemishes `drive`, if the array must survive that; false, and nothing noted, if not.
     pub fn strike(&mut self, drive: &str) -> bool {
-        let mut after = self.blemished.clone();
-        after.insert(drive.to_owned());
-        let survives =
-            |copies: &[String]| copies.is_empty() || copies.iter().any(|copy| !after.contains(copy));
-        let allowed = after.len() <= self.tolerance && survives(&self.log) && survives(&self.metadata);
+        let is_whole = |copy: &String| copy != drive && !self.blemished.contains_key(copy);
+        let survives = |copies: &[String]| copies.is_empty() || copies.iter().any(is_whole);
+        let after = self.blemished.len() + usize::from(!self.blemished.contains_key(drive));
+        let allowed = after <= self.tolerance && survives(&self.log) && survives(&self.metadata);
         if allowed {
-            self.blemished = after;
+            self.mark(drive);
         }
         allowed
     }
@@ -61,10 +62,22 @@ impl FaultAtlas {
 
     /// The array has lost `drive` by its own verdict: it is blemished, whatever that leaves to be struck.
     pub(crate) fn mark(&mut self, drive: &str) {
-        self.blemished.insert(drive.to_owned());
+        self.blemishes += 1;
+        self.blemished.insert(drive.to_owned(), self.blemishes);
     }
 
-    /// The array has proved that it is whole.
+    /// The array begins to prove that it is whole: what [`Self::clear_until`] is told when it has.
+    pub fn begin_proof(&self) -> u64 {
+        self.blemishes
+    }
+
+    /// The array has proved that it is whole in spite of what it had suffered when the proof began. Drives that were
+    /// struck since then are still blemished.
+    pub fn clear_until(&mut self, begun: u64) {
+        self.blemished.retain(|_, blemish| *blemish > begun);
+    }
+
+    /// The array has proved that it is whole, with nothing else going on meanwhile.
     pub fn clear(&mut self) {
         self.blemished.clear();
     }
@@ -102,8 +115,11 @@ mod tests {
         assert!(!atlas(RaidLevel::Raid0).strike("a"));
         let mut five = atlas(RaidLevel::Raid5);
         assert!(five.strike("a") && five.strike("a") && !five.strike("b"));
-        five.clear();
+        let proof = five.begin_proof();
+        five.clear_until(proof);
         assert!(five.strike("b"));
+        five.clear_until(proof);
+        assert!(!five.strike("a"), "it was struck while the proof went on");
         let mut six = atlas(RaidLevel::Raid6);
         assert!(six.strike("a") && six.strike("b") && !six.strike("c"));
     }

@@ -28,6 +28,7 @@ const LOOK: Nanos = Nanos::from_millis(200);
 pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     let session = &life.session;
     session.note(&life.world, "heal");
+    let proof = session.atlas.borrow().begin_proof();
     // A command that hangs does so although the drive answers the next.
     life.world.sleep_until(session.mishaps.hangs_until()).await;
     session.mishaps.end_all(&session.shelf.borrow(), life.world.now());
@@ -40,7 +41,7 @@ pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     become_redundant(life).await?;
     if !session.config.can_scrub {
         session.shelf.borrow().come_clean();
-        session.atlas.borrow_mut().clear();
+        session.atlas.borrow_mut().clear_until(proof);
         session.count("healed");
         return Ok(());
     }
@@ -57,7 +58,7 @@ pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
         ));
     }
     session.shelf.borrow().come_clean();
-    session.atlas.borrow_mut().clear();
+    session.atlas.borrow_mut().clear_until(proof);
     session.damaged.set(false);
     session.count("healed");
     Ok(())

@@ -1,21 +1,54 @@
 //! What administrators ask for, carried out.
 
+use std::pin::pin;
 use std::rc::Rc;
 
-use tier0_units::ByteCount;
+use futures_util::future::{Either, select};
+use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
+use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
 use super::Control;
 use super::drives::NewPlace;
 use super::leaving::Leave;
-use crate::admin::{AdminError, AdminReply, AdminRequest};
+use crate::admin::{AdminError, AdminReply, AdminRequest, Severity};
 
 pub(super) type Done = Result<String, AdminError>;
 
+/// For so long a change waits for the drives of a paused pool before the administrator is told.
+const PAUSED_PATIENCE: Nanos = Nanos::from_secs(5);
+
 impl Control {
+    /// Does what an administrator asks, and answers. A change that waits for drives of a paused pool is answered before
+    /// its end, which an event tells.
+    pub(crate) async fn carry_out(self: &Rc<Self>, request: AdminRequest, reply: oneshot::Sender<AdminReply>) {
+        let work = pin!(self.administer(request));
+        let paused = pin!(self.paused_for(PAUSED_PATIENCE));
+        // Whoever asked may be gone; then the answer is not needed.
+        let (waits_for, work) = match select(work, paused).await {
+            Either::Left((answer, _)) => {
+                let _ = reply.send(answer);
+                return;
+            }
+            Either::Right((waits_for, work)) => (waits_for, work),
+        };
+        let _ = reply.send(AdminReply::Failed(format!(
+            "this is not done yet: {waits_for}; bring it back, and this goes on by itself (an event in \"tier0 status\" tells \
+             how it ended)"
+        )));
+        let thing = || "a request that waited for a paused pool".to_owned();
+        match work.await {
+            AdminReply::Done(text) => self.tell(Severity::Info, thing(), text, ""),
+            AdminReply::Refused(text) | AdminReply::Failed(text) => {
+                self.tell(Severity::Warning, thing(), format!("was not carried out: {text}"), "ask again");
+            }
+            AdminReply::Status(_) | AdminReply::Described(_) => {}
+        }
+    }
+
     /// Does what an administrator asks.
-    pub(crate) async fn administer(self: &Rc<Self>, request: AdminRequest) -> AdminReply {
+    async fn administer(self: &Rc<Self>, request: AdminRequest) -> AdminReply {
         let done = match request {
             AdminRequest::Status => return AdminReply::Status(Box::new(self.status().await)),
             AdminRequest::Describe => return AdminReply::Described(self.describe()),

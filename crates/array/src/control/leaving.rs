@@ -83,6 +83,8 @@ impl Control {
             )));
         }
         self.set_leaving(number, place, false).await?;
+        // Its copy of the log may have been given up already.
+        self.start_rebuilds(number);
         Ok(format!("drive {name} stays; what is being copied goes to its new place, and no more is begun"))
     }
 

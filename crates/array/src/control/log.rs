@@ -1,5 +1,6 @@
 //! Giving the write log its copies back after a drive that held one is lost, or is to leave.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tier0_journal::COPIES_MAX;
@@ -12,14 +13,15 @@ use crate::upkeep::Order;
 impl Control {
     /// Puts every copy of the log that lies on a drive that does not serve, or is to leave, onto another drive, as far as
     /// there is room: first the content, then the record that it counts. A copy that is whole is given up after that,
-    /// where a ring may have one copy more.
+    /// where a ring may have one copy more. One that was given up for another that did not come to be is made again, where
+    /// it was if need be.
     ///
     /// # Errors
     /// When a copy could not be completed: it can be tried again.
     pub(super) async fn restore_log(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
         let guarded = self.guarded(number);
         loop {
-            let planned = plan(&guarded.metadata.state());
+            let planned = plan(&guarded.metadata.state(), &guarded.log_copies_given_up());
             let Some(Plan { placement, from, to, is_whole, rings_are_full }) = planned else { return Ok(()) };
             if is_whole && rings_are_full {
                 self.guarded(number).give_up_log_copy(&self.pools[number], from).await?;
@@ -38,6 +40,7 @@ impl Control {
             if is_whole {
                 self.drop_log_copies(number, from as usize).await;
             }
+            guarded.log_copy_counts(from, to);
             let (name, drive) = (&self.pools[number].name, guarded.drive_name(to));
             tracing::info!("pool {name:?}: drive {drive:?} has a copy of the write log");
         }
@@ -74,15 +77,23 @@ struct Plan {
     rings_are_full: bool,
 }
 
-/// The first copy that lies on a drive that does not serve, or else on one that is to leave, and where it could go; none
-/// where all is well or there is no room.
-fn plan(state: &PoolState) -> Option<Plan> {
+/// The first copy that lies on a drive that does not serve, or else one that was given up, or else one on a drive that is
+/// to leave, and where it could go; none where all is well or there is no room.
+fn plan(state: &PoolState, given_up: &BTreeSet<u32>) -> Option<Plan> {
     let ring = state.log().rings.first()?;
     let holders = || ring.copies.iter().map(|copy| copy.member);
     let leaves = |member: &u32| state.member(*member).is_some_and(|member| member.leaving);
-    let from = holders().find(|member| !state.is_active(*member)).or_else(|| holders().find(leaves))?;
+    let lost = || holders().find(|member| !state.is_active(*member));
+    let lacking = || holders().find(|member| given_up.contains(member));
+    let from = lost().or_else(lacking).or_else(|| holders().find(leaves))?;
+    let is_whole = state.is_active(from) && !given_up.contains(&from);
     let sectors = ring.copies.first()?.sectors;
-    let start = place_for(state, None)?;
+    let Some(start) = place_for(state, None) else {
+        // Only the place where it was is left, and nobody reads what lies there.
+        let stays = state.member(from).is_some_and(|member| member.takes_more() && !is_whole);
+        let again = || Plan { placement: state.log().clone(), from, to: from, is_whole, rings_are_full: false };
+        return stays.then(again);
+    };
     let mut placement = state.log().clone();
     for (number, ring) in (0u64..).zip(&mut placement.rings) {
         let first_sector = state.geometry().chunklet_start(start) + number * sectors;
@@ -90,7 +101,7 @@ fn plan(state: &PoolState) -> Option<Plan> {
         *copy = LogCopy { member: start.drive, first_sector, sectors };
     }
     let rings_are_full = ring.copies.len() >= COPIES_MAX;
-    Some(Plan { placement, from, to: start.drive, is_whole: state.is_active(from), rings_are_full })
+    Some(Plan { placement, from, to: start.drive, is_whole, rings_are_full })
 }
 
 /// Where one more copy of all rings could go, on a drive that has none.

@@ -207,9 +207,7 @@ impl Control {
                 let result = self.pools[note.pool].slot_rebuilt(&note).await;
                 let _ = note.reply.send(result);
             }
-            ControlMessage::Admin { request, reply } => {
-                let _ = reply.send(self.administer(request).await);
-            }
+            ControlMessage::Admin { request, reply } => self.carry_out(request, reply).await,
         }
     }
 

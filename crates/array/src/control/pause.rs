@@ -200,6 +200,29 @@ impl Control {
         self.ask_all(|reply| Order::Refuse { pool: number, waiting, full, reply }).await;
     }
 
+    /// Ends when a pool has been paused for `time` without a break: half a sentence about what it waits for.
+    pub(super) async fn paused_for(&self, time: Nanos) -> String {
+        let steps = time.0 / LOOK_PAUSED.0;
+        let mut paused_steps = 0;
+        loop {
+            let paused = self.pools.iter().enumerate().find(|(_, pool)| {
+                pool.guarded.as_ref().is_some_and(|guarded| guarded.pauses.since().is_some())
+            });
+            match paused {
+                Some((number, pool)) if paused_steps >= steps => {
+                    let guarded = self.guarded(number);
+                    let awaited = guarded.pauses.awaited.borrow();
+                    let names: Vec<String> =
+                        awaited.keys().map(|member| guarded.drive_name(*member)).collect();
+                    return format!("pool {:?} is paused and waits for drive {}", pool.name, names.join(", "));
+                }
+                Some(_) => paused_steps += 1,
+                None => paused_steps = 0,
+            }
+            self.world.sleep(LOOK_PAUSED).await;
+        }
+    }
+
     /// The pause that a pool is in, if it is in one.
     pub(super) fn pause_status(&self, guarded: &Guarded) -> Option<PauseStatus> {
         let now = self.world.now();

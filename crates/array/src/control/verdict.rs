@@ -85,6 +85,18 @@ impl Guarded {
         Ok(())
     }
 
+    /// Members whose copies of the log were given up, although the metadata may still name them.
+    pub(super) fn log_copies_given_up(&self) -> BTreeSet<u32> {
+        self.court.log_given_up.borrow().clone()
+    }
+
+    /// The metadata name a copy on another drive, or the same one made again, in the place of one that was given up.
+    pub(super) fn log_copy_counts(&self, from: u32, to: u32) {
+        let mut given_up = self.court.log_given_up.borrow_mut();
+        given_up.remove(&from);
+        given_up.remove(&to);
+    }
+
     /// What speaks against doing without these members besides those that are lost already, as half a sentence.
     fn objection(&self, pool: &PoolControl, without: &BTreeSet<u32>) -> Result<(), String> {
         let condemned = self.court.condemned.borrow();

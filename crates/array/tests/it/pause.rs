@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tier0_array::Volume;
-use tier0_array::admin::{AdminRequest, DriveState, Health, PoolStatus};
+use tier0_array::admin::{AdminReply, AdminRequest, DriveState, Health, PoolStatus};
 use tier0_array::engine::Engine;
 use tier0_drive::BlockTarget;
 use tier0_units::{Lba, Nanos, WriteCache};
@@ -191,6 +191,34 @@ fn a_mirror_whose_legs_are_away_for_ten_minutes_is_whole_when_they_return() {
             assert!(events.iter().any(|event| event.what.contains("goes on after a pause")), "{events:?}");
         });
     }
+}
+
+/// A change of a paused pool had no answer before the drives were back, and nobody was told why.
+#[test]
+fn a_change_of_a_paused_pool_is_answered_and_goes_on_when_the_drives_are_back() {
+    let array = Drives::founded("raid1", 2, 2, 2, 4);
+    array.troubled_life(5, |world, engine, troubles| async move {
+        let lun = volume(&engine, "lun0");
+        let host = Host::start(&world, &lun);
+        world.sleep(seconds(3)).await;
+        troubles.of.iter().for_each(|trouble| trouble.fail(Some(IoError::Gone)));
+        world.sleep(seconds(60)).await;
+        let asked = world.now();
+        let request = AdminRequest::VolumeCache { volume: "lun0".to_owned(), write_cache: WriteCache::Off };
+        let AdminReply::Failed(text) = engine.administer(request).await else { panic!("it cannot be done") };
+        assert!(text.contains("paused and waits for drive d0, d1"), "{text}");
+        assert!(world.now() - asked < seconds(7));
+        troubles.of.iter().for_each(|trouble| trouble.fail(None));
+        let ended = async || {
+            let events = engine.status().await.events;
+            events.iter().any(|event| event.thing.contains("waited for a paused pool"))
+        };
+        assert!(within(&world, seconds(30), ended).await, "{:?}", engine.status().await.events);
+        host.stop(&world).await;
+        engine.drain().await.expect("destaged");
+        host.check(&world, &lun).await;
+        whole(&engine).await;
+    });
 }
 
 /// A drive that fails for good is lost a few seconds later, and hosts notice no more than that.
