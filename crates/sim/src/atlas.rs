@@ -34,7 +34,13 @@ impl FaultAtlas {
             RaidLevel::Raid10 | RaidLevel::Raid5 | RaidLevel::Raid50 => 1,
             RaidLevel::Raid6 => 2,
         };
-        FaultAtlas { tolerance, blemished: BTreeMap::new(), blemishes: 0, log: Vec::new(), metadata: Vec::new() }
+        FaultAtlas {
+            tolerance,
+            blemished: BTreeMap::new(),
+            blemishes: 0,
+            log: Vec::new(),
+            metadata: Vec::new(),
+        }
     }
 
     /// Learns where log and metadata lie.

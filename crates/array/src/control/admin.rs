@@ -22,7 +22,11 @@ const PAUSED_PATIENCE: Nanos = Nanos::from_secs(5);
 impl Control {
     /// Does what an administrator asks, and answers. A change that waits for drives of a paused pool is answered before
     /// its end, which an event tells.
-    pub(crate) async fn carry_out(self: &Rc<Self>, request: AdminRequest, reply: oneshot::Sender<AdminReply>) {
+    pub(crate) async fn carry_out(
+        self: &Rc<Self>,
+        request: AdminRequest,
+        reply: oneshot::Sender<AdminReply>,
+    ) {
         let work = pin!(self.administer(request));
         let paused = pin!(self.paused_for(PAUSED_PATIENCE));
         // Whoever asked may be gone; then the answer is not needed.

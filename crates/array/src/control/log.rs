@@ -91,7 +91,8 @@ fn plan(state: &PoolState, given_up: &BTreeSet<u32>) -> Option<Plan> {
     let Some(start) = place_for(state, None) else {
         // Only the place where it was is left, and nobody reads what lies there.
         let stays = state.member(from).is_some_and(|member| member.takes_more() && !is_whole);
-        let again = || Plan { placement: state.log().clone(), from, to: from, is_whole, rings_are_full: false };
+        let again =
+            || Plan { placement: state.log().clone(), from, to: from, is_whole, rings_are_full: false };
         return stays.then(again);
     };
     let mut placement = state.log().clone();

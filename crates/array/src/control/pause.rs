@@ -214,7 +214,11 @@ impl Control {
                     let awaited = guarded.pauses.awaited.borrow();
                     let names: Vec<String> =
                         awaited.keys().map(|member| guarded.drive_name(*member)).collect();
-                    return format!("pool {:?} is paused and waits for drive {}", pool.name, names.join(", "));
+                    return format!(
+                        "pool {:?} is paused and waits for drive {}",
+                        pool.name,
+                        names.join(", ")
+                    );
                 }
                 Some(_) => paused_steps += 1,
                 None => paused_steps = 0,

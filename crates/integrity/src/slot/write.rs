@@ -149,7 +149,9 @@ impl SlotIo {
         if changed.is_empty() && !wrote_rows {
             return Ok(());
         }
-        try_join_all(changed.iter().map(|table| self.write_table(table))).await?;
+        // All are brought to their end even if one fails: a table whose write is cut short would count as written.
+        let written = join_all(changed.iter().map(|table| self.write_table(table))).await;
+        written.into_iter().collect::<Result<(), IoError>>()?;
         if !planted(PlantedBug::SkipFlushBeforeRelease) {
             self.raid().flush_sets(tables.iter().map(|table| table.home().set)).await?;
         }

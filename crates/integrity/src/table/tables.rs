@@ -50,7 +50,9 @@ struct Inner {
 /// A load under way, for all who wait for it.
 #[derive(Default)]
 struct Loading {
+    /// None until it has ended, and when it was given up: whoever began it lost interest.
     outcome: RefCell<Option<Result<Rc<SlotTable>, TableError>>>,
+    has_ended: Cell<bool>,
     done: Notify,
 }
 
@@ -147,7 +149,7 @@ impl SlotTables {
             }
             let under_way = self.0.loading.borrow().get(&slot.slot).cloned();
             let Some(loading) = under_way else { return self.load_for_all(slot).await };
-            while loading.outcome.borrow().is_none() {
+            while !loading.has_ended.get() {
                 loading.done.wait().await;
             }
             let outcome = loading.outcome.borrow().clone();
@@ -476,10 +478,7 @@ struct EndOfLoad<'a> {
 impl Drop for EndOfLoad<'_> {
     fn drop(&mut self) {
         self.tables.0.loading.borrow_mut().remove(&self.slot.slot);
-        self.loading
-            .outcome
-            .borrow_mut()
-            .get_or_insert(Err(TableError::Lost { slot: self.slot, columns: ColumnMask::EMPTY }));
+        self.loading.has_ended.set(true);
         self.loading.done.notify_all();
     }
 }

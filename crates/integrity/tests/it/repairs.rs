@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::task::Poll;
 
 use crate::bench::{Model, NoLog, Rack, SHAPES, SMALL, Shape, Shard, content, page};
 use tier0_drive::sim::PowerCut;
@@ -111,6 +112,30 @@ fn a_bad_sector_under_a_page_of_zeros_is_no_loss() {
             assert_eq!(shard.io.counts().unrecoverable(), 0, "{shape:?}");
         });
     }
+}
+
+/// A batch that failed for the sake of another slot gave up its load of a table, and readers that waited for it were told
+/// that the table is lost.
+#[test]
+fn a_load_that_is_given_up_is_no_loss_to_those_who_wait_for_it() {
+    let rack = Rack::new(Shape(RaidLevel::Raid1, 2, SMALL), 5, PayloadWidth::REAL);
+    run(1, |world| async move {
+        let shard = rack.open(&world, SlotIoOptions::default());
+        shard.io.allocate(SLOT);
+        shard.io.write_batch(batch([(0, 7)]), &NoLog).await.expect("a batch");
+        let shard = rack.open(&world, SlotIoOptions::default());
+        let mut given_up = Box::pin(shard.io.read(SLOT, 0, world.buffer(8)));
+        let mut waiting = Box::pin(shard.io.read(SLOT, 0, world.buffer(8)));
+        let begun = std::future::poll_fn(|context| {
+            let begun = given_up.as_mut().poll(context).is_pending();
+            Poll::Ready(begun && waiting.as_mut().poll(context).is_pending())
+        });
+        assert!(begun.await, "the table is being loaded");
+        drop(given_up);
+        let (result, read) = waiting.await;
+        assert_eq!(result, Ok(()));
+        assert_eq!(read.as_slice(), page(PayloadWidth::REAL, 7).as_slice());
+    });
 }
 
 /// Declares the drive of a column lost.

@@ -80,6 +80,7 @@ const KEPT_MISHAPS: &[(u64, &str)] = &[
 
 /// The same with incidents.
 const KEPT_INCIDENTS: &[(u64, &str)] = &[
+    (20238, "a heal forgave a drive that was pulled meanwhile, and a third one was taken"),
     (
         27,
         "a copy of the log on a drive that was lost while it was made kept its place, and no other could be made",
@@ -91,10 +92,17 @@ const KEPT_INCIDENTS: &[(u64, &str)] = &[
     ),
 ];
 
+/// The same with ordeals.
+const KEPT_ORDEALS: &[(u64, &str)] = &[(
+    1763,
+    "readers of a slot table whose load a failed batch gave up were told that it is lost, after a last resort",
+)];
+
 #[test]
 fn seeds_that_once_failed_stay_clean() {
     check(KEPT_MISHAPS, SimConfig::mishaps);
     check(KEPT_INCIDENTS, SimConfig::incidents);
+    check(KEPT_ORDEALS, SimConfig::ordeals);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
     check(KEPT_FORGETFUL, SimConfig::forgetful);
