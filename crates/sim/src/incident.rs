@@ -89,7 +89,7 @@ async fn pull_and_return<R: Running>(life: &Rc<Life<R>>, random: &mut Random) ->
     life.status().await;
     let present = session.shelf.borrow().names(Whereabouts::In);
     let Some(name) = (!present.is_empty()).then(|| pick(&present, random)) else { return Ok(()) };
-    if session.mishaps.is_active() || !session.atlas.borrow_mut().strike(&name) {
+    if session.mishaps.is_settling(life.world.now()) || !session.atlas.borrow_mut().strike(&name) {
         return Ok(());
     }
     session.note(&life.world, format!("{name} is pulled"));

@@ -59,6 +59,12 @@ impl Mishaps {
         self.active.get() > 0
     }
 
+    /// Whether drives may still be called lost for what has just passed: verdicts that have fallen are being recorded.
+    pub(crate) fn is_settling(&self, now: Nanos) -> bool {
+        let windows = self.windows.borrow();
+        windows.iter().any(|window| window.ended.is_none_or(|ended| now < ended + NOTICED))
+    }
+
     /// Whether a request that began then and ends now may have been refused because of a mishap.
     pub(crate) fn excuse(&self, began: Nanos, now: Nanos) -> bool {
         let mut since = None;
