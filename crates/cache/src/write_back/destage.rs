@@ -82,7 +82,9 @@ impl<S: SlotStore> Inner<S> {
         state.in_flight.remove(&batch.id);
         state.intents_due.remove(&batch.id);
         if batch.aged {
-            state.next_aged = now + now.saturating_sub(batch.began);
+            // Half of the drives' time at most; but what took long because a drive was away says nothing of the next.
+            let took = now.saturating_sub(batch.began);
+            state.next_aged = now + took.min(self.options.age_max);
         }
         drop(state);
         self.release();
