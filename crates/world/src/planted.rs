@@ -60,6 +60,8 @@ pub enum PlantedBug {
     LoseBeyondRedundancy,
     /// A loss is recorded without a look at whether the other drives answer.
     TrustSilentDrives,
+    /// Columns, sets and copies of the log go onto drives on which the verdict has fallen.
+    PlaceOnCondemned,
     /// A start believes drives that others could have gone on without.
     ServeWithoutConsent,
     /// Reads of a column that moves go to the new place before the row was copied.
@@ -87,7 +89,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 33] = [
+    pub const ALL: [PlantedBug; 34] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -112,6 +114,7 @@ impl PlantedBug {
         PlantedBug::WritesGoToNewPlace,
         PlantedBug::LoseBeyondRedundancy,
         PlantedBug::TrustSilentDrives,
+        PlantedBug::PlaceOnCondemned,
         PlantedBug::ServeWithoutConsent,
         PlantedBug::ReadsGoToNewPlace,
         PlantedBug::ForgetReplay,

@@ -11,10 +11,12 @@
 
 use std::rc::Rc;
 
+use tier0_pool::{ChunkletAddress, MetaRecord};
 use tier0_units::{ByteCount, SECTOR_BYTES, counted};
 
 use super::Control;
 use super::admin::Done;
+use super::placing::{Placing, UnderWay};
 use crate::ArrayError;
 use crate::admin::{AdminError, Severity};
 use crate::plan::{Growth, plan_growth};
@@ -98,6 +100,21 @@ impl Control {
         }
     }
 
+    /// New sets are about to lie on the drives that a record names.
+    fn place_sets(&self, number: usize, record: &MetaRecord) -> Result<Option<UnderWay<'_>>, AdminError> {
+        let MetaRecord::SetsAdded { columns, .. } = record else { return Ok(None) };
+        let guarded = self.guarded(number);
+        let width = guarded.shape.sets.layout().columns();
+        let members = |set: &[ChunkletAddress]| set.iter().map(|chunklet| chunklet.drive).collect();
+        let placed = guarded.place(Placing::Sets { members: columns.chunks(width).map(members).collect() });
+        placed.map(Some).map_err(|member| {
+            AdminError::new(format!(
+                "drive {:?} is about to be called lost; look at \"tier0 status\", then grow",
+                guarded.drive_name(member)
+            ))
+        })
+    }
+
     /// Forms the sets that need no column to move.
     async fn form_sets(self: &Rc<Self>, number: usize) -> Result<Grown, AdminError> {
         let _turn = self.turn.acquire(1).await;
@@ -111,6 +128,7 @@ impl Control {
         let Growth { records, sets, sets_later, moves } =
             planned.map_err(|fact| AdminError::new(format!("pool {name:?} does not grow: {fact}")))?;
         for record in records {
+            let _under_way = self.place_sets(number, &record)?;
             guarded
                 .metadata
                 .commit(vec![record])

@@ -8,6 +8,7 @@ use tier0_pool::{ChunkletAddress, LogCopy, LogPlacement, LogRing, Member, MetaRe
 use tier0_world::IoError;
 
 use super::Control;
+use super::placing::Placing;
 use crate::upkeep::Order;
 
 impl Control {
@@ -28,7 +29,7 @@ impl Control {
                 self.drop_log_copies(number, from as usize).await;
             }
             let member = to as usize;
-            if let Err(error) = self.make_log_copy(number, placement, to).await {
+            if let Err(error) = self.make_log_copy(number, placement, (from, to)).await {
                 // A copy that does not count takes the place of one that could.
                 self.drop_log_copies(number, member).await;
                 return Err(error);
@@ -51,8 +52,10 @@ impl Control {
         self: &Rc<Self>,
         number: usize,
         placement: LogPlacement,
-        to: u32,
+        (from, to): (u32, u32),
     ) -> Result<(), IoError> {
+        let _under_way =
+            self.guarded(number).place(Placing::LogCopy { from, to }).map_err(|_| IoError::Gone)?;
         let copy_of = |ring: &LogRing| ring.copies.iter().find(|copy| copy.member == to).copied();
         let places: Vec<LogCopy> =
             placement.rings.iter().map(|ring| copy_of(ring).expect("it was planned")).collect();

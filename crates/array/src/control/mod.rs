@@ -16,6 +16,7 @@ mod log;
 mod message;
 mod moving;
 mod pause;
+mod placing;
 mod pool;
 mod rebuild;
 mod report;

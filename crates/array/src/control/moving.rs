@@ -8,6 +8,7 @@ use futures_util::stream::{self, StreamExt};
 use tier0_pool::{ChunkletAddress, ColumnMove, MetaRecord, PoolState};
 use tier0_world::IoError;
 
+use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::rebuild::COLUMNS_AT_ONCE_MIN;
 use super::{Control, Guarded};
@@ -48,9 +49,11 @@ impl Control {
             let target = self.target_of(number, one);
             let Some(target) = target else { return Ok(false) };
             let ColumnMove { set, column, .. } = one;
+            let (index, place) = Guarded::column(set, column);
+            let placing = Placing::Column { set: index, column: place, to: target.drive };
+            let _under_way = guarded.place(placing).map_err(|_| IoError::Gone)?;
             guarded.commit(vec![MetaRecord::ColumnEvacuating { set, column, target }]).await?;
-            let (set, column) = Guarded::column(set, column);
-            guarded.shape.sets.start_evacuation(set, column, target);
+            guarded.shape.sets.start_evacuation(index, place, target);
         }
         self.rebuild_column(number, one.set, one.column).await?;
         Ok(true)

@@ -10,6 +10,7 @@ use tier0_pool::{ColumnMove, MetaRecord};
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
+use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::{Control, Guarded};
 use crate::upkeep::{Order, RebuiltColumn};
@@ -153,9 +154,11 @@ impl Control {
                 without_spare += 1;
                 continue;
             };
+            let (index, place) = Guarded::column(set, column);
+            let placing = Placing::Column { set: index, column: place, to: target.drive };
+            let _under_way = guarded.place(placing).map_err(|_| IoError::Gone)?;
             guarded.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
-            let (set, column) = Guarded::column(set, column);
-            guarded.shape.sets.start_rebuild(set, column, target);
+            guarded.shape.sets.start_rebuild(index, place, target);
         }
         guarded.rebuild.without_spare.set(without_spare);
         Ok(())

@@ -13,6 +13,7 @@ use tier0_pool::{ChunkletAddress, MemberState, MetaRecord};
 use tier0_world::IoError;
 
 use super::admin::Done;
+use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::{Control, Guarded};
 use crate::admin::AdminError;
@@ -126,10 +127,12 @@ impl Control {
                 }
                 (target, record)
             };
+            let (index, place) = Guarded::column(set, column);
+            let placing = Placing::Column { set: index, column: place, to };
+            let _under_way = guarded.place(placing).map_err(|_| IoError::Gone)?;
             guarded.returned.borrow_mut().insert((set, column, target));
             guarded.commit(vec![record]).await?;
-            let (set, column) = Guarded::column(set, column);
-            guarded.shape.sets.start_rebuild(set, column, target);
+            guarded.shape.sets.start_rebuild(index, place, target);
             returned += 1;
         }
         let drive = guarded.drive_name(to);

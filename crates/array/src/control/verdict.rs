@@ -20,6 +20,7 @@ use tier0_world::sync::Semaphore;
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::judge::look;
+use super::placing::Placings;
 use super::{Control, Guarded, PoolControl};
 use crate::witness::Parting;
 
@@ -30,6 +31,8 @@ pub(super) struct Court {
     condemned: RefCell<BTreeSet<u32>>,
     /// Members whose copies of the log are not written any more, although the metadata still name them.
     log_given_up: RefCell<BTreeSet<u32>>,
+    /// What is about to lie on other drives.
+    pub(super) placings: Placings,
     /// When the newest judgement of a member began that ended with [`Verdict::Wait`], and why.
     waited: RefCell<BTreeMap<u32, (Nanos, String)>>,
 }
@@ -40,8 +43,16 @@ impl Default for Court {
             turn: Semaphore::new(1),
             condemned: RefCell::default(),
             log_given_up: RefCell::default(),
+            placings: Placings::default(),
             waited: RefCell::default(),
         }
+    }
+}
+
+impl Court {
+    /// Whether the verdict on a member has fallen.
+    pub(super) fn is_condemned(&self, member: u32) -> bool {
+        self.condemned.borrow().contains(&member)
     }
 }
 
@@ -105,8 +116,15 @@ impl Guarded {
         };
         let state = self.metadata.state();
         let sets = &self.shape.sets;
-        let lacks = |set, column, drive| gone(drive) || sets.lacking_columns(set).contains(column);
-        if !sets_survive(sets, state.set_count(), lacks) && !planted(PlantedBug::LoseBeyondRedundancy) {
+        let placings = &self.court.placings;
+        let lacks = |set, column, drive| {
+            gone(drive)
+                || sets.lacking_columns(set).contains(column)
+                || placings.column_lacks(set, column, gone)
+        };
+        let survives =
+            sets_survive(sets, state.set_count(), lacks) && placings.sets_survive(sets.layout(), gone);
+        if !survives && !planted(PlantedBug::LoseBeyondRedundancy) {
             return Err(format!(
                 "RAID sets would lack more than {} makes up for",
                 state.geometry().raid.level
@@ -115,7 +133,12 @@ impl Guarded {
         let serves = |member: u32| state.is_active(member) && !gone(member);
         let given_up = self.court.log_given_up.borrow();
         let counts = |member: u32| serves(member) && !given_up.contains(&member);
-        if !state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| counts(copy.member))) {
+        let suffice = |holders: &[u32]| holders.iter().any(|member| counts(*member));
+        let has_log = state.log().rings.iter().all(|ring| {
+            let holders: Vec<u32> = ring.copies.iter().map(|copy| copy.member).collect();
+            suffice(&holders) && suffice(&placings.log_holders(holders))
+        });
+        if !has_log {
             return Err("no copy of the write log would be left".to_owned());
         }
         if !self.metadata.carriers().iter().any(|member| serves(*member)) {
@@ -166,27 +189,31 @@ impl Control {
         self.condemn(number, member).await
     }
 
-    /// Whether the pool would do without a member now, by a fresh probe of all others.
+    /// Whether the pool would do without a member now, where these others have not answered.
     ///
     /// # Errors
     /// What speaks against it.
-    pub(super) async fn check_without(&self, number: usize, member: u32) -> Result<(), String> {
+    fn check_without(&self, number: usize, member: u32, silent: &BTreeSet<u32>) -> Result<(), String> {
         let guarded = self.guarded(number);
-        let mut without = self.silent_members(number, member).await;
-        let silent = without.clone();
+        let mut without = silent.clone();
         without.insert(member);
         guarded.objection(&self.pools[number], &without).map_err(|objection| {
-            if silent.is_empty() {
-                return objection;
-            }
             let names: Vec<String> = silent.iter().map(|place| guarded.drive_name(*place)).collect();
-            format!("{objection}, because {} does not answer either", names.join(", "))
+            match &names[..] {
+                [] => objection,
+                [name] => format!("{objection}, because drive {name} does not answer either"),
+                names => format!("{objection}, because drives {} do not answer either", names.join(", ")),
+            }
         })
     }
 
+    /// The verdict on a member, by a fresh probe of all others.
     async fn condemn(&self, number: usize, member: u32) -> Result<(), String> {
-        self.check_without(number, member).await?;
+        let silent = self.silent_members(number, member).await;
+        self.check_without(number, member, &silent)?;
         self.part(number, member).await?;
+        // Something may have been put onto the drive while the witness was asked.
+        self.check_without(number, member, &silent)?;
         self.guarded(number).court.condemned.borrow_mut().insert(member);
         Ok(())
     }

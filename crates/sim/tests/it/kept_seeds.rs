@@ -74,7 +74,11 @@ const KEPT_MISHAPS: &[(u64, &str)] = &[
     (1412, "as 1257, without the merging"),
     (1524, "as 1412"),
     (21112, "a copy of the log that was given up for another one was not made again when its drive was kept"),
-    (100738, "after an outage of ten minutes nothing was destaged for another ten, so trimmed space did not come back"),
+    (
+        100738,
+        "after an outage of ten minutes nothing was destaged for another ten, so trimmed space did not come back",
+    ),
+    (103103, "columns moved onto drives on which the verdict had fallen, and a set lacked three"),
     (7175, "a copy of the log was given up to move it, and the verdict on two other drives relied on it"),
     (390, "the superblock of a drive that had left was erased after it had joined again"),
 ];

@@ -36,6 +36,7 @@ const KNOWN: [(PlantedBug, u64); 33] = [
     (PlantedBug::WritesGoToNewPlace, 6),
     (PlantedBug::LoseBeyondRedundancy, 14),
     (PlantedBug::TrustSilentDrives, 69),
+    (PlantedBug::PlaceOnCondemned, 103103),
     (PlantedBug::ServeWithoutConsent, 364),
     (PlantedBug::ReadsGoToNewPlace, 6),
     (PlantedBug::ForgetReplay, 3),
