@@ -40,6 +40,30 @@ pub enum ArrayError {
         /// Its array.
         array: String,
     },
+    /// A drive to be used belongs to this very array already.
+    #[error(
+        "array {array:?} has been created already: drive {drive:?} belongs to its pool {pool:?}; serve it (tier0 serve), or add --force to overwrite it with a new one"
+    )]
+    CreatedAlready {
+        /// Its name.
+        drive: String,
+        /// Its pool.
+        pool: String,
+        /// The array.
+        array: String,
+    },
+    /// No drive of a pool is to be found, but of others.
+    #[error(
+        "pool {pool:?} of array {array:?} is on none of the drives that are here: they hold {found}; correct the names in the array file, or connect the pool's drives"
+    )]
+    OtherPool {
+        /// The pool.
+        pool: String,
+        /// Its array.
+        array: String,
+        /// What the drives hold.
+        found: String,
+    },
     /// No drive of a pool is to be found.
     #[error(
         "pool {pool:?} is on none of the drives that are here; mount or connect what holds it, or add the drives' directory to array.search; only if it was never created, run \"tier0 create\" with this array file"

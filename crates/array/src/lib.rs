@@ -21,6 +21,7 @@ pub mod admin;
 mod control;
 pub mod description;
 mod direct;
+mod drive_opener;
 pub mod engine;
 mod error;
 mod gate;

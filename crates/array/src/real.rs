@@ -2,32 +2,26 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Patience};
 use tier0_pool::SpaceRules;
-use tier0_pool::metadata::{superblock, survey_without};
+use tier0_pool::metadata::survey_without;
 use tier0_raid::io::{LostDrives, Members};
 use tier0_units::Nanos;
 use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
-use uuid::Uuid;
 
 use crate::admin::{AdminReply, AdminRequest};
-use crate::control::{Control, ControlMessage, DriveShop, LossRules, MemberJudge, NewDrive};
-use crate::description::DriveDescription;
+use crate::control::{Control, ControlMessage, DriveShop, LossRules, MemberJudge};
 use crate::direct::{self, Forgetful};
+use crate::drive_opener::MediumShop;
 use crate::engine::{OpenedPool, start_shard};
-use crate::open::{
-    Consents, DirectPool, Kind, Medium, NewMedium, OpenArray, ToOpen, examine, open_new_medium,
-};
+use crate::open::{Consents, DirectPool, Kind, Medium, OpenArray, ToOpen, examine};
 use crate::plan::PoolPlan;
 use crate::pool_shard::{PoolSeed, Seat};
 use crate::shard::{Ask, Shard};
@@ -380,87 +374,4 @@ impl ProtectedSeat {
 /// A drive that shows no failure that may pass.
 pub(crate) fn guarded_drive(medium: &Medium, world: &World) -> Result<DriveHandle, ArrayError> {
     Ok(Guard::new(medium.drive(world)?, Patience::default(), medium.health().clone()).handle())
-}
-
-/// How long a drive that is to join may take to be opened and looked at.
-const OPEN_LIMIT: Nanos = Nanos::from_secs(30);
-
-/// Opens files and devices that are to join a running array.
-struct MediumShop {
-    world: World,
-    /// Drives that this process has open, those that were given up included: nobody else can open them.
-    known: RefCell<Vec<Arc<Medium>>>,
-}
-
-impl DriveShop for MediumShop {
-    fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>> {
-        Box::pin(async move {
-            let known = self.known.borrow().clone();
-            for medium in known {
-                let Ok(drive) = guarded_drive(&medium, &self.world) else { continue };
-                let limit = pin!(self.world.sleep(OPEN_LIMIT));
-                let looked = pin!(superblock::read(&drive));
-                if let Either::Left((Ok(Some(found)), _)) = select(looked, limit).await
-                    && found.superblock.member == member
-                {
-                    return medium.path();
-                }
-            }
-            None
-        })
-    }
-
-    fn open(
-        &self,
-        description: DriveDescription,
-        force: bool,
-    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>> + '_>> {
-        let world = self.world.clone();
-        Box::pin(async move {
-            let is_it = |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;
-            let known =
-                self.known.borrow().iter().find(is_it).map(|medium| medium.renewed(&description.name));
-            if known.is_some() && !force {
-                return Err(ArrayError::HeldHere { drive: description.name });
-            }
-            let new = match known {
-                Some(medium) => NewMedium::of(medium),
-                None => open_beside(&world, description, force).await?,
-            };
-            self.known.borrow_mut().push(new.medium.clone());
-            Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new })
-        })
-    }
-}
-
-/// Opens a drive in a thread of its own: opening, locking and reading it may take as long as the drive likes, and the
-/// shard serves hosts meanwhile.
-async fn open_beside(
-    world: &World,
-    description: DriveDescription,
-    force: bool,
-) -> Result<NewMedium, ArrayError> {
-    let name = description.name.clone();
-    let (reply, answer) = oneshot::channel();
-    let open = move || {
-        // Whoever asked may have stopped waiting; then the drive is closed, and a file that was made goes again.
-        let _ = reply.send(open_new_medium(&description, force));
-    };
-    let thread = std::thread::Builder::new().name("tier0-open".to_owned());
-    thread.spawn(open).map_err(|source| ArrayError::System {
-        what: "a thread to open the drive cannot be started".into(),
-        source,
-    })?;
-    let limit = pin!(world.sleep(OPEN_LIMIT));
-    let silent = || ArrayError::Unusable {
-        drive: name.clone(),
-        fact: format!(
-            "does not answer within {} s, and does not join; look at what the system says of it, and try again",
-            OPEN_LIMIT.0 / Nanos::from_secs(1).0
-        ),
-    };
-    match select(answer, limit).await {
-        Either::Left((opened, _)) => opened.map_err(|_| silent())?,
-        Either::Right(_) => Err(silent()),
-    }
 }

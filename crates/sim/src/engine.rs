@@ -227,10 +227,13 @@ impl Running for RunningArray {
         let log_whole = pool.log.as_ref().is_none_or(|log| log.copies >= log.copies_wanted);
         let active = named(&|drive| drive.state == DriveState::Active);
         let metadata = named(&|drive| drive.holds_metadata);
+        // A drive that has joined again has an old place too, until that is forgotten.
+        let mut lost = named(&|drive| drive.state == DriveState::Lost);
+        lost.retain(|name| !active.contains(name));
         Status {
             redundant: pool.sets.degraded == 0 && log_whole && metadata.len() >= active.len().min(3),
             sentence,
-            lost: named(&|drive| drive.state == DriveState::Lost),
+            lost,
             log: named(&|drive| drive.holds_log),
             metadata,
             rebuilding: pool.rebuild.is_some(),

@@ -159,7 +159,7 @@ impl Shelf {
     }
 
     /// Puts drives back to what they held; no world uses them.
-    pub(crate) fn restore(&self, images: &BTreeMap<String, MediumImage>) {
+    pub(crate) fn restore<'a>(&self, images: impl IntoIterator<Item = (&'a String, &'a MediumImage)>) {
         for (name, image) in images {
             self.drives[name].medium.restore(image);
         }

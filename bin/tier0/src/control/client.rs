@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest};
+use tier0_array::{ArrayError, Description};
 
 use super::Envelope;
 
@@ -73,6 +73,19 @@ pub(crate) fn ask_if_served(
         Err(_) => Err(Failure::Run(
             "the server's answer makes no sense; is it of the same version as this program?".into(),
         )),
+    }
+}
+
+/// Why an array cannot be opened, where the reason is that it is served already.
+pub(crate) fn served_already(description: &Description, error: ArrayError) -> Failure {
+    let may_be_busy = matches!(error, ArrayError::NotOpened { .. } | ArrayError::Open(_));
+    match may_be_busy && UnixStream::connect(control_path(description)).is_ok() {
+        true => Failure::Input(format!(
+            "array {:?} is being served already: its server listens on {:?}; \"tier0 status\" asks it",
+            description.name,
+            control_path(description)
+        )),
+        false => error.into(),
     }
 }
 

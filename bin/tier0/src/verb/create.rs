@@ -9,6 +9,7 @@ use tier0_array::{ArrayError, Description};
 
 use super::asking::Agreement;
 use crate::consent;
+use crate::control::served_already;
 use crate::failure::Failure;
 use crate::output::{align_right, json, print, rendered, table};
 
@@ -77,7 +78,10 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
     }
     let notes = description.all_notes();
     let array = match create(&description, CreateOptions::default()) {
-        Err(held @ (ArrayError::Taken { .. } | ArrayError::Foreign { .. })) if verb.force => {
+        Err(
+            held
+            @ (ArrayError::Taken { .. } | ArrayError::CreatedAlready { .. } | ArrayError::Foreign { .. }),
+        ) if verb.force => {
             consent::obtain(&what_is_lost(&held), verb.agreement.yes)?;
             create(&description, CreateOptions { force: true })?
         }
@@ -86,7 +90,7 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
             consent::obtain("drives that hold damaged metadata are overwritten", verb.agreement.yes)?;
             create(&description, CreateOptions { force: true })?
         }
-        created => created?,
+        created => created.map_err(|error| served_already(&description, error))?,
     };
     for note in notes {
         tracing::warn!("{note}");
@@ -97,10 +101,12 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
 /// What a drive that is overwritten held.
 fn what_is_lost(held: &ArrayError) -> String {
     match held {
-        ArrayError::Taken { drive, pool, array } => format!(
-            "drive {drive:?} belongs to pool {pool:?} of array {array:?}: it and all other drives of the file are \
+        ArrayError::Taken { drive, pool, array } | ArrayError::CreatedAlready { drive, pool, array } => {
+            format!(
+                "drive {drive:?} belongs to pool {pool:?} of array {array:?}: it and all other drives of the file are \
              overwritten, and what they hold is lost"
-        ),
+            )
+        }
         ArrayError::Foreign { drive } => format!(
             "drive {drive:?} holds data that is not tier0's: it and all other drives of the file are overwritten, \
              and what they hold is lost"

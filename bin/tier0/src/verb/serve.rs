@@ -11,6 +11,7 @@ use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 use tier0_units::counted;
 use tier0_world::real::{Backend, PeerAddress};
 
+use crate::control::served_already;
 use crate::failure::Failure;
 use crate::mounting::{commands, uri};
 use crate::output::{align_right, json, print, rendered, table};
@@ -62,7 +63,8 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         (true, false) => description.listen.clone(),
         (true, true) => vec![ListenAddress(PeerAddress::Tcp(DEFAULT_TCP_ADDRESS))],
     };
-    let array = open(&description, &OpenOptions { without: verb.without.clone() })?;
+    let array = open(&description, &OpenOptions { without: verb.without.clone() })
+        .map_err(|error| served_already(&description, error))?;
     for warning in description.all_notes().iter().chain(array.warnings()) {
         tracing::warn!("{warning}");
     }

@@ -49,9 +49,9 @@ pub(super) struct NewPlace {
     pub(super) force: bool,
 }
 
-fn not_without(reason: &str) -> AdminError {
+fn not_without(drive: &str, reason: &str) -> AdminError {
     AdminError::new(format!(
-        "the array cannot do without this drive now: {reason}; wait for the rebuild (tier0 status), bring other drives \
+        "the array cannot do without drive {drive:?} now: {reason}; wait for the rebuild (tier0 status), bring other drives \
          back, or add drives"
     ))
 }
@@ -75,7 +75,8 @@ impl Control {
 
     /// Decides that the array does without this drive from now on.
     pub(super) async fn condemn_drive(&self, number: usize, place: u32) -> Result<(), AdminError> {
-        self.condemn_in_turn(number, place).await.map_err(|reason| not_without(&reason))
+        let name = self.guarded(number).drive_name(place);
+        self.condemn_in_turn(number, place).await.map_err(|reason| not_without(&name, &reason))
     }
 
     pub(super) async fn take_out(&self, number: usize, place: u32) {

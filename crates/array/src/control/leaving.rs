@@ -109,7 +109,12 @@ impl Control {
                 "drive {name} is in the pool; what {old} holds is copied, as \"tier0 status\" shows, then it is forgotten; \
                  nothing is less redundant meanwhile"
             ),
-            _ => format!("drive {name} takes the place of {old}; \"tier0 status\" shows the rebuild"),
+            _ => {
+                let lacks = lacking(&self.guarded(number).metadata.state(), leaving);
+                let lacks =
+                    lacks.map(|lacks| format!("; not all of it has room: {lacks}")).unwrap_or_default();
+                format!("drive {name} takes the place of {old}; \"tier0 status\" shows the rebuild{lacks}")
+            }
         })
     }
 
@@ -180,8 +185,12 @@ impl Control {
                 continue;
             }
             let id = guarded.metadata.state().member(place).map(|member| member.id);
-            let what = format!("it has left pool {}", self.pools[number].name);
-            self.tell(Severity::Info, format!("drive {}", guarded.drive_name(place)), what, "");
+            let name = guarded.drive_name(place);
+            // One that has joined again under its name serves as another member.
+            if self.member_named(&name).is_err() {
+                let what = format!("it has left pool {}", self.pools[number].name);
+                self.tell(Severity::Info, format!("drive {name}"), what, "");
+            }
             let Some(drive) = drive else { continue };
             // Late, and only a courtesy: the pool's other drives say already that it is no member.
             let control = self.clone();

@@ -16,7 +16,7 @@ use super::admin::Done;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::{Control, Guarded};
-use crate::admin::AdminError;
+use crate::admin::{AdminError, Severity};
 use crate::description::DriveDescription;
 
 impl Control {
@@ -60,6 +60,8 @@ impl Control {
         self.bring_in(number, name, new, (left == Left::AsItIs).then_some(place)).await?;
         self.set_leaving(number, place, true).await?;
         self.start_rebuilds(number);
+        let what = format!("back in pool {}", self.pools[number].name);
+        self.tell(Severity::Info, format!("drive {name}"), what, "");
         Ok(match left {
             Left::AsItIs => {
                 format!("drive {name} is back; what has changed since is rebuilt, as \"tier0 status\" shows")

@@ -44,13 +44,8 @@ impl Description {
             findings.extend(wanted.iter().filter_map(|volume| compare_volume(volume, &pool.name, &there)));
             let unmentioned =
                 there.iter().filter(|there| wanted.iter().all(|wanted| wanted.name != there.name));
-            findings.extend(unmentioned.map(|volume| {
-                Finding::Told(format!(
-                    "volume {:?} of {} is served though the file does not mention it; \"tier0 config\" prints it",
-                    volume.name,
-                    volume.sectors.bytes()
-                ))
-            }));
+            findings
+                .extend(unmentioned.map(|volume| Finding::Told(not_in_file(&volume.name, volume.sectors))));
         }
         self.compare_drives(facts, &mut findings);
         Ok(findings)
@@ -71,10 +66,19 @@ impl Description {
                             .and_then(|path| path.parent())
                             .is_some_and(|parent| real(parent) == real(directory))
                     });
+                let is_there = drive.path.as_deref().is_none_or(std::path::Path::exists);
                 if drive.state == DriveState::Lost {
                     told(format!(
-                        "drive {:?} of pool {:?} is lost; replace or remove it",
+                        "drive {:?} of pool {:?} is lost; take it back if it answers (tier0 drive rejoin), or replace or \
+                         remove it",
                         drive.name, pool.name
+                    ));
+                } else if !is_there {
+                    told(format!(
+                        "drive {:?} of pool {:?} is not where it was opened ({:?}): a start now would miss it; put it back",
+                        drive.name,
+                        pool.name,
+                        drive.path.as_deref().unwrap_or(std::path::Path::new(""))
                     ));
                 } else if !mentioned && drive.path.is_some() {
                     told(format!(
@@ -89,12 +93,16 @@ impl Description {
             let is = |known: &crate::admin::DriveFacts| {
                 known.path.as_deref().is_some_and(|known| real(known) == real(path))
             };
+            let is_known = facts.iter().flat_map(|pool| &pool.drives).any(|known| known.name == drive.name);
             if !path.exists() {
+                if is_known {
+                    continue;
+                }
                 told(format!(
                     "drive {:?}: {path:?} does not exist; correct the path or take it out",
                     drive.name
                 ));
-            } else if !facts.iter().flat_map(|pool| &pool.drives).any(is) {
+            } else if !is_known && !facts.iter().flat_map(|pool| &pool.drives).any(is) {
                 told(format!(
                     "drive {:?} at {path:?} is in no pool; \"tier0 drive add\" brings it in, the file does not",
                     drive.name
@@ -153,14 +161,8 @@ fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescrip
     let Some(known) = there.iter().find(|known| known.name == *name) else {
         return Some(Finding::Told(format!("volume {name:?} of {size} would be created in pool {pool:?}")));
     };
-    let now = known.sectors.bytes();
-    if known.sectors < wanted.sectors {
-        return Some(Finding::Refused(grown_in_file(pool, name, known.sectors, wanted.sectors).to_string()));
-    }
-    if known.sectors > wanted.sectors {
-        return Some(Finding::Told(format!(
-            "volume {name:?} has grown to {now}, and the array file still says {size}; correct the file"
-        )));
+    if known.sectors != wanted.sectors {
+        return Some(Finding::Told(size_differs(name, known.sectors, wanted.sectors)));
     }
     if known.thin != wanted.thin {
         let kind = if known.thin { "thin" } else { "thick" };
@@ -173,11 +175,19 @@ fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescrip
     )))
 }
 
-/// A volume that the file makes larger than it is.
-pub(crate) fn grown_in_file(pool: &str, volume: &str, is: SectorCount, wanted: SectorCount) -> ArrayError {
-    ArrayError::Changed {
-        pool: pool.to_owned(),
-        fact: format!("volume {volume:?} of {}", is.bytes()),
-        wanted: wanted.bytes().to_string(),
-    }
+/// A volume's size is not what the file says; it stays as it is.
+pub(crate) fn size_differs(volume: &str, is: SectorCount, wanted: SectorCount) -> String {
+    let remedy = match is < wanted {
+        true => "grow the volume (tier0 volume resize), or correct the file",
+        false => "correct the file",
+    };
+    format!("volume {volume:?} has {}, and the array file says {}; {remedy}", is.bytes(), wanted.bytes())
+}
+
+/// A volume is served that the file does not mention.
+pub(crate) fn not_in_file(volume: &str, size: SectorCount) -> String {
+    format!(
+        "volume {volume:?} of {} is served though the file does not mention it; \"tier0 config\" prints it",
+        size.bytes()
+    )
 }

@@ -21,7 +21,7 @@ use toml::Spanned;
 pub use access::SocketAccess;
 pub(crate) use check::is_name;
 pub use compare::Finding;
-pub(crate) use compare::grown_in_file;
+pub(crate) use compare::{not_in_file, size_differs};
 pub use error::DescriptionError;
 pub use listen::ListenAddress;
 pub use write::Remarks;

@@ -17,7 +17,7 @@ use super::create::memory_among_others;
 use super::examine::examine;
 use super::media::{Opened, Unopened};
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
-use crate::description::{PoolDescription, grown_in_file};
+use crate::description::{PoolDescription, not_in_file, size_differs};
 use crate::open::CreateOptions;
 use crate::plan::{check_fits, new_volume, record_of};
 use crate::witness::Witness;
@@ -170,12 +170,30 @@ async fn look(
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);
         states.push(state);
     }
+    warnings.extend(never_made(description, &states));
     let known =
         |name: &&String| !states.iter().flat_map(PoolState::members).any(|member| member.name == **name);
     if let Some(name) = without.iter().find(known) {
         return Err(ArrayError::UnknownDrive { drive: name.clone() });
     }
     Ok(Found { states, additions, warnings })
+}
+
+/// Drives of the description that are not there and are no members: adding them to the file alone does nothing.
+fn never_made(description: &Description, states: &[PoolState]) -> Vec<String> {
+    let is_member = |name: &str| states.iter().flat_map(PoolState::members).any(|member| member.name == name);
+    let absent = description
+        .drives
+        .iter()
+        .filter(|drive| !is_member(&drive.name) && drive.path.as_deref().is_some_and(|path| !path.exists()));
+    let tell = |drive: &crate::description::DriveDescription| {
+        format!(
+            "drive {:?} of the array file does not exist and is in no pool; \"tier0 drive add\" makes and adds drives, the \
+             file does not",
+            drive.name
+        )
+    };
+    absent.map(tell).collect()
 }
 
 /// The drives that a pool of the description has lost, or has let go, and that did not join again.
@@ -241,7 +259,7 @@ fn take_pool(
         ));
     }
     places.sort_by_key(|place| candidates[*place].generation);
-    let place = places.pop().ok_or_else(|| ArrayError::NoPool { pool: pool.name.clone() })?;
+    let place = places.pop().ok_or_else(|| no_pool(candidates, description, pool))?;
     let found = candidates.remove(place);
     for member in &found.members {
         let name = &member.member.name;
@@ -262,6 +280,23 @@ fn take_pool(
         }
     }
     Ok(found)
+}
+
+/// Why a pool is not there: the drives hold others, perhaps under another name, or none.
+fn no_pool(candidates: &[FoundPool], description: &Description, pool: &PoolDescription) -> ArrayError {
+    // What the description names besides is served as that.
+    let is_named = |found: &&FoundPool| {
+        found.label.array == description.name
+            && description.pools.iter().any(|one| one.name == found.label.name)
+    };
+    let others = candidates.iter().filter(|found| !is_named(found));
+    let others: Vec<String> =
+        others.map(|found| format!("pool {:?} of array {:?}", found.label.name, found.label.array)).collect();
+    let (pool, array) = (pool.name.clone(), description.name.clone());
+    match others.is_empty() {
+        true => ArrayError::NoPool { pool },
+        false => ArrayError::OtherPool { pool, array, found: others.join(", ") },
+    }
 }
 
 /// A member that is missing because it could not be opened is not gone.
@@ -324,16 +359,8 @@ fn add_volumes(
     let mut records = Vec::new();
     for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
         let record = match state.volume_named(&volume.name) {
-            Some(known) if known.sectors < volume.sectors.0 => {
-                let pool = &description.pools[number].name;
-                return Err(grown_in_file(pool, &volume.name, SectorCount(known.sectors), volume.sectors));
-            }
-            Some(known) if known.sectors > volume.sectors.0 => {
-                let (now, before) = (SectorCount(known.sectors).bytes(), volume.sectors.bytes());
-                let name = &known.name;
-                warnings.push(format!(
-                    "volume {name:?} has grown to {now}, and the array file still says {before}; correct the file"
-                ));
+            Some(known) if known.sectors != volume.sectors.0 => {
+                warnings.push(size_differs(&known.name, SectorCount(known.sectors), volume.sectors));
                 continue;
             }
             Some(known) => match volume.write_cache.filter(|wanted| *wanted != known.write_cache) {
@@ -342,11 +369,25 @@ fn add_volumes(
             },
             None => {
                 check_fits(state, volume)?;
+                warnings.push(format!(
+                    "volume {:?} of {} is in the array file and not in pool {:?}: it is created, empty",
+                    volume.name,
+                    volume.sectors.bytes(),
+                    description.pools[number].name
+                ));
                 new_volume(state, volume, Uuid::new_v4())
             }
         };
         state.apply_all(std::slice::from_ref(&record))?;
         records.push(record);
     }
+    let in_file =
+        |name: &str| description.volumes.iter().any(|volume| volume.pool == number && volume.name == name);
+    warnings.extend(
+        state
+            .volumes()
+            .filter(|volume| !in_file(&volume.name))
+            .map(|volume| not_in_file(&volume.name, SectorCount(volume.sectors))),
+    );
     Ok(records)
 }

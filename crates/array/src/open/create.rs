@@ -9,7 +9,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use tier0_catalog::Catalog;
 use tier0_drive::DriveHandle;
-use tier0_pool::metadata::{OtherDrive, survey};
+use tier0_pool::metadata::{OtherDrive, Survey, survey};
 use tier0_pool::{DATA_START_SECTORS, MemberRecord, PoolState};
 use tier0_units::SectorCount;
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         return Err(memory_among_others(ram));
     }
     if !options.force {
-        check_unused(&media)?;
+        check_unused(&media, &description.name)?;
     }
     let cores = cores_of(description, media.iter().flatten())?;
     let sizes = sizes_of(description, &media)?;
@@ -142,7 +142,7 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
         return Err(ArrayError::Unusable { drive: drive.name.clone(), fact });
     }
     if !force && made.0.is_empty() {
-        check_unused(&[Some(medium.clone())])?;
+        check_unused(&[Some(medium.clone())], "")?;
     }
     medium.allocate(SectorCount(DATA_START_SECTORS))?;
     Ok(NewMedium { medium, made })
@@ -235,23 +235,36 @@ fn sizes_of(description: &Description, media: &[Option<Arc<Medium>>]) -> Result<
     description.drives.iter().zip(media).map(size).collect()
 }
 
-fn check_unused(media: &[Option<Arc<Medium>>]) -> Result<(), ArrayError> {
+/// Nothing may be on drives that are to be used by array `own`.
+fn check_unused(media: &[Option<Arc<Medium>>], own: &str) -> Result<(), ArrayError> {
     for medium in media.iter().flatten().filter(|medium| medium.is_persistent()) {
         let opened = medium.clone();
         let found = in_real_world(|world| async move {
             Ok::<_, ArrayError>(survey(vec![opened.plain_drive(&world)?]).await)
         })??;
-        let drive = medium.name().to_owned();
-        if let Some(pool) = found.pools.into_iter().next() {
-            return Err(ArrayError::Taken { drive, pool: pool.label.name, array: pool.label.array });
-        }
-        match found.others.into_iter().next() {
-            Some(OtherDrive::Foreign(_)) => return Err(ArrayError::Foreign { drive }),
-            Some(OtherDrive::Unreadable(_, error)) => return Err(error.into()),
-            Some(OtherDrive::Blank(_)) | None => {}
-        }
+        check_blank(found, medium.name(), own)?;
     }
     Ok(())
+}
+
+/// A drive, alone in a survey, holds nothing.
+///
+/// # Errors
+/// What it holds.
+pub(crate) fn check_blank(found: Survey, drive: &str, own: &str) -> Result<(), ArrayError> {
+    let drive = drive.to_owned();
+    if let Some(pool) = found.pools.into_iter().next() {
+        let (pool, array) = (pool.label.name, pool.label.array);
+        return Err(match array == own {
+            true => ArrayError::CreatedAlready { drive, pool, array },
+            false => ArrayError::Taken { drive, pool, array },
+        });
+    }
+    match found.others.into_iter().next() {
+        Some(OtherDrive::Foreign(_)) => Err(ArrayError::Foreign { drive }),
+        Some(OtherDrive::Unreadable(_, error)) => Err(error.into()),
+        Some(OtherDrive::Blank(_)) | None => Ok(()),
+    }
 }
 
 /// Files that were made and are removed again unless all goes well.

@@ -18,7 +18,7 @@ pub mod recover;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tier0_pool::{MemberState, MetaRecord, PoolState, Space, SpaceRules};
+use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, Space, SpaceRules};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
@@ -27,7 +27,7 @@ pub(crate) use assemble::check_same_shape;
 pub use assemble::{open, rehearse};
 pub(crate) use consent::Consents;
 pub use create::{CreateOptions, create};
-pub(crate) use create::{NewMedium, open_new_medium};
+pub(crate) use create::{NewMedium, check_blank, open_new_medium};
 pub(crate) use examine::examine;
 pub(crate) use medium::Medium;
 
@@ -177,6 +177,8 @@ impl OpenPool {
         let space = Space::of(state);
         let there = state.members().iter().filter(|member| member.state != MemberState::Removed);
         let size = |sectors: u64| SectorCount(sectors).bytes();
+        let serves = |copy: &&LogCopy| state.is_active(copy.member);
+        let rings = state.log().rings.iter();
         OpenPool {
             name: state.name().to_owned(),
             level: state.geometry().raid.level.clone(),
@@ -184,7 +186,7 @@ impl OpenPool {
             drives_lost: there.filter(|member| !member.is_active()).count(),
             usable: space.usable,
             free: space.free(),
-            log_copies: state.log().rings.iter().map(|ring| ring.copies.len()).min().unwrap_or(0),
+            log_copies: rings.map(|ring| ring.copies.iter().filter(serves).count()).min().unwrap_or(0),
             volumes: state.volumes().map(|volume| (volume.name.clone(), size(volume.sectors))).collect(),
         }
     }

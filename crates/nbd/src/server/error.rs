@@ -11,7 +11,7 @@ use crate::protocol::ProtocolError;
 #[derive(Debug, Error)]
 pub enum ServerError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}; choose another address or stop who uses it")]
+    #[error("cannot listen on {address}: {source}; {}", listen_remedy(source))]
     Listen {
         /// The address.
         address: PeerAddress,
@@ -53,4 +53,11 @@ pub(super) enum ConnectionError {
     RepliesNotTaken,
     #[error("client left in the middle of {0}")]
     Truncated(&'static str),
+}
+
+fn listen_remedy(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::NotFound => "make the directory that it lies in, or choose another address",
+        _ => "choose another address or stop who uses it",
+    }
 }

@@ -49,19 +49,25 @@ impl FoundPool {
         Some(self.members.get(place as usize)?.set_aside.as_ref()?.drive.clone())
     }
 
-    /// The generation of the superblocks in which a member left service: what it holds is what was true until then.
-    /// [`u64::MAX`] where it serves, or should and is not there. Where that was not recorded, it is the one after that of
-    /// its own superblock; 1, the earliest there can be, if that is not there either.
+    /// The generation of the superblocks in which a member left service. [`u64::MAX`] where it serves, or should and is not
+    /// there, or is there as it was earlier: the pool went on with it. Where that was not recorded, it is the one after
+    /// that of its own superblock; 1, the earliest there can be, if that is not there either.
     pub fn left_in(&self, place: u32) -> u64 {
         let Some(found) = self.members.get(place as usize) else { return 1 };
         let after_own = || found.set_aside.as_ref().map_or(1, |set_aside| set_aside.generation + 1);
         match found.standing {
-            Standing::Present | Standing::Missing => u64::MAX,
-            Standing::RolledBack => after_own(),
+            Standing::Present | Standing::Missing | Standing::RolledBack => u64::MAX,
             Standing::Stale | Standing::Lost | Standing::Removed => {
                 self.label.lost_in.get(&place).copied().unwrap_or_else(after_own)
             }
         }
+    }
+
+    /// The generation of the superblocks until which a drive holds what was true: the one in which it left service, but
+    /// earlier where it was put back to an older state, which its own superblock shows.
+    pub fn holds_until(&self, place: u32) -> u64 {
+        let own = self.members.get(place as usize).and_then(|found| found.set_aside.as_ref());
+        self.left_in(place).min(own.map_or(u64::MAX, |set_aside| set_aside.generation + 1))
     }
 
     /// Believes a member again that is there: with what it holds, whatever it has missed. Nothing is written before the

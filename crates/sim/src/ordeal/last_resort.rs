@@ -1,5 +1,5 @@
 //! More drives are away than the level allows, some of those that are there are stale, and somebody decides to believe
-//! them again.
+//! them again. Drives may have been put back to what they were before the others went on.
 //!
 //! All of it is tried and taken back: drives and auditor are put back to what they were.
 
@@ -19,6 +19,8 @@ use crate::system::{Recovered, Running, System, SystemError};
 
 /// Share of the ends of lives after which it is tried.
 const SHARE: f64 = 0.7;
+/// Share of the drives that went on which are put back to what they were before.
+const PUT_BACK_SHARE: f64 = 0.15;
 /// Writes to each volume while a drive is away, and their sectors.
 const WRITES: u64 = 12;
 const WRITE_SECTORS: u64 = 32;
@@ -49,14 +51,23 @@ impl<S: System> Run<S> {
                 there.retain(|name| *name != away);
             }
         }
+        let is_put_back = |name: &&String| there.contains(name) && random.chance(PUT_BACK_SHARE);
+        let put_back: Vec<&String> = images.keys().filter(is_put_back).collect();
+        let carriers = opened.as_deref().unwrap_or_default();
+        // One at least knows what was.
+        let knows = |name: &String| there.contains(name) && !put_back.contains(&name);
+        if carriers.iter().any(knows) && !put_back.is_empty() {
+            session.count("last resorts with drives that were put back");
+            session.shelf.borrow().restore(put_back.into_iter().map(|name| (name, &images[name])));
+        }
         there.push(lost);
         there.extend(stale);
         let media: Vec<SimMedium> = there.iter().map(|name| session.shelf.borrow().medium(name)).collect();
         let gone: Vec<&SimMedium> = media.iter().filter(|medium| medium.is_gone()).collect();
         gone.iter().for_each(|medium| medium.reconnect());
         let tried = match opened {
-            Ok(true) => self.believe_again(&media, &mut random),
-            Ok(false) => Ok(()),
+            Ok(carriers) if carriers.is_empty() => Ok(()),
+            Ok(_) => self.believe_again(&media, &mut random),
             Err(sentence) => Err(sentence),
         };
         gone.iter().for_each(|medium| medium.disconnect());
@@ -65,8 +76,14 @@ impl<S: System> Run<S> {
         tried.map_err(|sentence| format!("the last resort with {}: {sentence}", there.join(" ")))
     }
 
-    /// The others go on without a drive, and write, until the power fails; false where they do not.
-    fn go_on_without(&mut self, lost: &str, others: &[String], random: &mut Random) -> Result<bool, String> {
+    /// The others go on without a drive, and write, until the power fails: those that carry the metadata then, none where
+    /// they do not go on.
+    fn go_on_without(
+        &mut self,
+        lost: &str,
+        others: &[String],
+        random: &mut Random,
+    ) -> Result<Vec<String>, String> {
         let runtime = self.runtime();
         let (world, system, session) = (runtime.world().clone(), self.system.clone(), self.session.clone());
         let media = others.iter().map(|name| session.shelf.borrow().medium(name));
@@ -74,9 +91,10 @@ impl<S: System> Run<S> {
         let (without, mut draws) = (vec![lost.to_owned()], Random::new(random.bits(), 0x1057));
         let written = runtime.run(async move {
             let Ok(running) = system.open(&world, &session.config.array, drives, without).await else {
-                return Ok(false);
+                return Ok(Vec::new());
             };
-            write(&world, &session, &running, &mut draws).await.map(|()| true)
+            write(&world, &session, &running, &mut draws).await?;
+            Ok(running.status().await.metadata)
         });
         self.bury(runtime, Crash::Power(PowerCut::Any));
         written

@@ -13,6 +13,8 @@ use tier0_raid::layout::{Column, ColumnMask, Layout};
 pub(super) trait Members {
     /// The generation in which a member left service, [`u64::MAX`] where it did not.
     fn left_in(&self, member: u32) -> u64;
+    /// The generation until which its drive holds what was true: not after [`Self::left_in`].
+    fn holds_until(&self, member: u32) -> u64;
     /// Whether it is there and could be believed again.
     fn is_candidate(&self, member: u32) -> bool;
 }
@@ -52,7 +54,7 @@ pub(super) fn choose(state: &PoolState, layout: &Layout, known: &impl Members, a
             continue;
         };
         let end = end_of(state, layout, known, set);
-        let is_stale = |column: Column| known.left_in(drive_of(state, set, column)) < end;
+        let is_stale = |column: Column| known.holds_until(drive_of(state, set, column)) < end;
         if needed.iter().any(is_stale) {
             choice.fates.insert(set, Fate::Stale);
         }
@@ -121,7 +123,7 @@ fn needed(
     if !layout.survives(lacking - needed) {
         return None;
     }
-    stalest.sort_by_key(|column| known.left_in(drive_of(state, set, *column)));
+    stalest.sort_by_key(|column| known.holds_until(drive_of(state, set, *column)));
     for column in stalest {
         if layout.survives(lacking - needed.without(column)) {
             needed = needed.without(column);
@@ -153,17 +155,25 @@ mod tests {
 
     use super::*;
 
-    /// By member: when it left, and whether it is there.
-    struct Known(Vec<(u64, bool)>);
+    /// By member: when it left, and whether it is there. One that never left and has an older state is in `put_back`.
+    struct Known {
+        members: Vec<(u64, bool)>,
+        put_back: Vec<(u32, u64)>,
+    }
 
     impl Members for Known {
         fn left_in(&self, member: u32) -> u64 {
-            self.0[member as usize].0
+            self.members[member as usize].0
+        }
+
+        fn holds_until(&self, member: u32) -> u64 {
+            let put_back = self.put_back.iter().find(|one| one.0 == member);
+            put_back.map_or(self.left_in(member), |one| one.1)
         }
 
         fn is_candidate(&self, member: u32) -> bool {
-            let (left, is_there) = self.0[member as usize];
-            left != u64::MAX && is_there
+            let (left, is_there) = self.members[member as usize];
+            (left != u64::MAX || self.put_back.iter().any(|one| one.0 == member)) && is_there
         }
     }
 
@@ -172,6 +182,15 @@ mod tests {
 
     /// Sets on these members each, and what is chosen for them.
     fn chosen(level: RaidLevel, sets: &[&[u32]], known: Vec<(u64, bool)>) -> Choice {
+        chosen_of(level, sets, known, Vec::new())
+    }
+
+    fn chosen_of(
+        level: RaidLevel,
+        sets: &[&[u32]],
+        known: Vec<(u64, bool)>,
+        put_back: Vec<(u32, u64)>,
+    ) -> Choice {
         let width = sets[0].len();
         let member = |number: usize| Member {
             id: Uuid::from_u128(number as u128 + 1),
@@ -204,12 +223,12 @@ mod tests {
         let columns = columns.collect();
         state.apply_all(&[MetaRecord::SetsAdded { columns, sets_per_band: 1 }]).expect("sets");
         for (place, (left, is_there)) in (0u32..).zip(&known) {
-            if *left != u64::MAX || !is_there {
+            if *left != u64::MAX || !is_there || put_back.iter().any(|one| one.0 == place) {
                 state.apply_all(&[MetaRecord::MemberLost { member: place }]).expect("lost");
             }
         }
         let layout = Layout::new(&RaidConfig::new(level, width, SectorCount(8))).expect("a layout");
-        choose(&state, &layout, &Known(known), &[])
+        choose(&state, &layout, &Known { members: known, put_back }, &[])
     }
 
     #[test]
@@ -239,6 +258,14 @@ mod tests {
         assert_eq!(choice.fates, BTreeMap::from([(0, Fate::Stale)]));
         let choice = chosen(RaidLevel::Raid5, &[&[0, 1, 2]], vec![SERVES, MISSING, MISSING]);
         assert_eq!((choice.readmitted, choice.fates), (BTreeSet::new(), BTreeMap::from([(0, Fate::Dead)])));
+    }
+
+    /// Both legs of a mirror that were put back together were believed and said to lose nothing.
+    #[test]
+    fn what_was_put_back_to_an_older_state_may_have_lost_what_came_after() {
+        let (sets, put_back) = ([&[0, 1][..]], vec![(0, 5), (1, 6)]);
+        let choice = chosen_of(RaidLevel::Raid1, &sets, vec![SERVES, SERVES], put_back);
+        assert_eq!((choice.fates, choice.believed), (BTreeMap::from([(0, Fate::Stale)]), vec![(0, 1)]));
     }
 
     #[test]

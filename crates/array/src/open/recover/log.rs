@@ -54,8 +54,9 @@ pub(super) async fn look(
         let serving: Vec<u32> = holders().filter(|member| state.is_active(*member)).collect();
         // The log ended when its last copy left: nothing was acknowledged since.
         let end = holders().map(|member| known.left_in(member)).max().unwrap_or(0);
-        let last =
-            holders().filter(|member| known.is_candidate(*member) && known.left_in(*member) == end).collect();
+        let last = holders()
+            .filter(|member| known.is_candidate(*member) && known.holds_until(*member) == end)
+            .collect();
         let members: Vec<u32> = if serving.is_empty() { last } else { serving.clone() };
         let region = |copy: &LogCopy| {
             let drive = drive(copy.member).filter(|_| members.contains(&copy.member))?;

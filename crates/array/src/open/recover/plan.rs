@@ -44,6 +44,7 @@ pub(super) struct Steps {
 /// What the superblocks tell of members.
 struct Known {
     left_in: Vec<u64>,
+    holds_until: Vec<u64>,
     candidates: BTreeSet<u32>,
 }
 
@@ -51,6 +52,7 @@ impl Known {
     fn of(found: &FoundPool) -> Known {
         Known {
             left_in: (0..found.members.len() as u32).map(|place| found.left_in(place)).collect(),
+            holds_until: (0..found.members.len() as u32).map(|place| found.holds_until(place)).collect(),
             candidates: found.unbelieved().into_iter().map(|member| member.place).collect(),
         }
     }
@@ -59,6 +61,10 @@ impl Known {
 impl Members for Known {
     fn left_in(&self, member: u32) -> u64 {
         self.left_in.get(member as usize).copied().unwrap_or(1)
+    }
+
+    fn holds_until(&self, member: u32) -> u64 {
+        self.holds_until.get(member as usize).copied().unwrap_or(1)
     }
 
     fn is_candidate(&self, member: u32) -> bool {

@@ -1,0 +1,122 @@
+//! Opening files and devices that are to join a running array.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use tier0_pool::metadata::{superblock, survey};
+use tier0_units::Nanos;
+use tier0_world::World;
+use tier0_world::sync::oneshot;
+use uuid::Uuid;
+
+use crate::ArrayError;
+use crate::control::{DriveShop, NewDrive};
+use crate::description::DriveDescription;
+use crate::open::{Medium, NewMedium, check_blank, open_new_medium};
+use crate::real::guarded_drive;
+
+/// How long a drive that is to join may take to be opened and looked at.
+const OPEN_LIMIT: Nanos = Nanos::from_secs(30);
+
+/// Opens files and devices that are to join a running array.
+pub(crate) struct MediumShop {
+    pub(crate) world: World,
+    /// Drives that this process has open, those that were given up included: nobody else can open them.
+    pub(crate) known: RefCell<Vec<Arc<Medium>>>,
+}
+
+impl DriveShop for MediumShop {
+    fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>> {
+        Box::pin(async move {
+            let known = self.known.borrow().clone();
+            for medium in known {
+                let Ok(drive) = guarded_drive(&medium, &self.world) else { continue };
+                let limit = pin!(self.world.sleep(OPEN_LIMIT));
+                let looked = pin!(superblock::read(&drive));
+                if let Either::Left((Ok(Some(found)), _)) = select(looked, limit).await
+                    && found.superblock.member == member
+                {
+                    return medium.path();
+                }
+            }
+            None
+        })
+    }
+
+    fn open(
+        &self,
+        description: DriveDescription,
+        force: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>> + '_>> {
+        let world = self.world.clone();
+        Box::pin(async move {
+            let is_it = |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;
+            let known =
+                self.known.borrow().iter().find(is_it).map(|medium| medium.renewed(&description.name));
+            if let Some(medium) = known.as_ref().filter(|_| !force) {
+                check_held(&world, medium, &description.name).await?;
+            }
+            let new = match known {
+                Some(medium) => NewMedium::of(medium),
+                None => open_beside(&world, description, force).await?,
+            };
+            self.known.borrow_mut().push(new.medium.clone());
+            Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new })
+        })
+    }
+}
+
+/// What this process holds joins as a blank drive only if it is blank.
+///
+/// # Errors
+/// [`ArrayError::HeldHere`] where it was a drive of an array, else what it holds.
+async fn check_held(world: &World, medium: &Medium, name: &str) -> Result<(), ArrayError> {
+    let drive = guarded_drive(medium, world)?;
+    let limit = pin!(world.sleep(OPEN_LIMIT));
+    let Either::Left((found, _)) = select(pin!(survey(vec![drive])), limit).await else {
+        return Err(silent(name));
+    };
+    match check_blank(found, name, "") {
+        Err(ArrayError::Taken { .. }) => Err(ArrayError::HeldHere { drive: name.to_owned() }),
+        result => result,
+    }
+}
+
+/// A drive that is to join has not answered in time.
+fn silent(drive: &str) -> ArrayError {
+    ArrayError::Unusable {
+        drive: drive.to_owned(),
+        fact: format!(
+            "does not answer within {} s, and does not join; look at what the system says of it, and try again",
+            OPEN_LIMIT.0 / Nanos::from_secs(1).0
+        ),
+    }
+}
+
+/// Opens a drive in a thread of its own: opening, locking and reading it may take as long as the drive likes, and the
+/// shard serves hosts meanwhile.
+async fn open_beside(
+    world: &World,
+    description: DriveDescription,
+    force: bool,
+) -> Result<NewMedium, ArrayError> {
+    let name = description.name.clone();
+    let (reply, answer) = oneshot::channel();
+    let open = move || {
+        // Whoever asked may have stopped waiting; then the drive is closed, and a file that was made goes again.
+        let _ = reply.send(open_new_medium(&description, force));
+    };
+    let thread = std::thread::Builder::new().name("tier0-open".to_owned());
+    thread.spawn(open).map_err(|source| ArrayError::System {
+        what: "a thread to open the drive cannot be started".into(),
+        source,
+    })?;
+    let limit = pin!(world.sleep(OPEN_LIMIT));
+    match select(answer, limit).await {
+        Either::Left((opened, _)) => opened.map_err(|_| silent(&name))?,
+        Either::Right(_) => Err(silent(&name)),
+    }
+}
