@@ -250,13 +250,15 @@ pub trait System: Clone + 'static {
         without: Vec<String>,
     ) -> impl Future<Output = Result<Self::Running, SystemError>>;
 
-    /// The last resort for what no start opens: believes drives again that were lost, with whatever that costs.
+    /// The last resort for what no start opens: believes drives again that were lost, with whatever that costs. Without
+    /// `accepts_loss` nothing is written.
     fn recover(
         &self,
         world: &World,
         drives: Vec<DriveHandle>,
+        accepts_loss: bool,
     ) -> impl Future<Output = Result<Recovered, SystemError>> {
-        let _ = (world, drives);
+        let _ = (world, drives, accepts_loss);
         async { Err(SystemError::Refused("it has no last resort".to_owned())) }
     }
 }

@@ -1,7 +1,7 @@
 //! Which label of a pool counts: the labels of its drives compared (decision 0008, "At a start").
 //!
-//! Label *n* descends from *o* if its generation is not lower and it calls lost or removed everyone whom *o* does. A
-//! label is complete if no drive that is there, and that it calls active, has a label that does not descend from it: then
+//! Label *n* descends from *o* if its generation is not lower and it calls lost or removed everyone whom *o* does, or says
+//! that they were lost then and are believed again (the last resort). A label is complete if no drive that is there, and that it calls active, has a label that does not descend from it: then
 //! something may have been acknowledged on it. A label that is not complete was interrupted while it was written, and
 //! nothing was. Two complete labels of which neither descends from the other are two histories.
 
@@ -28,13 +28,23 @@ fn is_active(label: &PoolLabel, id: Uuid) -> bool {
     state_of(label, id) == Some(MemberState::Active)
 }
 
+/// In which generation a member was lost, as far as a label knows; of one that serves, before it was believed again.
+fn lost_in(label: &PoolLabel, id: Uuid) -> Option<u64> {
+    let place = label.members.iter().position(|member| member.id == id)?;
+    label.lost_in.get(&(place as u32)).copied()
+}
+
 /// Whether what `newer` says follows from what `older` says.
 fn descends(newer: &Superblock, older: &Superblock) -> bool {
     let gone = |state: Option<MemberState>| matches!(state, Some(MemberState::Lost | MemberState::Removed));
+    let believed_again = |id: Uuid| {
+        let now = lost_in(&newer.label, id).filter(|_| is_active(&newer.label, id));
+        now.is_some() && lost_in(&older.label, id).is_none_or(|then| now == Some(then))
+    };
     newer.generation >= older.generation
         && older.label.members.iter().all(|member| match member.state {
             MemberState::Active => state_of(&newer.label, member.id).is_some(),
-            _ => gone(state_of(&newer.label, member.id)),
+            _ => gone(state_of(&newer.label, member.id)) || believed_again(member.id),
         })
 }
 

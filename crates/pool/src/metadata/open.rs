@@ -337,6 +337,7 @@ impl Opening {
         let drives = drives.map(|(place, member)| member.drive.clone().filter(|_| serves(place))).collect();
         let next_copy = found.members.iter().map(|member| member.next_copy).collect();
         let carriers = found.label.carriers.clone();
+        let are_readmitted = found.members.iter().any(|member| member.is_readmitted);
         let complete = if is_changed { found.label.settled } else { found.generation };
         let labels = Labels { generation: found.generation, complete, label: found.label, next_copy };
         let core = Core::new(world, state, labels, drives, true, on_loss);
@@ -356,6 +357,14 @@ impl Opening {
             journal.id = header.journal;
         }
         core.roll_over().await?;
+        if are_readmitted {
+            // Who was believed again serves from now on.
+            core.publish_and_settle(1, |label| {
+                let serves: Vec<bool> = label.members.iter().map(crate::Member::is_active).collect();
+                label.lost_in.retain(|place, _| !serves[*place as usize]);
+            })
+            .await?;
+        }
         core.replenish_carriers();
         Ok(Metadata(core))
     }

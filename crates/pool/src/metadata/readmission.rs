@@ -1,8 +1,8 @@
 //! Believing members again that were lost: the last resort, by somebody's decision and never by itself.
 //!
 //! Who is readmitted is written as if it had never left: its superblock says that it serves, and so does the checkpoint
-//! that opening writes. A crash between the two leaves superblocks that call it active and a checkpoint that calls it
-//! lost; then it is lost, as before, and the decision has to be taken again.
+//! that opening writes. Until both are complete the superblocks say also in which generation it was lost; whoever finds
+//! that takes it for lost, as before, and the decision has to be taken again.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,9 @@ use super::open::Inspected;
 use super::survey::{FoundMember, FoundPool, SetAside, Standing};
 use crate::state::MemberState;
 use crate::{MetaError, MetaRecord, PoolError};
+
+/// In the label of a member that is being believed again: it was not lost, but put back to an older state.
+pub(super) const NEVER_LOST: u64 = 1;
 
 /// A member that is there and not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +79,10 @@ impl FoundPool {
         if !self.unbelieved().iter().any(|member| member.place == place) {
             return false;
         }
+        let since = match self.left_in(place) {
+            u64::MAX => NEVER_LOST,
+            left_in => left_in,
+        };
         let found = &mut self.members[place as usize];
         let Some(SetAside { drive, next_copy, .. }) = found.set_aside.take() else { return false };
         found.member.state = MemberState::Active;
@@ -83,8 +90,9 @@ impl FoundPool {
         found.drive = Some(drive);
         found.next_copy = next_copy;
         found.is_readmitted = true;
+        // Until all labels and the metadata know that it serves, the labels know that it did not.
+        self.label.lost_in.insert(place, since);
         self.label.members[place as usize].state = MemberState::Active;
-        self.label.lost_in.remove(&place);
         self.is_uneven = true;
         true
     }

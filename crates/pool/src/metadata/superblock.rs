@@ -152,7 +152,7 @@ fn encode_fixed(label: &PoolLabel) -> Writer {
     label.members.iter().for_each(|member| encode_member(&mut writer, member));
     writer.u64(label.settled);
     for (place, member) in (0u32..).zip(&label.members) {
-        let known = label.lost_in.get(&place).filter(|_| member.state == MemberState::Lost);
+        let known = label.lost_in.get(&place).filter(|_| member.state != MemberState::Removed);
         writer.u64(known.copied().unwrap_or(0));
         writer.u64(label.given_up.get(&place).copied().unwrap_or(0));
     }
@@ -186,7 +186,7 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
         for (place, member) in (0u32..).zip(&label.members) {
             match reader.u64()? {
                 0 => {}
-                generation if member.state == MemberState::Lost => {
+                generation if member.state != MemberState::Removed => {
                     label.lost_in.insert(place, generation);
                 }
                 _ => return None,

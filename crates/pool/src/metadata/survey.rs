@@ -11,6 +11,7 @@ use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::lineage::{self, Choice};
+use super::readmission::NEVER_LOST;
 use super::superblock::{self, Newest, PoolLabel, Superblock};
 use crate::blank::is_blank;
 use crate::state::MemberState;
@@ -47,11 +48,15 @@ pub struct FoundPool {
     pub members: Vec<FoundMember>,
     /// Why the pool cannot be opened, as far as the superblocks tell.
     pub problem: Option<PoolError>,
+    /// Whether a crash came while members were being believed again.
+    pub is_half_recovered: bool,
     /// Whether some believed drive has an older superblock than the one that counts, or only one copy of it.
     pub(super) is_uneven: bool,
     /// Drives that the superblock that counts does not know, with who they say they are. They joined if the metadata know
     /// them.
     pub(super) newcomers: Vec<(Uuid, SetAside)>,
+    /// What those are called by themselves.
+    pub strangers: Vec<String>,
 }
 
 /// A member of a pool that was found.
@@ -191,7 +196,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         }
     }
     let mut members: Vec<FoundMember> = label.members.iter().map(FoundMember::absent).collect();
-    let mut newcomers = Vec::new();
+    let (mut newcomers, mut strangers) = (Vec::new(), Vec::new());
     for (carrier, trust) in carriers.into_iter().zip(trust) {
         let own = &carrier.newest.superblock;
         let set_aside = || SetAside {
@@ -201,6 +206,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         };
         let Some(place) = label.members.iter().position(|member| member.id == own.member) else {
             // It was added, and mostly the crash came before anybody else knew: it holds nothing then.
+            strangers.push(own_name(own).clone());
             newcomers.push((own.member, set_aside()));
             continue;
         };
@@ -227,12 +233,36 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             }
             is_uneven |= carrier.newest.is_alone;
             is_uneven |= own.generation != generation || own.label != label;
+            let half = label.lost_in.get(&(place as u32)).filter(|_| label.members[place].is_active());
+            if let Some(lost_in) = half {
+                // A crash came while it was being believed again. What it holds is no newer for that.
+                is_uneven = true;
+                found.set_aside = Some(match *lost_in {
+                    NEVER_LOST => SetAside { generation: 0, ..set_aside() },
+                    _ => set_aside(),
+                });
+                found.standing = match *lost_in {
+                    NEVER_LOST => Standing::RolledBack,
+                    _ => Standing::Stale,
+                };
+                continue;
+            }
             found.standing = Standing::Present;
             found.next_copy = 1 - carrier.newest.copy;
             found.drive = Some(carrier.drive);
         }
     }
-    let mut found = FoundPool { generation, label, members, problem, is_uneven, newcomers };
+    let half: Vec<u32> = label.lost_in.keys().copied().collect();
+    let half: Vec<u32> =
+        half.into_iter().filter(|place| label.members[*place as usize].is_active()).collect();
+    for place in half.iter().filter(|place| label.lost_in[*place] != NEVER_LOST) {
+        label.members[*place as usize].state = MemberState::Lost;
+        label.carriers.retain(|carrier| carrier != place);
+        members[*place as usize].member.state = MemberState::Lost;
+    }
+    let is_half_recovered = !half.is_empty();
+    let mut found =
+        FoundPool { generation, label, members, problem, is_uneven, is_half_recovered, newcomers, strangers };
     // Where it could not be done without, that it has shrunk says more than that it is missing.
     let quorum = found.quorum_problem().map(|problem| shrunk.unwrap_or(problem));
     found.problem = found.problem.take().or(quorum);

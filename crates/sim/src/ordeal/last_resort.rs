@@ -19,6 +19,9 @@ use crate::system::{Recovered, Running, System, SystemError};
 
 /// Share of the ends of lives after which it is tried.
 const SHARE: f64 = 0.7;
+/// Share of the last resorts that are cut off, and after how many changes of the drives at most.
+const CUT_OFF_SHARE: f64 = 0.4;
+const CHANGES_MAX: u64 = 120;
 /// Share of the drives that went on which are put back to what they were before.
 const PUT_BACK_SHARE: f64 = 0.15;
 /// Writes to each volume while a drive is away, and their sectors.
@@ -100,15 +103,40 @@ impl<S: System> Run<S> {
         written
     }
 
+    /// The power fails while the last resort is being carried out. What was decided can be decided again; what it was said
+    /// to lose may be lost.
+    fn cut_off(&mut self, media: &[SimMedium], changes: u64) -> Losses {
+        let runtime = self.runtime();
+        let world = runtime.world().clone();
+        let drives: Vec<DriveHandle> = media.iter().map(|medium| medium.open(&world)).collect();
+        let (system, session) = (self.system.clone(), self.session.clone());
+        let losses = runtime.run(async move {
+            let said = system.recover(&world, drives.clone(), false).await;
+            session.switch.arm(changes);
+            let switch = session.switch.clone();
+            let off = std::pin::pin!(switch.wait_off());
+            let recovered = std::pin::pin!(system.recover(&world, drives, true));
+            futures_util::future::select(off, recovered).await;
+            said.map_or_else(|_| Vec::new(), |said| said.losses)
+        });
+        self.session.count("last resorts cut off");
+        self.bury(runtime, Crash::Power(PowerCut::Any));
+        losses
+    }
+
     fn believe_again(&mut self, media: &[SimMedium], random: &mut Random) -> Result<(), String> {
+        let mut said = Vec::new();
+        while random.chance(CUT_OFF_SHARE) {
+            said.push(self.cut_off(media, 1 + random.below(CHANGES_MAX)));
+        }
         let before = self.session.shelf.borrow().fingerprints();
         let runtime = self.runtime();
         let world = runtime.world().clone();
         let drives: Vec<DriveHandle> = media.iter().map(|medium| medium.open(&world)).collect();
         let system = self.system.clone();
-        let recovered = runtime.run(async move { system.recover(&world, drives).await });
+        let recovered = runtime.run(async move { system.recover(&world, drives, true).await });
         self.bury(runtime, Crash::Power(PowerCut::Any));
-        let recovered = match recovered {
+        let mut recovered = match recovered {
             Ok(recovered) => recovered,
             Err(SystemError::Refused(_)) => return Ok(()),
             Err(SystemError::Failed(why)) => return Err(format!("it fails: {why}")),
@@ -123,6 +151,9 @@ impl<S: System> Run<S> {
         self.session.count("last resorts");
         if recovered.losses.iter().all(|losses| losses.as_ref().is_some_and(Vec::is_empty)) {
             self.session.count("last resorts that lose nothing");
+        }
+        for earlier in said {
+            add_losses(&mut recovered.losses, earlier);
         }
         for _ in 0..1 + random.below(2) {
             let runtime = self.runtime();
@@ -139,6 +170,22 @@ impl<S: System> Run<S> {
             opened?;
         }
         Ok(())
+    }
+}
+
+/// By volume: the sectors that may be lost; none where that may be anywhere.
+type Losses = Vec<Option<Vec<Range<u64>>>>;
+
+/// What was said to be lost before may be so too.
+fn add_losses(losses: &mut Losses, earlier: Losses) {
+    for (volume, earlier) in losses.iter_mut().zip(earlier) {
+        match (volume.as_mut(), earlier) {
+            (Some(ranges), Some(earlier)) => {
+                ranges.extend(earlier);
+                ranges.sort_by_key(|range| range.start);
+            }
+            _ => *volume = None,
+        }
     }
 }
 

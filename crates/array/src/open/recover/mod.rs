@@ -22,7 +22,7 @@ use uuid::Uuid;
 pub use losses::{ByteRange, VolumeLoss};
 use plan::{Blank, Plan};
 
-use super::assemble::Opening;
+use super::opening::Opening;
 use super::{OpenOptions, in_real_world};
 use crate::{ArrayError, Description};
 

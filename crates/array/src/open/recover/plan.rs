@@ -23,6 +23,9 @@ pub(super) struct Blank {
     pub(super) drive: DriveHandle,
 }
 
+/// What is noted of a recovery that a crash has broken off.
+const BROKEN_OFF: &str = "a recovery of this pool was broken off; it is done again from its beginning";
+
 /// What is to be done with a pool.
 pub(super) struct Plan {
     pub(super) recovery: Recovery,
@@ -87,7 +90,7 @@ impl Plan {
             generation: found.generation,
             drives: roles(&found),
             volumes: Vec::new(),
-            notes: Vec::new(),
+            notes: found.is_half_recovered.then(|| BROKEN_OFF.to_owned()).into_iter().collect(),
         };
         let stopped = |recovery: Recovery, obstacle: String| {
             Ok(Plan { recovery: Recovery { obstacle: Some(obstacle), ..recovery }, steps: None })
