@@ -20,6 +20,8 @@ const MORE: &str = "discard what is not needed, or add drives (tier0 drive add, 
 /// How much of a pool is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
+    /// The piece in which space is taken.
+    pub extent: ByteCount,
     /// What volumes can use in all.
     pub usable: ByteCount,
     /// What extents have.
@@ -158,6 +160,7 @@ impl Space {
         let bytes =
             |slots: u64| ByteCount(slots.saturating_mul(state.geometry().extent_sectors * SECTOR_BYTES));
         Space {
+            extent: bytes(1),
             usable: bytes(state.slot_count()),
             used: bytes(state.used_slots().count()),
             reserved: bytes(state.reserved_slot_count()),
@@ -195,7 +198,7 @@ impl Space {
         let (free, reserve) = (self.free(), rules.reserve.of(self.usable));
         if free.0 == 0 {
             warnings.push(SpaceWarning::Full);
-        } else if free <= reserve {
+        } else if free.0 < reserve.0.next_multiple_of(self.extent.0.max(1)) + self.extent.0 {
             warnings.push(SpaceWarning::AtReserve { free, reserve });
         }
         let percent = self.fill_percent();
@@ -259,6 +262,7 @@ mod tests {
 
     fn space(used: u64) -> Space {
         Space {
+            extent: ByteCount(1),
             usable: ByteCount(1000),
             used: ByteCount(used),
             reserved: ByteCount(100),
@@ -294,6 +298,10 @@ mod tests {
         assert_eq!(urgencies(space(799), &rules), [50]);
         assert_eq!(urgencies(space(800), &rules), [101, 50]);
         assert_eq!(urgencies(space(900), &rules), [102, 50]);
+        // What is free beside the reserve is no whole extent.
+        let pieces = |used| Space { extent: ByteCount(30), ..space(used) };
+        assert_eq!(urgencies(pieces(751), &rules), [101, 50]);
+        assert_eq!(urgencies(pieces(750), &rules), [50]);
     }
 
     #[test]

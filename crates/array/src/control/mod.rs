@@ -30,9 +30,10 @@ mod volumes;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, select};
 use tier0_units::{Nanos, SlotRef};
 use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
@@ -55,6 +56,8 @@ use crate::witness::Witness;
 const THICK_TRIES: u32 = 10_000;
 const THIN_TRIES: u32 = 2;
 const TRY_PAUSE: Nanos = Nanos::from_millis(1);
+/// How long one waits for what hosts have discarded.
+const RECLAIM_LIMIT: Nanos = Nanos::from_secs(5);
 
 /// What an array is beside its shards.
 pub(crate) struct Control {
@@ -219,7 +222,8 @@ impl Control {
             return self.pools[pool].refill(thin, None).await;
         }
         let shards = Some(self.shards.len());
-        for _ in 0..if thin { THIN_TRIES } else { THICK_TRIES } {
+        let tries = if thin { THIN_TRIES } else { THICK_TRIES };
+        for number in 0..tries {
             let slots = self.pools[pool].refill(thin, shards).await;
             if !slots.is_empty() {
                 return slots;
@@ -229,10 +233,19 @@ impl Control {
             if !slots.is_empty() {
                 return slots;
             }
+            if number == 0 {
+                self.reclaim(pool).await;
+            }
             // Slots may be on their way to a shard that needs fewer, or their unmapping is not stable yet.
             self.world.sleep(TRY_PAUSE).await;
         }
         Vec::new()
+    }
+
+    /// Has shards destage what hosts have discarded, whose slots come back then; while drives are away, not for long.
+    async fn reclaim(&self, pool: usize) {
+        let reclaimed = pin!(self.ask_all(|reply| Order::Reclaim { pool, reply }));
+        select(reclaimed, pin!(self.world.sleep(RECLAIM_LIMIT))).await;
     }
 
     /// Takes back what shards have in stock: one of them needs what another one does not.

@@ -7,7 +7,7 @@ use tier0_units::SECTOR_BYTES;
 
 use super::admin::Done;
 use super::{Control, Guarded};
-use crate::admin::{Severity, SpaceStatus};
+use crate::admin::{AdminError, Severity, SpaceStatus};
 use crate::upkeep::{Order, ShardReport};
 
 /// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.
@@ -101,8 +101,16 @@ impl Control {
     pub(super) fn set_reserve(&self, pool: Option<&str>, reserve: Reserve) -> Done {
         let number = self.pool_meant(pool)?;
         let guarded = self.guarded(number);
+        let usable = Space::of(&guarded.metadata.state()).usable;
+        if reserve.of(usable) > usable {
+            return Err(AdminError::new(format!(
+                "pool {:?} has {usable}, so {} of it cannot be kept; use a share (10%) or a size below that",
+                self.pools[number].name,
+                reserve.of(usable)
+            )));
+        }
         let before = std::mem::replace(&mut guarded.space_rules.borrow_mut().reserve, reserve);
-        let (name, usable) = (&self.pools[number].name, Space::of(&guarded.metadata.state()).usable);
+        let name = &self.pools[number].name;
         Ok(format!(
             "pool {name} keeps {} of {usable} from thin volumes (before: {}) until it is started again; \
              \"tier0 config\" prints the array file that keeps it so",

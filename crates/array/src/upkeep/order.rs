@@ -58,6 +58,8 @@ pub(crate) enum Order {
     },
     /// Give back the free slots that this shard has in stock.
     GiveBackStock { pool: usize, reply: oneshot::Sender<Vec<SlotRef>> },
+    /// Give back the slots of extents that hosts have emptied and that wait to be destaged.
+    Reclaim { pool: usize, reply: oneshot::Sender<()> },
     /// Do without the copies of this shard's log that lie on a lost drive.
     DropLogCopies { pool: usize, member: usize, reply: oneshot::Sender<()> },
     /// Make one more copy of this shard's log, whose place is that of the shard's number, equal to the others.
@@ -128,6 +130,11 @@ impl Order {
             }
             Order::GiveBackStock { pool, reply } => {
                 let _ = reply.send(shard.pool(pool).mapping.give_back_stock());
+            }
+            Order::Reclaim { pool, reply } => {
+                // Where the log has failed, nothing is given back.
+                let _ = shard.pool(pool).write_back.reclaim().await;
+                let _ = reply.send(());
             }
             Order::DropLogCopies { pool, member, reply } => {
                 shard.pool(pool).drop_log_copies(member);

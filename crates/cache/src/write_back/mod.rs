@@ -20,6 +20,7 @@ mod conduct;
 mod destage;
 mod forget;
 mod read;
+mod reclaim;
 mod refuse;
 mod relocate;
 mod select;
