@@ -48,6 +48,14 @@ pub enum OpenError {
         /// What was asked for.
         path: PathBuf,
     },
+    /// The device takes no writes.
+    #[error(
+        "drive {path:?} is read-only; have its system take writes again (\"blockdev --setrw\"), then try again"
+    )]
+    ReadOnly {
+        /// What was asked for.
+        path: PathBuf,
+    },
     /// The system refuses it.
     #[error("drive {path:?} cannot be opened: {source}; check its permissions")]
     System {
@@ -114,6 +122,11 @@ impl FileMedium {
         }
     }
 
+    /// Whether its path still leads to it: a file that was deleted, moved away or replaced is still open.
+    pub fn is_in_place(&self) -> bool {
+        is_at(&self.path, &self.openings.accepted().file).unwrap_or(false)
+    }
+
     /// Opens a drive on it in a world of full sectors.
     pub fn drive(self: &Arc<Self>, world: &World) -> io::Result<FileDrive> {
         assert_eq!(world.width().bytes() as u64, SECTOR_BYTES, "a file holds whole sectors");
@@ -151,6 +164,9 @@ fn open_locked(path: &Path, tries: u32) -> Result<OpenFile, OpenError> {
     if !kind.is_file() && !kind.is_block_device() {
         return Err(OpenError::NotADrive { path: path.to_owned() });
     }
+    if kind.is_block_device() && is_read_only(&file) {
+        return Err(OpenError::ReadOnly { path: path.to_owned() });
+    }
     lock(&file, tries).map_err(|errno| match errno {
         rustix::io::Errno::WOULDBLOCK => OpenError::Busy { path: path.to_owned() },
         errno => system(errno.into()),
@@ -166,11 +182,19 @@ fn open_locked(path: &Path, tries: u32) -> Result<OpenFile, OpenError> {
     Ok(OpenFile { file, direct, sectors: SectorCount(sectors), block_sectors })
 }
 
+/// Whether the system takes no writes for a device, although it lets one open it for them.
+fn is_read_only(device: &File) -> bool {
+    let Ok(about) = rustix::fs::fstat(device) else { return false };
+    let (major, minor) = (rustix::fs::major(about.st_rdev), rustix::fs::minor(about.st_rdev));
+    let told = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
+    told.is_ok_and(|told| told.trim() == "1")
+}
+
 /// Whether a path still leads to an open file.
-fn is_at(path: &Path, file: &File) -> io::Result<bool> {
-    let own = file.metadata()?;
+fn is_at(path: &Path, file: &impl AsFd) -> io::Result<bool> {
+    let own = rustix::fs::fstat(file)?;
     match std::fs::metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (own.dev(), own.ino())),
+        Ok(there) => Ok((there.dev(), there.ino()) == (own.st_dev, own.st_ino)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

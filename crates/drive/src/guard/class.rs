@@ -11,26 +11,27 @@ pub(super) enum Class {
     Outage,
     /// What lies behind it is full.
     NoSpace,
-    /// It will not, however often it is asked.
+    /// The command makes no sense, here or anywhere: the fault is not the drive's.
     Refused,
 }
 
 /// What `error` means.
 pub(super) fn class(error: IoError) -> Class {
     match error {
-        IoError::Medium => Class::Medium,
+        IoError::Medium | IoError::ReadOnly => Class::Medium,
         IoError::NoSpace => Class::NoSpace,
         IoError::OutOfRange
         | IoError::Misaligned
         | IoError::Unsupported
-        | IoError::ReadOnly
         | IoError::RedundancyLost
         | IoError::DataLost => Class::Refused,
         IoError::Os(errno) => match errno {
             // ENODATA is a medium error, EILSEQ a failed protection check (block/blk-core.c, blk_errors).
             libc::EIO | libc::ENODATA | libc::EILSEQ => Class::Medium,
             libc::ENOSPC | libc::EDQUOT => Class::NoSpace,
-            libc::EINVAL | libc::EOPNOTSUPP | libc::ENOSYS | libc::EROFS | libc::EFBIG => Class::Refused,
+            // What the drive has done a thousand times it refuses now: it is being reset or resized, or its file system was
+            // mounted read-only. It may pass, and says nothing of the command.
+            libc::EINVAL | libc::EOPNOTSUPP | libc::ENOSYS | libc::EROFS | libc::EFBIG => Class::Medium,
             _ => Class::Outage,
         },
         IoError::Timeout | IoError::Gone => Class::Outage,
