@@ -53,7 +53,10 @@ impl DriveShop for MediumShop {
     ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>> + '_>> {
         let world = self.world.clone();
         Box::pin(async move {
-            let is_it = |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;
+            // What was deleted or replaced since is not what lies there.
+            let is_it = |medium: &&Arc<Medium>| {
+                medium.path().is_some() && medium.path() == description.path && medium.is_in_place()
+            };
             let known =
                 self.known.borrow().iter().find(is_it).map(|medium| medium.renewed(&description.name));
             if let Some(medium) = known.as_ref().filter(|_| !force) {

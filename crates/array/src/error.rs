@@ -52,6 +52,16 @@ pub enum ArrayError {
         /// The array.
         array: String,
     },
+    /// Drives are to be done without, and no other one knows the pool.
+    #[error(
+        "a start without drive {drive:?} is asked for, and every drive of pool {pool:?} that is here is to be done without; leave one of them"
+    )]
+    NotWithout {
+        /// One of them.
+        drive: String,
+        /// Their pool.
+        pool: String,
+    },
     /// No drive of a pool is to be found, but of others.
     #[error(
         "pool {pool:?} of array {array:?} is on none of the drives that are here: they hold {found}; correct the names in the array file, or connect the pool's drives"
@@ -125,7 +135,9 @@ pub enum ArrayError {
         pool: String,
     },
     /// What a crash left behind cannot be made good.
-    #[error("pool {pool:?} cannot be recovered: {fact}")]
+    #[error(
+        "pool {pool:?} cannot be recovered: {fact}; \"tier0 pool recover\" says what is left, and goes on where a recovery was broken off"
+    )]
     Recovery {
         /// The pool.
         pool: String,

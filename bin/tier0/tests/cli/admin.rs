@@ -139,7 +139,6 @@ fn check_says_what_a_file_would_do_without_doing_it() {
     for (from, to, words) in [
         ("set_size = 4", "set_size = 3", &["raid5 sets of 4 drives"][..]),
         ("stripe_unit = \"64KiB\"", "stripe_unit = \"32KiB\"", &["64KiB", "32KiB"]),
-        ("24MiB", "32MiB", &["lun0", "24MiB", "32MiB"]),
         ("pool0", "pool9", &["pool9", "none of the drives"]),
         ("[array]", "[array", &["line 1"]),
     ] {
@@ -147,7 +146,8 @@ fn check_says_what_a_file_would_do_without_doing_it() {
         refuse(&["check", text(&array)], 2, words);
     }
     for (from, to, words) in [
-        ("24MiB", "16MiB", &["lun0", "grown", "24MiB"][..]),
+        ("24MiB", "16MiB", &["lun0", "24MiB", "the array file says 16MiB"][..]),
+        ("24MiB", "32MiB", &["lun0", "24MiB", "32MiB", "volume resize"]),
         ("lun0", "lun1", &["\"lun1\"", "would be created", "\"lun0\"", "does not mention"]),
         ("stripe_unit", "extent = \"3MiB\"\nstripe_unit", &["extent", "3MiB"]),
         ("stripe_unit", "groups = 2\nstripe_unit", &["groups", "raid50"]),

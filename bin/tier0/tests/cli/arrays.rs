@@ -144,8 +144,15 @@ fn a_drive_in_use_is_not_touched() {
     let array = array_file(directory.path(), "raid0", 2);
     succeed(&["create", text(&array)]);
     let served = Served::start(&array, directory.path());
-    refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 2, &["d0.img", "in use"]);
-    refuse(&["create", text(&array), "--force"], 1, &["d0.img", "in use"]);
+    // That the array is served says more than that its drives are in use.
+    refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 2, &["\"test\"", "served already"]);
+    refuse(&["create", text(&array), "--force"], 2, &["\"test\"", "served already"]);
+    let other = file(directory.path(), "other.toml", &std::fs::read_to_string(&array).expect("a file"));
+    let elsewhere =
+        std::fs::read_to_string(&other).expect("a file").replace("[array]", "[array]\ncontrol = \"other\"");
+    std::fs::write(&other, elsewhere).expect("a file");
+    refuse(&["serve", text(&other), "--listen", "127.0.0.1:0"], 2, &["d0.img", "in use"]);
+    refuse(&["create", text(&other), "--force"], 1, &["d0.img", "in use"]);
     refuse(&["load", text(&directory.path().join("d0.img"))], 1, &["d0.img", "in use"]);
     served.stop();
 }

@@ -102,6 +102,10 @@ impl Control {
                 }
             }
             guarded.rebuild.running.set(false);
+            if !guarded.returned.take().is_empty() {
+                // Somebody may have put the drive back to an older state of the same superblock.
+                control.start_scrub(number, None);
+            }
         };
         self.world.spawn(work).detach();
     }

@@ -71,10 +71,11 @@ impl Fill {
         self.used.iter().map(|used| u64::from(*used).saturating_sub(average)).sum()
     }
 
-    /// The set that should take a slot of this one, if that makes them more even.
+    /// The set that should take a slot of this one, if that makes them more even. Sets that the pool has got since are
+    /// left to the next pass.
     fn target_for(&self, set: u32) -> Option<u32> {
         let (least, target) = *self.targets.first()?;
-        (self.used[set as usize] >= least + 2).then_some(target)
+        (*self.used.get(set as usize)? >= least + 2).then_some(target)
     }
 
     fn shift(&mut self, from: u32, to: u32) {

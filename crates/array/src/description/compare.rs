@@ -51,21 +51,32 @@ impl Description {
         Ok(findings)
     }
 
+    /// Whether a start finds what lies at `path`: the file names it, or the directory that it lies in.
+    fn leads_to(&self, path: &std::path::Path) -> bool {
+        self.drives.iter().any(|wanted| wanted.path.as_deref().is_some_and(|named| real(named) == real(path)))
+            || self
+                .search
+                .iter()
+                .any(|directory| path.parent().is_some_and(|parent| real(parent) == real(directory)))
+    }
+
     fn compare_drives(&self, facts: &[PoolFacts], findings: &mut Vec<Finding>) {
+        for pool in facts.iter().filter(|pool| self.pools.iter().any(|own| own.name == pool.name)) {
+            let serving = || pool.drives.iter().filter(|drive| drive.state == DriveState::Active);
+            if serving().any(|drive| drive.path.is_some())
+                && !serving().filter_map(|drive| drive.path.as_deref()).any(|path| self.leads_to(path))
+            {
+                findings.push(Finding::Refused(format!(
+                    "no drive of pool {:?} is in the file or in a directory to search, so a start would not find it; put \
+                     what \"tier0 config\" prints in the file's place",
+                    pool.name
+                )));
+            }
+        }
         let mut told = |text: String| findings.push(Finding::Told(text));
         for pool in facts {
             for drive in &pool.drives {
-                let same = |path: &std::path::Path| {
-                    drive.path.as_deref().is_some_and(|known| real(known) == real(path))
-                };
-                let mentioned = self.drives.iter().any(|wanted| wanted.path.as_deref().is_some_and(same))
-                    || self.search.iter().any(|directory| {
-                        drive
-                            .path
-                            .as_deref()
-                            .and_then(|path| path.parent())
-                            .is_some_and(|parent| real(parent) == real(directory))
-                    });
+                let mentioned = drive.path.as_deref().is_some_and(|path| self.leads_to(path));
                 let is_there = drive.path.as_deref().is_none_or(std::path::Path::exists);
                 if drive.state == DriveState::Lost {
                     told(format!(

@@ -1,7 +1,7 @@
 //! Finding an array again: open what might be its drives, read who they are, check everything. Nothing is written here;
 //! the shards open what was found ([`crate::real`]).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
@@ -15,7 +15,8 @@ use uuid::Uuid;
 use super::consent::Consents;
 use super::create::memory_among_others;
 use super::examine::examine;
-use super::media::{Opened, Unopened};
+use super::media::Unopened;
+use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
 use crate::description::{PoolDescription, not_in_file, size_differs};
 use crate::open::CreateOptions;
@@ -98,50 +99,10 @@ pub(super) fn consents_of(description: &Description, options: &OpenOptions) -> C
     Consents { without: options.without.clone(), witness }
 }
 
-/// Everything that may be a drive of an array, open.
-pub(super) struct Opening {
-    pub(super) media: Vec<Arc<Medium>>,
-    /// What is to be told of what could not be opened.
-    pub(super) warnings: Vec<String>,
-    /// What may be a member and could not be opened.
-    unopened: Vec<Unopened>,
-}
-
-impl Opening {
-    /// Opens the drives of a description, and where labels remember members that it does not name.
-    pub(super) fn of(description: &Description, options: &OpenOptions) -> Result<Opening, ArrayError> {
-        let mut opened = Opened::of(description, options)?;
-        let remembered = in_real_world({
-            let (media, wanted) = (opened.media.clone(), description.clone());
-            |world| async move { remembered(&world, &media, &wanted).await }
-        })??;
-        opened.open_remembered(remembered)?;
-        let Opened { media, warnings, unopened, .. } = opened;
-        Ok(Opening { media, warnings, unopened })
-    }
-}
-
 /// The drives in a world of their own, behind guards: one that hangs or fails for a moment is no reason to give it up.
 pub(super) fn guarded(world: &World, media: &[Arc<Medium>]) -> Result<Vec<DriveHandle>, ArrayError> {
     let guard = |drive| Guard::new(drive, Patience::default(), Health::new()).handle();
     media.iter().map(|medium| Ok(guard(medium.plain_drive(world)?))).collect()
-}
-
-/// Where labels remember members of the description's pools that are not there.
-async fn remembered(
-    world: &World,
-    media: &[Arc<Medium>],
-    description: &Description,
-) -> Result<Vec<(String, PathBuf)>, ArrayError> {
-    let found = survey_without(guarded(world, media)?, &[]).await;
-    let ours = |pool: &&FoundPool| {
-        pool.label.array == description.name
-            && description.pools.iter().any(|one| one.name == pool.label.name)
-    };
-    let members = found.pools.iter().filter(ours).flat_map(|pool| &pool.members);
-    let away =
-        members.filter(|member| member.standing == Standing::Missing && !member.member.path.is_empty());
-    Ok(away.map(|member| (member.member.name.clone(), PathBuf::from(&member.member.path))).collect())
 }
 
 /// Reads who the drives are, and checks that the array can go on and that the description contradicts nothing.
@@ -159,10 +120,12 @@ async fn look(
     let mut dispensable = without.clone();
     dispensable.extend(candidates.iter().flat_map(|pool| lost_to(pool, description)));
     tell_others(others, description, &dispensable, &mut warnings)?;
+    let mut seen: Vec<String> = candidates.iter().flat_map(|pool| pool.strangers.clone()).collect();
     let (mut states, mut additions) = (Vec::new(), Vec::new());
     for (number, pool) in description.pools.iter().enumerate() {
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
         check_label(pool, &found)?;
+        check_without(pool, &found, without)?;
         check_opened(&found, without, unopened)?;
         let inspected = examine(world, found, consents).await?;
         check_same_shape(pool, &inspected.state().geometry().raid)?;
@@ -171,9 +134,8 @@ async fn look(
         states.push(state);
     }
     warnings.extend(never_made(description, &states));
-    let known =
-        |name: &&String| !states.iter().flat_map(PoolState::members).any(|member| member.name == **name);
-    if let Some(name) = without.iter().find(known) {
+    seen.extend(states.iter().flat_map(PoolState::members).map(|member| member.name.clone()));
+    if let Some(name) = without.iter().find(|name| !seen.contains(name)) {
         return Err(ArrayError::UnknownDrive { drive: name.clone() });
     }
     Ok(Found { states, additions, warnings })
@@ -296,6 +258,15 @@ fn no_pool(candidates: &[FoundPool], description: &Description, pool: &PoolDescr
     match others.is_empty() {
         true => ArrayError::NoPool { pool },
         false => ArrayError::OtherPool { pool, array, found: others.join(", ") },
+    }
+}
+
+/// Somebody does without drives: some other drive must know the pool.
+fn check_without(pool: &PoolDescription, found: &FoundPool, without: &[String]) -> Result<(), ArrayError> {
+    let mut present = found.standing(Standing::Present).map(|(_, member)| &member.name);
+    match present.find(|name| without.contains(name)) {
+        Some(name) => Err(ArrayError::NotWithout { drive: name.clone(), pool: pool.name.clone() }),
+        None => Ok(()),
     }
 }
 

@@ -66,6 +66,14 @@ impl Opened {
         Ok(opened)
     }
 
+    /// What lies where labels remember drives that were found elsewhere: open, and apart from the others.
+    pub(super) fn originals(&self, places: &[(String, PathBuf)]) -> Result<Opened, ArrayError> {
+        let mut originals = Opened { tried: self.tried.clone(), ..Opened::default() };
+        let drives = places.iter().map(|(name, path)| drive_at(name.clone(), path.clone())).collect();
+        originals.open(drives, Named::ByChance, &OpenOptions::default())?;
+        Ok(originals)
+    }
+
     /// Opens drives where labels remember them; whether any was opened.
     pub(super) fn open_remembered(&mut self, places: Vec<(String, PathBuf)>) -> Result<bool, ArrayError> {
         let before = self.media.len();
@@ -173,9 +181,9 @@ impl Opened {
                 self.unopened.push(Unopened { paths: [given, path], fact: error.to_string() });
                 Ok(None)
             }
-            Err(ArrayError::Open(error @ (OpenError::System { .. } | OpenError::Busy { .. }))) => {
-                Err(ArrayError::NotOpened { drive: drive.name.clone(), fact: error.to_string() })
-            }
+            Err(ArrayError::Open(
+                error @ (OpenError::System { .. } | OpenError::Busy { .. } | OpenError::ReadOnly { .. }),
+            )) => Err(ArrayError::NotOpened { drive: drive.name.clone(), fact: error.to_string() }),
             Err(error) => Err(error),
         }
     }

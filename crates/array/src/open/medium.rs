@@ -103,6 +103,14 @@ impl Medium {
         }
     }
 
+    /// Whether its path still leads to it.
+    pub(crate) fn is_in_place(&self) -> bool {
+        match &self.base {
+            Base::File(file) => file.is_in_place(),
+            Base::Ram(..) => true,
+        }
+    }
+
     /// Sectors that the array can use.
     pub(crate) fn sectors(&self) -> SectorCount {
         self.model.as_ref().map_or(self.base_sectors(), Model::sectors)

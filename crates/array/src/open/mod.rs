@@ -13,6 +13,7 @@ mod examine;
 mod identity;
 mod media;
 mod medium;
+mod opening;
 pub mod recover;
 
 use std::collections::BTreeMap;

@@ -190,9 +190,6 @@ fn a_start_that_the_description_spoils_loses_no_drive() {
     let description = describe(directory.path(), "raid5", 5, 5, 1);
     drop(create(&description, CreateOptions::default()).expect("created"));
     let changed: fn(&ArrayError) -> bool = |error| matches!(error, ArrayError::Changed { .. });
-    let mut larger = description.clone();
-    larger.volumes[1].sectors.0 *= 2;
-    refuse_with(directory.path(), &description, &larger, &["d3"], changed);
     let level = describe(directory.path(), "raid6", 5, 5, 1);
     refuse_with(directory.path(), &description, &level, &["d0"], changed);
     let mut one_more = description.clone();
@@ -201,6 +198,11 @@ fn a_start_that_the_description_spoils_loses_no_drive() {
     one_more.volumes[2].sectors.0 = 1 << 40;
     let no_space: fn(&ArrayError) -> bool = |error| matches!(error, ArrayError::NoSpace { .. });
     refuse_with(directory.path(), &description, &one_more, &["d4"], no_space);
+    // What was created counts: another size in the file is told.
+    let mut larger = description.clone();
+    larger.volumes[1].sectors.0 *= 2;
+    let opened = open(&larger, &OpenOptions::default()).expect("it opens");
+    assert!(opened.warnings().iter().any(|warning| warning.contains("volume resize")), "nothing is told");
 }
 
 /// A start with both log drives absent was refused, but had written before that they are lost: with them back, the array
@@ -253,7 +255,7 @@ fn creating_never_overwrites_unasked_and_leaves_nothing_behind() {
 
     drop(create(&description, CreateOptions { force: true }).expect("forced"));
     let error = create(&description, CreateOptions::default()).err().expect("refused");
-    assert!(matches!(&error, ArrayError::Taken { .. }), "{error}");
+    assert!(matches!(&error, ArrayError::CreatedAlready { .. }), "{error}");
 
     std::fs::copy(directory.path().join("d0.img"), directory.path().join("copy.img")).expect("copied");
     assert!(matches!(open(&description, &OpenOptions::default()), Err(ArrayError::Twice { .. })));

@@ -7,8 +7,11 @@ mod pool;
 use std::path::PathBuf;
 
 use clap::Args;
+use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, Health, Status};
+use tier0_array::description::Finding;
 
+use super::config::facts;
 use crate::control::ask;
 use crate::failure::Failure;
 use crate::output::{json, print, wrapped};
@@ -34,14 +37,31 @@ pub(crate) struct StatusVerb {
 
 /// Asks, prints, and ends as the array's health says.
 pub(crate) fn run(verb: &StatusVerb) -> Result<(), Failure> {
-    let AdminReply::Status(status) = ask(&verb.array, &AdminRequest::Status)? else {
+    let AdminReply::Status(mut status) = ask(&verb.array, &AdminRequest::Status)? else {
         return Err(Failure::Run("the server answered something else; is it of this version?".into()));
     };
+    add_refusals(&mut status, &Description::read(&verb.array).map_err(Failure::input)?)?;
     print(&if verb.json { json(&status) } else { text(&status) })?;
     match status.health {
         Health::Healthy => Ok(()),
         unhealthy => Err(Failure::Unhealthy(unhealthy)),
     }
+}
+
+/// What would refuse the next start with this file is a problem now: later the server cannot be asked any more.
+fn add_refusals(status: &mut Status, description: &Description) -> Result<(), Failure> {
+    let Some(facts) = facts(description)? else { return Ok(()) };
+    for finding in description.compare(&facts).map_err(Failure::Run)? {
+        let Finding::Refused(text) = finding else { continue };
+        if status.health == Health::Healthy {
+            status.health = Health::Warning;
+            status.summary.clone_from(&text);
+        }
+        if let Some(pool) = status.pools.first_mut() {
+            pool.problems.push(text);
+        }
+    }
+    Ok(())
 }
 
 fn text(status: &Status) -> String {

@@ -35,6 +35,31 @@ pub(super) fn replace_then_old_file(scene: &mut Scene) -> Result<(), TortureErro
     scene.nothing_lost()
 }
 
+/// Two drives failed, each after the other, and one was added each time: the second one was known only to the first, and a
+/// restart with the unedited file did not look where that said.
+pub(super) fn one_drive_after_the_other(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(3, "raid = \"raid5\"\nset_size = 3")?;
+    scene.host.writes(300)?;
+    for (failed, new) in [("d0", "n0"), ("d1", "n1"), ("d2", "n2")] {
+        scene.drive(new)?;
+        let path = scene.path(new).display().to_string();
+        scene.done(&["drive", "fail", "@", failed, "--yes"])?;
+        scene.done(&["drive", "add", "@", "--name", new, "--path", &path])?;
+        scene.pool("the end of the rebuild", 60, |pool| {
+            drive_state(pool, new) == "active" && pool["sets"]["degraded"] == 0
+        })?;
+        scene.host.writes(100)?;
+    }
+    scene.stop()?;
+    scene.serve(&[])?;
+    let status = scene.status()?;
+    for new in ["n0", "n1", "n2"] {
+        ensure(drive_state(&status["pools"][0], new) == "active", || format!("{new} is not in service"))?;
+    }
+    ensure(status["pools"][0]["sets"]["degraded"] == 0, || "sets lack a drive".to_owned())?;
+    scene.nothing_lost()
+}
+
 /// After `drive add` and `pool grow` a restart with the unedited file, or with the drives written into it, was refused.
 pub(super) fn grow_then_old_file(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(2, MIRROR)?;

@@ -53,16 +53,56 @@ pub(super) fn fewer_drives_in_the_file(scene: &mut Scene) -> Result<(), TortureE
     scene.nothing_lost()
 }
 
-/// A start with a wrong volume size while a drive was away ended with 2 and left that drive lost for good.
-pub(super) fn wrong_volume_size(scene: &mut Scene) -> Result<(), TortureError> {
+/// A start with a file that contradicts the pool, while a drive was away, ended with 2 and left that drive lost for good.
+pub(super) fn wrong_file_while_a_drive_is_away(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(4, "raid = \"raid10\"\nset_size = 4")?;
     scene.host.writes(400)?;
     scene.stop()?;
     scene.away("d3")?;
-    scene.edit_file("size = \"16MiB\"", "size = \"17MiB\"")?;
-    scene.refused_start(&[], &["lun0"])?;
-    scene.edit_file("size = \"17MiB\"", "size = \"16MiB\"")?;
+    scene.edit_file("\"raid10\"", "\"raid5\"")?;
+    scene.refused_start(&[], &["pool0", "raid10", "raid5"])?;
+    scene.edit_file("\"raid5\"", "\"raid10\"")?;
     scene.back("d3")?;
+    scene.serve(&[])?;
+    scene.whole(4)?;
+    scene.nothing_lost()
+}
+
+/// A volume that was deleted and created at another size than the file says refused the next start.
+pub(super) fn other_volume_size_is_told(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, "raid = \"raid1\"\nset_size = 2")?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    scene.edit_file("size = \"16MiB\"", "size = \"17MiB\"")?;
+    scene.serve(&[])?;
+    ensure(scene.log().contains("the array file says 17MiB"), || {
+        format!("nothing is told: {}", scene.log())
+    })?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// A copy of an array that lacked a drive took that drive from the original, which did not open any more.
+pub(super) fn copy_leaves_the_original_alone(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid10\"\nset_size = 4")?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    let (original, copy) = (scene.at.clone(), scene.at.join("copy"));
+    std::fs::create_dir(&copy).map_err(TortureError::system("no directory can be made"))?;
+    for drive in ["d1", "d2", "d3"] {
+        let from = scene.image(drive);
+        let to = copy.join(from.file_name().expect("a drive is a file"));
+        std::fs::copy(&from, to).map_err(TortureError::system("a drive cannot be copied"))?;
+    }
+    let file = std::fs::read_to_string(scene.file()).map_err(TortureError::system("no file"))?;
+    let (there, here) = (original.display().to_string(), copy.display().to_string());
+    let of_copy = file.replace(&there, &here).replace(".dev\"", ".img\"");
+    let path = copy.join("array.toml");
+    std::fs::write(&path, of_copy).map_err(TortureError::system("no file can be written"))?;
+    let checked = scene.tier0(&["check", &path.display().to_string()])?;
+    ensure(checked.out.contains("a copy leaves the original alone"), || {
+        format!("the check does not say it: {}", checked.told())
+    })?;
     scene.serve(&[])?;
     scene.whole(4)?;
     scene.nothing_lost()
