@@ -56,7 +56,8 @@ impl FaultAtlas {
         let after = self.blemished.len() + usize::from(!self.blemished.contains_key(drive));
         let allowed = after <= self.tolerance && survives(&self.log) && survives(&self.metadata);
         if allowed {
-            self.mark(drive);
+            self.blemishes += 1;
+            self.blemished.insert(drive.to_owned(), self.blemishes);
         }
         allowed
     }
@@ -68,8 +69,8 @@ impl FaultAtlas {
 
     /// The array has lost `drive` by its own verdict: it is blemished, whatever that leaves to be struck.
     pub(crate) fn mark(&mut self, drive: &str) {
-        self.blemishes += 1;
-        self.blemished.insert(drive.to_owned(), self.blemishes);
+        // What the array has noticed it makes good, whenever the proof of that began.
+        self.blemished.entry(drive.to_owned()).or_insert(0);
     }
 
     /// The array begins to prove that it is whole: what [`Self::clear_until`] is told when it has.
