@@ -216,6 +216,23 @@ impl PoolControl {
         unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> Result<(), IoError> {
         let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        let is_there = |extent: &ExtentId| guarded.metadata.state().volume(extent.volume).is_some();
+        loop {
+            let result = self.commit_once(guarded, &mut mapped, &unmapped).await;
+            // A volume may have been deleted while the change waited for its turn: the others' extents are mapped all the same.
+            let overtaken = mapped.iter().any(|(extent, _)| !is_there(extent));
+            if result.is_ok() || !overtaken {
+                return result;
+            }
+        }
+    }
+
+    async fn commit_once(
+        &self,
+        guarded: &Guarded,
+        mapped: &mut Vec<(ExtentId, SlotRef)>,
+        unmapped: &[(ExtentId, SlotRef)],
+    ) -> Result<(), IoError> {
         let _still = guarded.column_places.acquire(1).await;
         let asked = mapped.len();
         mapped.retain(|(extent, _)| guarded.metadata.state().volume(extent.volume).is_some());
@@ -224,10 +241,10 @@ impl PoolControl {
         let mut never_mapped = Vec::new();
         if !mapped.is_empty() {
             records.push(MetaRecord::map(mapped.iter().copied()));
-            records.extend(guarded.fresh_slots(&mapped));
+            records.extend(guarded.fresh_slots(mapped));
         }
         let mut unmap = Vec::new();
-        for (extent, slot) in unmapped {
+        for (extent, slot) in unmapped.iter().copied() {
             let known = guarded.metadata.state().slot(extent) == Some(slot);
             if known || mapped.contains(&(extent, slot)) {
                 unmap.push(extent);

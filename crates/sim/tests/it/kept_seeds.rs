@@ -48,6 +48,7 @@ const KEPT: &[(u64, &str)] = &[
 
 /// The same for pools that grow, and volumes that come and go.
 const KEPT_GROWING: &[(u64, &str)] = &[
+    (100639, "a volume was deleted while extents were being mapped, and hosts of another one got an error"),
     (116, "a pool grew until its metadata had no room to note a rebuild"),
     (
         778,
