@@ -82,7 +82,7 @@ async fn check_held(world: &World, medium: &Medium, name: &str) -> Result<(), Ar
     let Either::Left((found, _)) = select(pin!(survey(vec![drive])), limit).await else {
         return Err(silent(name));
     };
-    match check_blank(found, name, "") {
+    match check_blank(found, name, None) {
         Err(ArrayError::Taken { .. }) => Err(ArrayError::HeldHere { drive: name.to_owned() }),
         result => result,
     }

@@ -19,12 +19,20 @@ const REPLY_BYTES_MAX: u64 = 16 << 20;
 
 /// Asks the array that is served from the array file at `file`.
 pub(crate) fn ask(file: &Path, request: &AdminRequest) -> Result<AdminReply, Failure> {
-    let description = Description::read(file).map_err(Failure::input)?;
-    ask_if_served(&description, request)?.ok_or_else(|| {
+    ask_of(&Description::read(file).map_err(Failure::input)?, file, request)
+}
+
+/// Asks the array that is served from the array file at `file`, which was read.
+pub(crate) fn ask_of(
+    description: &Description,
+    file: &Path,
+    request: &AdminRequest,
+) -> Result<AdminReply, Failure> {
+    ask_if_served(description, request)?.ok_or_else(|| {
         Failure::Run(format!(
             "array {:?} is not being served: nobody listens on {:?}; run \"tier0 serve {}\" first",
             description.name,
-            control_path(&description),
+            control_path(description),
             file.display()
         ))
     })

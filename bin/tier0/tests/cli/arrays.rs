@@ -147,10 +147,9 @@ fn a_drive_in_use_is_not_touched() {
     // That the array is served says more than that its drives are in use.
     refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 2, &["\"test\"", "served already"]);
     refuse(&["create", text(&array), "--force"], 2, &["\"test\"", "served already"]);
-    let other = file(directory.path(), "other.toml", &std::fs::read_to_string(&array).expect("a file"));
     let elsewhere =
-        std::fs::read_to_string(&other).expect("a file").replace("[array]", "[array]\ncontrol = \"other\"");
-    std::fs::write(&other, elsewhere).expect("a file");
+        std::fs::read_to_string(&array).expect("a file").replace("[array]", "[array]\ncontrol = \"other\"");
+    let other = file(directory.path(), "other.toml", &elsewhere);
     refuse(&["serve", text(&other), "--listen", "127.0.0.1:0"], 2, &["d0.img", "in use"]);
     refuse(&["create", text(&other), "--force"], 1, &["d0.img", "in use"]);
     refuse(&["load", text(&directory.path().join("d0.img"))], 1, &["d0.img", "in use"]);

@@ -107,10 +107,10 @@ impl Control {
         let width = guarded.shape.sets.layout().columns();
         let members = |set: &[ChunkletAddress]| set.iter().map(|chunklet| chunklet.drive).collect();
         let placed = guarded.place(Placing::Sets { members: columns.chunks(width).map(members).collect() });
-        placed.map(Some).map_err(|member| {
+        placed.map(Some).map_err(|condemned| {
             AdminError::new(format!(
                 "drive {:?} is about to be called lost; look at \"tier0 status\", then grow",
-                guarded.drive_name(member)
+                guarded.drive_name(condemned.member)
             ))
         })
     }

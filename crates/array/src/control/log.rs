@@ -54,8 +54,7 @@ impl Control {
         placement: LogPlacement,
         (from, to): (u32, u32),
     ) -> Result<(), IoError> {
-        let _under_way =
-            self.guarded(number).place(Placing::LogCopy { from, to }).map_err(|_| IoError::Gone)?;
+        let _under_way = self.guarded(number).place(Placing::LogCopy { from, to })?;
         let copy_of = |ring: &LogRing| ring.copies.iter().find(|copy| copy.member == to).copied();
         let places: Vec<LogCopy> =
             placement.rings.iter().map(|ring| copy_of(ring).expect("it was planned")).collect();

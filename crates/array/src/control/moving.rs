@@ -51,7 +51,7 @@ impl Control {
             let ColumnMove { set, column, .. } = one;
             let (index, place) = Guarded::column(set, column);
             let placing = Placing::Column { set: index, column: place, to: target.drive };
-            let _under_way = guarded.place(placing).map_err(|_| IoError::Gone)?;
+            let _under_way = guarded.place(placing)?;
             guarded.commit(vec![MetaRecord::ColumnEvacuating { set, column, target }]).await?;
             guarded.shape.sets.start_evacuation(index, place, target);
         }

@@ -202,26 +202,17 @@ impl Control {
 
     /// Ends when a pool has been paused for `time` without a break: half a sentence about what it waits for.
     pub(super) async fn paused_for(&self, time: Nanos) -> String {
-        let steps = time.0 / LOOK_PAUSED.0;
-        let mut paused_steps = 0;
+        let begun = self.world.now();
         loop {
-            let paused = self.pools.iter().enumerate().find(|(_, pool)| {
-                pool.guarded.as_ref().is_some_and(|guarded| guarded.pauses.since().is_some())
-            });
-            match paused {
-                Some((number, pool)) if paused_steps >= steps => {
-                    let guarded = self.guarded(number);
-                    let awaited = guarded.pauses.awaited.borrow();
-                    let names: Vec<String> =
-                        awaited.keys().map(|member| guarded.drive_name(*member)).collect();
-                    return format!(
-                        "pool {:?} is paused and waits for drive {}",
-                        pool.name,
-                        names.join(", ")
-                    );
+            let now = self.world.now();
+            let has_waited = |guarded: &Guarded| {
+                guarded.pauses.since().is_some_and(|since| now.saturating_sub(since.max(begun)) >= time)
+            };
+            for (pool, guarded) in self.pools.iter().filter_map(|pool| Some((pool, pool.guarded.as_ref()?))) {
+                if has_waited(guarded) {
+                    let drives = guarded.awaited_drives().join(", ");
+                    return format!("pool {:?} is paused and waits for drive {drives}", pool.name);
                 }
-                Some(_) => paused_steps += 1,
-                None => paused_steps = 0,
             }
             self.world.sleep(LOOK_PAUSED).await;
         }
@@ -232,7 +223,6 @@ impl Control {
         let now = self.world.now();
         let paused_for = now.saturating_sub(guarded.pauses.since()?);
         let awaited = guarded.pauses.awaited.borrow();
-        let names: Vec<String> = awaited.keys().map(|member| guarded.drive_name(*member)).collect();
         let seconds = |time: Nanos| time.0 / Nanos::from_secs(1).0;
         let next = match guarded.pauses.refused.get().waiting {
             true => "whoever needs it gets errors; everything goes on by itself when it answers".to_owned(),
@@ -244,7 +234,7 @@ impl Control {
         };
         Some(PauseStatus {
             since_s: seconds(paused_for),
-            drives: names,
+            drives: guarded.awaited_drives(),
             why: awaited.values().map(|awaited| awaited.reason.clone()).next().unwrap_or_default(),
             next,
         })
@@ -252,6 +242,11 @@ impl Control {
 }
 
 impl Guarded {
+    /// The names of the drives that the pool waits for.
+    fn awaited_drives(&self) -> Vec<String> {
+        self.pauses.awaited.borrow().keys().map(|member| self.drive_name(*member)).collect()
+    }
+
     /// The name of a member's drive.
     pub(super) fn drive_name(&self, member: u32) -> String {
         let state = self.metadata.state();

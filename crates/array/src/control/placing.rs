@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use tier0_raid::layout::{Column, ColumnMask, Layout};
 use tier0_raid::set::SetIndex;
-use tier0_world::{PlantedBug, planted};
+use tier0_world::{IoError, PlantedBug, planted};
 
 use super::Guarded;
 
@@ -90,13 +90,25 @@ impl Drop for UnderWay<'_> {
     }
 }
 
+/// The verdict on a drive has fallen, so nothing is put onto it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Condemned {
+    /// The member.
+    pub(super) member: u32,
+}
+
+impl From<Condemned> for IoError {
+    fn from(_: Condemned) -> IoError {
+        IoError::Gone
+    }
+}
+
 impl Guarded {
-    /// Begins to put something onto drives, unless the verdict on one of them has fallen: the first such member then. To
-    /// be dropped when the record is stable and the sets of this array know of it.
-    pub(super) fn place(&self, placing: Placing) -> Result<UnderWay<'_>, u32> {
+    /// Begins to put something onto drives, unless the verdict on one of them has fallen. To be dropped when the record is stable and the sets of this array know of it.
+    pub(super) fn place(&self, placing: Placing) -> Result<UnderWay<'_>, Condemned> {
         let condemned = placing.members().into_iter().find(|member| self.court.is_condemned(*member));
         if let Some(member) = condemned.filter(|_| !planted(PlantedBug::PlaceOnCondemned)) {
-            return Err(member);
+            return Err(Condemned { member });
         }
         let placings = &self.court.placings;
         let number = placings.begun.replace(placings.begun.get() + 1);

@@ -160,7 +160,7 @@ impl Control {
             };
             let (index, place) = Guarded::column(set, column);
             let placing = Placing::Column { set: index, column: place, to: target.drive };
-            let _under_way = guarded.place(placing).map_err(|_| IoError::Gone)?;
+            let _under_way = guarded.place(placing)?;
             guarded.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
             guarded.shape.sets.start_rebuild(index, place, target);
         }

@@ -131,7 +131,7 @@ impl Control {
             };
             let (index, place) = Guarded::column(set, column);
             let placing = Placing::Column { set: index, column: place, to };
-            let _under_way = guarded.place(placing).map_err(|_| IoError::Gone)?;
+            let _under_way = guarded.place(placing)?;
             guarded.returned.borrow_mut().insert((set, column, target));
             guarded.commit(vec![record]).await?;
             guarded.shape.sets.start_rebuild(index, place, target);

@@ -7,7 +7,7 @@ use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 use super::{Description, PoolDescription, VolumeDescription};
 use crate::ArrayError;
 use crate::admin::{DriveState, PoolFacts};
-use crate::open::check_same_shape;
+use crate::open::{check_same_shape, plain};
 use crate::plan::record_of;
 
 /// Something that a file would do, or does not say.
@@ -53,11 +53,13 @@ impl Description {
 
     /// Whether a start finds what lies at `path`: the file names it, or the directory that it lies in.
     fn leads_to(&self, path: &std::path::Path) -> bool {
-        self.drives.iter().any(|wanted| wanted.path.as_deref().is_some_and(|named| real(named) == real(path)))
+        self.drives
+            .iter()
+            .any(|wanted| wanted.path.as_deref().is_some_and(|named| plain(named) == plain(path)))
             || self
                 .search
                 .iter()
-                .any(|directory| path.parent().is_some_and(|parent| real(parent) == real(directory)))
+                .any(|directory| path.parent().is_some_and(|parent| plain(parent) == plain(directory)))
     }
 
     fn compare_drives(&self, facts: &[PoolFacts], findings: &mut Vec<Finding>) {
@@ -102,7 +104,7 @@ impl Description {
         for drive in &self.drives {
             let Some(path) = drive.path.as_deref() else { continue };
             let is = |known: &crate::admin::DriveFacts| {
-                known.path.as_deref().is_some_and(|known| real(known) == real(path))
+                known.path.as_deref().is_some_and(|known| plain(known) == plain(path))
             };
             let is_known = facts.iter().flat_map(|pool| &pool.drives).any(|known| known.name == drive.name);
             if !path.exists() {
@@ -121,10 +123,6 @@ impl Description {
             }
         }
     }
-}
-
-fn real(path: &std::path::Path) -> std::path::PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Fields of a pool in which the file contradicts what was created, and what counts.

@@ -44,7 +44,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         return Err(memory_among_others(ram));
     }
     if !options.force {
-        check_unused(&media, &description.name)?;
+        check_unused(&media, Some(&description.name))?;
     }
     let cores = cores_of(description, media.iter().flatten())?;
     let sizes = sizes_of(description, &media)?;
@@ -142,7 +142,7 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
         return Err(ArrayError::Unusable { drive: drive.name.clone(), fact });
     }
     if !force && made.0.is_empty() {
-        check_unused(&[Some(medium.clone())], "")?;
+        check_unused(&[Some(medium.clone())], None)?;
     }
     medium.allocate(SectorCount(DATA_START_SECTORS))?;
     Ok(NewMedium { medium, made })
@@ -235,8 +235,8 @@ fn sizes_of(description: &Description, media: &[Option<Arc<Medium>>]) -> Result<
     description.drives.iter().zip(media).map(size).collect()
 }
 
-/// Nothing may be on drives that are to be used by array `own`.
-fn check_unused(media: &[Option<Arc<Medium>>], own: &str) -> Result<(), ArrayError> {
+/// Nothing may be on drives that are to be used; `own` is the array that is to be created.
+fn check_unused(media: &[Option<Arc<Medium>>], own: Option<&str>) -> Result<(), ArrayError> {
     for medium in media.iter().flatten().filter(|medium| medium.is_persistent()) {
         let opened = medium.clone();
         let found = in_real_world(|world| async move {
@@ -251,11 +251,11 @@ fn check_unused(media: &[Option<Arc<Medium>>], own: &str) -> Result<(), ArrayErr
 ///
 /// # Errors
 /// What it holds.
-pub(crate) fn check_blank(found: Survey, drive: &str, own: &str) -> Result<(), ArrayError> {
+pub(crate) fn check_blank(found: Survey, drive: &str, own: Option<&str>) -> Result<(), ArrayError> {
     let drive = drive.to_owned();
     if let Some(pool) = found.pools.into_iter().next() {
         let (pool, array) = (pool.label.name, pool.label.array);
-        return Err(match array == own {
+        return Err(match own == Some(array.as_str()) {
             true => ArrayError::CreatedAlready { drive, pool, array },
             false => ArrayError::Taken { drive, pool, array },
         });

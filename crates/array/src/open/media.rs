@@ -232,7 +232,7 @@ fn candidates(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// A path as the file system knows it.
-fn plain(path: &Path) -> PathBuf {
+pub(crate) fn plain(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -30,6 +30,7 @@ pub(crate) use consent::Consents;
 pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
 pub(crate) use examine::examine;
+pub(crate) use media::plain;
 pub(crate) use medium::Medium;
 
 use crate::ArrayError;

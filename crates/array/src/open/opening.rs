@@ -9,7 +9,7 @@ use tier0_world::World;
 use uuid::Uuid;
 
 use super::assemble::guarded;
-use super::media::{Opened, Unopened};
+use super::media::{Opened, Unopened, plain};
 use super::{Medium, OpenOptions, in_real_world};
 use crate::{ArrayError, Description};
 
@@ -108,6 +108,5 @@ async fn hold_any(world: &World, media: &[Arc<Medium>], members: &[Uuid]) -> Res
 
 fn is_same_place(one: &Path, other: &Path) -> bool {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    absolute(one) == absolute(other) || real(one) == real(other)
+    absolute(one) == absolute(other) || plain(one) == plain(other)
 }

@@ -1,7 +1,8 @@
 //! Which label of a pool counts: the labels of its drives compared (decision 0008, "At a start").
 //!
 //! Label *n* descends from *o* if its generation is not lower and it calls lost or removed everyone whom *o* does, or says
-//! that they were lost then and are believed again (the last resort). A label is complete if no drive that is there, and that it calls active, has a label that does not descend from it: then
+//! that they were lost then and are believed again (the last resort). A label is complete if no drive that is there, and that
+//! it calls active, has a label that does not descend from it: then
 //! something may have been acknowledged on it. A label that is not complete was interrupted while it was written, and
 //! nothing was. Two complete labels of which neither descends from the other are two histories.
 

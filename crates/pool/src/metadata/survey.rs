@@ -195,6 +195,13 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             is_uneven = true;
         }
     }
+    // Members that were being believed again when a crash came: what they hold is no newer for that.
+    let half: BTreeMap<u32, u64> = label
+        .lost_in
+        .iter()
+        .filter(|(place, _)| label.members[**place as usize].is_active())
+        .map(|(place, lost_in)| (*place, *lost_in))
+        .collect();
     let mut members: Vec<FoundMember> = label.members.iter().map(FoundMember::absent).collect();
     let (mut newcomers, mut strangers) = (Vec::new(), Vec::new());
     for (carrier, trust) in carriers.into_iter().zip(trust) {
@@ -233,18 +240,13 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             }
             is_uneven |= carrier.newest.is_alone;
             is_uneven |= own.generation != generation || own.label != label;
-            let half = label.lost_in.get(&(place as u32)).filter(|_| label.members[place].is_active());
-            if let Some(lost_in) = half {
-                // A crash came while it was being believed again. What it holds is no newer for that.
+            if let Some(lost_in) = half.get(&(place as u32)) {
                 is_uneven = true;
-                found.set_aside = Some(match *lost_in {
-                    NEVER_LOST => SetAside { generation: 0, ..set_aside() },
-                    _ => set_aside(),
-                });
-                found.standing = match *lost_in {
-                    NEVER_LOST => Standing::RolledBack,
-                    _ => Standing::Stale,
+                let (standing, set_aside) = match *lost_in {
+                    NEVER_LOST => (Standing::RolledBack, SetAside { generation: 0, ..set_aside() }),
+                    _ => (Standing::Stale, set_aside()),
                 };
+                (found.standing, found.set_aside) = (standing, Some(set_aside));
                 continue;
             }
             found.standing = Standing::Present;
@@ -252,10 +254,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             found.drive = Some(carrier.drive);
         }
     }
-    let half: Vec<u32> = label.lost_in.keys().copied().collect();
-    let half: Vec<u32> =
-        half.into_iter().filter(|place| label.members[*place as usize].is_active()).collect();
-    for place in half.iter().filter(|place| label.lost_in[*place] != NEVER_LOST) {
+    for (place, _) in half.iter().filter(|(_, lost_in)| **lost_in != NEVER_LOST) {
         label.members[*place as usize].state = MemberState::Lost;
         label.carriers.retain(|carrier| carrier != place);
         members[*place as usize].member.state = MemberState::Lost;

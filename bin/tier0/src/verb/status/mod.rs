@@ -12,7 +12,7 @@ use tier0_array::admin::{AdminReply, AdminRequest, Health, Status};
 use tier0_array::description::Finding;
 
 use super::config::facts;
-use crate::control::ask;
+use crate::control::ask_of;
 use crate::failure::Failure;
 use crate::output::{json, print, wrapped};
 
@@ -37,10 +37,11 @@ pub(crate) struct StatusVerb {
 
 /// Asks, prints, and ends as the array's health says.
 pub(crate) fn run(verb: &StatusVerb) -> Result<(), Failure> {
-    let AdminReply::Status(mut status) = ask(&verb.array, &AdminRequest::Status)? else {
+    let description = Description::read(&verb.array).map_err(Failure::input)?;
+    let AdminReply::Status(mut status) = ask_of(&description, &verb.array, &AdminRequest::Status)? else {
         return Err(Failure::Run("the server answered something else; is it of this version?".into()));
     };
-    add_refusals(&mut status, &Description::read(&verb.array).map_err(Failure::input)?)?;
+    add_refusals(&mut status, &description)?;
     print(&if verb.json { json(&status) } else { text(&status) })?;
     match status.health {
         Health::Healthy => Ok(()),
