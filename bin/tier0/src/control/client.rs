@@ -16,6 +16,8 @@ use crate::failure::Failure;
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 /// The longest reply that is read, bytes: a status of thousands of drives is far below it.
 const REPLY_BYTES_MAX: u64 = 16 << 20;
+/// How often a question is asked that a server which ends did not hear.
+const QUESTIONS_MAX: u32 = 3;
 
 /// Asks the array that is served from the array file at `file`.
 pub(crate) fn ask(file: &Path, request: &AdminRequest) -> Result<AdminReply, Failure> {
@@ -39,49 +41,92 @@ pub(crate) fn ask_of(
 }
 
 /// Asks the array of an array file that was read; none where nobody serves it.
+///
+/// A server that is ending resets connections that it has not taken any more. A question is asked again then, and finds
+/// the next server or none; what changes something is not sent twice.
 pub(crate) fn ask_if_served(
     description: &Description,
     request: &AdminRequest,
 ) -> Result<Option<AdminReply>, Failure> {
+    let is_question = matches!(request, AdminRequest::Status | AdminRequest::Describe);
+    for _ in 1..QUESTIONS_MAX {
+        match ask_once(description, request)? {
+            Asked::Unheard if is_question => {}
+            asked => return asked.reply(),
+        }
+    }
+    ask_once(description, request)?.reply()
+}
+
+/// What came of one connection.
+enum Asked {
+    /// The array's answer.
+    Answered(AdminReply),
+    /// Nobody listens.
+    Unserved,
+    /// The connection ended without an answer.
+    Unheard,
+}
+
+impl Asked {
+    fn reply(self) -> Result<Option<AdminReply>, Failure> {
+        match self {
+            Asked::Answered(AdminReply::Refused(text)) => Err(Failure::Input(text)),
+            Asked::Answered(AdminReply::Failed(text)) => Err(Failure::Run(text)),
+            Asked::Answered(reply) => Ok(Some(reply)),
+            Asked::Unserved => Ok(None),
+            Asked::Unheard => Err(Failure::Run(
+                "the server ended before it answered; look at its log, and with \"tier0 status\" whether it was done"
+                    .into(),
+            )),
+        }
+    }
+}
+
+fn ask_once(description: &Description, request: &AdminRequest) -> Result<Asked, Failure> {
     let path = control_path(description);
+    let unusable = |error| {
+        Failure::Run(format!(
+            "the control socket {path:?} cannot be used: {error}; check its owner and permissions"
+        ))
+    };
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-            return Ok(None);
+            return Ok(Asked::Unserved);
         }
-        Err(error) => {
-            return Err(Failure::Run(format!(
-                "the control socket {path:?} cannot be used: {error}; check its owner and permissions"
-            )));
-        }
+        Err(error) => return Err(unusable(error)),
     };
     let limit = Some(ANSWER_LIMIT);
-    let limited = stream.set_read_timeout(limit).and_then(|()| stream.set_write_timeout(limit));
-    limited.map_err(|error| Failure::Run(format!("the control socket {path:?} cannot be used: {error}")))?;
+    stream.set_read_timeout(limit).and_then(|()| stream.set_write_timeout(limit)).map_err(unusable)?;
     let envelope = Envelope { array: Some(description.name.clone()), request: request.clone() };
     let mut line = serde_json::to_string(&envelope).expect("a request can be written as JSON");
     line.push('\n');
-    let broken = |error: std::io::Error| match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::Run(format!(
-            "the server has not answered for {} s; look at its log, and whether it is stopped or its machine is busy",
-            ANSWER_LIMIT.as_secs()
-        )),
-        _ => Failure::Run(format!("the server does not answer: {error}; look at its log, and try again")),
-    };
-    stream.write_all(line.as_bytes()).map_err(broken)?;
     let mut reply = String::new();
-    BufReader::new(stream.take(REPLY_BYTES_MAX)).read_line(&mut reply).map_err(broken)?;
-    match serde_json::from_str(&reply) {
-        Ok(AdminReply::Refused(text)) => Err(Failure::Input(text)),
-        Ok(AdminReply::Failed(text)) => Err(Failure::Run(text)),
-        Ok(reply) => Ok(Some(reply)),
-        Err(_) if reply.is_empty() => Err(Failure::Run(
-            "the server ended before it answered; look at its log, and with \"tier0 status\" whether it was done".into(),
-        )),
-        Err(_) => Err(Failure::Run(
-            "the server's answer makes no sense; is it of the same version as this program?".into(),
-        )),
+    let exchanged = stream
+        .write_all(line.as_bytes())
+        .and_then(|()| BufReader::new(stream.take(REPLY_BYTES_MAX)).read_line(&mut reply));
+    match exchanged {
+        Ok(0) => return Ok(Asked::Unheard),
+        Ok(_) => {}
+        Err(error) => {
+            return match error.kind() {
+                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Ok(Asked::Unheard),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => Err(Failure::Run(format!(
+                    "the server has not answered for {} s; look at its log, and whether it is stopped or its machine \
+                     is busy",
+                    ANSWER_LIMIT.as_secs()
+                ))),
+                _ => Err(Failure::Run(format!(
+                    "the server does not answer: {error}; look at its log, and try again"
+                ))),
+            };
+        }
     }
+    let reply = serde_json::from_str(&reply).map_err(|_| {
+        Failure::Run("the server's answer makes no sense; is it of the same version as this program?".into())
+    })?;
+    Ok(Asked::Answered(reply))
 }
 
 /// Why an array cannot be opened, where the reason is that it is served already.

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -62,6 +62,8 @@ pub(super) struct Scene {
 
 struct Server {
     shell: Child,
+    /// What it says after it has started.
+    told: BufReader<ChildStdout>,
     /// The volume's address over TCP.
     address: String,
 }
@@ -174,14 +176,15 @@ impl Server {
         }
         let words = said.split(|c: char| c.is_whitespace() || c == '"');
         let address = words.into_iter().find(|word| word.starts_with("nbd://"));
-        Server { shell, address: address.unwrap_or("nbd://localhost/lun0").to_owned() }
+        Server { shell, told, address: address.unwrap_or("nbd://localhost/lun0").to_owned() }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The shell may have become the server, or have started it.
+        // The shell may have become the server, or have started it. A server that ended has closed its pipe.
         let _ = kill_process_group(Pid::from_child(&self.shell), Signal::TERM);
         let _ = self.shell.wait();
+        let _ = std::io::copy(&mut self.told, &mut std::io::sink());
     }
 }
