@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_pool::metadata::{Inspected, LossHook, Metadata, superblock, survey_without};
-use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
+use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, MetaRecord, PoolState};
 use tier0_raid::io::LostDrives;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox, oneshot};
 use tier0_world::{PlantedBug, World, planted};
@@ -19,7 +19,8 @@ use crate::control::{Control, ControlMessage, Left, LossRules, MemberJudge};
 use crate::open::Consents;
 use crate::open::examine;
 use crate::plan::{NewPool, PoolShape, drives_of, members_max};
-use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs};
+use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs, format_ring};
+pub use crate::repartition::Repartition;
 use crate::shard::{Ask, ListedVolume, Shard};
 use crate::upkeep::Activity;
 use crate::volume_io::{CachedVolume, VolumeIo};
@@ -204,9 +205,42 @@ pub(crate) async fn start_volatile(
     Engine::run(world, description.name.clone(), pools, control, messages).await
 }
 
+/// Cuts the write log of the array on `drives` into a part for each of `shards`, if it can be: what is in it is destaged
+/// first. To be followed by a [`start`] in a new world.
+///
+/// # Errors
+/// As [`start`], or when something cannot be destaged: the log is as it was.
+pub async fn repartition(
+    world: &World,
+    drives: Vec<DriveHandle>,
+    shards: usize,
+) -> Result<Repartition, ArrayError> {
+    let found = survey_without(drives.into_iter().map(guarded).collect(), &[]).await;
+    let mut examined = Vec::new();
+    for pool in found.pools {
+        examined.push(examine(world, pool, &Consents::default()).await?);
+    }
+    let mut random = world.random(0x1e);
+    let id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
+    crate::repartition::repartition(world, examined, shards, id).await
+}
+
 impl Engine {
     /// Runs pools whose metadata are open.
     pub(crate) async fn run(
+        world: &World,
+        array: String,
+        pools: Vec<OpenedPool>,
+        control: MailSender<ControlMessage>,
+        messages: MailReceiver<ControlMessage>,
+    ) -> Result<Engine, ArrayError> {
+        let engine = Engine::assemble(world, array, pools, control, messages).await?;
+        engine.control.begin_upkeep();
+        Ok(engine)
+    }
+
+    /// All shards of these pools, recovered and destaging. Nothing is rebuilt or scrubbed.
+    pub(crate) async fn assemble(
         world: &World,
         array: String,
         pools: Vec<OpenedPool>,
@@ -229,7 +263,6 @@ impl Engine {
         for (shard, inbox) in shards.iter().zip(inboxes) {
             world.spawn(shard.clone().answer(inbox)).detach();
         }
-        central.begin_upkeep();
         Ok(Engine { control: central, shards: Rc::new(shards) })
     }
 
@@ -295,6 +328,21 @@ impl Engine {
         (0..).map_while(|set| self.control.guarded(pool).used_slots(set)).collect()
     }
 
+    /// Ends destaging.
+    pub(crate) fn stop_destaging(&self) {
+        let pools = self.shards.iter().flat_map(|shard| shard.pools.iter().flatten());
+        pools.for_each(|pool| pool.write_back.stop());
+    }
+
+    /// Records where the log of a pool is to lie.
+    pub(crate) async fn place_log(
+        &self,
+        pool: usize,
+        placement: LogPlacement,
+    ) -> Result<(), tier0_world::IoError> {
+        self.control.guarded(pool).commit(vec![MetaRecord::LogPlaced(placement)]).await
+    }
+
     /// Destages everything that is dirty.
     pub async fn drain(&self) -> Result<(), tier0_world::IoError> {
         for shard in self.shards.iter() {
@@ -332,6 +380,7 @@ impl OpenedPool {
         for record in additions {
             metadata.commit(vec![record]).await?;
         }
+        make_log(world, &metadata, &drives).await?;
         let (state, shape) = {
             let state = metadata.state();
             (Arc::new(state.clone()), PoolShape::new(&state)?)
@@ -365,6 +414,25 @@ impl OpenedPool {
         let seed = PoolSeed { number, state: Arc::new(state), shape, lost };
         Ok(OpenedPool { metadata, seed, drives: drives.into_iter().map(Some).collect() })
     }
+}
+
+/// Makes the parts of the log that were placed and not made.
+async fn make_log(
+    world: &World,
+    metadata: &Metadata,
+    drives: &[Option<DriveHandle>],
+) -> Result<(), ArrayError> {
+    let state = metadata.state().clone();
+    if state.log().void_rings().next().is_none() {
+        return Ok(());
+    }
+    for ring in state.log().void_rings() {
+        let copies = ring.copies.iter().filter(|copy| state.is_active(copy.member)).copied().collect();
+        let drive = |member: u32| drives.get(member as usize).cloned().flatten();
+        format_ring(world, state.name(), ring, copies, drive).await?;
+    }
+    metadata.commit(vec![MetaRecord::LogPlaced(state.log().made())]).await?;
+    Ok(())
 }
 
 /// Whoever the metadata finds lost is lost for the data, too.

@@ -12,6 +12,7 @@
 //! | `upkeep` | a shard's part in rebuilds and scrubs |
 //! | `witness` | a file that remembers which drives a pool went on without |
 //! | [`engine`] | a whole array in one world |
+//! | `repartition` | another number of shards than before |
 //! | [`real`] | an array on the wall clock, one thread per shard |
 //! | [`simulated`] | an array of modelled drives in virtual time |
 //!
@@ -31,6 +32,7 @@ pub mod open;
 mod plan;
 mod pool_shard;
 pub mod real;
+mod repartition;
 mod shard;
 pub mod simulated;
 mod upkeep;

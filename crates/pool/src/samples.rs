@@ -57,7 +57,7 @@ pub(crate) fn ring(number: u32, members: &[u32]) -> LogRing {
     let first_sector = area().data_start_sectors + u64::from(number) * CHUNKLET_SECTORS / 2;
     let copies =
         members.iter().map(|member| LogCopy { member: *member, first_sector, sectors: CHUNKLET_SECTORS / 2 });
-    LogRing { id: Uuid::from_u128(0x3000 + u128::from(number)), copies: copies.collect() }
+    LogRing { id: Uuid::from_u128(0x3000 + u128::from(number)), copies: copies.collect(), is_void: false }
 }
 
 /// Mirrors on this many drives, one chunklet kept free on each; no sets, log or volumes.

@@ -360,9 +360,10 @@ impl SimConfig {
         match bug {
             PlantedBug::TrustGivenUpPage => config.forgetful(),
             PlantedBug::ForgetChangedSlots => config.incidents(),
-            PlantedBug::BelieveFirstLogCopy | PlantedBug::LabelsBeforeLog | PlantedBug::HideStaleLosses => {
-                config.ordeals()
-            }
+            PlantedBug::BelieveFirstLogCopy
+            | PlantedBug::LabelsBeforeLog
+            | PlantedBug::HideStaleLosses
+            | PlantedBug::CutFullLog => config.ordeals(),
             bug if bug.needs_mishaps() => config.mishaps(),
             _ => config,
         }

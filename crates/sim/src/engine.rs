@@ -2,7 +2,7 @@
 
 use tier0_array::admin::{AdminReply, AdminRequest, DriveState, PoolStatus};
 use tier0_array::description::{DriveDescription, PoolDescription, VolumeDescription};
-use tier0_array::engine::{self, Engine};
+use tier0_array::engine::{self, Engine, Repartition};
 use tier0_array::open::recover::{ByteRange, VolumeLoss, recover_drives};
 use tier0_array::{ArrayError, Description, Volume};
 use tier0_drive::DriveHandle;
@@ -84,6 +84,20 @@ impl System for Array {
         let engine = engine::start_without(world, drives, &without).await;
         let engine = engine.map_err(|error| SystemError::Refused(error.to_string()))?;
         Ok(RunningArray { engine })
+    }
+
+    async fn move_to(
+        &self,
+        world: &World,
+        drives: Vec<DriveHandle>,
+        shards: usize,
+    ) -> Result<bool, SystemError> {
+        match engine::repartition(world, drives, shards).await {
+            Ok(Repartition::Done) => Ok(true),
+            Ok(Repartition::Kept(_)) => Ok(false),
+            Err(error) if error.is_input() => Err(SystemError::Refused(error.to_string())),
+            Err(error) => Err(SystemError::Failed(error.to_string())),
+        }
     }
 
     async fn recover(

@@ -69,6 +69,7 @@ impl<S: System> Run<S> {
             self.halves_alone()?;
             self.refused_starts()?;
             self.last_resort()?;
+            self.change_shards()?;
         }
         if self.session.config.stop_after_lives {
             return Ok(());

@@ -250,6 +250,21 @@ pub trait System: Clone + 'static {
         without: Vec<String>,
     ) -> impl Future<Output = Result<Self::Running, SystemError>>;
 
+    /// Makes the array, which nobody uses, run on another number of shards from the next opening on. False where it stays
+    /// as it is.
+    ///
+    /// # Errors
+    /// [`SystemError::Refused`] where it would not start either; nothing was written.
+    fn move_to(
+        &self,
+        world: &World,
+        drives: Vec<DriveHandle>,
+        shards: usize,
+    ) -> impl Future<Output = Result<bool, SystemError>> {
+        let _ = (world, drives, shards);
+        async { Ok(false) }
+    }
+
     /// The last resort for what no start opens: believes drives again that were lost, with whatever that costs. Without
     /// `accepts_loss` nothing is written.
     fn recover(

@@ -62,6 +62,8 @@ pub enum PlantedBug {
     TrustSilentDrives,
     /// Columns, sets and copies of the log go onto drives on which the verdict has fallen.
     PlaceOnCondemned,
+    /// The log is cut anew for other shards before what it holds is destaged.
+    CutFullLog,
     /// A start believes drives that others could have gone on without.
     ServeWithoutConsent,
     /// Reads of a column that moves go to the new place before the row was copied.
@@ -89,7 +91,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 34] = [
+    pub const ALL: [PlantedBug; 35] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -115,6 +117,7 @@ impl PlantedBug {
         PlantedBug::LoseBeyondRedundancy,
         PlantedBug::TrustSilentDrives,
         PlantedBug::PlaceOnCondemned,
+        PlantedBug::CutFullLog,
         PlantedBug::ServeWithoutConsent,
         PlantedBug::ReadsGoToNewPlace,
         PlantedBug::ForgetReplay,

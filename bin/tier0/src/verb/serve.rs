@@ -63,8 +63,9 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         (true, false) => description.listen.clone(),
         (true, true) => vec![ListenAddress(PeerAddress::Tcp(DEFAULT_TCP_ADDRESS))],
     };
-    let array = open(&description, &OpenOptions { without: verb.without.clone() })
+    let mut array = open(&description, &OpenOptions { without: verb.without.clone() })
         .map_err(|error| served_already(&description, error))?;
+    array.adopt_cores()?;
     for warning in description.all_notes().iter().chain(array.warnings()) {
         tracing::warn!("{warning}");
     }

@@ -29,7 +29,7 @@ impl Description {
             Description { drives: Vec::new(), pools: Vec::new(), volumes: Vec::new(), ..self.clone() };
         actual.warnings.clear();
         actual.cores = facts.iter().map(|pool| pool.log_parts).max();
-        remarks.add("array", "cores", "as the write log was made; a new array may have another number");
+        remarks.add("array", "cores", "as the array runs; another number takes effect at the next start");
         for pool in facts {
             let pool = &without_old_places(pool);
             let first = actual.drives.len();

@@ -13,6 +13,7 @@ use tier0_world::World;
 use uuid::Uuid;
 
 use super::consent::Consents;
+use super::cores::cores_of;
 use super::create::memory_among_others;
 use super::examine::examine;
 use super::media::Unopened;
@@ -38,24 +39,20 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         return Err(memory_among_others(ram));
     }
     let (media, found) = find(description, options)?;
-    let shards = found.states.iter().map(|state| state.log().rings.len()).max().unwrap_or(1);
-    let mut warnings = found.warnings;
-    if let Some(cores) = description.cores.filter(|cores| *cores != shards) {
-        warnings.push(format!(
-            "array.cores is {cores}, and the array was created for {shards}: its log has as many parts; it runs on {shards}"
-        ));
-    }
+    let cores = found.states.iter().map(|state| state.log().rings.len()).max().unwrap_or(1);
+    let cores_wanted = cores_of(description, media.iter())?;
     let ids = found.states.iter().map(PoolState::id);
     let pools = ids.zip(found.additions).map(|(id, additions)| ToOpen { id, additions }).collect();
     Ok(OpenArray {
         name: description.name.clone(),
-        cores: shards,
+        cores,
+        cores_wanted,
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
         pools: found.states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Protected { media, pools, consents: consents_of(description, options) },
-        warnings,
+        warnings: found.warnings,
     })
 }
 

@@ -15,6 +15,7 @@ use tier0_units::SectorCount;
 use uuid::Uuid;
 
 use super::assemble::consents_of;
+use super::cores::cores_of;
 use super::{DirectPool, Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
 use crate::description::DriveDescription;
 use crate::engine::{clear, found_pool, new_state};
@@ -77,6 +78,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     Ok(OpenArray {
         name: description.name.clone(),
         cores,
+        cores_wanted: cores,
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
@@ -114,9 +116,11 @@ fn create_direct(description: &Description, media: &[Option<Arc<Medium>>]) -> Re
         let media = places.iter().filter_map(|place| media[*place].clone()).collect();
         pools.push(DirectPool { plan, media });
     }
+    let cores = cores_of(description, media.iter().flatten())?;
     Ok(OpenArray {
         name: description.name.clone(),
-        cores: cores_of(description, media.iter().flatten())?,
+        cores,
+        cores_wanted: cores,
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
@@ -176,24 +180,6 @@ fn write_metadata(media: Vec<Arc<Medium>>, state: PoolState, clears: bool) -> Re
         }
         found_pool(&world, drives, state).await
     })?
-}
-
-/// Shards for an array: what the description says, else one per core; one where drives are modelled, because a
-/// mechanism cannot be in two threads.
-pub(super) fn cores_of<'a>(
-    description: &Description,
-    mut media: impl Iterator<Item = &'a Arc<Medium>>,
-) -> Result<usize, ArrayError> {
-    let machine = std::thread::available_parallelism().map_or(1, usize::from);
-    let modelled = media.find(|medium| medium.is_modelled());
-    match (modelled, description.cores) {
-        (Some(medium), Some(cores)) if cores > 1 => Err(ArrayError::Unusable {
-            drive: medium.name().to_owned(),
-            fact: "is modelled, which needs an array on one core; set array.cores = 1".into(),
-        }),
-        (Some(_), _) => Ok(1),
-        (None, cores) => Ok(cores.unwrap_or(machine)),
-    }
 }
 
 /// Pools are planned with the sizes of the drives that are there and of those that are to be made.

@@ -62,7 +62,7 @@ fn check_log(state: &PoolState) -> Result<(), ArrayError> {
 /// would lose what was acknowledged.
 async fn read_log(world: &World, inspected: &Inspected) -> Result<(), ArrayError> {
     let state = inspected.state();
-    for ring in &state.log().rings {
+    for ring in state.log().rings.iter().filter(|ring| !ring.is_void) {
         let region = |copy: &LogCopy| {
             let drive = inspected.drive(copy.member).filter(|_| state.is_active(copy.member))?;
             Some(Region { drive: drive.clone(), first: Lba(copy.first_sector), sectors: copy.sectors })

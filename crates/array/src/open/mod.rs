@@ -8,6 +8,7 @@
 
 mod assemble;
 mod consent;
+mod cores;
 mod create;
 mod examine;
 mod identity;
@@ -39,7 +40,10 @@ use crate::plan::PoolPlan;
 /// An array whose drives are open and whose state is checked, ready to run.
 pub struct OpenArray {
     pub(crate) name: String,
+    /// Shards that it runs on: its write log has a part for each.
     pub(crate) cores: usize,
+    /// Shards that it should run on.
+    pub(crate) cores_wanted: usize,
     pub(crate) keep_awake: bool,
     /// How long hosts wait for drives of a paused pool before they get errors.
     pub(crate) pause_timeout: tier0_units::Nanos,
@@ -96,6 +100,8 @@ struct OpenPool {
     usable: ByteCount,
     free: ByteCount,
     log_copies: usize,
+    /// Parts of its write log; none where there is no log.
+    log_parts: usize,
     volumes: Vec<(String, ByteCount)>,
 }
 
@@ -105,7 +111,7 @@ impl OpenArray {
         &self.name
     }
 
-    /// Shards it will run on.
+    /// Shards it runs on.
     pub fn cores(&self) -> usize {
         self.cores
     }
@@ -171,6 +177,7 @@ impl OpenPool {
             usable,
             free,
             log_copies: 0,
+            log_parts: 0,
             volumes: plan.record.volumes.iter().map(|v| (v.name.clone(), size(v.sectors))).collect(),
         }
     }
@@ -188,6 +195,7 @@ impl OpenPool {
             drives_lost: there.filter(|member| !member.is_active()).count(),
             usable: space.usable,
             free: space.free(),
+            log_parts: state.log().rings.len(),
             log_copies: rings.map(|ring| ring.copies.iter().filter(serves).count()).min().unwrap_or(0),
             volumes: state.volumes().map(|volume| (volume.name.clone(), size(volume.sectors))).collect(),
         }

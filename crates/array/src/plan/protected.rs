@@ -133,7 +133,7 @@ impl NewPool<'_> {
                 first_sector: geometry.area.data_start_sectors + shard * sectors,
                 sectors,
             };
-            LogRing { id: id(), copies: members.iter().map(copy).collect() }
+            LogRing { id: id(), copies: members.iter().map(copy).collect(), is_void: false }
         });
         let placement = LogPlacement { rings: rings.collect() };
         let mut taken = vec![0; self.members.len()];

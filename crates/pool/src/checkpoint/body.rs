@@ -251,11 +251,14 @@ fn decode_rebuild(reader: &mut Reader<'_>, slots_per_set: u64) -> Option<((u32, 
     Some((place, Rebuild { target, rebuilt, source }))
 }
 
+/// In the number of a ring's copies: it is void.
+const VOID_RING: u8 = 0x80;
+
 fn encode_log(writer: &mut Writer, log: &LogPlacement) {
     writer.count(log.rings.len());
     for ring in &log.rings {
         writer.uuid(ring.id);
-        writer.u8(ring.copies.len() as u8);
+        writer.u8(ring.copies.len() as u8 | if ring.is_void { VOID_RING } else { 0 });
         for copy in &ring.copies {
             writer.u32(copy.member);
             writer.u64(copy.first_sector);
@@ -266,10 +269,11 @@ fn encode_log(writer: &mut Writer, log: &LogPlacement) {
 
 fn decode_ring(reader: &mut Reader<'_>) -> Option<LogRing> {
     let id = reader.uuid()?;
-    let copies = (0..reader.u8()?).map(|_| {
+    let count = reader.u8()?;
+    let copies = (0..count & !VOID_RING).map(|_| {
         Some(LogCopy { member: reader.u32()?, first_sector: reader.u64()?, sectors: reader.u64()? })
     });
-    Some(LogRing { id, copies: copies.collect::<Option<_>>()? })
+    Some(LogRing { id, copies: copies.collect::<Option<_>>()?, is_void: count & VOID_RING != 0 })
 }
 
 fn encode_volume(writer: &mut Writer, volume: &Volume, map: &ExtentMap) {

@@ -6,11 +6,13 @@
 //! | a drive acknowledges flushes, persists nothing, and the power fails ([`liar`]) | nothing acknowledged is lost where the level makes up for a drive |
 //! | an operator begins something, and the power fails soon after ([`operator`]) | as after any power cut |
 //! | more drives are away than the level allows, and lost ones are there ([`last_resort`]) | believed again, the array opens, and all is right that is not in the list of what may be lost |
+//! | it moves to another number of shards, and the power fails ([`shards`]) | as after any power cut, on the old number or on the new one |
 
 mod founding;
 mod last_resort;
 mod liar;
 mod operator;
+mod shards;
 
 use std::rc::Rc;
 

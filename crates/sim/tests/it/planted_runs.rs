@@ -11,7 +11,8 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 33] = [
+const KNOWN: [(PlantedBug, u64); 34] = [
+    (PlantedBug::CutFullLog, 0),
     (PlantedBug::AckBeforeMirror, 80),
     (PlantedBug::SkipFlushBeforeRelease, 0),
     (PlantedBug::TrustWriteOrder, 3),

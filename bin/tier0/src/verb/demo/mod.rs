@@ -104,10 +104,11 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         temporary.get_or_init(|| place.directory().to_owned());
     }
     let description = place.describe()?;
-    let array = match place.is_new() {
+    let mut array = match place.is_new() {
         true => create(&description, CreateOptions::default())?,
         false => open(&description, &OpenOptions::default())?,
     };
+    array.adopt_cores()?;
     let (tell, told) = mpsc::channel();
     let service = Service::new(
         &array,

@@ -62,7 +62,13 @@ fn told(drive: &DriveStatus) -> Option<String> {
         _ => "it does not answer".to_owned(),
     });
     let counts = if happened.is_empty() { String::new() } else { format!(" ({})", happened.join(", ")) };
-    Some(format!("  drive {}: {word}{since}: {why}{counts}", drive.name))
+    let remedy = match word {
+        "failed" => {
+            "; \"tier0 drive rejoin\" takes it back if it answers, \"tier0 drive replace\" puts another in its place"
+        }
+        _ => "",
+    };
+    Some(format!("  drive {}: {word}{since}: {why}{counts}{remedy}", drive.name))
 }
 
 /// The counters that are not zero.

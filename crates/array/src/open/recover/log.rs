@@ -58,6 +58,11 @@ pub(super) async fn look(
             .filter(|member| known.is_candidate(*member) && known.holds_until(*member) == end)
             .collect();
         let members: Vec<u32> = if serving.is_empty() { last } else { serving.clone() };
+        if ring.is_void && !members.is_empty() {
+            // There is nothing in it to be read, or to be lost.
+            fates.push(RingFate::Kept(members));
+            continue;
+        }
         let region = |copy: &LogCopy| {
             let drive = drive(copy.member).filter(|_| members.contains(&copy.member))?;
             Some(region(copy, drive))

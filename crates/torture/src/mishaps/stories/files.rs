@@ -127,6 +127,28 @@ pub(super) fn host_moved(scene: &mut Scene) -> Result<(), TortureError> {
     scene.nothing_lost()
 }
 
+/// A machine has other cores: the write log, full at a kill, is destaged and cut anew. Where it is too small for so many
+/// parts, the array runs as before and says so.
+pub(super) fn other_cores(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid5\"\nset_size = 4")?;
+    let mut cores = 2;
+    for next in [1, 4, 64, 2] {
+        scene.host.writes(300)?;
+        scene.kill()?;
+        scene.edit_file(&format!("cores = {cores}"), &format!("cores = {next}"))?;
+        cores = next;
+        scene.serve(&[])?;
+        let wanted = if next == 64 { 4 } else { next };
+        let config = scene.done(&["config"])?;
+        ensure(config.contains(&format!("cores = {wanted}")), || {
+            format!("the array does not run on {wanted} shards: {config}")
+        })?;
+        scene.whole(4)?;
+        scene.nothing_lost()?;
+    }
+    Ok(())
+}
+
 /// An array of an older program is upgraded where it lies.
 pub(super) fn upgrade(scene: &mut Scene) -> Result<(), TortureError> {
     let tar = scene.at.join("old.tar.gz");

@@ -79,6 +79,7 @@ pub(crate) const STORIES: &[Story] = {
         short("files/one-log-drive", Nothing, files::one_log_drive),
         short("files/without-checksums", Nothing, files::without_checksums),
         short("files/host-moved", Nothing, files::host_moved),
+        short("files/other-cores", Nothing, files::other_cores),
         short("files/upgrade", Nothing, files::upgrade),
         short("online/replace-then-old-file", Nothing, online::replace_then_old_file),
         short("online/grow-then-old-file", Nothing, online::grow_then_old_file),

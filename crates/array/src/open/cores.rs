@@ -1,0 +1,86 @@
+//! On how many shards an array runs: as the description says, where the write log can be cut into so many parts.
+
+use std::sync::Arc;
+
+use tier0_drive::DriveHandle;
+use tier0_pool::metadata::survey_without;
+use tier0_world::World;
+use uuid::Uuid;
+
+use super::consent::Consents;
+use super::examine::examine;
+use super::{Kind, Medium, OpenArray, ToOpen, in_real_world};
+use crate::engine::Repartition;
+use crate::real::guarded_drive;
+use crate::repartition::repartition;
+use crate::{ArrayError, Description};
+
+/// Shards for an array: what the description says, else one per core; one where drives are modelled, because a
+/// mechanism cannot be in two threads.
+pub(super) fn cores_of<'a>(
+    description: &Description,
+    mut media: impl Iterator<Item = &'a Arc<Medium>>,
+) -> Result<usize, ArrayError> {
+    let machine = std::thread::available_parallelism().map_or(1, usize::from);
+    let modelled = media.find(|medium| medium.is_modelled());
+    match (modelled, description.cores) {
+        (Some(medium), Some(cores)) if cores > 1 => Err(ArrayError::Unusable {
+            drive: medium.name().to_owned(),
+            fact: "is modelled, which needs an array on one core; set array.cores = 1".into(),
+        }),
+        (Some(_), _) => Ok(1),
+        (None, cores) => Ok(cores.unwrap_or(machine)),
+    }
+}
+
+impl OpenArray {
+    /// Has the array run on as many shards as its description says, where it has run on another number: what its write log
+    /// holds is destaged, and the log cut anew. Where that cannot be, the array runs as before, and a warning says why.
+    ///
+    /// # Errors
+    /// When the log cannot be emptied. It is as it was, and the array can be opened again.
+    pub fn adopt_cores(&mut self) -> Result<(), ArrayError> {
+        let Kind::Protected { media, pools, consents } = &self.kind else { return Ok(()) };
+        let wanted = self.cores_wanted;
+        if self.pools.iter().all(|pool| pool.log_parts == wanted) {
+            return Ok(());
+        }
+        tracing::info!(
+            "the array ran on {} shards and is to run on {wanted}: its write log is emptied and cut anew",
+            self.cores
+        );
+        let (name, media, pools, consents) =
+            (self.name.clone(), media.clone(), pools.clone(), consents.clone());
+        let done = in_real_world(move |world| async move {
+            let pools = examine_all(&world, &name, &media, &pools, &consents).await?;
+            repartition(&world, pools, wanted, Uuid::new_v4).await
+        })??;
+        match done {
+            Repartition::Done => self.cores = wanted,
+            Repartition::Kept(why) => self.warnings.push(format!(
+                "the array runs on {} shards as before, and not on {wanted} (array.cores): {why}",
+                self.cores
+            )),
+        }
+        Ok(())
+    }
+}
+
+async fn examine_all(
+    world: &World,
+    array: &str,
+    media: &[Arc<Medium>],
+    pools: &[ToOpen],
+    consents: &Consents,
+) -> Result<Vec<tier0_pool::metadata::Inspected>, ArrayError> {
+    let drives = media.iter().map(|medium| guarded_drive(medium, world));
+    let drives: Vec<DriveHandle> = drives.collect::<Result<_, _>>()?;
+    let mut found = survey_without(drives, &consents.without).await.pools;
+    let mut examined = Vec::new();
+    for ToOpen { id, .. } in pools {
+        let place = found.iter().position(|pool| pool.label.pool == *id);
+        let place = place.ok_or_else(|| ArrayError::NoPool { pool: array.to_owned() })?;
+        examined.push(examine(world, found.remove(place), consents).await?);
+    }
+    Ok(examined)
+}

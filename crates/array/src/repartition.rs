@@ -1,0 +1,154 @@
+//! Another number of shards: the write log, which has a part for each, is emptied and cut anew (decision 0002).
+//!
+//! 1. The pool is opened with the shards that it had; what they recover from the log is destaged, and nothing is served.
+//! 2. One record places the new parts, void, where the old ones lie. From then on nothing of the old ones is read.
+//! 3. The next opening makes void parts ([`crate::engine`]), then records that they are made.
+//!
+//! A cut before the record leaves the old log, one after it a void one: either opens. Nothing is copied, so a log that is
+//! full moves no data but to where it was going anyway.
+//!
+//! What it does not do: it changes nothing of a pool that lacks drives, for then the log waits for none of them to be
+//! whole again; such an array runs on as many shards as before.
+
+use tier0_pool::metadata::Inspected;
+use tier0_pool::{LogCopy, LogPlacement, LogRing, MemberState, PoolState};
+use tier0_raid::layout::Layout;
+use tier0_units::{SectorCount, counted};
+use tier0_world::sync::mailbox;
+use tier0_world::{PlantedBug, World, planted};
+use uuid::Uuid;
+
+use crate::ArrayError;
+use crate::engine::{Engine, OpenedPool};
+use crate::plan::config_of;
+
+/// What became of the wish for another number of shards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repartition {
+    /// Every pool's log has a part for each.
+    Done,
+    /// The log stays as it is; why.
+    Kept(String),
+}
+
+/// Empties and cuts the logs of pools that were examined, all of one array, where they have another number of parts. Where
+/// one cannot be, none is. `id` makes identities.
+///
+/// # Errors
+/// When a log cannot be emptied: it is as it was.
+pub(crate) async fn repartition(
+    world: &World,
+    pools: Vec<Inspected>,
+    shards: usize,
+    mut id: impl FnMut() -> Uuid,
+) -> Result<Repartition, ArrayError> {
+    // Whoever was cut off between two pools must come to an end: such an array runs on no number of shards.
+    let parts = |pool: &Inspected| pool.state().log().rings.len();
+    let is_due = pools.iter().any(|pool| parts(pool) != parts(&pools[0]));
+    let mut placements = Vec::new();
+    for pool in &pools {
+        match cut(pool.state(), shards, is_due, &mut id) {
+            Ok(placement) => placements.push(placement),
+            Err(fact) if is_due => {
+                return Err(ArrayError::Recovery { pool: pool.state().name().to_owned(), fact });
+            }
+            Err(why) => return Ok(Repartition::Kept(why)),
+        }
+    }
+    for (pool, placement) in pools.into_iter().zip(placements) {
+        if let Some(placement) = placement {
+            empty_and_cut(world, pool, placement).await?;
+        }
+    }
+    Ok(Repartition::Done)
+}
+
+/// The same log in a part for each of `shards`; none where it has as many. Drives may be lost only where it `is_due`.
+///
+/// # Errors
+/// Why it cannot be cut so.
+fn cut(
+    state: &PoolState,
+    shards: usize,
+    is_due: bool,
+    mut id: impl FnMut() -> Uuid,
+) -> Result<Option<LogPlacement>, String> {
+    let rings = &state.log().rings;
+    if rings.len() == shards {
+        return Ok(None);
+    }
+    let name = state.name();
+    let lost = state.members().iter().find(|member| member.state == MemberState::Lost);
+    if let Some(away) = lost.filter(|_| !is_due) {
+        return Err(format!(
+            "pool {name:?} lacks drive {:?}; replace it first (tier0 drive replace)",
+            away.name
+        ));
+    }
+    let first = rings.first().ok_or_else(|| format!("pool {name:?} has no write log"))?;
+    let copies = first.copies.iter().filter(|copy| state.is_active(copy.member));
+    let areas: Vec<Area> = copies.map(|copy| Area::of(state, copy.member)).collect();
+    let sectors = areas.iter().map(|area| area.sectors / shards as u64 / 8 * 8).min().unwrap_or(0);
+    let least = ring_sectors_min(state);
+    if sectors < least {
+        let size = |sectors: u64| SectorCount(sectors).bytes();
+        return Err(format!(
+            "the write log of pool {name:?} is too small for {}: each needs {}, and would have {}; a log is sized by \
+             pool.log when the pool is created",
+            counted(shards as u64, "part"),
+            size(least),
+            size(sectors)
+        ));
+    }
+    let ring = |number: u64| LogRing {
+        id: id(),
+        copies: areas.iter().map(|area| area.part(number, sectors)).collect(),
+        is_void: true,
+    };
+    Ok(Some(LogPlacement { rings: (0..shards as u64).map(ring).collect() }))
+}
+
+/// Where a member's copies of all parts lie: whole chunklets side by side.
+struct Area {
+    member: u32,
+    first_sector: u64,
+    sectors: u64,
+}
+
+impl Area {
+    fn of(state: &PoolState, member: u32) -> Area {
+        let geometry = state.geometry();
+        let copies = || state.log().copies().filter(|copy| copy.member == member);
+        let first_sector = copies().map(|copy| copy.first_sector).min().unwrap_or(0);
+        let end = copies().map(|copy| copy.first_sector + copy.sectors).max().unwrap_or(first_sector);
+        let sectors = (end - first_sector).next_multiple_of(geometry.chunklet_sectors);
+        Area { member, first_sector, sectors }
+    }
+
+    fn part(&self, number: u64, sectors: u64) -> LogCopy {
+        LogCopy { member: self.member, first_sector: self.first_sector + number * sectors, sectors }
+    }
+}
+
+fn ring_sectors_min(state: &PoolState) -> u64 {
+    let config = config_of(&state.geometry().raid).expect("the pool is open");
+    let layout = Layout::new(&config).expect("the pool is open");
+    tier0_cache::ring_sectors_min(layout.parities() as u32, layout.row_pages() as u32)
+}
+
+/// Empties the log of a pool, and records that it is cut as `placement` says.
+async fn empty_and_cut(world: &World, pool: Inspected, placement: LogPlacement) -> Result<(), ArrayError> {
+    let (array, name) = (pool.state().array().to_owned(), pool.state().name().to_owned());
+    let failed = |error: &dyn std::fmt::Display| ArrayError::Recovery {
+        pool: name.clone(),
+        fact: format!("its write log cannot be emptied for another number of cores: {error}"),
+    };
+    let (control, messages) = mailbox();
+    let pool = OpenedPool::open(world, 0, pool, Vec::new(), &control).await?;
+    let engine = Engine::assemble(world, array, vec![pool], control, messages).await?;
+    if !planted(PlantedBug::CutFullLog) {
+        engine.drain().await.map_err(|error| failed(&error))?;
+    }
+    engine.stop_destaging();
+    engine.place_log(0, placement).await.map_err(|error| failed(&error))
+}
