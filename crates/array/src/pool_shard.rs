@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_cache::{RingEntries, WriteBack, WriteBackOptions, ring_settings};
+use tier0_cache::{WriteBack, WriteBackOptions, ring_settings};
 use tier0_drive::DriveHandle;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
 use tier0_journal::{CopyState, LossReport, Recovered, Region, Ring, RingError, Settings};
@@ -82,7 +82,6 @@ impl PoolShard {
         let write_back = match log.entries {
             None => WriteBack::new(world, log.ring.clone(), slot_io.clone(), mapping.clone(), options),
             Some(entries) => {
-                let entries = [RingEntries { own: true, entries }];
                 let recovered = WriteBack::recover(
                     world,
                     log.ring.clone(),
@@ -90,7 +89,7 @@ impl PoolShard {
                     mapping.clone(),
                     options,
                     &entries,
-                    |extent| exists(extent) && owns(extent),
+                    exists,
                 );
                 let failed = |error: tier0_cache::RecoverError| ArrayError::Recovery {
                     pool: state.name().to_owned(),
@@ -98,8 +97,6 @@ impl PoolShard {
                 };
                 let (write_back, report) = recovered.await.map_err(failed)?;
                 tracing::debug!(shard = seat.index, ?report, "the log is recovered");
-                // Only what exists no more can be another's: an array keeps its number of shards.
-                write_back.disown().await.map_err(failed)?;
                 write_back
             }
         };

@@ -12,8 +12,7 @@
 //! | 20–23 | runs, n, at least 1 |
 //! | 8 each, n times | first page (4), kind (1 bit, the highest: 1 for zeros) and number of pages (31 bits, at least 1); ascending, without overlap |
 //!
-//! The other kinds of record in the ring are the intent, whose head is `tier0_integrity::Intent`'s, and the mark that
-//! extents have moved (`moved`).
+//! The other kind of record in the ring is the intent, whose head is `tier0_integrity::Intent`'s.
 
 use thiserror::Error;
 use tier0_units::ExtentId;

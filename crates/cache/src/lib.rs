@@ -8,7 +8,6 @@
 //! - What was acknowledged is in the log until it is stable in its slot and the slot's mapping is durable: the log is
 //!   released up to the oldest record that a dirty page, a batch or an intent needs, and a record is needed until its
 //!   successor is stable.
-//! - A ring has nothing of an extent that another ring has taken over, or says that it is void (`moved`).
 //! - Of one page, records in the log are in the order of its versions, and memory has the newest.
 //! - A slot is taken before anything that needs it is logged; a pool without space refuses the write and nothing else.
 //! - No two batches touch one extent at once; no slot is read where it is being written, or after it was given back.
@@ -26,7 +25,6 @@ mod head;
 mod level;
 mod locks;
 mod mapping;
-mod moved;
 mod options;
 mod pages;
 mod rate;
@@ -41,7 +39,7 @@ mod write_back;
 pub use head::{Head, HeadError, Run};
 pub use mapping::{LocalFuture, Mapping};
 pub use options::{WriteBackOptions, ring_sectors_min, ring_settings};
-pub use recovery::{RecoverError, RecoveryReport, RingEntries};
+pub use recovery::{RecoverError, RecoveryReport};
 pub use status::{Stage, WriteBackStatus};
 pub use store::SlotStore;
 pub use write_back::{Relocate, Relocation, WriteBack};

@@ -1,109 +1,72 @@
-//! All entries of all rings, understood.
-
-use std::collections::BTreeSet;
+//! All entries of a ring, understood.
 
 use tier0_integrity::{Intent, IntentPage};
+use tier0_journal::Entry;
 use tier0_units::{ExtentId, PAGE_SECTORS};
 use tier0_world::{Buf, BufMut};
 
-use super::{RecoverError, RingEntries};
+use super::RecoverError;
 use crate::head::Head;
-use crate::moved;
 
-/// A data record of an extent of this shard.
+/// A data record.
 pub(super) struct DataRecord<'a> {
-    pub(super) ring: usize,
     pub(super) position: u64,
     pub(super) head: Head,
     pages: &'a [Buf],
 }
 
-/// An intent of an extent of this shard, and where it was found.
+/// An intent, and where it was found.
 pub(super) struct FoundIntent {
-    pub(super) ring: usize,
     pub(super) position: u64,
     pub(super) intent: Intent,
 }
 
-/// What the rings have for this shard.
+/// What the ring has of extents that exist.
 pub(super) struct Decoded<'a> {
-    pub(super) logs: &'a [RingEntries],
-    /// In the order of rings and positions.
+    entries: &'a [Entry],
+    /// In the order of positions.
     pub(super) records: Vec<DataRecord<'a>>,
-    /// In the order of rings and positions.
+    /// In the order of positions.
     pub(super) intents: Vec<FoundIntent>,
-    /// The highest version in any ring, of whatever shard.
+    /// The highest version in the ring.
     pub(super) version_max: u64,
-    /// Extents of other shards of which the own ring has something that is not void.
-    pub(super) foreign: BTreeSet<ExtentId>,
 }
 
 impl<'a> Decoded<'a> {
     pub(super) fn new(
-        logs: &'a [RingEntries],
-        owns: impl Fn(ExtentId) -> bool,
+        entries: &'a [Entry],
+        exists: impl Fn(ExtentId) -> bool,
     ) -> Result<Decoded<'a>, RecoverError> {
-        let mut decoded = Decoded {
-            logs,
-            records: Vec::new(),
-            intents: Vec::new(),
-            version_max: 0,
-            foreign: BTreeSet::new(),
-        };
-        for (ring, log) in logs.iter().enumerate() {
-            for entry in &log.entries {
-                let position = entry.position.0;
-                if Intent::is_intent(&entry.head) {
-                    let intent = Intent::decode(&entry.head, intent_buffers(&entry.head, &entry.pages))
-                        .map_err(|source| RecoverError::Intent { ring, position, source })?;
-                    if owns(intent.extent) {
-                        decoded.intents.push(FoundIntent { ring, position, intent });
-                    } else if log.own {
-                        decoded.foreign.insert(intent.extent);
-                    }
-                    continue;
+        let mut decoded = Decoded { entries, records: Vec::new(), intents: Vec::new(), version_max: 0 };
+        for entry in entries {
+            let position = entry.position.0;
+            if Intent::is_intent(&entry.head) {
+                let intent = Intent::decode(&entry.head, intent_buffers(&entry.head, &entry.pages))
+                    .map_err(|source| RecoverError::Intent { position, source })?;
+                if exists(intent.extent) {
+                    decoded.intents.push(FoundIntent { position, intent });
                 }
-                if moved::is_moved(&entry.head) {
-                    let extents = moved::decode(&entry.head).map_err(|source| RecoverError::Head {
-                        ring,
-                        position,
-                        source,
-                    })?;
-                    decoded.void(ring, &extents);
-                    continue;
-                }
-                let head = Head::decode(&entry.head, entry.pages.len())
-                    .map_err(|source| RecoverError::Head { ring, position, source })?;
-                decoded.version_max = decoded.version_max.max(head.version);
-                if owns(head.extent) {
-                    decoded.records.push(DataRecord { ring, position, head, pages: &entry.pages });
-                } else if log.own {
-                    decoded.foreign.insert(head.extent);
-                }
+                continue;
+            }
+            let head = Head::decode(&entry.head, entry.pages.len())
+                .map_err(|source| RecoverError::Head { position, source })?;
+            decoded.version_max = decoded.version_max.max(head.version);
+            if exists(head.extent) {
+                decoded.records.push(DataRecord { position, head, pages: &entry.pages });
             }
         }
         Ok(decoded)
     }
 
-    /// Another ring has taken over what this one has of some extents so far.
-    fn void(&mut self, ring: usize, extents: &BTreeSet<ExtentId>) {
-        self.records.retain(|record| record.ring != ring || !extents.contains(&record.head.extent));
-        self.intents.retain(|found| found.ring != ring || !extents.contains(&found.intent.extent));
-        if self.logs[ring].own {
-            self.foreign.retain(|extent| !extents.contains(extent));
-        }
-    }
-
     /// The pages that an intent has from the log; none if some were released, so that the intent is no longer needed.
     pub(super) fn data_of(&self, found: &FoundIntent) -> Result<Option<Vec<Buf>>, RecoverError> {
-        let entries = &self.logs[found.ring].entries;
-        let missing = RecoverError::IntentData { ring: found.ring, position: found.position };
-        let first = entries.first().map_or(found.position, |entry| entry.position.0);
+        let missing = RecoverError::IntentData { position: found.position };
+        let first = self.entries.first().map_or(found.position, |entry| entry.position.0);
         let mut pages = Vec::with_capacity(found.intent.pages.len());
         for (_, source) in &found.intent.pages {
             let IntentPage::Log(place) = source else { continue };
             let Some(index) = place.position.checked_sub(first) else { return Ok(None) };
-            let entry = entries.get(index as usize).filter(|entry| entry.position.0 == place.position);
+            let entry = self.entries.get(index as usize).filter(|entry| entry.position.0 == place.position);
             let page = entry.and_then(|entry| entry.pages.get(place.page as usize));
             pages.push(page.ok_or(missing)?.clone());
         }
@@ -115,12 +78,6 @@ impl DataRecord<'_> {
     /// All data of the record in one buffer.
     pub(super) fn data(&self) -> Buf {
         join(self.pages)
-    }
-
-    /// Some of its data pages in one buffer.
-    pub(super) fn data_pages(&self, pages: impl Iterator<Item = u32>) -> Option<Buf> {
-        let pages: Vec<Buf> = pages.map(|page| self.pages[page as usize].clone()).collect();
-        (!pages.is_empty()).then(|| join(&pages))
     }
 
     /// Its pages: number in the extent, and number among its data pages unless it is zeros.

@@ -11,32 +11,24 @@ use crate::HeadError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RecoverError {
     /// A record cannot be understood, though its checksum is right.
-    #[error("record {position} of ring {ring}: {source}; use the version of the program that wrote it")]
+    #[error("record {position} of the log: {source}; use the version of the program that wrote it")]
     Head {
-        /// The ring, by its place in the arguments.
-        ring: usize,
         /// The record.
         position: u64,
         /// What is wrong with it.
         source: HeadError,
     },
     /// An intent cannot be understood, though its checksum is right.
-    #[error("record {position} of ring {ring}: {source}; use the version of the program that wrote it")]
+    #[error("record {position} of the log: {source}; use the version of the program that wrote it")]
     Intent {
-        /// The ring, by its place in the arguments.
-        ring: usize,
         /// The record.
         position: u64,
         /// What is wrong with it.
         source: IntentError,
     },
     /// An intent names a page that its ring cannot have had.
-    #[error(
-        "the intent at record {position} of ring {ring} names data that is not there; restore from a backup"
-    )]
+    #[error("the intent at record {position} of the log names data that is not there; restore from a backup")]
     IntentData {
-        /// The ring, by its place in the arguments.
-        ring: usize,
         /// The intent's record.
         position: u64,
     },
@@ -51,15 +43,4 @@ pub enum RecoverError {
         /// Why not.
         source: IoError,
     },
-    /// Pages must be taken over from other rings, and do not fit.
-    #[error(
-        "{pages} pages of other rings do not fit into this shard's log; open with as many shards as before"
-    )]
-    LogTooSmall {
-        /// Pages to be taken over.
-        pages: u64,
-    },
-    /// The log failed.
-    #[error("the log takes no records: {0}; bring its drives back")]
-    Log(IoError),
 }

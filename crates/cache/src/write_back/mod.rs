@@ -39,7 +39,6 @@ use tier0_world::{IoError, World};
 use crate::level::{Capacity, Usage, intent_page_bytes};
 use crate::locks::PageLocks;
 use crate::readers::Readers;
-pub(crate) use crate::write_back::append::Change;
 use crate::write_back::refuse::Refusal;
 pub use crate::write_back::relocate::{Relocate, Relocation};
 use crate::write_back::state::State;

@@ -85,8 +85,6 @@ pub(crate) struct State {
     pub(crate) counts: Counts,
     pub(crate) last_failure: Option<IoError>,
     pub(crate) log_failure: Option<IoError>,
-    /// Extents of other shards of which the log has something that is not void.
-    pub(crate) foreign: BTreeSet<ExtentId>,
     /// Nothing of the log is released, because others have not yet taken over what is theirs.
     pub(crate) holds_log: bool,
     started: bool,
@@ -121,7 +119,6 @@ impl State {
             counts: Counts::default(),
             last_failure: None,
             log_failure: None,
-            foreign: BTreeSet::new(),
             holds_log: true,
             started: false,
             stopped: false,

@@ -4,4 +4,3 @@ mod crash;
 mod destage;
 mod model;
 mod rig;
-mod shards;

@@ -13,17 +13,17 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_cache::{RecoverError, RecoveryReport, RingEntries, WriteBack, WriteBackOptions, ring_settings};
+use tier0_cache::{RecoverError, WriteBack, WriteBackOptions, ring_settings};
 use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
 use tier0_integrity::table::ColumnPlan;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
-use tier0_journal::{LossReport, Region, Ring, Settings};
+use tier0_journal::{Entry, LossReport, Region, Ring, Settings};
 use tier0_pool::{ChunkletAddress, Chunklets};
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_raid::set::{RaidSets, SlotMap};
-use tier0_units::{ByteCount, ExtentId, Lba, Nanos, SectorCount};
+use tier0_units::{ByteCount, Lba, Nanos, SectorCount};
 use tier0_world::{IoError, PayloadWidth, World};
 use uuid::Uuid;
 
@@ -42,9 +42,7 @@ pub(crate) struct Shape {
     pub(crate) columns: usize,
     /// Chunklets of each drive.
     pub(crate) chunklets: u32,
-    /// Rings, one per shard that there ever is.
-    pub(crate) rings: usize,
-    /// Blocks of each ring.
+    /// Blocks of the ring.
     pub(crate) log_blocks: u64,
     /// The time of a command on the drives of sets.
     pub(crate) latency: (Nanos, Nanos),
@@ -57,7 +55,6 @@ impl Shape {
             level,
             columns,
             chunklets: 2,
-            rings: 1,
             log_blocks: 400,
             latency: (Nanos::from_micros(20), Nanos::from_micros(200)),
             width: PayloadWidth::REAL,
@@ -125,9 +122,6 @@ pub(crate) struct Shard {
     pub(crate) cache: WriteBack<SlotIo>,
     pub(crate) slots: SlotIo,
     pub(crate) map: Rc<PoolMap>,
-    pub(crate) report: RecoveryReport,
-    /// All rings of the rack, by number.
-    pub(crate) rings: Vec<Ring>,
 }
 
 impl Rack {
@@ -144,7 +138,7 @@ impl Rack {
         let media = (0..shape.columns)
             .map(|n| medium(format!("d{n}"), sectors, n as u64, shape.latency.0..shape.latency.1))
             .collect();
-        let ring_sectors = region_sectors(shape.log_blocks) * shape.rings as u64;
+        let ring_sectors = region_sectors(shape.log_blocks);
         let fast = Nanos::from_micros(20)..Nanos::from_micros(60);
         let log_media =
             (0..2).map(|n| medium(format!("log{n}"), ring_sectors, 100 + n as u64, fast.clone())).collect();
@@ -191,10 +185,9 @@ impl Rack {
         SlotIo::new(raid, slots, POOL, SlotIoOptions::default(), counts)
     }
 
-    fn regions(&self, drives: &[DriveHandle], ring: usize) -> Vec<Option<Region>> {
+    fn regions(&self, drives: &[DriveHandle]) -> Vec<Option<Region>> {
         let sectors = region_sectors(self.shape.log_blocks);
-        let region =
-            |n: usize| Region { drive: drives[n].clone(), first: Lba(ring as u64 * sectors), sectors };
+        let region = |n: usize| Region { drive: drives[n].clone(), first: Lba(0), sectors };
         (0..2).map(|n| (!self.lost_copies.borrow().contains(&n)).then(|| region(n))).collect()
     }
 
@@ -202,61 +195,44 @@ impl Rack {
         ring_settings(region_sectors(self.shape.log_blocks))
     }
 
-    /// A ring, with what is in it.
-    async fn open_ring(&self, world: &World, drives: &[DriveHandle], ring: usize) -> (Ring, RingEntries) {
-        let id = Uuid::from_u128(ring as u128 + 1);
+    /// The ring, with what is in it.
+    async fn open_ring(&self, world: &World, drives: &[DriveHandle]) -> (Ring, Vec<Entry>) {
+        let id = Uuid::from_u128(1);
         let losses = Rc::new(Losses(self.lost_copies.clone()));
-        let regions = self.regions(drives, ring);
+        let regions = self.regions(drives);
         if !self.formatted.get() {
             let regions = regions.into_iter().map(|region| region.expect("none is lost yet")).collect();
             let ring = Ring::format(world, regions, id, self.settings(), losses).await.expect("a ring");
-            return (ring, RingEntries::default());
+            return (ring, Vec::new());
         }
         let found =
             Ring::recover(world, regions, id, self.settings(), losses).await.expect("the ring is recovered");
-        (found.ring, RingEntries { own: false, entries: found.entries })
+        (found.ring, found.entries)
     }
 
-    /// One write cache on the first ring, which has taken over everything and destages.
+    /// A write cache that has taken over everything and destages.
     pub(crate) async fn open(&self, world: &World, options: WriteBackOptions) -> Shard {
-        let shard = self.open_shards(world, options, 1).await.expect("recovery succeeds").remove(0);
+        let shard = self.recover(world, options).await.expect("recovery succeeds");
         shard.cache.start();
         shard
     }
 
-    /// Several write caches, an extent's owner being its number modulo how many there are. None is started.
-    pub(crate) async fn open_shards(
+    /// A write cache that has taken over everything and is not started.
+    pub(crate) async fn recover(
         &self,
         world: &World,
         options: WriteBackOptions,
-        count: usize,
-    ) -> Result<Vec<Shard>, RecoverError> {
+    ) -> Result<Shard, RecoverError> {
         let drives: Vec<DriveHandle> = self.log_media.iter().map(|medium| medium.open(world)).collect();
         *self.open_drives.borrow_mut() = drives.clone();
-        let mut rings = Vec::new();
-        for ring in 0..self.shape.rings {
-            rings.push(self.open_ring(world, &drives, ring).await);
-        }
+        let (ring, entries) = self.open_ring(world, &drives).await;
         self.formatted.set(true);
-        let logs: Vec<RingEntries> = rings.iter().map(|(_, entries)| entries.clone()).collect();
-        let mut shards = Vec::new();
         let map = Rc::new(PoolMap::new(world, &self.map, &self.switch));
         let slots = self.slot_io(world);
-        for shard in 0..count {
-            let mut logs = logs.clone();
-            logs[shard].own = true;
-            let owns = move |extent: ExtentId| extent.index as usize % count == shard;
-            let ring = rings[shard].0.clone();
-            let (cache, report) =
-                WriteBack::recover(world, ring, slots.clone(), map.clone() as Rc<_>, options, &logs, owns)
-                    .await?;
-            let rings = rings.iter().map(|(ring, _)| ring.clone()).collect();
-            shards.push(Shard { cache, slots: slots.clone(), map: map.clone(), report, rings });
-        }
-        for shard in &shards {
-            shard.cache.disown().await?;
-        }
-        Ok(shards)
+        let mapping = map.clone() as Rc<_>;
+        let recovered = WriteBack::recover(world, ring, slots.clone(), mapping, options, &entries, |_| true);
+        let (cache, _) = recovered.await?;
+        Ok(Shard { cache, slots, map })
     }
 }
 

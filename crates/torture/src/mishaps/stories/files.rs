@@ -139,7 +139,7 @@ pub(super) fn other_cores(scene: &mut Scene) -> Result<(), TortureError> {
         cores = next;
         scene.serve(&[])?;
         let wanted = if next == 64 { 4 } else { next };
-        let config = scene.done(&["config"])?;
+        let config = scene.done(&["config", "@"])?;
         ensure(config.contains(&format!("cores = {wanted}")), || {
             format!("the array does not run on {wanted} shards: {config}")
         })?;
