@@ -3,9 +3,7 @@
 use std::rc::Rc;
 
 use tier0_units::Nanos;
-use tier0_world::real::{
-    Backend, Listener, PeerAddress, Socket, deallocate, keep_awake, read_at, sync_data, write_at,
-};
+use tier0_world::real::{Backend, BlockFile, Listener, PeerAddress, Socket, Submission, keep_awake};
 use tier0_world::sync::mailbox;
 use tier0_world::{
     BufMut, Completion, Gather, IoError, Payload, PayloadWidth, RealOptions, RealRuntime, World,
@@ -26,28 +24,34 @@ fn on_each_driver<F: Future<Output = ()> + 'static>(test: impl Fn(World) -> F) {
 
 #[test]
 fn files_are_read_written_flushed_and_deallocated() {
-    on_each_driver(|world| async move {
+    for submission in [Submission::Direct, Submission::Apart] {
+        a_file_is_read_written_flushed_and_deallocated(submission);
+    }
+}
+
+fn a_file_is_read_written_flushed_and_deallocated(submission: Submission) {
+    on_each_driver(move |world| async move {
         let file = tempfile::tempfile().expect("a temporary file");
         file.set_len(1 << 20).expect("a file grows");
-        let file = Rc::new(file.into());
+        let file = BlockFile::new(file.into(), submission);
         let mut buf = world.buffer(16);
         buf.as_mut_slice().fill(7);
         let nines = BufMut::copy_from(&[9; 512], PayloadWidth::REAL).freeze();
-        ended(&world, |completion| write_at(&file, 8192, buf.freeze(), false, completion))
+        ended(&world, |completion| file.write_at(8192, buf.freeze(), false, completion))
             .await
             .0
             .expect("write");
-        ended(&world, |completion| write_at(&file, 0, nines, true, completion)).await.0.expect("write");
-        ended(&world, |completion| sync_data(&file, completion)).await.0.expect("flush");
+        ended(&world, |completion| file.write_at(0, nines, true, completion)).await.0.expect("write");
+        ended(&world, |completion| file.sync_data(completion)).await.0.expect("flush");
         let read = async |offset, sectors| {
             let buf = world.buffer(sectors);
-            ended(&world, |completion| read_at(&file, offset, buf, completion)).await
+            ended(&world, |completion| file.read_at(offset, buf, completion)).await
         };
         let (result, payload) = read(8192 - 512, 2).await;
         result.expect("read");
         let buf = payload.into_read();
         assert_eq!((buf.as_slice()[511], buf.as_slice()[512]), (0, 7));
-        ended(&world, |completion| deallocate(&file, 8192, 4096, completion)).await.0.expect("deallocate");
+        ended(&world, |completion| file.deallocate(8192, 4096, completion)).await.0.expect("deallocate");
         let (result, payload) = read(8192, 16).await;
         result.expect("read");
         let buf = payload.into_read();

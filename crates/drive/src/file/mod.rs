@@ -19,7 +19,7 @@ use std::sync::Arc;
 use rustix::fs::FlockOperation;
 use thiserror::Error;
 use tier0_units::{SECTOR_BYTES, SectorCount};
-use tier0_world::real::{Fd, deallocate, outlast, read_at, sync_data, write_at};
+use tier0_world::real::{BlockFile, Submission, outlast};
 use tier0_world::{BufMut, Completion, IoError, PayloadWidth, World};
 
 use crate::{Command, Drive, DriveInfo};
@@ -72,6 +72,7 @@ pub struct FileMedium {
     openings: Openings,
     info: DriveInfo,
     direct: bool,
+    submission: Submission,
 }
 
 /// How often something that somebody else holds is tried: for 5 s.
@@ -92,7 +93,13 @@ impl FileMedium {
         // The working directory may be another one when it is opened anew.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let openings = Openings::new(opened.file.into());
-        Ok(Arc::new(FileMedium { path, openings, info, direct: opened.direct }))
+        Ok(Arc::new(FileMedium {
+            path,
+            openings,
+            info,
+            direct: opened.direct,
+            submission: opened.submission,
+        }))
     }
 
     /// Size, block and cache.
@@ -131,7 +138,7 @@ impl FileMedium {
     pub fn drive(self: &Arc<Self>, world: &World) -> io::Result<FileDrive> {
         assert_eq!(world.width().bytes() as u64, SECTOR_BYTES, "a file holds whole sectors");
         let opening = self.openings.accepted();
-        let file = Rc::new(opening.file.as_fd().try_clone_to_owned()?);
+        let file = BlockFile::new(opening.file.as_fd().try_clone_to_owned()?, self.submission);
         Ok(FileDrive(Rc::new(Inner {
             world: world.clone(),
             medium: self.clone(),
@@ -147,6 +154,7 @@ struct OpenFile {
     direct: bool,
     sectors: SectorCount,
     block_sectors: u32,
+    submission: Submission,
 }
 
 /// Opens and locks `path`; what somebody else holds is tried so often, 10 ms apart.
@@ -177,9 +185,13 @@ fn open_locked(path: &Path, tries: u32) -> Result<OpenFile, OpenError> {
     }
     let bytes =
         rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|errno| system(errno.into()))?;
-    let block_sectors = if direct { direct_block_sectors(&file) } else { 1 };
+    let is_device = kind.is_block_device();
+    let magic = rustix::fs::fstatfs(&file).ok().filter(|_| !is_device).map(|about| about.f_type as u64);
+    let block_sectors = if direct { direct_block_sectors(&file, magic) } else { 1 };
+    let is_served = magic.is_some_and(|magic| SERVED_MAGICS.contains(&magic));
+    let submission = if is_served { Submission::Apart } else { Submission::Direct };
     let sectors = bytes / SECTOR_BYTES / u64::from(block_sectors) * u64::from(block_sectors);
-    Ok(OpenFile { file, direct, sectors: SectorCount(sectors), block_sectors })
+    Ok(OpenFile { file, direct, sectors: SectorCount(sectors), block_sectors, submission })
 }
 
 /// Whether the system takes no writes for a device, although it lets one open it for them.
@@ -223,15 +235,19 @@ fn open_direct(path: &Path) -> io::Result<(File, bool)> {
 
 /// What statfs says of a FUSE file system (fs/fuse/inode.c).
 const FUSE_SUPER_MAGIC: u64 = 0x6573_5546;
+/// The same of file systems that ask a server, which may not answer: FUSE, NFS, CIFS, SMB2, 9p, Ceph
+/// (include/uapi/linux/magic.h).
+const SERVED_MAGICS: [u64; 6] =
+    [FUSE_SUPER_MAGIC, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x00c3_6400];
 
 /// The alignment that direct reads need. A block device tells it, and FUSE has none: those two may hang, and a thread
 /// that waits in a read of theirs cannot be ended, nor can its process. Elsewhere it is found by trying 512 bytes before
 /// settling for 4096.
-fn direct_block_sectors(file: &File) -> u32 {
+fn direct_block_sectors(file: &File, magic: Option<u64>) -> u32 {
     if let Ok(bytes) = rustix::fs::ioctl_blksszget(file) {
         return (bytes / SECTOR_BYTES as u32).max(1);
     }
-    if rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type as u64 == FUSE_SUPER_MAGIC) {
+    if magic == Some(FUSE_SUPER_MAGIC) {
         return 1;
     }
     let mut probe = BufMut::new(1, PayloadWidth::REAL);
@@ -247,7 +263,7 @@ pub struct FileDrive(Rc<Inner>);
 struct Inner {
     world: World,
     medium: Arc<FileMedium>,
-    file: RefCell<Fd>,
+    file: RefCell<BlockFile>,
     /// Which opening of the medium `file` is.
     opening: Cell<u64>,
 }
@@ -255,7 +271,8 @@ struct Inner {
 impl Inner {
     /// Uses another opening, where a descriptor can be had for it.
     fn adopt(&self, opening: &reopen::Opening) -> io::Result<()> {
-        *self.file.borrow_mut() = Rc::new(opening.file.as_fd().try_clone_to_owned()?);
+        let file = opening.file.as_fd().try_clone_to_owned()?;
+        *self.file.borrow_mut() = BlockFile::new(file, self.medium.submission);
         self.opening.set(opening.number);
         Ok(())
     }
@@ -279,13 +296,13 @@ impl Drive for FileDrive {
         }
         let file = self.0.file.borrow().clone();
         match command {
-            Command::Read { lba, buf } => read_at(&file, lba.byte_offset(), buf, completion),
+            Command::Read { lba, buf } => file.read_at(lba.byte_offset(), buf, completion),
             Command::Write { lba, buf, durable } => {
-                write_at(&file, lba.byte_offset(), buf, durable, completion)
+                file.write_at(lba.byte_offset(), buf, durable, completion);
             }
-            Command::Flush => sync_data(&file, completion),
+            Command::Flush => file.sync_data(completion),
             Command::Discard { lba, sectors } => {
-                deallocate(&file, lba.byte_offset(), sectors * SECTOR_BYTES, completion)
+                file.deallocate(lba.byte_offset(), sectors * SECTOR_BYTES, completion);
             }
         }
     }

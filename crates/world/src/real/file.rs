@@ -1,5 +1,8 @@
 //! Files and block devices: positioned reads and writes that go on until all is done.
 
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
 use super::Fd;
 use super::op::{Op, start};
 use crate::completion::Outcome;
@@ -8,27 +11,55 @@ use crate::{Buf, BufMut, Completion, IoError, Payload};
 /// FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE; on a block device it discards and guarantees zeros.
 pub(crate) const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
-/// Fills `buf`, which is not empty, from `offset` (bytes); it comes back as [`Payload::Read`]. The end of the file inside
-/// the range is [`IoError::OutOfRange`].
-pub fn read_at(fd: &Fd, offset: u64, buf: BufMut, completion: Completion) {
-    start(completion, fd, Op::Read { offset, skip: 0 }, Payload::Read(buf));
+/// An open file or block device. Clones share the descriptor, which stays open while an operation on it is under way.
+#[derive(Clone, Debug)]
+pub struct BlockFile {
+    fd: Fd,
+    submission: Submission,
 }
 
-/// Writes `buf`, which is not empty, at `offset` (bytes); `durable` makes it stable before it ends. A full file system or
-/// device is [`IoError::NoSpace`].
-pub fn write_at(fd: &Fd, offset: u64, buf: Buf, durable: bool, completion: Completion) {
-    start(completion, fd, Op::Write { offset, skip: 0, durable }, Payload::Write(buf));
+/// Who gives an operation on a file to its file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submission {
+    /// This thread: the kernel returns at once, and the device works on its own.
+    Direct,
+    /// A thread of the kernel's: for file systems whose server may keep waiting whoever asks (FUSE, NFS and the like), and
+    /// with him everybody whom he serves.
+    Apart,
 }
 
-/// Makes everything written before stable: fdatasync, which flushes the device's write cache too.
-pub fn sync_data(fd: &Fd, completion: Completion) {
-    start(completion, fd, Op::SyncData, Payload::None);
-}
+impl BlockFile {
+    /// The file behind a descriptor.
+    pub fn new(fd: OwnedFd, submission: Submission) -> BlockFile {
+        BlockFile { fd: Rc::new(fd), submission }
+    }
 
-/// Gives the space of a range back; it then reads as zeros. [`IoError::Unsupported`] where the file system or the
-/// device cannot.
-pub fn deallocate(fd: &Fd, offset: u64, bytes: u64, completion: Completion) {
-    start(completion, fd, Op::Deallocate { offset, bytes }, Payload::None);
+    /// Fills `buf`, which is not empty, from `offset` (bytes); it comes back as [`Payload::Read`]. The end of the file
+    /// inside the range is [`IoError::OutOfRange`].
+    pub fn read_at(&self, offset: u64, buf: BufMut, completion: Completion) {
+        self.start(completion, Op::Read { offset, skip: 0 }, Payload::Read(buf));
+    }
+
+    /// Writes `buf`, which is not empty, at `offset` (bytes); `durable` makes it stable before it ends. A full file system
+    /// or device is [`IoError::NoSpace`].
+    pub fn write_at(&self, offset: u64, buf: Buf, durable: bool, completion: Completion) {
+        self.start(completion, Op::Write { offset, skip: 0, durable }, Payload::Write(buf));
+    }
+
+    /// Makes everything written before stable: fdatasync, which flushes the device's write cache too.
+    pub fn sync_data(&self, completion: Completion) {
+        self.start(completion, Op::SyncData, Payload::None);
+    }
+
+    /// Gives the space of a range back; it then reads as zeros. [`IoError::Unsupported`] where the file system or the
+    /// device cannot.
+    pub fn deallocate(&self, offset: u64, bytes: u64, completion: Completion) {
+        self.start(completion, Op::Deallocate { offset, bytes }, Payload::None);
+    }
+
+    fn start(&self, completion: Completion, op: Op, payload: Payload) {
+        start(completion, &self.fd, op, self.submission, payload);
+    }
 }
 
 impl Op {

@@ -24,7 +24,7 @@ mod workers;
 pub use awake::keep_awake;
 pub(crate) use clock::WallClock;
 pub(crate) use driver::Driver;
-pub use file::{deallocate, read_at, sync_data, write_at};
+pub use file::{BlockFile, Submission};
 pub use op::Fd;
 pub(crate) use op::Operation;
 pub use outlast::outlast;

@@ -3,6 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
+use super::file::Submission;
 use crate::completion::{Completion, Outcome, Pending, SlotId};
 use crate::world::Kind;
 use crate::{Payload, World};
@@ -49,20 +50,22 @@ impl Op {
 pub(crate) struct Operation {
     pub(crate) op: Op,
     pub(crate) fd: Fd,
+    pub(crate) submission: Submission,
 }
 
 /// An operation on its way to a driver.
 pub(crate) struct Request {
     pub(crate) op: Op,
     pub(crate) fd: RawFd,
+    pub(crate) submission: Submission,
     pub(crate) slot: SlotId,
 }
 
 /// Starts `op` on `fd`; `completion` ends with it.
-pub(super) fn start(completion: Completion, fd: &Fd, op: Op, payload: Payload) {
+pub(super) fn start(completion: Completion, fd: &Fd, op: Op, submission: Submission, payload: Payload) {
     let world = completion.world().clone();
     let slot = completion.into_slot();
-    world.slots().set_operation(slot, Operation { op, fd: fd.clone() }, payload);
+    world.slots().set_operation(slot, Operation { op, fd: fd.clone(), submission }, payload);
     hand_over(&world, slot);
 }
 
@@ -90,14 +93,15 @@ fn hand_over(world: &World, slot: SlotId) {
     };
     let mut slots = world.slots();
     let (operation, payload) = slots.operation(slot);
-    let request = Request { op: operation.op.clone(), fd: operation.fd.as_raw_fd(), slot };
+    let (op, fd) = (operation.op.clone(), operation.fd.as_raw_fd());
+    let request = Request { op, fd, submission: operation.submission, slot };
     driver.borrow_mut().submit(request, payload);
 }
 
-/// Starts `op` on `fd`, for who waits for it.
+/// Starts `op` on the socket `fd`, for who waits for it.
 pub(super) fn submit(world: &World, fd: &Fd, op: Op, payload: Payload) -> Pending {
     let (completion, pending) = world.completion();
-    start(completion, fd, op, payload);
+    start(completion, fd, op, Submission::Direct, payload);
     pending
 }
 

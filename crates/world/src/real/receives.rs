@@ -144,10 +144,16 @@ mod tests {
 
     use super::*;
     use crate::completion::SlotId;
+    use crate::real::Submission;
 
     fn request(stream: &UnixStream) -> Request {
         let slot = SlotId { index: 7, generation: 1 };
-        Request { op: Op::Receive { skip: 0, mark: Some(100_000) }, fd: stream.as_raw_fd(), slot }
+        Request {
+            op: Op::Receive { skip: 0, mark: Some(100_000) },
+            fd: stream.as_raw_fd(),
+            submission: Submission::Direct,
+            slot,
+        }
     }
 
     fn nop() -> Entry {

@@ -16,6 +16,7 @@ use tier0_units::Nanos;
 use super::WallClock;
 use super::convoy::Convoys;
 use super::driver::{Finished, Wait, outcome_of};
+use super::file::Submission;
 use super::leisure::{Leisure, Nap, Unread};
 use super::op::{Op, Request, room_of};
 use super::receives::Receives;
@@ -42,6 +43,9 @@ const FIRST_OF_BATCH: usize = 2;
 const REPORTED_AT_ONCE: usize = 3;
 /// Requests go to drives where one has been given something within this time.
 const LATELY: Nanos = Nanos::from_millis(1);
+/// Threads of the kernel for what would block: more than drives that hang can have commands under way. By default there
+/// are four per processor, which one drive fills.
+const KERNEL_WORKERS_MAX: u32 = 1024;
 /// Linux limits one transfer to this (MAX_RW_COUNT, rounded down to the page).
 const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
 
@@ -107,6 +111,8 @@ impl Uring {
                 "io_uring of this kernel is too old (before 5.11)",
             ));
         }
+        // Operations that a drive keeps waiting have a thread each, so that they leave some for the others' flushes.
+        let _ = ring.submitter().register_iowq_max_workers(&mut [KERNEL_WORKERS_MAX, 0]);
         Ok(Uring {
             ring,
             bell_value: Box::new([0; 8]),
@@ -135,6 +141,10 @@ impl Uring {
             self.file_operations += 1;
             self.last_on_file = Some(self.now);
             data |= ON_FILE;
+        }
+        if request.submission == Submission::Apart {
+            // What waits in this thread for a drive that hangs keeps everybody waiting.
+            return self.push(&entry_of(&request, payload).user_data(data).flags(squeue::Flags::ASYNC));
         }
         if !request.op.is_transfer() {
             let entry = entry_of(&request, payload).user_data(data);
@@ -484,7 +494,12 @@ mod tests {
     }
 
     fn request(socket: &UnixStream, index: u32, op: Op) -> Request {
-        Request { op, fd: socket.as_raw_fd(), slot: SlotId { index, generation: 1 } }
+        Request {
+            op,
+            fd: socket.as_raw_fd(),
+            submission: Submission::Direct,
+            slot: SlotId { index, generation: 1 },
+        }
     }
 
     #[test]
