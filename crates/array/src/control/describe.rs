@@ -1,6 +1,6 @@
-//! What the array is made of, of the metadata.
+//! What the array is made of, of the metadata. No drive and no file system is asked: one that hangs would hold up everybody.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Control, Guarded};
 use crate::admin::PoolFacts;
@@ -9,17 +9,15 @@ impl Control {
     /// What every pool with metadata is.
     pub(super) fn describe(&self) -> Vec<PoolFacts> {
         let guarded = self.pools.iter().filter_map(|pool| pool.guarded.as_ref());
-        let facts = |pool: &Guarded| PoolFacts {
-            space: Some(pool.space_rules.borrow().clone()),
-            ..PoolFacts::of(&pool.metadata.state(), |place| path_of(pool, place))
+        let facts = |pool: &Guarded| {
+            let state = pool.metadata.state();
+            let path_of = |place: u32| {
+                let serves = pool.metadata.drive(place).is_some();
+                let path = state.member(place).filter(|_| serves).map(|member| &member.path);
+                path.filter(|path| !path.is_empty()).map(PathBuf::from)
+            };
+            PoolFacts { space: Some(pool.space_rules.borrow().clone()), ..PoolFacts::of(&state, path_of) }
         };
         guarded.map(facts).collect()
     }
-}
-
-/// Where a member that serves is. A file or device is called by its path; others have none.
-fn path_of(pool: &Guarded, place: u32) -> Option<PathBuf> {
-    let drive = pool.metadata.drive(place)?;
-    let path = Path::new(&drive.info().name);
-    path.exists().then(|| std::path::absolute(path).ok()).flatten()
 }

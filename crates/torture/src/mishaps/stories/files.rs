@@ -132,13 +132,13 @@ pub(super) fn host_moved(scene: &mut Scene) -> Result<(), TortureError> {
 pub(super) fn other_cores(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(4, "raid = \"raid5\"\nset_size = 4")?;
     let mut cores = 2;
-    for next in [1, 4, 64, 2] {
+    for next in [1, 4, 128, 2] {
         scene.host.writes(300)?;
         scene.kill()?;
         scene.edit_file(&format!("cores = {cores}"), &format!("cores = {next}"))?;
         cores = next;
         scene.serve(&[])?;
-        let wanted = if next == 64 { 4 } else { next };
+        let wanted = if next == 128 { 4 } else { next };
         let config = scene.done(&["config", "@"])?;
         ensure(config.contains(&format!("cores = {wanted}")), || {
             format!("the array does not run on {wanted} shards: {config}")

@@ -71,6 +71,7 @@ pub(crate) const STORIES: &[Story] = {
         long("stalls/server-stopped-35-s", Nothing, stalls::server_stopped),
         long("stalls/slow-drive-joins", Faulty, stalls::slow_drive_joins),
         long("stalls/drive-hangs-ten-seconds", Faulty, stalls::drive_hangs_ten_seconds),
+        long("stalls/drive-hangs-for-good", Faulty, stalls::drive_hangs_for_good),
         long("stalls/other-pool-goes-on", Faulty, stalls::other_pool_goes_on),
         short("files/busy-file-in-search", Nothing, files::busy_file_in_search),
         long("files/busy-drive-is-not-gone", Nothing, files::busy_drive_is_not_gone),

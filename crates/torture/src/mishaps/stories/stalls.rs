@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::super::faulty::Manners;
 use super::super::host::Host;
-use super::super::scene::{Scene, ensure, uri};
+use super::super::scene::{Scene, drive_state, ensure, uri};
 use crate::TortureError;
 use crate::clock::pause;
 
@@ -60,6 +60,23 @@ pub(super) fn drive_hangs_ten_seconds(scene: &mut Scene) -> Result<(), TortureEr
     scene.host.goes_on(200, 20)?;
     scene.host.end()?;
     scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// A drive that hung in the midst of destaging held up every thread of the array, whose standing still then excused it.
+pub(super) fn drive_hangs_for_good(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.drive("d0")?;
+    scene.faulty_drive("d1", Manners::default())?;
+    scene.create_and_serve(MIRROR, "")?;
+    scene.host.begin(false);
+    scene.host.goes_on(300, 30)?;
+    scene.faulty("d1").hang(true)?;
+    let lost = scene.pool("a lost drive", 60, |pool| drive_state(pool, "d1") == "lost");
+    let went_on = scene.host.goes_on(300, 30);
+    scene.faulty("d1").hang(false)?;
+    lost?;
+    went_on?;
+    scene.host.end()?;
     scene.nothing_lost()
 }
 
