@@ -13,6 +13,7 @@ mod grow;
 mod judge;
 mod leaving;
 mod log;
+mod marks;
 mod message;
 mod moving;
 mod pause;
@@ -162,6 +163,7 @@ impl Control {
             };
             self.world.spawn(begin).detach();
             self.world.spawn(self.clone().watch_drives(number)).detach();
+            self.world.spawn(self.clone().mark_drives(number)).detach();
         }
     }
 

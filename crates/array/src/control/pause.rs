@@ -72,7 +72,7 @@ impl Pauses {
     }
 
     /// Since when the pool is paused, if it is.
-    fn since(&self) -> Option<Nanos> {
+    pub(super) fn since(&self) -> Option<Nanos> {
         self.awaited.borrow().values().map(|awaited| awaited.since).min()
     }
 

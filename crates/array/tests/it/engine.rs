@@ -1,6 +1,6 @@
 //! A whole protected array in one virtual world on drives that lose power: what was acknowledged is there afterwards.
 
-use tier0_array::admin::Health;
+use tier0_array::admin::{DriveState, Health};
 use tier0_units::Nanos;
 
 use crate::rig::{Drives, expect, volume, write};
@@ -111,5 +111,30 @@ fn a_lost_log_drive_is_replaced_and_the_other_may_die_after() {
             expect(&world, &lun, i * 512, 8, 91 + i as u8).await;
             expect(&world, &lun, i * 512 + 8, 8, 21 + i as u8).await;
         }
+    });
+}
+
+/// Generations of superblocks lasted as long as a run: half a mirror that was put back to an image of the same run passed
+/// for whole, and served old data once the other half had died.
+#[test]
+fn a_drive_put_back_to_an_image_of_the_same_run_is_not_believed() {
+    let array = Drives::founded("raid1", 2, 2, 1, 7);
+    let older = array.life(1, |world, engine, drives| async move {
+        let lun = volume(&engine, "lun0");
+        write(&world, &lun, 0, 64, 1).await;
+        engine.drain().await.expect("destaged");
+        let image = drives.media[1].image();
+        for value in 2..6 {
+            write(&world, &lun, 0, 64, value).await;
+            world.sleep(Nanos::from_secs(60)).await;
+        }
+        image
+    });
+    array.media[1].restore(&older);
+    array.life(2, |world, engine, _| async move {
+        let status = engine.status().await;
+        let drive = status.pools[0].drives.iter().find(|drive| drive.name == "d1").expect("it is a member");
+        assert_eq!(drive.state, DriveState::Lost, "{}", status.summary);
+        expect(&world, &volume(&engine, "lun0"), 0, 64, 5).await;
     });
 }

@@ -177,6 +177,16 @@ impl Core {
 }
 
 impl Metadata {
+    /// Gives the superblocks of all members a new generation, so that an older image of one of them can be told from it.
+    ///
+    /// # Errors
+    /// When nothing can be committed any more.
+    pub async fn mark(&self) -> Result<(), PoolError> {
+        // A task of its own, so that it goes on if the caller does not wait.
+        let core = self.0.clone();
+        self.0.world.spawn(async move { core.publish_and_settle(1, |_| {}).await }).await
+    }
+
     /// Makes known that a member must not be believed any more: ends when the superblocks of all others say so. Then,
     /// and not before, may anything be acknowledged that the member lacks. Nothing happens if it is lost already.
     pub async fn lose(&self, member: u32, error: IoError) -> Result<(), PoolError> {
