@@ -15,6 +15,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
@@ -106,7 +107,10 @@ impl Witness {
     /// Why the pool must not go on.
     pub(crate) async fn note(&self, world: &World, parting: Parting, consent: bool) -> Result<(), String> {
         let path = self.0.clone();
-        let tell = move || note(&path, &parting, consent);
+        let given_up = GiveUp::default();
+        let told = given_up.0.clone();
+        let tell = move || note(&path, &parting, consent, || told.load(Ordering::Acquire));
+        // What is not waited for any longer must not be noted later: the pool has not gone on.
         self.beside(world, tell)
             .await
             .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.0))
@@ -132,6 +136,16 @@ impl Witness {
     }
 }
 
+/// Tells a thread, when it is dropped, that nobody waits for it any more.
+#[derive(Default)]
+struct GiveUp(Arc<AtomicBool>);
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// What a witness knows; nothing yet where there is no file.
 fn read(path: &Path) -> io::Result<Content> {
     let mut text = String::new();
@@ -151,7 +165,8 @@ fn read(path: &Path) -> io::Result<Content> {
     Ok(content)
 }
 
-fn note(path: &Path, parting: &Parting, consent: bool) -> io::Result<()> {
+/// Notes a parting, unless nobody waits for that any more by the time it would be there for all to see.
+fn note(path: &Path, parting: &Parting, consent: bool, is_given_up: impl Fn() -> bool) -> io::Result<()> {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);
@@ -175,6 +190,10 @@ fn note(path: &Path, parting: &Parting, consent: bool) -> io::Result<()> {
     let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec_pretty(&content).map_err(io::Error::other)?)?;
     file.sync_all()?;
+    if is_given_up() {
+        fs::remove_file(&new)?;
+        return Err(io::Error::other("nobody waits for it any more"));
+    }
     fs::rename(&new, path)?;
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
@@ -202,15 +221,29 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("witness");
         assert_eq!(left_behind(&path), None);
-        note(&path, &parting(&[1, 2], &[]), false).expect("both are there");
+        note(&path, &parting(&[1, 2], &[]), false, || false).expect("both are there");
         assert_eq!(left_behind(&path), Some(ids(&[])));
-        note(&path, &parting(&[1], &[2]), false).expect("nobody went on without 1");
-        note(&path, &parting(&[1], &[2]), false).expect("that is known");
-        let error = note(&path, &parting(&[2], &[1]), false).expect_err("1 has gone on");
+        note(&path, &parting(&[1], &[2]), false, || false).expect("nobody went on without 1");
+        note(&path, &parting(&[1], &[2]), false, || false).expect("that is known");
+        let error = note(&path, &parting(&[2], &[1]), false, || false).expect_err("1 has gone on");
         assert!(error.to_string().contains("gone on without"), "{error}");
         assert_eq!(left_behind(&path), Some(ids(&[2])));
-        note(&path, &parting(&[2], &[1]), true).expect("somebody gives up what 1 did");
+        note(&path, &parting(&[2], &[1]), true, || false).expect("somebody gives up what 1 did");
         assert_eq!(left_behind(&path), Some(ids(&[1])));
+    }
+
+    /// A witness that was slow noted after all what the pool had waited for in vain, and the pool had not gone on.
+    #[test]
+    fn what_nobody_waits_for_is_not_noted() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("witness");
+        note(&path, &parting(&[1, 2], &[]), false, || false).expect("both are there");
+        let given_up = GiveUp::default();
+        let told = given_up.0.clone();
+        drop(given_up);
+        let is_given_up = || told.load(Ordering::Acquire);
+        note(&path, &parting(&[1], &[2]), false, is_given_up).expect_err("it comes too late");
+        assert_eq!(left_behind(&path), Some(ids(&[])));
     }
 
     #[test]
@@ -221,7 +254,7 @@ mod tests {
             ["[array]\n", "{\"version\": 2, \"pools\": {}}", "{}", "{\"version\": 1, \"pools\": {\"x\": 1}}"]
         {
             fs::write(&path, text).expect("written");
-            note(&path, &parting(&[1], &[2]), true).expect_err(text);
+            note(&path, &parting(&[1], &[2]), true, || false).expect_err(text);
             assert_eq!(fs::read_to_string(&path).expect("read"), text);
         }
     }
@@ -231,12 +264,12 @@ mod tests {
         for _ in 0..20 {
             let directory = tempfile::tempdir().expect("a directory");
             let path = directory.path().join("witness");
-            note(&path, &parting(&[1, 2], &[]), false).expect("both are there");
+            note(&path, &parting(&[1, 2], &[]), false, || false).expect("both are there");
             let halves = [parting(&[1], &[2]), parting(&[2], &[1])];
             let results: Vec<bool> = std::thread::scope(|scope| {
                 let tell = |half: Parting| {
                     let path = path.clone();
-                    scope.spawn(move || note(&path, &half, false).is_ok())
+                    scope.spawn(move || note(&path, &half, false, || false).is_ok())
                 };
                 halves.map(tell).map(|thread| thread.join().expect("no panic")).to_vec()
             });
