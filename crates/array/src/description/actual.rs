@@ -73,17 +73,17 @@ impl Description {
     }
 }
 
-/// The pool without the old places of drives that have joined again.
+/// The pool without the old places of drives that have joined again: one place per name, the one that serves or else the
+/// newest.
 fn without_old_places(pool: &PoolFacts) -> PoolFacts {
-    let mut pool = pool.clone();
-    let serving: Vec<String> = pool
-        .drives
-        .iter()
-        .filter(|drive| drive.state != DriveState::Lost)
-        .map(|drive| drive.name.clone())
-        .collect();
-    pool.drives.retain(|drive| drive.state != DriveState::Lost || !serving.contains(&drive.name));
-    pool
+    let place_of = |name: &str| {
+        let mut places = pool.drives.iter().enumerate().filter(|(_, drive)| drive.name == name);
+        let serving = places.clone().find(|(_, drive)| drive.state != DriveState::Lost);
+        serving.or_else(|| places.next_back()).map(|(place, _)| place)
+    };
+    let is_it = |(place, drive): &(usize, &DriveFacts)| place_of(&drive.name) == Some(*place);
+    let drives = pool.drives.iter().enumerate().filter(is_it).map(|(_, drive)| drive.clone()).collect();
+    PoolFacts { drives, ..pool.clone() }
 }
 
 fn actual_pool(
@@ -141,4 +141,50 @@ fn raid_of(pool: &PoolFacts) -> Result<RaidConfig, String> {
         RaidLevel::Raid50 => config,
         _ => RaidConfig::new(config.level, config.set_size, config.stripe_unit),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A drive that was lost, joined again and was lost again was described twice, in a file that nothing accepts.
+    #[test]
+    fn a_drive_has_one_place_whatever_became_of_it() {
+        let drive = |name: &str, size_bytes, state| DriveFacts {
+            name: name.to_owned(),
+            path: None,
+            size_bytes,
+            state,
+            for_data: true,
+            for_log: true,
+        };
+        let (lost, active) = (DriveState::Lost, DriveState::Active);
+        let drives = vec![
+            drive("d0", 1, active),
+            drive("d1", 2, lost),
+            drive("d1", 3, lost),
+            drive("d2", 4, lost),
+            drive("d2", 5, active),
+            drive("d2", 6, lost),
+        ];
+        let pool = PoolFacts {
+            name: "p".to_owned(),
+            raid: "raid1".to_owned(),
+            set_size: 2,
+            groups: 1,
+            stripe_unit_bytes: 4096,
+            chunklet_bytes: 1 << 20,
+            extent_bytes: 1 << 20,
+            spare_chunklets: 0,
+            chunklets_min: 1,
+            checksums: true,
+            log_bytes: 1 << 20,
+            log_parts: 1,
+            drives,
+            volumes: Vec::new(),
+            space: None,
+        };
+        let sizes: Vec<u64> = without_old_places(&pool).drives.iter().map(|drive| drive.size_bytes).collect();
+        assert_eq!(sizes, [1, 3, 5]);
+    }
 }
