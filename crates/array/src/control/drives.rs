@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
+use tier0_pool::metadata::superblock;
 use tier0_pool::{DriveClass, Member, MemberState};
 use tier0_units::ByteCount;
 use tier0_world::IoError;
@@ -140,7 +141,27 @@ impl Control {
             model: None,
         };
         let new = shop.open(description, place.force).await?;
+        self.check_serves_nowhere(&place.name, &new.drive).await?;
         self.bring_in(number, &place.name, new, None).await
+    }
+
+    /// What is to join is no member that serves, reached in another way: a device on its file, another name of its device.
+    async fn check_serves_nowhere(&self, name: &str, drive: &DriveHandle) -> Result<(), AdminError> {
+        // What has no superblock, or none that can be read, is no member.
+        let Ok(Some(found)) = superblock::read(drive).await else { return Ok(()) };
+        let own = found.superblock;
+        for number in self.pools_meant(None)? {
+            let state = self.guarded(number).metadata.state();
+            let is_it = |member: &&Member| member.id == own.member && member.is_active();
+            if let Some(member) = state.members().iter().find(is_it) {
+                return Err(AdminError::new(format!(
+                    "what drive {name:?} is to lie on is drive {:?} of pool {:?}, which serves, or a copy of it; name \
+                     another file or device",
+                    member.name, self.pools[number].name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// A path at which a drive of the array serves is nobody else's.

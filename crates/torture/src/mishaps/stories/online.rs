@@ -174,3 +174,16 @@ pub(super) fn refused_add_leaves_no_file(scene: &mut Scene) -> Result<(), Tortur
     ensure(!path.exists(), || "a refused drive add leaves a file".to_owned())?;
     scene.whole(2)
 }
+
+/// A member that served, reached in another way than by its path, was added once more with --force, and destroyed.
+pub(super) fn serving_drive_is_not_added(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(100)?;
+    let copy = scene.at.join("other.img");
+    std::fs::copy(scene.image("d1"), &copy).map_err(TortureError::system("a drive cannot be copied"))?;
+    let text = copy.display().to_string();
+    let add = ["drive", "add", "@", "--name", "new", "--path", &text, "--force"];
+    scene.refused(&add, 2, &["new", "d1"])?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
