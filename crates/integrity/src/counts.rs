@@ -82,7 +82,7 @@ impl IntegrityCounts {
         self.repaired_tables.get()
     }
 
-    /// How often a page was met that nothing could make right.
+    /// Pages that were met and that nothing could make right. One that is remembered counts again only after it was written.
     pub fn unrecoverable(&self) -> u64 {
         self.unrecoverable.get()
     }
@@ -98,6 +98,25 @@ impl IntegrityCounts {
 
     pub(crate) fn count_table_copies(&self, copies: u64) {
         add(&self.repaired_tables, copies);
+    }
+
+    /// Whether it was not known yet.
+    fn count_unrecoverable(&self, page: SlotPage) -> bool {
+        let mut pages = self.unrecoverable_pages.borrow_mut();
+        if pages.contains(&page) {
+            return false;
+        }
+        add(&self.unrecoverable, 1);
+        if pages.len() < UNRECOVERABLE_PAGES_MAX {
+            pages.insert(page);
+        }
+        true
+    }
+
+    /// No copy of a slot's table is right, so none of its pages is. Whether that was not known yet.
+    pub fn note_table_lost(&self, slot: u64) -> bool {
+        let pages = self.slots.slot_sectors() / tier0_units::PAGE_SECTORS;
+        (0..pages as u32).filter(|page| self.count_unrecoverable(SlotPage { slot, page: *page })).count() > 0
     }
 
     /// These pages were written anew: they are no longer lost.
@@ -128,19 +147,22 @@ impl RepairReport for IntegrityCounts {
             }
             (Some(RepairSource::Overwritten), _) => add(&self.overwritten, 1),
             (None, page) => {
-                add(&self.unrecoverable, 1);
                 let pages_per_slot = self.slots.slot_sectors() / tier0_units::PAGE_SECTORS;
                 let of_slot = |page: u64| {
                     let slot = self.slots.slots_of(event.set).nth((page / pages_per_slot) as usize)?;
                     Some(SlotPage { slot, page: (page % pages_per_slot) as u32 })
                 };
-                let mut pages = self.unrecoverable_pages.borrow_mut();
-                if let Some(page) = page.and_then(of_slot)
-                    && pages.len() < UNRECOVERABLE_PAGES_MAX
-                {
-                    pages.insert(page);
+                match page.and_then(of_slot) {
+                    Some(page) => {
+                        self.count_unrecoverable(page);
+                    }
+                    None => add(&self.unrecoverable, 1),
                 }
             }
         }
+    }
+
+    fn table_lost(&self, slot: u64) {
+        self.note_table_lost(slot);
     }
 }

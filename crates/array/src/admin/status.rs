@@ -209,7 +209,7 @@ pub struct SetsStatus {
 }
 
 /// A rebuild.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RebuildStatus {
     /// Slots rebuilt.
     pub slots_done: u64,
@@ -219,6 +219,9 @@ pub struct RebuildStatus {
     pub rate_bytes_per_s: u64,
     /// How long it will take at that rate.
     pub left_s: Option<u64>,
+    /// Why it is tried again every 10 s, where something could not be copied.
+    #[serde(default)]
+    pub waits: Option<String>,
 }
 
 /// A restriping that is going on.

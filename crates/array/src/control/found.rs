@@ -59,6 +59,12 @@ impl RepairReport for FoundReport {
         self.counts.report(event);
         self.control.send(ControlMessage::Found { pool: self.pool, event: *event });
     }
+
+    fn table_lost(&self, slot: u64) {
+        if self.counts.note_table_lost(slot) {
+            self.control.send(ControlMessage::TableLost { pool: self.pool, slot });
+        }
+    }
 }
 
 impl Control {
@@ -95,20 +101,40 @@ impl Control {
     }
 }
 
+impl Control {
+    /// No copy of a slot's table is right.
+    pub(super) fn note_table_lost(&self, number: usize, slot: u64) {
+        let guarded = self.guarded(number);
+        let sectors = guarded.metadata.state().geometry().extent_sectors;
+        let Some((name, extent)) = guarded.tenant_of(slot) else { return };
+        let what = format!(
+            "volume {name} sectors {}+{sectors}: no copy of their checksums is right; reads of them fail",
+            u64::from(extent.index) * sectors
+        );
+        let remedy = "restore them from a backup: discard the whole extent first";
+        self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
+    }
+}
+
 impl Guarded {
+    /// The volume that has a slot, and which of its extents lies there.
+    fn tenant_of(&self, slot: u64) -> Option<(String, ExtentId)> {
+        let state = self.metadata.state();
+        state.volumes().find_map(|volume| {
+            let mut extents = state.map(volume.number)?.iter();
+            let (index, _) = extents.find(|(_, mapped)| mapped.slot == slot)?;
+            Some((volume.name.clone(), ExtentId { volume: volume.number, index }))
+        })
+    }
+
     /// The volume that a data page belongs to, and its sector there.
     fn owner_of(&self, event: &RepairEvent) -> Option<(String, u64)> {
         let page = event.page?;
         let pages_per_slot = self.shape.slots.slot_sectors() / PAGE_SECTORS;
         let slot = self.shape.slots.slots_of(event.set).nth((page / pages_per_slot) as usize)?;
-        let state = self.metadata.state();
-        let owner = state.volumes().find_map(|volume| {
-            let mut extents = state.map(volume.number)?.iter();
-            let (index, _) = extents.find(|(_, mapped)| mapped.slot == slot)?;
-            Some((volume, ExtentId { volume: volume.number, index }))
-        });
-        let (volume, extent) = owner?;
+        let (volume, extent) = self.tenant_of(slot)?;
         let within = page % pages_per_slot * PAGE_SECTORS;
-        Some((volume.name.clone(), u64::from(extent.index) * state.geometry().extent_sectors + within))
+        let extent_sectors = self.metadata.state().geometry().extent_sectors;
+        Some((volume, u64::from(extent.index) * extent_sectors + within))
     }
 }

@@ -37,6 +37,8 @@ pub(crate) enum ControlMessage {
     },
     /// A slot that was lent, or that an extent has left, is nobody's.
     GiveBack { pool: usize, slot: SlotRef },
+    /// No copy of a slot's table is right.
+    TableLost { pool: usize, slot: u64 },
     /// A page was wrong.
     Found { pool: usize, event: RepairEvent },
     /// A slot of a column is rebuilt.

@@ -208,6 +208,7 @@ impl Control {
                 let _ = reply.send(self.pools[pool].move_extent(extent, from, to).await);
             }
             ControlMessage::Found { pool, event } => self.note_found(pool, &event),
+            ControlMessage::TableLost { pool, slot } => self.note_table_lost(pool, slot),
             ControlMessage::GiveBack { pool, slot } => self.pools[pool].give_back(slot),
             ControlMessage::SlotRebuilt(note) => {
                 let result = self.pools[note.pool].slot_rebuilt(&note).await;

@@ -33,6 +33,8 @@ pub(crate) struct RebuildProgress {
     pub(super) begun: Cell<Nanos>,
     /// Columns for which there is no spare chunklet.
     pub(super) without_spare: Cell<u64>,
+    /// Why the last round failed; none while one goes well.
+    pub(super) waits: Cell<Option<IoError>>,
 }
 
 impl RebuildProgress {
@@ -82,7 +84,12 @@ impl Control {
                 guarded.rebuild.again.set(false);
                 let log = control.restore_log(number).await;
                 let rebuilt = control.rebuild_all(number).await;
-                match log.and(rebuilt) {
+                let result = log.and(rebuilt);
+                guarded
+                    .rebuild
+                    .waits
+                    .set(result.as_ref().err().copied().filter(|error| *error != IoError::Gone));
+                match result {
                     Ok(moved) => {
                         control.forget_leaving(number).await;
                         if moved > 0 || guarded.rebuild.again.get() {

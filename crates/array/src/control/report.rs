@@ -90,6 +90,7 @@ impl Control {
             slots_total: total,
             rate_bytes_per_s: rate,
             left_s: left_bytes.checked_div(rate),
+            waits: progress.waits.get().map(|error| error.to_string()),
         }
     }
 }

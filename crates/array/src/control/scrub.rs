@@ -142,10 +142,17 @@ impl Control {
                 self.tell(Severity::Info, thing, what, "");
             }
             ScrubEnd::Finished => {
-                let what = format!(
+                let skipped = shared.skipped();
+                let mut what = format!(
                     "the scrub has verified {pages}; wrong and repaired: {repaired}, beyond repair: {lost}"
                 );
+                if skipped > 0 {
+                    what.push_str(&format!(", not verified: {}", counted(skipped, "extent")));
+                }
                 let remedy = match lost {
+                    0 if skipped > 0 => {
+                        "see \"tier0 status\" for what keeps them, then scrub again (tier0 scrub)"
+                    }
                     0 => "scrub again later (tier0 scrub); replace a drive on which that goes on",
                     _ => "restore what the events name from a backup",
                 };

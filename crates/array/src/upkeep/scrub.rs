@@ -19,6 +19,8 @@ pub(crate) struct ScrubShared {
     pages: AtomicU64,
     repaired: AtomicU64,
     unrecoverable: AtomicU64,
+    /// Slots that could not be looked at.
+    skipped: AtomicU64,
 }
 
 impl ScrubShared {
@@ -32,6 +34,7 @@ impl ScrubShared {
             pages: AtomicU64::new(0),
             repaired: AtomicU64::new(0),
             unrecoverable: AtomicU64::new(0),
+            skipped: AtomicU64::new(0),
         }
     }
 
@@ -61,9 +64,18 @@ impl ScrubShared {
         self.repaired.load(Ordering::Relaxed)
     }
 
-    /// Whether everything it has seen was right.
+    /// Whether it has seen everything, and everything was right.
     pub(crate) fn found_nothing(&self) -> bool {
-        self.repaired() == 0 && self.unrecoverable() == 0
+        self.repaired() == 0 && self.unrecoverable() == 0 && self.skipped() == 0
+    }
+
+    /// Slots that could not be looked at.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+
+    fn skip(&self, slots: u64) {
+        self.skipped.fetch_add(slots, Ordering::Relaxed);
     }
 
     pub(crate) fn unrecoverable(&self) -> u64 {
@@ -79,6 +91,7 @@ impl Shard {
         // Copies of a page that a power cut has caught may all fail its checksum until the log has written it again.
         if let Err(error) = pool.write_back.settle_recovered().await {
             tracing::error!("the scrub cannot begin: {error}");
+            shared.skip(pool.mapping.extents().len() as u64);
             return;
         }
         tracing::debug!(shard = self.index, pool = number, "a scrub begins");
@@ -94,6 +107,7 @@ impl Shard {
             let begun = self.world.now();
             if pool.write_back.is_troubled(extent) {
                 tracing::error!("{extent} cannot be scrubbed before what is written to it is in its place");
+                shared.skip(1);
                 continue;
             }
             let Some(held) = pool.mapping.hold(extent, slot) else { continue };
@@ -111,7 +125,10 @@ impl Shard {
                         );
                     }
                 }
-                Err(error) => tracing::error!("{extent} cannot be scrubbed: {error}"),
+                Err(error) => {
+                    tracing::error!("{extent} cannot be scrubbed: {error}");
+                    shared.skip(1);
+                }
             }
             drop(held);
             shared.slots_done.fetch_add(1, Ordering::Relaxed);

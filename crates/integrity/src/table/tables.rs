@@ -196,6 +196,7 @@ impl SlotTables {
                 return Err(TableError::TooNew { slot, version });
             }
             let columns = live.iter().map(|copy| copy.column).collect();
+            self.0.raid.reported_to().table_lost(slot.slot);
             return Err(TableError::Lost { slot, columns });
         };
         table.load(newest.generation, &newest.entries);

@@ -214,6 +214,26 @@ fn what_cannot_be_repaired_is_an_error_until_it_is_written_anew() {
     });
 }
 
+/// A slot whose table was lost was told of nowhere but in the log: the pool seemed whole.
+#[test]
+fn a_lost_table_counts_as_the_loss_of_all_its_pages_once() {
+    on_each_shape(|rack, world, mut random| async move {
+        let shard = rack.open(&world, TIGHT);
+        let mut model = Model::allocate(&shard, 1);
+        while model.slots[0].1.iter().all(|mark| *mark == 0) {
+            model.write(&shard, &mut random).await.expect("a batch");
+        }
+        shard.io.raid().flush().await.expect("a flush");
+        scramble_table(&rack, 0, |_| true);
+        let shard = rack.open(&world, TIGHT);
+        let (slot, all) = (model.slots[0].0, u64::from(shard.io.pages_per_slot()));
+        for _ in 0..2 {
+            shard.io.scrub_slot(slot).await.expect_err("nothing vouches for any page");
+            assert_eq!(shard.io.counts().unrecoverable(), all);
+        }
+    });
+}
+
 /// Scrambles the copies of a slot's table on these columns.
 fn scramble_table(rack: &Rack, slot_in_set: u64, columns: impl Fn(usize) -> bool) {
     let placement = TablePlacement::new(&rack.layout, rack.plan.pages_per_slot);

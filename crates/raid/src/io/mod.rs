@@ -65,6 +65,11 @@ impl RaidIo {
         RaidIo::with_report(sets, members, Rc::new(RepairCounts::default()))
     }
 
+    /// Who is told what was wrong.
+    pub fn reported_to(&self) -> &dyn RepairReport {
+        self.0.report.as_ref()
+    }
+
     /// I/O on `sets`, whose chunklets are on `members`; `report` is told what was wrong with pages.
     pub fn with_report(sets: Arc<RaidSets>, members: Members, report: Rc<dyn RepairReport>) -> RaidIo {
         RaidIo(Rc::new(Inner { sets, members, locks: Rc::new(RowLocks::new()), report }))

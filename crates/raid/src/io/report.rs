@@ -56,6 +56,11 @@ pub struct RepairEvent {
 pub trait RepairReport {
     /// A page was wrong.
     fn report(&self, event: &RepairEvent);
+
+    /// No copy of a slot's table is right: all its pages are lost.
+    fn table_lost(&self, slot: u64) {
+        let _ = slot;
+    }
 }
 
 /// Counts what is reported; shared by all shards.

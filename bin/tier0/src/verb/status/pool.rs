@@ -20,6 +20,11 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     if let Some(rebuild) = &pool.rebuild {
         let done = [rebuild.slots_done, rebuild.slots_total];
         lines.push(format!("  rebuild: {}", progress(done, rebuild.rate_bytes_per_s, rebuild.left_s)));
+        if let Some(error) = &rebuild.waits {
+            lines.push(format!(
+                "  ! the rebuild cannot end: {error}; it is tried again every 10 s, and the log says which extents"
+            ));
+        }
     }
     if let Some(restripe) = &pool.restripe {
         let done = [restripe.slots_done, restripe.slots_total];
