@@ -181,6 +181,30 @@ pub enum ArrayError {
         /// What the system says.
         fact: String,
     },
+    /// Drives are elsewhere than they were, and one that is missing is where it was.
+    #[error(
+        "drive {drive:?} is missing; a drive of that identity lies at {path:?}, where it was last, but drives {moved} lie elsewhere than they did and may be copies, which must leave the original alone; if it belongs to them, name its path in the array file, else start without it with --without {drive}"
+    )]
+    LeftBehind {
+        /// Its name.
+        drive: String,
+        /// Where it was last.
+        path: PathBuf,
+        /// Those that are elsewhere.
+        moved: String,
+    },
+    /// What is missing may be there, and is not recognised.
+    #[error(
+        "drive {drive:?} of pool {pool:?} is missing: {fact}, or start without it with --without {drive}"
+    )]
+    Unrecognised {
+        /// Its name.
+        drive: String,
+        /// Its pool.
+        pool: String,
+        /// The fact and the remedy.
+        fact: String,
+    },
     /// Drives are missing that could have gone on by themselves.
     #[error(
         "drives {drives} of pool {pool:?} are missing and could have gone on without those that are here, which would hold old data then; connect them, or start with {options} to give up what only they hold"

@@ -16,7 +16,7 @@ use super::consent::Consents;
 use super::cores::cores_of;
 use super::create::memory_among_others;
 use super::examine::examine;
-use super::media::Unopened;
+use super::missing::{AtHand, is_named};
 use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
 use crate::description::{PoolDescription, not_in_file, size_differs};
@@ -76,18 +76,19 @@ struct Found {
 fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Medium>>, Found), ArrayError> {
     let opened = Opening::of(description, options)?;
     let (media, wanted) = (opened.media.clone(), description.clone());
-    let (consents, unopened) = (consents_of(description, options), opened.unopened);
+    let (consents, unopened, named) = (consents_of(description, options), opened.unopened, opened.named);
     let found = in_real_world(|world| async move {
-        let found = look(&world, &media, &wanted, &consents, &unopened);
-        found.await
+        let at_hand = AtHand { media: &media, named, unopened: &unopened };
+        let found = look(&world, &at_hand, &wanted, &consents).await?;
+        Ok((at_hand.of_array(&world, &wanted.name).await, found))
     })?;
-    let mut found = found.map_err(|error| match opened.warnings.is_empty() {
+    let (media, mut found) = found.map_err(|error: ArrayError| match opened.warnings.is_empty() {
         true => error,
         // What could not be opened may be what is missing.
         false => error.with_hints(&opened.warnings),
     })?;
     found.warnings.splice(0..0, opened.warnings);
-    Ok((opened.media, found))
+    Ok((media, found))
 }
 
 /// Who decides at this start that drives are done without.
@@ -105,17 +106,18 @@ pub(super) fn guarded(world: &World, media: &[Arc<Medium>]) -> Result<Vec<DriveH
 /// Reads who the drives are, and checks that the array can go on and that the description contradicts nothing.
 async fn look(
     world: &World,
-    media: &[Arc<Medium>],
+    at_hand: &AtHand<'_>,
     description: &Description,
     consents: &Consents,
-    unopened: &[Unopened],
 ) -> Result<Found, ArrayError> {
     let without = &consents.without;
-    let Survey { pools: mut candidates, others } = survey_without(guarded(world, media)?, without).await;
+    let Survey { pools: mut candidates, others } =
+        survey_without(guarded(world, at_hand.media)?, without).await;
     let mut warnings: Vec<String> = Vec::new();
     // What is done without needs no consent: somebody's, or that of a pool that has lost the drive.
     let mut dispensable = without.clone();
     dispensable.extend(candidates.iter().flat_map(|pool| lost_to(pool, description)));
+    at_hand.check_answers(&dispensable)?;
     tell_others(others, description, &dispensable, &mut warnings)?;
     let mut seen: Vec<String> = candidates.iter().flat_map(|pool| pool.strangers.clone()).collect();
     let (mut states, mut additions) = (Vec::new(), Vec::new());
@@ -123,7 +125,7 @@ async fn look(
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
         check_label(pool, &found)?;
         check_without(pool, &found, without)?;
-        check_opened(&found, without, unopened)?;
+        at_hand.check_missing(world, description, &found, without).await?;
         let inspected = examine(world, found, consents).await?;
         check_same_shape(pool, &inspected.state().geometry().raid)?;
         let mut state = inspected.state().clone();
@@ -173,6 +175,9 @@ fn tell_others(
 ) -> Result<(), ArrayError> {
     for other in others {
         match other {
+            // A directory to search holds what it likes.
+            OtherDrive::Blank(drive) | OtherDrive::Foreign(drive)
+                if !is_named(description, &drive.info().name) => {}
             OtherDrive::Blank(drive) => {
                 warnings.push(format!("drive {:?} is blank and in no pool", drive.info().name));
             }
@@ -265,18 +270,6 @@ fn check_without(pool: &PoolDescription, found: &FoundPool, without: &[String]) 
         Some(name) => Err(ArrayError::NotWithout { drive: name.clone(), pool: pool.name.clone() }),
         None => Ok(()),
     }
-}
-
-/// A member that is missing because it could not be opened is not gone.
-fn check_opened(found: &FoundPool, without: &[String], unopened: &[Unopened]) -> Result<(), ArrayError> {
-    for (_, member) in found.standing(Standing::Missing) {
-        let there = unopened.iter().find(|one| one.is_at(&member.path));
-        if let Some(there) = there.filter(|_| !without.contains(&member.name)) {
-            let (drive, fact) = (member.name.clone(), there.fact.clone());
-            return Err(ArrayError::NotOpened { drive, fact });
-        }
-    }
-    Ok(())
 }
 
 /// What cannot be opened at all is told in the array's words.

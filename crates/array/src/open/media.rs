@@ -23,17 +23,23 @@ pub(super) struct Opened {
     pub(super) warnings: Vec<String>,
     /// What is there, could not be opened, and may be no drive of the array.
     pub(super) unopened: Vec<Unopened>,
+    /// How many of `media`, from the first, the array file names.
+    pub(super) named: usize,
     /// All paths that were tried, made plain.
     tried: BTreeSet<PathBuf>,
 }
 
 /// Something that is there and could not be opened. Only who knows the array's members can say whether that matters.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Unopened {
     /// As it was named, and as the file system knows it.
     paths: [PathBuf; 2],
+    /// What the array file calls it, if it names it.
+    pub(super) named: Option<String>,
     /// Why not.
     pub(super) fact: String,
+    /// What somebody else holds can still be read.
+    pub(super) seen: Option<Arc<Medium>>,
 }
 
 impl Unopened {
@@ -61,6 +67,7 @@ impl Opened {
         let mut opened = Opened::default();
         let named: Vec<DriveDescription> = description.drives.clone();
         opened.open(named, Named::ByFile, options)?;
+        opened.named = opened.media.len();
         let found = opened.search(description)?;
         opened.open(found, Named::ByChance, options)?;
         Ok(opened)
@@ -75,22 +82,36 @@ impl Opened {
     }
 
     /// Opens drives where labels remember them; whether any was opened.
-    pub(super) fn open_remembered(&mut self, places: Vec<(String, PathBuf)>) -> Result<bool, ArrayError> {
+    pub(super) fn open_remembered(
+        &mut self,
+        places: Vec<(String, PathBuf)>,
+        description: &Description,
+    ) -> Result<bool, ArrayError> {
         let before = self.media.len();
         // Before anything is read there: it may hang.
         for (name, path) in &places {
-            tracing::info!(drive = name, "not in the array file; it is looked for at {}", path.display());
+            tracing::info!(
+                drive = name,
+                "not where the array file says; it is looked for at {}",
+                path.display()
+            );
         }
         let drives = places.into_iter().map(|(name, path)| drive_at(name, path)).collect();
         self.open(drives, Named::ByChance, &OpenOptions::default())?;
         for medium in &self.media[before..] {
             let path = medium.path().unwrap_or_default();
-            let path = path.display();
-            self.warnings.push(format!(
-                "drive {:?} is not in the array file and was found at {path}, where it was last; \
-                 \"tier0 config\" prints the file of what is",
-                medium.name()
-            ));
+            let (name, path) = (medium.name(), path.display());
+            let named = description.drives.iter().find(|named| named.name == name);
+            self.warnings.push(match named.and_then(|named| named.path.as_ref()) {
+                Some(wrong) => format!(
+                    "drive {name:?} is not at {wrong:?}, as the array file says, and was found at {path}, where it was \
+                     last; correct its path in the file"
+                ),
+                None => format!(
+                    "drive {name:?} is not in the array file and was found at {path}, where it was last; \
+                     \"tier0 config\" prints the file of what is"
+                ),
+            });
         }
         Ok(self.media.len() > before)
     }
@@ -130,7 +151,7 @@ impl Opened {
         let mut fresh = Vec::new();
         for (drive, path) in drives.into_iter().zip(paths) {
             match path {
-                None => self.warn_silent(&drive),
+                None => self.note_silent(&drive, named),
                 Some(path) if self.tried.insert(path.clone()) => fresh.push((drive, path)),
                 Some(_) => {}
             }
@@ -144,7 +165,7 @@ impl Opened {
         // In their order, whoever was first: of several that fail always the same is told.
         for ((drive, path), result) in fresh.into_iter().zip(opened) {
             let Some(result) = result else {
-                self.warn_silent(&drive);
+                self.note_silent(&drive, named);
                 continue;
             };
             let medium = self.judge(&drive, path, result, named, options)?;
@@ -153,12 +174,13 @@ impl Opened {
         Ok(())
     }
 
-    fn warn_silent(&mut self, drive: &DriveDescription) {
-        self.warnings.push(format!(
-            "drive {:?} does not answer within {} s and counts as missing",
-            drive.name,
-            OPEN_LIMIT.as_secs()
-        ));
+    /// What does not answer may still be the drive: who knows the array's members decides.
+    fn note_silent(&mut self, drive: &DriveDescription, named: Named) {
+        let fact = format!("drive {:?} does not answer within {} s", drive.name, OPEN_LIMIT.as_secs());
+        self.warnings.push(format!("{fact}; it is not looked at"));
+        let given = absolute(drive);
+        let named = (named == Named::ByFile).then(|| drive.name.clone());
+        self.unopened.push(Unopened { paths: [given.clone(), given], named, fact, seen: None });
     }
 
     fn judge(
@@ -176,9 +198,9 @@ impl Opened {
             Err(ArrayError::Open(OpenError::NotADrive { .. })) if named == Named::ByChance => Ok(None),
             Err(error) if named == Named::ByChance || options.without.contains(&drive.name) => {
                 self.warnings.push(format!("{error}; it is not looked at"));
-                let given = drive.path.clone().unwrap_or_default();
-                let given = std::path::absolute(&given).unwrap_or(given);
-                self.unopened.push(Unopened { paths: [given, path], fact: error.to_string() });
+                let seen = Medium::peek(drive, 0).map(Arc::new);
+                let paths = [absolute(drive), path];
+                self.unopened.push(Unopened { paths, named: None, fact: error.to_string(), seen });
                 Ok(None)
             }
             Err(ArrayError::Open(
@@ -234,6 +256,12 @@ fn candidates(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
 /// A path as the file system knows it.
 pub(crate) fn plain(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Where a drive is said to lie.
+fn absolute(drive: &DriveDescription) -> PathBuf {
+    let given = drive.path.clone().unwrap_or_default();
+    std::path::absolute(&given).unwrap_or(given)
 }
 
 fn drive_at(name: String, path: PathBuf) -> DriveDescription {

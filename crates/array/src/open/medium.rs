@@ -73,6 +73,13 @@ impl Medium {
         Ok(medium)
     }
 
+    /// Opens what somebody else holds, to read who it is and nothing else.
+    pub(super) fn peek(description: &DriveDescription, number: usize) -> Option<Medium> {
+        let base = Base::File(FileMedium::peek(description.path.as_deref()?).ok()?);
+        let (name, health) = (description.name.clone(), Health::new());
+        Some(Medium { name, base, model: None, number: number as u64, health })
+    }
+
     /// The same drive under this name, with nothing known of its health: it was given up, and joins again.
     pub(crate) fn renewed(&self, name: &str) -> Medium {
         Medium {
@@ -167,7 +174,8 @@ impl Medium {
         })
     }
 
-    fn base_sectors(&self) -> SectorCount {
+    /// Sectors of what it lies on.
+    pub(super) fn base_sectors(&self) -> SectorCount {
         match &self.base {
             Base::File(file) => file.info().sectors,
             Base::Ram(_, size) => SectorCount::in_bytes(*size),

@@ -14,6 +14,7 @@ mod examine;
 mod identity;
 mod media;
 mod medium;
+mod missing;
 mod opening;
 pub mod recover;
 

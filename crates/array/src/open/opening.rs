@@ -9,6 +9,7 @@ use tier0_world::World;
 use uuid::Uuid;
 
 use super::assemble::guarded;
+use super::examine::quoted;
 use super::media::{Opened, Unopened, plain};
 use super::{Medium, OpenOptions, in_real_world};
 use crate::{ArrayError, Description};
@@ -20,36 +21,40 @@ pub(super) struct Opening {
     pub(super) warnings: Vec<String>,
     /// What may be a member and could not be opened.
     pub(super) unopened: Vec<Unopened>,
+    /// How many of `media`, from the first, the array file names.
+    pub(super) named: usize,
 }
 
 impl Opening {
     /// Opens the drives of a description, and where labels remember members that it does not name.
+    ///
+    /// # Errors
+    /// A drive that the file names cannot be opened, or drives that are missing lie where they were last while others have
+    /// moved: those may be copies.
     pub(super) fn of(description: &Description, options: &OpenOptions) -> Result<Opening, ArrayError> {
         let mut opened = Opened::of(description, options)?;
         // Drives that are found so may know of others, which joined later.
-        while opened.open_more(description)? {}
-        let Opened { media, warnings, unopened, .. } = opened;
-        Ok(Opening { media, warnings, unopened })
+        while opened.open_more(description, options)? {}
+        let Opened { media, warnings, unopened, named, .. } = opened;
+        Ok(Opening { media, warnings, unopened, named })
     }
 }
 
 impl Opened {
     /// Opens drives where labels remember them; whether any was found.
-    fn open_more(&mut self, description: &Description) -> Result<bool, ArrayError> {
+    fn open_more(&mut self, description: &Description, options: &OpenOptions) -> Result<bool, ArrayError> {
         let remembered = in_real_world({
             let (media, wanted) = (self.media.clone(), description.clone());
             |world| async move { remembered(&world, &media, &wanted).await }
         })??;
         let Remembered { missing, moved, members } = remembered;
         // Copies remember where their originals lay: those are another array by now.
-        let is_copy = !missing.is_empty() && !moved.is_empty() && {
-            let Opened { media, unopened, .. } = self.originals(&moved)?;
-            // Whoever has it open serves it.
-            !unopened.is_empty()
-                || in_real_world(|world| async move { hold_any(&world, &media, &members).await })??
-        };
-        if is_copy {
-            self.warnings.extend(missing.iter().map(|(name, path)| {
+        let places = || missing.iter().map(|(name, path, _)| (name.clone(), path.clone())).collect();
+        if missing.is_empty() || moved.is_empty() {
+            return self.open_remembered(places(), description);
+        }
+        if self.lie_at(&moved, &members)? {
+            self.warnings.extend(missing.iter().map(|(name, path, _)| {
                 format!(
                     "drive {name:?} is not looked for at {path:?}, where it was last: the drives here are copies of others, \
                      which lie there too, and a copy leaves the original alone"
@@ -57,14 +62,46 @@ impl Opened {
             }));
             return Ok(false);
         }
-        self.open_remembered(missing)
+        self.check_left_behind(missing, &moved, options)?;
+        Ok(false)
+    }
+
+    /// Whether these members lie, or something that is in use lies, at those places.
+    fn lie_at(&self, places: &[(String, PathBuf)], members: &[Uuid]) -> Result<bool, ArrayError> {
+        let Opened { media, unopened, .. } = self.originals(places)?;
+        let members = members.to_vec();
+        // Whoever has it open serves it.
+        Ok(!unopened.is_empty()
+            || in_real_world(|world| async move { hold_any(&world, &media, &members).await })??)
+    }
+
+    /// Where drives have moved they may be copies, and what lies where a missing one was last may be the original's, also
+    /// where nothing is left of the others there. Nobody but the administrator knows: it is not used.
+    fn check_left_behind(
+        &mut self,
+        missing: Vec<(String, PathBuf, Uuid)>,
+        moved: &[(String, PathBuf)],
+        options: &OpenOptions,
+    ) -> Result<(), ArrayError> {
+        for (drive, path, member) in missing {
+            if !self.lie_at(&[(drive.clone(), path.clone())], &[member])? {
+                continue;
+            }
+            if !options.without.contains(&drive) {
+                let moved = quoted(moved.iter().map(|(name, _)| name.as_str()));
+                return Err(ArrayError::LeftBehind { drive, path, moved });
+            }
+            self.warnings
+                .push(format!("drive {drive:?} lies at {path:?}, where it was last, and is left alone"));
+        }
+        Ok(())
     }
 }
 
 /// What labels remember of where the members of the description's pools lie, by name.
 struct Remembered {
     /// Those that are not there.
-    missing: Vec<(String, PathBuf)>,
+    missing: Vec<(String, PathBuf, Uuid)>,
     /// Those that are there, at another place: where they were.
     moved: Vec<(String, PathBuf)>,
     /// Who those are.
@@ -88,7 +125,9 @@ async fn remembered(
     for member in remembered {
         let known = (member.member.name.clone(), PathBuf::from(&member.member.path));
         match &member.drive {
-            None if member.standing == Standing::Missing => missing.push(known),
+            None if member.standing == Standing::Missing => {
+                missing.push((known.0, known.1, member.member.id));
+            }
             Some(drive) if !is_same_place(Path::new(&drive.info().name), &known.1) => {
                 moved.push(known);
                 ids.push(member.member.id);

@@ -8,7 +8,7 @@ mod reopen;
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Seek as _};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -100,6 +100,27 @@ impl FileMedium {
             direct: opened.direct,
             submission: opened.submission,
         }))
+    }
+
+    /// Opens `path` to look at what somebody else holds: for reading, and not locked.
+    ///
+    /// # Errors
+    /// It cannot be read either.
+    pub fn peek(path: &Path) -> io::Result<Arc<FileMedium>> {
+        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let kind = file.metadata()?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let info = DriveInfo {
+            name: path.display().to_string(),
+            sectors: SectorCount(file.seek(io::SeekFrom::End(0))? / SECTOR_BYTES),
+            block_sectors: 1,
+            volatile_cache: false,
+            discard_zeroes: false,
+        };
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Ok(Arc::new(FileMedium { path, openings: Openings::new(file.into()), info, direct: false }))
     }
 
     /// Size, block and cache.

@@ -1,0 +1,176 @@
+//! Members that are missing although what may be them is there: nobody gives up a drive that is only not to be had now,
+//! or not recognised. Nothing is written.
+
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use tier0_pool::Member;
+use tier0_pool::metadata::superblock::{self, Superblock};
+use tier0_pool::metadata::{FoundPool, Standing};
+use tier0_units::{Nanos, SectorCount};
+use tier0_world::World;
+use uuid::Uuid;
+
+use super::Medium;
+use super::assemble::guarded;
+use super::media::Unopened;
+use crate::{ArrayError, Description};
+
+/// How long what somebody else holds may take to tell who it is.
+const LOOK_LIMIT: Nanos = Nanos::from_secs(5);
+
+/// What was opened, and what could not be.
+pub(super) struct AtHand<'a> {
+    pub(super) media: &'a [Arc<Medium>],
+    /// How many of `media`, from the first, the array file names.
+    pub(super) named: usize,
+    pub(super) unopened: &'a [Unopened],
+}
+
+/// Whose a drive is.
+enum Owner {
+    /// A member's of some array.
+    Member(Uuid, String),
+    /// Nobody's that tier0 knows.
+    Nobody,
+    /// That cannot be told.
+    Unknown,
+}
+
+impl Owner {
+    async fn of(world: &World, medium: &Medium) -> Owner {
+        let Ok(drive) = medium.plain_drive(world) else { return Owner::Unknown };
+        let limit = pin!(world.sleep(LOOK_LIMIT));
+        match select(pin!(superblock::read(&drive)), limit).await {
+            Either::Left((Ok(Some(found)), _)) => {
+                let Superblock { member, label, .. } = found.superblock;
+                Owner::Member(member, label.array)
+            }
+            Either::Left((Ok(None), _)) => Owner::Nobody,
+            _ => Owner::Unknown,
+        }
+    }
+}
+
+impl AtHand<'_> {
+    /// Checks that what the array file names answers, unless the array does without it.
+    ///
+    /// # Errors
+    /// One that does not.
+    pub(super) fn check_answers(&self, dispensable: &[String]) -> Result<(), ArrayError> {
+        let is_needed = |one: &&Unopened| one.named.as_ref().is_some_and(|name| !dispensable.contains(name));
+        let Some(silent) = self.unopened.iter().find(is_needed) else { return Ok(()) };
+        let drive = silent.named.clone().unwrap_or_default();
+        Err(ArrayError::NotOpened { drive, fact: silent.fact.clone() })
+    }
+
+    /// Checks that every member of a pool that is missing, and that nobody does without, is nowhere.
+    ///
+    /// # Errors
+    /// It may be what could not be opened, or what the array file names and nobody recognises.
+    pub(super) async fn check_missing(
+        &self,
+        world: &World,
+        description: &Description,
+        found: &FoundPool,
+        without: &[String],
+    ) -> Result<(), ArrayError> {
+        let missing = found.standing(Standing::Missing).map(|(_, member)| member);
+        for member in missing.filter(|member| !without.contains(&member.name)) {
+            self.check_opened(world, member).await?;
+            self.check_recognised(world, description, found, member).await?;
+        }
+        Ok(())
+    }
+
+    /// A member that is missing because it could not be opened is not gone.
+    async fn check_opened(&self, world: &World, member: &Member) -> Result<(), ArrayError> {
+        for one in self.unopened {
+            let fact = match one.is_at(&member.path) {
+                true => one.fact.clone(),
+                false if self.may_be(world, one, member).await => {
+                    format!(
+                        "drive {:?} is missing, and may be what cannot be opened: {}",
+                        member.name, one.fact
+                    )
+                }
+                false => continue,
+            };
+            return Err(ArrayError::NotOpened { drive: member.name.clone(), fact });
+        }
+        Ok(())
+    }
+
+    async fn may_be(&self, world: &World, one: &Unopened, member: &Member) -> bool {
+        let Some(seen) = &one.seen else { return true };
+        match Owner::of(world, seen).await {
+            Owner::Member(id, _) => id == member.id,
+            Owner::Nobody => false,
+            Owner::Unknown => true,
+        }
+    }
+
+    /// What lies where the array file has a member is that member, or blank, or another one of the array.
+    async fn check_recognised(
+        &self,
+        world: &World,
+        description: &Description,
+        found: &FoundPool,
+        member: &Member,
+    ) -> Result<(), ArrayError> {
+        let named = self.media[..self.named].iter();
+        let mut named = named.filter(|medium| medium.name() == member.name);
+        let Some(medium) = named.next() else { return Ok(()) };
+        let at = medium.path().unwrap_or_default();
+        let (has, had) = (medium.base_sectors(), SectorCount(member.sectors));
+        let owner = Owner::of(world, medium).await;
+        let fact = match owner {
+            Owner::Member(id, array) if id != member.id && array == description.name => return Ok(()),
+            Owner::Member(id, array) if id != member.id => format!(
+                "what lies at {at:?}, where the array file has it, belongs to array {array:?}; correct the path"
+            ),
+            _ if has < had => format!(
+                "{at:?}, where the array file has it, has shrunk from {} to {}; give it its size back",
+                had.bytes(),
+                has.bytes()
+            ),
+            Owner::Nobody if is_blank(world, medium).await => return Ok(()),
+            Owner::Nobody => format!(
+                "what lies at {at:?}, where the array file has it, holds data that is not tier0's; correct the path if it \
+                 is another drive"
+            ),
+            Owner::Unknown => format!(
+                "{at:?}, where the array file has it, does not tell who it is, for its superblocks are damaged or cannot \
+                 be read; correct the path if it is another drive"
+            ),
+            // It is there and was left out by its history.
+            Owner::Member(..) => return Ok(()),
+        };
+        let (drive, pool) = (member.name.clone(), found.label.name.clone());
+        Err(ArrayError::Unrecognised { drive, pool, fact })
+    }
+
+    /// What may be of this array, or is named by its file: the rest is let go, for others may need it.
+    pub(super) async fn of_array(&self, world: &World, array: &str) -> Vec<Arc<Medium>> {
+        let mut own: Vec<Arc<Medium>> = self.media[..self.named].to_vec();
+        for medium in &self.media[self.named..] {
+            if matches!(Owner::of(world, medium).await, Owner::Member(_, of) if of == array) {
+                own.push(medium.clone());
+            }
+        }
+        own
+    }
+}
+
+async fn is_blank(world: &World, medium: &Arc<Medium>) -> bool {
+    let Ok(drives) = guarded(world, std::slice::from_ref(medium)) else { return false };
+    let survey = tier0_pool::metadata::survey(drives).await;
+    matches!(&survey.others[..], [tier0_pool::metadata::OtherDrive::Blank(_)])
+}
+
+/// Whether the array file names what lies at a path.
+pub(super) fn is_named(description: &Description, path: &str) -> bool {
+    description.drives.iter().any(|drive| drive.path.as_deref() == Some(Path::new(path)))
+}
