@@ -52,6 +52,91 @@ pub(super) fn busy_drive_is_not_gone(scene: &mut Scene) -> Result<(), TortureErr
     scene.nothing_lost()
 }
 
+/// A drive that had moved into a directory to search, and that somebody had open for a moment, counted as missing and was
+/// lost.
+pub(super) fn busy_drive_in_search(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(3, MIRROR)?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    let there = scene.at.join("there");
+    std::fs::create_dir(&there).map_err(TortureError::system("no directory can be made"))?;
+    scene.away("d2")?;
+    let moved = there.join("other-name");
+    std::fs::rename(scene.image("d2").with_extension("away"), &moved)
+        .map_err(TortureError::system("a drive cannot move"))?;
+    scene.edit_file("cores = 2", &format!("cores = 2\nsearch = [{:?}]", there.display().to_string()))?;
+    let busy = File::open(&moved).map_err(TortureError::system("a drive cannot be opened"))?;
+    rustix::fs::flock(&busy, rustix::fs::FlockOperation::LockExclusive)
+        .map_err(TortureError::system("a drive cannot be locked"))?;
+    scene.refused_start(&[], &["d2", "other-name", "in use by another process", "--without d2"])?;
+    drop(busy);
+    scene.serve(&[])?;
+    scene.whole(3)?;
+    scene.nothing_lost()
+}
+
+/// What lay in a directory to search and was of no array was locked for as long as the server ran.
+pub(super) fn search_holds_its_own_alone(scene: &mut Scene) -> Result<(), TortureError> {
+    let shared = scene.at.join("shared");
+    std::fs::create_dir(&shared).map_err(TortureError::system("no directory can be made"))?;
+    let other = shared.join("other");
+    std::fs::write(&other, [7; 1 << 20]).map_err(TortureError::system("no file can be made"))?;
+    scene.drives(2)?;
+    scene.describe(MIRROR, "")?;
+    scene.edit_file("cores = 2", &format!("cores = 2\nsearch = [{:?}]", shared.display().to_string()))?;
+    scene.done(&["create", "@"])?;
+    scene.serve(&[])?;
+    let other = File::open(&other).map_err(TortureError::system("a file cannot be opened"))?;
+    rustix::fs::flock(&other, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+        .map_err(TortureError::system("the server holds what is not its own"))?;
+    ensure(!scene.log().contains("shared"), || format!("what is not tier0's is told: {}", scene.log()))
+}
+
+/// A copy of an array whose original lacked the drive that was copied opened the original's others by the paths that it
+/// remembered, and overwrote them.
+pub(super) fn copy_of_a_drive_that_is_gone(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    let copy = scene.at.join("copy.img");
+    std::fs::copy(scene.image("d0"), &copy).map_err(TortureError::system("a drive cannot be copied"))?;
+    scene.away("d0")?;
+    let (there, here) = (scene.path("d0").display().to_string(), copy.display().to_string());
+    let other = scene.path("d1").display().to_string();
+    scene.edit_file(&format!("\"{there}\""), &format!("\"{here}\""))?;
+    scene.edit_file(&format!("\"{other}\""), &format!("\"{other}.nowhere\""))?;
+    scene.refused_start(&[], &["d1", &other, "may be copies", "--without d1"])
+}
+
+/// A drive that was overwritten, or cut short, and that the array file names was silently done without for good.
+pub(super) fn unrecognised_drive_is_not_gone(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(3, MIRROR)?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    let image = scene.path("d2");
+    let whole = std::fs::read(&image).map_err(TortureError::system("a drive cannot be read"))?;
+    let overwrite = |bytes: &[u8]| {
+        use std::os::unix::fs::FileExt;
+        let file = File::options().write(true).open(&image);
+        file.and_then(|file| file.write_all_at(bytes, 0).and_then(|()| file.sync_all()))
+            .map_err(TortureError::system("a drive cannot be overwritten"))
+    };
+    overwrite(&vec![b'x'; 32 << 20])?;
+    scene.refused_start(&[], &["d2", "not tier0's", "--without d2"])?;
+    overwrite(&whole)?;
+    if image == scene.image("d2") {
+        let cut = |bytes| File::options().write(true).open(&image).and_then(|file| file.set_len(bytes));
+        for bytes in [0, 48 << 20] {
+            cut(bytes).map_err(TortureError::system("a drive cannot be cut"))?;
+            scene.refused_start(&[], &["d2", "has shrunk", "--without d2"])?;
+        }
+        overwrite(&whole)?;
+    }
+    scene.serve(&[])?;
+    scene.whole(3)?;
+    scene.nothing_lost()
+}
+
 /// One file through a link was taken as two drives.
 pub(super) fn one_file_twice(scene: &mut Scene) -> Result<(), TortureError> {
     scene.drives(1)?;
