@@ -120,7 +120,8 @@ impl FileMedium {
             discard_zeroes: false,
         };
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Arc::new(FileMedium { path, openings: Openings::new(file.into()), info, direct: false }))
+        let (openings, submission) = (Openings::new(file.into()), Submission::Direct);
+        Ok(Arc::new(FileMedium { path, openings, info, direct: false, submission }))
     }
 
     /// Size, block and cache.
