@@ -5,7 +5,7 @@
 //! of room.
 
 use serde::{Deserialize, Serialize};
-use tier0_units::{Lba, SECTOR_BYTES, SectorCount};
+use tier0_units::{Lba, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 
 use crate::checkpoint;
 use crate::metadata::superblock;
@@ -13,8 +13,13 @@ use crate::metadata::superblock;
 /// Data starts at a multiple of this, 64 KiB: any common physical block and RAID stripe unit divides it, and on the
 /// smallest drives little is lost.
 const ALIGNMENT_BYTES: u64 = 64 << 10;
-/// Checkpoint bytes kept for members, sets, volumes and the log of a pool that grows, at least.
-const FIXED_BYTES: u64 = 24 << 10;
+/// Checkpoint bytes kept for members, sets, volumes and the log of a pool that grows, at least; and a page of the map that
+/// is not full.
+const FIXED_BYTES: u64 = 28 << 10;
+/// Checkpoint bytes kept for each slot: 16.3 for its place in a page of the map and what the root says of that, a byte for
+/// the bits of up to eight columns of every set that are being rebuilt, and room for what slots will have more owners than
+/// one.
+const SLOT_BYTES: u64 = 29;
 /// Room for pools that grow to this multiple of their first size.
 const GROWTH: u64 = 4;
 /// The smallest journal: 64 frames of one record, each a block of 4 KiB.
@@ -51,8 +56,7 @@ impl MetadataArea {
         let body = FIXED_BYTES
             + drives * GROWTH * per_drive
             + chunklets * checkpoint::CHUNKLET_BYTES
-            // A byte per slot for the bits of up to eight columns of every set that are being rebuilt.
-            + slots * (checkpoint::RUN_BYTES + 1);
+            + slots * SLOT_BYTES;
         let checkpoint_bytes = checkpoint::slot_bytes(body).next_multiple_of(4096);
         let journal_bytes =
             (checkpoint_bytes / 4).clamp(JOURNAL_BYTES_MIN, JOURNAL_BYTES_MAX).next_multiple_of(4096);
@@ -75,9 +79,15 @@ impl MetadataArea {
         Lba(superblock::END_SECTORS + self.journal_sectors + slot * self.checkpoint_sectors)
     }
 
-    /// The most bytes that a checkpoint's body can have.
-    pub(crate) fn body_bytes_max(&self) -> u64 {
-        checkpoint::body_bytes_max(self.checkpoint_sectors * SECTOR_BYTES)
+    /// Where a page of the map lies on side 0 or 1: in the slot of that number, from its end on.
+    pub(crate) fn page_start(&self, side: u64, page: u64) -> Lba {
+        Lba(self.checkpoint_start(side + 1).0 - (page + 1) * PAGE_SECTORS)
+    }
+
+    /// The most bytes that a checkpoint's body can have in front of so many pages.
+    pub(crate) fn body_bytes_max(&self, pages: u64) -> u64 {
+        let taken = pages.saturating_mul(checkpoint::PAGE_BYTES as u64);
+        checkpoint::body_bytes_max((self.checkpoint_sectors * SECTOR_BYTES).saturating_sub(taken))
     }
 
     /// Whether the places are where they can be, as far as the area itself tells.
@@ -116,7 +126,7 @@ mod tests {
         let sectors = 900_000_000_000 / SECTOR_BYTES;
         let large = MetadataArea::plan([sectors; 24], 1 << 21, 2048);
         assert!(large.is_sound());
-        assert!(large.body_bytes_max() > 24 * sectors / 2048 * 4 * 29);
+        assert!(large.body_bytes_max(0) > 24 * sectors / 2048 * 4 * 29);
         assert!(large.data_start_sectors < sectors / 100, "less than one percent");
     }
 }

@@ -27,7 +27,8 @@ pub(crate) fn extent(volume: u32, index: u32) -> ExtentId {
 }
 
 pub(crate) fn area() -> MetadataArea {
-    MetadataArea::plan([16_384; 6], CHUNKLET_SECTORS, EXTENT_SECTORS)
+    // As pools had it whose frozen images are here.
+    MetadataArea { journal_sectors: 512, checkpoint_sectors: 168, data_start_sectors: 1280 }
 }
 
 pub(crate) fn member(number: u32) -> Member {

@@ -44,6 +44,12 @@ pub enum PlantedBug {
     MetadataBeforeStable,
     /// A checkpoint overwrites the only valid one.
     CheckpointInPlace,
+    /// A page of the map is written where the newest checkpoint still needs it.
+    PageInPlace,
+    /// A checkpoint's root is published before the pages that it names are stable.
+    RootBeforePages,
+    /// A page that changes while a checkpoint is written goes into it as it has become.
+    ForgetFrozenPage,
     /// A scrub that finds mirrors different believes the first.
     ScrubBelievesFirstCopy,
     /// A partial page is completed with what lies on the drive, not with what the log holds.
@@ -91,7 +97,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 35] = [
+    pub const ALL: [PlantedBug; 38] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -108,6 +114,9 @@ impl PlantedBug {
         PlantedBug::ForgetLoss,
         PlantedBug::MetadataBeforeStable,
         PlantedBug::CheckpointInPlace,
+        PlantedBug::PageInPlace,
+        PlantedBug::RootBeforePages,
+        PlantedBug::ForgetFrozenPage,
         PlantedBug::ScrubBelievesFirstCopy,
         PlantedBug::MergeOldPage,
         PlantedBug::TrustGivenUpPage,

@@ -98,6 +98,7 @@ impl Image {
 
     /// Makes everything that begins like a structure of tier0 pass its checksums.
     pub(crate) fn repair(&mut self) {
+        self.repair_pages();
         let mut previous = None;
         for number in self.blocks.keys().copied().collect::<Vec<u16>>() {
             match self.blocks[&number].first_chunk() {
@@ -129,6 +130,37 @@ impl Image {
         let last = self.drives * self.drive_blocks;
         for (number, block) in (first..last).zip(bytes.chunks(BLOCK_BYTES)) {
             self.blocks.insert(number, block.to_vec());
+        }
+    }
+
+    /// Checksums of pages of a map, over bytes 8–4095, in the page and in the roots that name it (`checkpoint`): whatever block
+    /// begins with a number that a root has is one.
+    fn repair_pages(&mut self) {
+        const ROOT_BLOCKS: u16 = 17;
+        let is_root = |block: &Vec<u8>| block.starts_with(b"tier0cp\0");
+        let roots: Vec<u16> =
+            self.blocks.iter().filter(|(_, block)| is_root(block)).map(|(number, _)| *number).collect();
+        for number in self.blocks.keys().copied().collect::<Vec<u16>>() {
+            let block = &self.blocks[&number];
+            let (old, new) = (u64_at(block, 0).to_le_bytes(), crc64(&[&block[8..]]).to_le_bytes());
+            if old == [0; 8] || block.starts_with(b"tier0") || old == new {
+                continue;
+            }
+            for root in &roots {
+                let mut body = self.take(*root, usize::from(ROOT_BLOCKS));
+                let Some(at) = body.windows(8).position(|bytes| bytes == old) else { continue };
+                if at / BLOCK_BYTES != (at + 7) / BLOCK_BYTES {
+                    continue;
+                }
+                body[at..at + 8].copy_from_slice(&new);
+                self.put(
+                    root + at as u16 / BLOCK_BYTES as u16,
+                    &body[at / BLOCK_BYTES * BLOCK_BYTES..][..BLOCK_BYTES],
+                );
+                if let Some(block) = self.blocks.get_mut(&number) {
+                    block[..8].copy_from_slice(&new);
+                }
+            }
         }
     }
 

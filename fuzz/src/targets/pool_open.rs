@@ -74,7 +74,7 @@ fn state() -> PoolState {
 
 fn seeds() -> Vec<Vec<u8>> {
     let blank = Image::of(&[], DRIVES, DRIVE_BLOCKS);
-    let image = blank.run(|world, drives| async move {
+    let images = blank.run(|world, drives| async move {
         let pool = Metadata::create(&world, drives.clone(), state(), Rc::new(|_, _| {})).await;
         let pool = pool.expect("the drives are good");
         for index in 0..3 {
@@ -83,9 +83,12 @@ fn seeds() -> Vec<Vec<u8>> {
             pool.commit(vec![MetaRecord::map([(extent, slot)])]).await.expect("the drives are good");
         }
         drop(pool);
-        Image::taken(&drives).await
+        // The map is in the journal alone; an opening puts it into a page.
+        let first = Image::taken(&drives).await;
+        assert!(open(&world, &drives).await, "it opens");
+        [first, Image::taken(&drives).await]
     });
-    vec![image.to_input()]
+    images.iter().map(Image::to_input).collect()
 }
 
 fn repair(input: &mut Vec<u8>) {

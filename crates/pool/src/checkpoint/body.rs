@@ -1,17 +1,18 @@
 //! The body of a checkpoint: the state as bytes, little-endian; `docs/format.md` has every byte.
+//!
+//! The map is not in it, but the table of its pages; before version 3 it was the other way round.
 
 use std::collections::BTreeMap;
 
 use tier0_units::SectorCount;
-use uuid::Uuid;
 
-use super::sizes::body_bytes_limit;
+use super::page::{PageTable, page_count, table_bytes};
+use super::pieces::Header;
 use crate::codec::{Reader, Writer};
-use crate::features::Features;
-use crate::record::{ScrubCursor, decode_run, encode_run};
+use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
     BitSet, Derived, DriveClass, ExtentMap, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member,
-    MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetGroup, Volume,
+    MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetGroup, Tenants, Volume,
     WRITE_CACHES, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
@@ -19,7 +20,7 @@ use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 /// The least bytes of a member, a ring, a copy, a volume: what a damaged count is checked against.
 const MEMBER_BYTES_MIN: usize = 28;
 const RING_BYTES_MIN: usize = 17;
-const VOLUME_BYTES_MIN: usize = 36;
+const VOLUME_BYTES_MIN: usize = 32;
 const REBUILD_BYTES_MIN: usize = 16;
 const PAIR_BYTES: usize = 8;
 const RUN_BYTES: usize = 28;
@@ -29,8 +30,8 @@ const PATH_BYTES_MIN: usize = 6;
 /// What the state of a member that is to leave has more than its own number.
 const LEAVING: u8 = 16;
 
-/// The bytes of a state.
-pub(crate) fn encode_body(state: &PoolState) -> Vec<u8> {
+/// The bytes of a state without the map. The table of the map's pages follows, see [`with_table`].
+pub(crate) fn encode_front(state: &PoolState) -> Vec<u8> {
     let mut writer = Writer::default();
     let inventory = &state.inventory;
     writer.text(&state.array);
@@ -61,14 +62,28 @@ pub(crate) fn encode_body(state: &PoolState) -> Vec<u8> {
     }
     encode_log(&mut writer, &inventory.log);
     writer.count(inventory.volumes.len());
-    for (number, volume) in &inventory.volumes {
-        encode_volume(&mut writer, volume, &state.maps[number]);
-    }
-    let room = state.geometry.area.body_bytes_max().saturating_sub(body_bytes_limit(state));
-    if state.members().iter().any(|member| !member.path.is_empty()) && room >= PATHS_COUNT_BYTES as u64 {
-        encode_paths(&mut writer, state.members(), room as usize);
-    }
+    inventory.volumes.values().for_each(|volume| encode_volume(&mut writer, volume));
+    let pages = page_count(state.slot_count());
+    let room = state.geometry.area.body_bytes_max(pages);
+    let room = room.saturating_sub(writer.0.len() as u64).saturating_sub(table_bytes(pages));
+    encode_paths(&mut writer, state.members(), usize::try_from(room).unwrap_or(usize::MAX));
     writer.0
+}
+
+/// The whole body: what [`encode_front`] made, and the table.
+pub(crate) fn with_table(front: Vec<u8>, table: &PageTable) -> Vec<u8> {
+    let mut writer = Writer(front);
+    table.encode(&mut writer);
+    writer.0
+}
+
+/// A body that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Body {
+    /// The state.
+    pub(crate) state: PoolState,
+    /// The pages of the map, which the state lacks; none where it has the map.
+    pub(crate) table: Option<PageTable>,
 }
 
 /// The paths of members, as many as fit `room` bytes: how many, and of each the member's place and the text.
@@ -102,31 +117,39 @@ pub(crate) fn decode_paths(reader: &mut Reader<'_>, members: &mut [Member]) -> O
     Some(())
 }
 
-/// Reads a state from arbitrary bytes, and proves its invariants. `area` is where the pool's superblocks say that its
-/// metadata lies: a state that disagrees is no state of that pool.
-pub(crate) fn decode_body(
-    bytes: &[u8],
-    id: Uuid,
-    area: &MetadataArea,
-    features: Features,
-) -> Result<PoolState, MetaError> {
+/// Reads a state from arbitrary bytes, and proves its invariants, those of the map only where it is in the body: whoever
+/// reads the pages proves the rest. `area` is where the pool's superblocks say that its metadata lies: a state that
+/// disagrees is no state of that pool.
+pub(crate) fn decode_body(bytes: &[u8], header: &Header, area: &MetadataArea) -> Result<Body, MetaError> {
     let damaged = || MetaError::Contradiction { fact: "its checkpoint cannot be read".to_owned() };
     let mut reader = Reader(bytes);
-    let mut state = decode_state(&mut reader, id, area).ok_or_else(damaged)?;
-    // Version 1 ends here, and so does a body without paths.
-    if !reader.is_empty() {
+    let mut state = decode_state(&mut reader, header, area).ok_or_else(damaged)?;
+    // Before version 3 a body without paths ends here.
+    if header.is_paged() || !reader.is_empty() {
         decode_paths(&mut reader, &mut state.inventory.members).ok_or_else(damaged)?;
     }
-    if !reader.is_empty() && !features.has_unknown_rest() {
+    let table = match header.is_paged() {
+        true => Some(PageTable::decode(&mut reader).ok_or_else(damaged)?),
+        false => None,
+    };
+    if !reader.is_empty() && !header.features.has_unknown_rest() {
         return Err(damaged());
     }
-    let Derived { owners, slots } = state.derive()?;
-    state.inventory.owners = owners;
-    state.slots = slots;
-    Ok(state)
+    match &table {
+        Some(table) => {
+            state.inventory.owners = state.derive_all_but_map()?;
+            // First that the table is as large: so damage cannot ask for more memory.
+            if table.count() != page_count(state.slot_count_of_groups()) {
+                return Err(damaged());
+            }
+            state.slots = Tenants::new(state.slot_count_of_groups());
+        }
+        None => Derived { owners: state.inventory.owners, slots: state.slots } = state.derive()?,
+    }
+    Ok(Body { state, table })
 }
 
-fn decode_state(reader: &mut Reader<'_>, id: Uuid, area: &MetadataArea) -> Option<PoolState> {
+fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -> Option<PoolState> {
     let (array, name) = (reader.text()?, reader.text()?);
     let geometry = decode_geometry(reader)?;
     if geometry.area != *area || geometry.check().is_err() {
@@ -148,10 +171,14 @@ fn decode_state(reader: &mut Reader<'_>, id: Uuid, area: &MetadataArea) -> Optio
     let rings = reader.many(RING_BYTES_MIN, decode_ring)?;
     // Every extent has a slot of its own, and the slots fit the metadata area: so damage cannot ask for more memory.
     let sets = columns.len() as u64 / u64::from(geometry.columns());
-    let mut extents_left = (sets * slots_per_set).min(area.body_bytes_max() / RUN_BYTES as u64);
+    let mut extents_left = (sets * slots_per_set).min(area.body_bytes_max(0) / RUN_BYTES as u64);
     let (mut volumes, mut maps) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..reader.count(VOLUME_BYTES_MIN)? {
-        let (volume, map) = decode_volume(reader, &mut extents_left)?;
+        let volume = decode_volume(reader)?;
+        let map = match header.is_paged() {
+            true => ExtentMap::default(),
+            false => decode_map(reader, &mut extents_left)?,
+        };
         maps.insert(volume.number, map);
         if volumes.insert(volume.number, volume).is_some() {
             return None;
@@ -160,7 +187,7 @@ fn decode_state(reader: &mut Reader<'_>, id: Uuid, area: &MetadataArea) -> Optio
     let log = LogPlacement { rings };
     let inventory =
         Inventory { members, groups, columns, rebuilds, log, volumes, next_volume, owners: BTreeMap::new() };
-    let slots = BitSet::new(0);
+    let (id, slots) = (header.pool, Tenants::new(0));
     Some(PoolState { array, name, id, geometry, inventory, allocation_end, scrub, maps, slots })
 }
 
@@ -276,35 +303,27 @@ fn decode_ring(reader: &mut Reader<'_>) -> Option<LogRing> {
     Some(LogRing { id, copies: copies.collect::<Option<_>>()?, is_void: count & VOID_RING != 0 })
 }
 
-fn encode_volume(writer: &mut Writer, volume: &Volume, map: &ExtentMap) {
+fn encode_volume(writer: &mut Writer, volume: &Volume) {
     writer.u32(volume.number);
     writer.uuid(volume.id);
     writer.u64(volume.sectors);
     writer.u8(u8::from(volume.thin));
     writer.u8(write_cache_code(volume.write_cache));
     writer.text(&volume.name);
-    let count_at = writer.0.len();
-    writer.u32(0);
-    let mut count = 0u32;
-    for run in map.runs() {
-        encode_run(writer, &run);
-        count += 1;
-    }
-    writer.0[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
 }
 
-fn decode_volume(reader: &mut Reader<'_>, extents_left: &mut u64) -> Option<(Volume, ExtentMap)> {
-    let volume = Volume {
+fn decode_volume(reader: &mut Reader<'_>) -> Option<Volume> {
+    Some(Volume {
         number: reader.u32()?,
         id: reader.uuid()?,
         sectors: reader.u64()?,
         thin: reader.flag()?,
         write_cache: *WRITE_CACHES.get(usize::from(reader.u8()?))?,
         name: reader.text()?,
-    };
-    Some((volume, decode_map(reader, extents_left)?))
+    })
 }
 
+/// The map of a volume as it was before version 3.
 fn decode_map(reader: &mut Reader<'_>, extents_left: &mut u64) -> Option<ExtentMap> {
     let mut map = ExtentMap::default();
     let mut end = 0;

@@ -9,7 +9,9 @@ use crate::codec::{Reader, Writer, crc64};
 use crate::features::{FEATURES_BYTES, Features};
 
 /// The newest format of checkpoints that is known, and the one that is written.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// The format whose bodies have the map, which is read too.
+const UNPAGED: u32 = 2;
 /// The format without feature flags, which is read too.
 const WITHOUT_FEATURES: u32 = 1;
 
@@ -25,9 +27,11 @@ pub(crate) const PIECE_BYTES: usize = 64 << 10;
 const PIECE_FRONT_BYTES: usize = 24;
 const PIECE_BODY_BYTES: usize = PIECE_BYTES - PIECE_FRONT_BYTES;
 
-/// What a checkpoint says of itself.
+/// What a checkpoint says of itself. One that is written is of the newest version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// The version of the format.
+    pub version: u32,
     /// The pool.
     pub pool: Uuid,
     /// How many checkpoints there were before; the newest valid one counts.
@@ -40,6 +44,13 @@ pub struct Header {
     pub body_bytes: u64,
     /// What it has beyond its version.
     pub features: Features,
+}
+
+impl Header {
+    /// Whether the map is not in the body but in pages.
+    pub(crate) fn is_paged(&self) -> bool {
+        self.version > UNPAGED
+    }
 }
 
 /// What a slot's header block holds.
@@ -116,6 +127,7 @@ fn decode_known(bytes: &[u8]) -> Option<Result<Header, u32>> {
     }
     let piece_bytes = reader.u32()?;
     let mut header = Header {
+        version,
         pool: reader.uuid()?,
         generation: reader.u64()?,
         journal: reader.uuid()?,
@@ -124,7 +136,7 @@ fn decode_known(bytes: &[u8]) -> Option<Result<Header, u32>> {
         features: Features::default(),
     };
     let used = match version {
-        VERSION => HEADER_USED_BYTES,
+        VERSION | UNPAGED => HEADER_USED_BYTES,
         WITHOUT_FEATURES => HEADER_USED_BYTES_V1,
         _ => return None,
     };
@@ -138,6 +150,7 @@ fn decode_known(bytes: &[u8]) -> Option<Result<Header, u32>> {
 /// The bytes of a whole checkpoint: header and pieces, a multiple of 4096.
 pub(crate) fn encode_pieces(header: &Header, body: &[u8]) -> Vec<u8> {
     assert_eq!(header.body_bytes, body.len() as u64, "the header says how long the body is");
+    debug_assert_eq!(header.version, VERSION);
     let mut bytes = encode_header(header);
     bytes.reserve_exact(slot_bytes(header.body_bytes) as usize - bytes.len());
     for (number, piece) in (0u32..).zip(body.chunks(PIECE_BODY_BYTES)) {

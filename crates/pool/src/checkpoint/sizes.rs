@@ -14,23 +14,21 @@ pub(crate) const MEMBER_BYTES_MAX: u64 = MEMBER_FIXED_BYTES + TEXT_BYTES_MAX as 
 pub(crate) const CHUNKLET_BYTES: u64 = 8;
 /// A group of sets.
 pub(crate) const GROUP_BYTES: u64 = 8;
-/// A run of extents: first, count, references, slot, allocation.
-pub(crate) const RUN_BYTES: u64 = 28;
-/// Number, identity, size, thin, mode, name, count of runs.
-const VOLUME_FIXED_BYTES: u64 = 4 + UUID_BYTES + 8 + 1 + 1 + TEXT_LENGTH_BYTES + COUNT_BYTES;
+/// Number, identity, size, thin, mode, name.
+const VOLUME_FIXED_BYTES: u64 = 4 + UUID_BYTES + 8 + 1 + 1 + TEXT_LENGTH_BYTES;
 /// Geometry without its level's name: chunklet, extent, slots, spares, checksums, three of the area, three of RAID.
 const GEOMETRY_FIXED_BYTES: u64 = 8 + 8 + 4 + 8 + 1 + 3 * 8 + 3 * 4 + TEXT_LENGTH_BYTES;
 /// End of allocations, next volume, scrub.
 const COUNTERS_BYTES: u64 = 8 + 4 + 8 + 8;
-/// Members, groups, columns, rebuilds, rings, volumes.
-const COUNTS_BYTES: u64 = 6 * COUNT_BYTES;
+/// Members, groups, columns, rebuilds, rings, volumes, paths.
+const COUNTS_BYTES: u64 = 7 * COUNT_BYTES;
 
 /// What a member takes.
 pub(crate) fn member_bytes(member: &Member) -> u64 {
     MEMBER_FIXED_BYTES + member.name.len() as u64
 }
 
-/// What a volume takes without its map.
+/// What a volume takes.
 pub(crate) fn volume_bytes(volume: &Volume) -> u64 {
     VOLUME_FIXED_BYTES + volume.name.len() as u64
 }
@@ -45,7 +43,7 @@ pub(crate) fn log_bytes(log: &LogPlacement) -> u64 {
     log.rings.iter().map(|ring| UUID_BYTES + 1 + ring.copies.len() as u64 * 20).sum()
 }
 
-/// The bytes of a body without the map's runs.
+/// The bytes of a body without the paths and the table of pages.
 pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
     let inventory = &state.inventory;
     let texts = state.array.len() + state.name.len() + state.geometry.raid.level.len();
@@ -60,10 +58,4 @@ pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
         + inventory.rebuilds.len() as u64 * rebuild_bytes(&state.geometry)
         + log_bytes(&inventory.log)
         + inventory.volumes.values().map(volume_bytes).sum::<u64>()
-}
-
-/// The most bytes that the body can have while members, sets, rebuilds, log and volumes stay as they are: every slot
-/// has an extent, and no two of them make a longer run.
-pub(crate) fn body_bytes_limit(state: &PoolState) -> u64 {
-    fixed_bytes(state).saturating_add(state.slot_count_of_groups().saturating_mul(RUN_BYTES))
 }

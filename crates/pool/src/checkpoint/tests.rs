@@ -1,38 +1,16 @@
 //! Checkpoints as bytes: whole states, damaged ones, arbitrary ones, the frozen image.
 
-use tier0_units::SectorCount;
+use tier0_units::{ExtentId, SectorCount, SlotRef};
 use tier0_world::Random;
 use uuid::Uuid;
 
+use super::image::{decode, decode_parts, encode, encode_page_of, encode_parts, header_of};
 use super::*;
-use crate::codec::{Reader, Writer};
-use crate::features::KNOWN;
+use crate::codec::{Reader, Writer, crc64};
 use crate::fixtures;
 use crate::samples::{area, chunklet, empty, extent, full, slot, volume};
 use crate::state::Member;
-use crate::{MetaError, MetaRecord, PoolState, RebuildSource};
-
-fn header_of(body: &[u8]) -> Header {
-    Header {
-        pool: Uuid::from_u128(1),
-        generation: 7,
-        journal: Uuid::from_u128(8),
-        position: 99,
-        body_bytes: body.len() as u64,
-        features: KNOWN,
-    }
-}
-
-fn decode(bytes: &[u8]) -> Option<Result<PoolState, MetaError>> {
-    let HeaderPlace::Valid(header) = decode_header(&bytes[..HEADER_BYTES]) else { return None };
-    let body = join_pieces(&header, &bytes[HEADER_BYTES..])?;
-    Some(decode_body(&body, header.pool, &area(), header.features))
-}
-
-fn encode(state: &PoolState) -> Vec<u8> {
-    let body = encode_body(state);
-    encode_pieces(&header_of(&body), &body)
-}
+use crate::{MetaError, MetaRecord, RebuildSource};
 
 #[test]
 fn states_come_back() {
@@ -55,9 +33,10 @@ fn a_member_larger_than_bytes_can_tell_is_damage() {
 #[test]
 fn the_size_is_known_before() {
     for state in [empty(1), full()] {
-        let runs: u64 = state.maps.values().map(|map| map.runs().count() as u64).sum();
-        assert_eq!(encode_body(&state).len() as u64, sizes::fixed_bytes(&state) + runs * RUN_BYTES);
-        assert!(body_bytes_limit(&state) <= area().body_bytes_max());
+        let pages = page_count(state.slot_count());
+        let expected = fixed_bytes(&state) + table_bytes(pages);
+        assert_eq!(encode_parts(&state).0.len() as u64, expected);
+        assert!(expected <= area().body_bytes_max(pages));
     }
 }
 
@@ -80,8 +59,10 @@ fn bodies_of_any_size_come_back_from_their_pieces() {
 fn any_flipped_bit_is_damage() {
     let state = full();
     let bytes = encode(&state);
-    let body = encode_body(&state).len();
-    let used = (0..80).chain(HEADER_BYTES..HEADER_BYTES + 24 + body);
+    let (body, stored) = encode_parts(&state);
+    assert_eq!(stored.len(), 1);
+    let used = (0..104).chain(HEADER_BYTES..HEADER_BYTES + 24 + body.len());
+    let used = used.chain(bytes.len() - PAGE_BYTES..bytes.len());
     for at in used {
         for bit in [0, 3, 7] {
             let mut damaged = bytes.clone();
@@ -111,15 +92,16 @@ fn pieces_of_an_older_checkpoint_do_not_count() {
 #[test]
 fn a_newer_format_is_recognised_even_if_all_else_changed() {
     let mut bytes = encode(&full());
-    bytes[8] = 3;
+    bytes[8] = 4;
     bytes[12..80].fill(9);
-    assert_eq!(decode_header(&bytes), HeaderPlace::TooNew(3));
+    assert_eq!(decode_header(&bytes), HeaderPlace::TooNew(4));
 }
 
 #[test]
 fn damage_behind_valid_checksums_is_refused_or_sound() {
     let mut random = Random::new(11, 0);
-    let image = encode_body(&full());
+    let (image, stored) = encode_parts(&full());
+    let stored = stored.concat();
     let (mut sound, mut refused) = (0, 0);
     for _ in 0..30_000 {
         let mut body = image.clone();
@@ -130,14 +112,26 @@ fn damage_behind_valid_checksums_is_refused_or_sound() {
         if random.chance(0.1) {
             body.truncate(random.below(body.len() as u64) as usize);
         }
-        match decode_body(&body, Uuid::from_u128(1), &area(), KNOWN) {
-            Ok(state) => {
+        let mut stored = stored.clone();
+        if random.chance(0.5) {
+            // An entry, and the checksums that belong to it.
+            let at = 64 + random.below(24 * 16) as usize;
+            stored[at] = [random.bits() as u8, 0, 1, 0xff][random.below(4) as usize];
+            let before = sum_of(&stored).to_le_bytes();
+            let sum = crc64(&[&stored[8..]]).to_le_bytes();
+            stored[..8].copy_from_slice(&sum);
+            if let Some(at) = body.windows(8).position(|bytes| bytes == before) {
+                body[at..at + 8].copy_from_slice(&sum);
+            }
+        }
+        match decode_parts(&header_of(&body), &body, &stored) {
+            Some(Ok(state)) => {
                 sound += 1;
                 state.verify().expect("what is read is sound");
                 // It comes back once more: nothing was read that cannot be written.
-                assert_eq!(decode_body(&encode_body(&state), state.id, &area(), KNOWN), Ok(state));
+                assert_eq!(decode(&encode(&state)), Some(Ok(state)));
             }
-            Err(_) => refused += 1,
+            Some(Err(_)) | None => refused += 1,
         }
     }
     assert!(sound > 1000 && refused > 1000, "{sound} sound, {refused} refused");
@@ -150,17 +144,31 @@ fn a_map_that_contradicts_itself_is_refused() {
     // Behind the state's back: the slot of another volume's extent.
     state.maps.get_mut(&9).expect("it has a map").insert(3, slot(20, 800));
     assert_eq!(state.verify(), Err(MetaError::SlotTaken { slot: 20 }));
-    let refused = decode_body(&encode_body(&state), state.id, &area(), KNOWN);
-    assert_eq!(refused, Err(MetaError::SlotTaken { slot: 20 }));
-    state.maps.get_mut(&9).expect("it has a map").insert(3, slot(21, 1000));
-    let not_reserved = Err(MetaError::Allocation { allocation: 1000, end: 1000 });
-    assert_eq!(decode_body(&encode_body(&state), state.id, &area(), KNOWN), not_reserved);
     state.maps.get_mut(&9).expect("it has a map").insert(3, slot(21, 18));
     state.verify().expect_err("the slot is not known to be taken");
     state.maps.get_mut(&9).expect("it has a map").remove(3);
-    state.maps.get_mut(&9).expect("it has a map").insert(9, slot(21, 18));
-    let outside = Err(MetaError::ExtentOutside { extent: extent(9, 9) });
-    assert_eq!(decode_body(&encode_body(&state), state.id, &area(), KNOWN), outside);
+    // Two slots of a page say the same extent, one that there is not, and an allocation that nobody reserved.
+    let refused = |pairs: &[(ExtentId, SlotRef)]| state.clone().take_in(pairs).expect_err("a contradiction");
+    let (one, other) = (extent(9, 3), extent(9, 4));
+    assert_eq!(refused(&[(one, slot(20, 18))]), MetaError::SlotTaken { slot: 20 });
+    assert_eq!(refused(&[(one, slot(21, 18)), (one, slot(22, 19))]), MetaError::ExtentMapped { extent: one });
+    assert_eq!(refused(&[(one, slot(21, 18)), (other, slot(21, 19))]), MetaError::SlotTaken { slot: 21 });
+    assert_eq!(refused(&[(extent(9, 9), slot(21, 18))]), MetaError::ExtentOutside { extent: extent(9, 9) });
+    assert_eq!(refused(&[(extent(8, 0), slot(21, 18))]), MetaError::NoVolume { volume: 8 });
+    assert_eq!(refused(&[(one, slot(21, 1000))]), MetaError::Allocation { allocation: 1000, end: 1000 });
+    let count = state.slot_count();
+    assert_eq!(refused(&[(one, slot(count, 18))]), MetaError::SlotOutside { slot: count, count });
+}
+
+#[test]
+fn a_page_of_another_pool_or_place_is_none() {
+    let state = full();
+    let page = encode_page_of(&state, 0).expect("it has extents");
+    assert_eq!(decode_page(&page, state.id(), 0).map(|found| found.len() as u64), Some(state.slots.count()));
+    assert_eq!(decode_page(&page, state.id(), 1), None);
+    assert_eq!(decode_page(&page, Uuid::from_u128(2 << 64), 0), None);
+    assert_eq!(decode_page(&page[..4095], state.id(), 0), None);
+    assert_eq!(encode_page_of(&empty(4), 0), None, "nothing has a slot");
 }
 
 #[test]
@@ -172,9 +180,21 @@ fn the_frozen_image_is_read_and_written() {
         MetaRecord::ColumnEvacuating { set: 0, column: 0, target: chunklet(4, 7) },
     ];
     state.apply_all(&records).expect("valid");
-    fixtures::check("checkpoint-v2.bin", &encode(&state), |bytes| {
+    fixtures::check("checkpoint-v3.bin", &encode(&state), |bytes| {
         assert_eq!(decode(bytes), Some(Ok(state.clone())))
     });
+}
+
+#[test]
+fn the_frozen_image_of_version_2_is_read() {
+    let mut state = full();
+    let records = [
+        MetaRecord::MemberMoved { member: 0, path: "/dev/disk/by-id/sample-0".into() },
+        MetaRecord::MemberMoved { member: 4, path: "/srv/d4.img".into() },
+        MetaRecord::ColumnEvacuating { set: 0, column: 0, target: chunklet(4, 7) },
+    ];
+    state.apply_all(&records).expect("valid");
+    assert_eq!(decode(&fixtures::read("checkpoint-v2.bin")), Some(Ok(state)));
 }
 
 #[test]
@@ -184,7 +204,7 @@ fn the_frozen_image_of_version_1_is_read() {
 
 #[test]
 fn incompatible_features_are_refused() {
-    let body = encode_body(&full());
+    let (body, _) = encode_parts(&full());
     let features = crate::Features { compatible: 9, read_only: 0, incompatible: 1 << 40 };
     let bytes = encode_pieces(&Header { features, ..header_of(&body) }, &body);
     assert_eq!(decode_header(&bytes), HeaderPlace::Unknown(1 << 40));

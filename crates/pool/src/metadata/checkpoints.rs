@@ -1,5 +1,6 @@
 //! Checkpoints on drives: read from untrusted slots, written in turn.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
@@ -10,25 +11,27 @@ use tier0_world::{BufMut, IoError, PlantedBug, planted};
 use uuid::Uuid;
 
 use super::core::Core;
+use super::page_io;
 use crate::checkpoint::{
-    self, HEADER_BYTES, Header, HeaderPlace, PIECE_BYTES, decode_header, encode_body, encode_pieces,
-    join_pieces, slot_bytes,
+    self, HEADER_BYTES, Header, HeaderPlace, PIECE_BYTES, PageTable, decode_body, decode_header,
+    encode_front, encode_pieces, join_pieces, slot_bytes, with_table,
 };
 use crate::features::KNOWN;
+use crate::state::PoolState;
 use crate::{MetadataArea, PoolError};
 
 /// Bytes of one I/O: 16 pieces.
 const IO_BYTES: usize = 16 * PIECE_BYTES;
 
-/// A checkpoint as found in a slot.
+/// A checkpoint as found in a slot, without the pages of its map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) header: Header,
-    pub(super) body: Vec<u8>,
+struct Found {
+    header: Header,
+    body: Vec<u8>,
 }
 
 /// What a slot holds.
-pub(super) enum Slot {
+enum Slot {
     Valid(Found),
     TooNew(u32),
     Unknown(u64),
@@ -36,12 +39,7 @@ pub(super) enum Slot {
 }
 
 /// Reads a slot. Whatever is not a valid checkpoint of this pool is none.
-pub(super) async fn read_slot(
-    drive: &DriveHandle,
-    area: &MetadataArea,
-    slot: u64,
-    pool: Uuid,
-) -> Result<Slot, IoError> {
+async fn read_slot(drive: &DriveHandle, area: &MetadataArea, slot: u64, pool: Uuid) -> Result<Slot, IoError> {
     let start = area.checkpoint_start(slot);
     let front = read_bytes(drive, start, HEADER_BYTES).await?;
     let header = match decode_header(&front) {
@@ -50,7 +48,7 @@ pub(super) async fn read_slot(
         HeaderPlace::Unknown(bits) => return Ok(Slot::Unknown(bits)),
         HeaderPlace::Valid(_) | HeaderPlace::None => return Ok(Slot::None),
     };
-    if header.body_bytes > area.body_bytes_max() {
+    if header.body_bytes > area.body_bytes_max(0) {
         return Ok(Slot::None);
     }
     let bytes = slot_bytes(header.body_bytes) as usize - HEADER_BYTES;
@@ -69,9 +67,14 @@ async fn read_bytes(drive: &DriveHandle, at: Lba, bytes: usize) -> Result<Vec<u8
     result.map(|()| buf.as_slice().to_vec())
 }
 
-/// Writes a checkpoint into the slot that is its generation's, and makes it stable: the pieces first, so that the
-/// header is never there without them for want of anything but a lost write.
-pub(super) async fn write_slot(
+async fn write_bytes(drive: &DriveHandle, at: u64, bytes: &[u8], durable: bool) -> Result<(), IoError> {
+    let buf = BufMut::copy_from(bytes, drive.world().width()).freeze();
+    drive.write(Lba(at), buf, durable).await
+}
+
+/// Writes a root into its slot and makes it stable, and all that was written before: the pieces first, so that the header
+/// is never there without them, and without its pages, for want of anything but a lost write.
+async fn write_slot(
     drive: &DriveHandle,
     area: &MetadataArea,
     slot: u64,
@@ -81,18 +84,60 @@ pub(super) async fn write_slot(
     let (header, pieces) = bytes.split_at(HEADER_BYTES);
     for (number, part) in (0u64..).zip(pieces.chunks(IO_BYTES)) {
         let at = start + (HEADER_BYTES as u64 + number * IO_BYTES as u64) / SECTOR_BYTES;
-        let buf = BufMut::copy_from(part, drive.world().width()).freeze();
-        drive.write(Lba(at), buf, false).await?;
+        write_bytes(drive, at, part, false).await?;
+    }
+    if planted(PlantedBug::RootBeforePages) {
+        return write_bytes(drive, start, header, true).await;
     }
     drive.flush().await?;
-    let buf = BufMut::copy_from(header, drive.world().width()).freeze();
-    drive.write(Lba(start), buf, true).await?;
+    write_bytes(drive, start, header, true).await?;
     drive.flush().await
 }
 
 impl Core {
-    /// Writes a checkpoint to these members; those that fail are lost. Ends when every member that is left has it.
+    /// Writes a checkpoint of the state as it is now, `begin` says for which journal and from which position on, to these
+    /// members; those that fail are lost. Ends when every member that is left has it. The caller has the turn.
     pub(super) async fn write_checkpoint(
+        self: &Rc<Self>,
+        journal: (Uuid, u64),
+        members: &[u32],
+    ) -> Result<(), PoolError> {
+        let (mut header, front) = self.freeze(journal, members);
+        let table = self.write_pages(members).await?;
+        let body = with_table(front, &table);
+        header.body_bytes = body.len() as u64;
+        self.write_roots(&header, &body, members).await?;
+        self.pages.borrow_mut().finish(table);
+        let mut holders: Vec<u32> = members.to_vec();
+        holders.retain(|member| self.drive(*member).is_some());
+        self.journal.borrow_mut().holders = holders;
+        Ok(())
+    }
+
+    /// What is written from now on is of this instant.
+    fn freeze(&self, (journal_id, position): (Uuid, u64), members: &[u32]) -> (Header, Vec<u8>) {
+        let (state, mut journal, mut pages) =
+            (self.state.borrow(), self.journal.borrow_mut(), self.pages.borrow_mut());
+        let lacks_pages = |member: &u32| self.drive(*member).is_some() && !journal.holders.contains(member);
+        if members.iter().any(lacks_pages) {
+            // Who has no page of the newest gets all, and a root names one side for everybody.
+            pages.note_all(&state);
+        }
+        journal.generation += 1;
+        pages.freeze(&state, journal.generation);
+        let header = Header {
+            version: checkpoint::VERSION,
+            pool: state.id(),
+            generation: journal.generation,
+            journal: journal_id,
+            position,
+            body_bytes: 0,
+            features: KNOWN,
+        };
+        (header, encode_front(&state))
+    }
+
+    async fn write_roots(
         self: &Rc<Self>,
         header: &Header,
         body: &[u8],
@@ -121,48 +166,182 @@ impl Core {
         }
     }
 
-    /// Writes a checkpoint and releases the journal up to it.
-    pub(super) async fn checkpoint(self: &Rc<Self>) -> Result<(), PoolError> {
+    /// Writes a checkpoint to the carriers, and to these members beside, and releases the journal up to it. Commits go on
+    /// meanwhile.
+    pub(super) async fn checkpoint(self: &Rc<Self>, beside: &[u32]) -> Result<(), PoolError> {
         let _turn = self.checkpoint_turn.acquire(1).await;
         self.check_works()?;
-        let (header, body, carriers, ring) = {
-            let mut journal = self.journal.borrow_mut();
+        let (journal, mut members, ring) = {
+            let journal = self.journal.borrow();
             let Some(ring) = journal.ring.clone() else { return Ok(()) };
-            let body = encode_body(&self.state.borrow());
-            journal.generation += 1;
-            let header = Header {
-                pool: self.state.borrow().id(),
-                generation: journal.generation,
-                journal: journal.id,
-                position: journal.position,
-                body_bytes: body.len() as u64,
-                features: KNOWN,
-            };
-            (header, body, journal.carriers.clone(), ring)
+            ((journal.id, journal.position), journal.carriers.clone(), ring)
         };
-        self.write_checkpoint(&header, &body, &carriers).await?;
-        ring.release(Position(header.position));
+        members.extend(beside.iter().copied().filter(|member| !members.contains(member)).collect::<Vec<_>>());
+        self.write_checkpoint(journal, &members).await?;
+        ring.release(Position(journal.1));
         Ok(())
     }
 }
 
-/// The newest valid checkpoint of these drives, and which of the drives have it. A drive that is gone is named with its
-/// error; a bad sector spoils one slot, which is written again.
+/// The newest valid checkpoint of a pool's carriers, and which of them lack it. A drive that is gone is named with its
+/// error; a bad sector spoils a root or a page, which is written again.
 pub(super) struct Newest {
-    pub(super) found: Found,
-    pub(super) holders: Vec<u32>,
+    pub(super) header: Header,
+    pub(super) state: PoolState,
+    /// The pages; none before version 3.
+    table: Option<PageTable>,
+    area: MetadataArea,
+    holders: Vec<u32>,
+    lacking: Vec<Lacking>,
     pub(super) failed: Vec<(u32, IoError)>,
 }
 
-/// Looks for the newest checkpoint of a pool on its carriers.
+/// What a carrier lacks of a checkpoint.
+struct Lacking {
+    member: u32,
+    root: bool,
+    pages: Vec<u64>,
+}
+
+impl Newest {
+    /// The table of pages with which the pool goes on; the state as it was read.
+    pub(super) fn table(&self) -> PageTable {
+        self.table.clone().unwrap_or_else(|| page_io::unpaged(&self.state, self.header.generation))
+    }
+
+    /// Whether all pages have to be written: there are none yet.
+    pub(super) fn is_unpaged(&self) -> bool {
+        self.table.is_none()
+    }
+}
+
+/// What carriers have and lack, without the state, which has gone on.
+pub(super) struct Copies {
+    header: Header,
+    table: Option<PageTable>,
+    area: MetadataArea,
+    holders: Vec<u32>,
+    lacking: Vec<Lacking>,
+}
+
+impl Newest {
+    /// Parts the state from what is still to be written of the checkpoint that it came from.
+    pub(super) fn into_parts(self) -> (PoolState, Copies) {
+        let Newest { header, state, table, area, holders, lacking, .. } = self;
+        (state, Copies { header, table, area, holders, lacking })
+    }
+}
+
+impl Copies {
+    /// Gives every carrier that lacks some of the newest checkpoint the rest of it, so that the next one overwrites no
+    /// valid one. Drives that fail are lost. Who has it then.
+    pub(super) async fn complete(self, core: &Rc<Core>) -> Result<Vec<u32>, PoolError> {
+        let is_whole = |member: &u32| self.lacking.iter().all(|lacking| lacking.member != *member);
+        let mut holders: Vec<u32> = self.holders.iter().copied().filter(is_whole).collect();
+        for lacking in &self.lacking {
+            let Some(drive) = core.drive(lacking.member) else { continue };
+            let carriers = core.journal.borrow().carriers.clone();
+            let others = |members: &[u32]| -> Vec<DriveHandle> {
+                let others = members.iter().filter(|member| **member != lacking.member);
+                others.filter_map(|member| core.drive(*member)).collect()
+            };
+            match self.copy(lacking, &others(&self.holders), &others(&carriers), &drive).await {
+                Ok(true) => holders.push(lacking.member),
+                Ok(false) => {}
+                Err(error) => core.lose(lacking.member, error).await?,
+            }
+        }
+        holders.retain(|member| core.drive(*member).is_some());
+        Ok(holders)
+    }
+
+    /// Copies what a carrier lacks; false where nobody can be read any more.
+    async fn copy(
+        &self,
+        lacking: &Lacking,
+        roots: &[DriveHandle],
+        pages: &[DriveHandle],
+        to: &DriveHandle,
+    ) -> Result<bool, IoError> {
+        if let Some(table) = &self.table
+            && !page_io::copy(&self.area, table, &lacking.pages, pages, to).await?
+        {
+            return Ok(false);
+        }
+        if !lacking.root {
+            to.flush().await?;
+            return Ok(true);
+        }
+        let slot = self.header.generation % 2;
+        for drive in roots {
+            if let Ok(bytes) = read_root(drive, &self.area, &self.header).await {
+                write_slot(to, &self.area, slot, &bytes).await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// A root as it lies in its slot, byte by byte.
+async fn read_root(drive: &DriveHandle, area: &MetadataArea, header: &Header) -> Result<Vec<u8>, IoError> {
+    let (start, total) =
+        (area.checkpoint_start(header.generation % 2).0, slot_bytes(header.body_bytes) as usize);
+    let mut bytes = Vec::with_capacity(total);
+    while bytes.len() < total {
+        let at = start + bytes.len() as u64 / SECTOR_BYTES;
+        bytes.extend(read_bytes(drive, Lba(at), (total - bytes.len()).min(IO_BYTES)).await?);
+    }
+    Ok(bytes)
+}
+
+/// Looks for the newest checkpoint of a pool on its carriers, reads and proves it.
 pub(super) async fn newest(
     pool: &str,
     id: Uuid,
     area: &MetadataArea,
     carriers: &[(u32, DriveHandle)],
 ) -> Result<Newest, PoolError> {
-    let mut best: Option<(Found, Vec<u32>)> = None;
     let mut failed = Vec::new();
+    let mut roots = find_roots(pool, id, area, carriers, &mut failed).await?;
+    while let Some((_, candidates)) = roots.pop_last() {
+        for (found, holders) in candidates {
+            let features = found.header.features;
+            features.check_writable(|| format!("the checkpoint of pool {pool:?}"))?;
+            let body = decode_body(&found.body, &found.header, area)?;
+            let (header, mut state, table) = (found.header, body.state, body.table);
+            let mut pages = BTreeMap::new();
+            if let Some(table) = &table {
+                match page_io::load(area, &mut state, table, carriers, &mut failed).await? {
+                    page_io::Pages::Whole(lacking) => pages = lacking,
+                    page_io::Pages::Incomplete => continue,
+                }
+            }
+            let lacks = |(member, _): &(u32, DriveHandle)| {
+                let root = !holders.contains(member);
+                let pages = pages.get(member).cloned().unwrap_or_default();
+                let lacks = Lacking { member: *member, root, pages };
+                (lacks.root || !lacks.pages.is_empty()).then_some(lacks)
+            };
+            let lacking: Vec<Lacking> = carriers.iter().filter_map(lacks).collect();
+            return Ok(Newest { header, state, table, area: *area, holders, lacking, failed });
+        }
+    }
+    Err(PoolError::NoCheckpoint { pool: pool.to_owned() })
+}
+
+/// Roots by generation, different ones of the same generation apart, each with the members that have it.
+type Roots = BTreeMap<u64, Vec<(Found, Vec<u32>)>>;
+
+/// All valid roots that may count.
+async fn find_roots(
+    pool: &str,
+    id: Uuid,
+    area: &MetadataArea,
+    carriers: &[(u32, DriveHandle)],
+    failed: &mut Vec<(u32, IoError)>,
+) -> Result<Roots, PoolError> {
+    let mut roots = Roots::new();
     for (member, drive) in carriers {
         for slot in 0..2 {
             let found = match read_slot(drive, area, slot, id).await {
@@ -183,15 +362,18 @@ pub(super) async fn newest(
                 }
                 Ok(Slot::None) | Err(_) => continue,
             };
-            match &mut best {
-                Some((known, holders)) if known.header == found.header && known.body == found.body => {
-                    holders.push(*member);
-                }
-                Some((known, _)) if known.header.generation >= found.header.generation => {}
-                _ => best = Some((found, vec![*member])),
+            let same = roots.entry(found.header.generation).or_default();
+            match same.iter_mut().find(|(known, _)| *known == found) {
+                Some((_, holders)) => holders.push(*member),
+                None => same.push((found, vec![*member])),
             }
         }
+        // One that has its map with it lacks nothing: those before it, which may be large, are not needed.
+        let whole =
+            roots.iter().rev().find(|(_, same)| same.iter().any(|(found, _)| !found.header.is_paged()));
+        if let Some(whole) = whole.map(|(generation, _)| *generation) {
+            roots = roots.split_off(&whole);
+        }
     }
-    let (found, holders) = best.ok_or_else(|| PoolError::NoCheckpoint { pool: pool.to_owned() })?;
-    Ok(Newest { found, holders, failed })
+    Ok(roots)
 }

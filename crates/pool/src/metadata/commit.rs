@@ -103,11 +103,18 @@ impl Core {
         let mut state = self.state.borrow_mut();
         self.lending.borrow().check(&state, records)?;
         let freed = if waiting.keeps_slots { Vec::new() } else { freed_slots(&state, records) };
+        if self.persistent {
+            // Pages that did not change after all, because the records are refused, do no harm.
+            self.pages.borrow_mut().note(&state, records);
+        }
         state.apply_all(records)?;
-        if records.iter().any(|record| matches!(record, MetaRecord::SetsAdded { .. }))
-            && let Some(hook) = &*self.on_sets.borrow()
-        {
-            hook(&state);
+        if records.iter().any(|record| matches!(record, MetaRecord::SetsAdded { .. })) {
+            if self.persistent {
+                self.pages.borrow_mut().note(&state, records);
+            }
+            if let Some(hook) = &*self.on_sets.borrow() {
+                hook(&state);
+            }
         }
         self.lending.borrow_mut().follow(&state, records);
         Ok(freed)
@@ -172,7 +179,7 @@ impl Core {
         self.world
             .spawn(async move {
                 // A failure is in the core's state, and ends the commits.
-                let _ = core.checkpoint().await;
+                let _ = core.checkpoint(&[]).await;
                 core.journal.borrow().checkpoint_is_due.set(false);
                 core.replenish_carriers();
             })

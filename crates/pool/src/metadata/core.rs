@@ -13,8 +13,10 @@ use uuid::Uuid;
 use super::commit::Waiting;
 use super::labels::Labels;
 use super::lending::Lending;
+use super::pages::Pages;
 use super::recognise::Taken;
 use crate::PoolError;
+use crate::checkpoint::PageTable;
 use crate::state::PoolState;
 
 /// Told of every member that is lost, once it is known to the superblocks. It is called in the middle of the metadata's
@@ -39,6 +41,7 @@ pub(super) struct Core {
     /// Superblocks are written by one at a time.
     pub(super) label_turn: Semaphore,
     pub(super) journal: RefCell<Journal>,
+    pub(super) pages: RefCell<Pages>,
     /// Checkpoints are written by one at a time.
     pub(super) checkpoint_turn: Semaphore,
     pub(super) lending: RefCell<Lending>,
@@ -66,6 +69,8 @@ pub(super) struct Journal {
     pub(super) waiting: VecDeque<Waiting>,
     /// The newest checkpoint.
     pub(super) generation: u64,
+    /// The members that have all of it.
+    pub(super) holders: Vec<u32>,
     /// Whether a task is writing a checkpoint or a new journal, or will.
     pub(super) checkpoint_is_due: Cell<bool>,
 }
@@ -80,6 +85,7 @@ impl Journal {
             under_way: 0,
             waiting: VecDeque::new(),
             generation: 0,
+            holders: Vec::new(),
             checkpoint_is_due: Cell::new(false),
         }
     }
@@ -89,6 +95,7 @@ impl Core {
     pub(super) fn new(
         world: &World,
         state: PoolState,
+        pages: Pages,
         labels: Labels,
         drives: Vec<Option<DriveHandle>>,
         persistent: bool,
@@ -103,6 +110,7 @@ impl Core {
             drives: RefCell::new(drives),
             label_turn: Semaphore::new(1),
             journal: RefCell::new(Journal::none()),
+            pages: RefCell::new(pages),
             checkpoint_turn: Semaphore::new(1),
             lending: RefCell::new(lending),
             failed: RefCell::new(None),
@@ -153,7 +161,8 @@ impl Metadata {
     pub fn volatile(world: &World, state: PoolState, on_loss: LossHook) -> Metadata {
         let labels = Labels::of(&state, Vec::new());
         let drives = vec![None; state.members().len()];
-        Metadata(Core::new(world, state, labels, drives, false, on_loss))
+        let pages = Pages::new(PageTable::empty(0, 0));
+        Metadata(Core::new(world, state, pages, labels, drives, false, on_loss))
     }
 
     /// The state as it was accepted. Let it go before waiting for anything and before the next commit, which would find

@@ -8,8 +8,10 @@ use tier0_world::{BufMut, World};
 use super::carriers;
 use super::core::{Core, LossHook, Metadata};
 use super::labels::Labels;
+use super::pages::Pages;
 use super::superblock::{self, Superblock};
 use crate::PoolError;
+use crate::checkpoint::PageTable;
 use crate::state::PoolState;
 
 impl Metadata {
@@ -28,7 +30,8 @@ impl Metadata {
             return Err(PoolError::LabelTooLarge);
         }
         let places = drives.iter().cloned().map(Some).collect();
-        let core = Core::new(world, state, labels, places, true, on_loss);
+        let pages = Pages::new(PageTable::empty(0, 0));
+        let core = Core::new(world, state, pages, labels, places, true, on_loss);
         core.roll_over().await?;
         wipe_checkpoints(&core, &drives).await?;
         if let Some(member) = (0..drives.len()).find(|member| core.drive(*member as u32).is_none()) {

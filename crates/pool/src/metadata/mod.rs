@@ -11,7 +11,7 @@
 //! Invariants:
 //! - A commit ends only when its records are stable on every carrier, or the superblocks of all other drives say that the
 //!   carrier is lost.
-//! - The newest valid checkpoint is never overwritten; the journal is released only as far as a checkpoint covers it that
+//! - Nothing of the newest valid checkpoint is ever overwritten, no page of its map either; the journal is released only as far as a checkpoint covers it that
 //!   is stable on every carrier.
 //! - A journal is used by one opening only: each begins with a checkpoint of its own and an empty journal, so that
 //!   nothing an earlier one left behind is ever read as this one's.
@@ -31,6 +31,8 @@ mod lending;
 mod lineage;
 mod members;
 mod open;
+mod page_io;
+mod pages;
 mod readmission;
 mod recognise;
 mod rollover;

@@ -18,13 +18,15 @@ use tier0_units::{Lba, PAGE_SECTORS};
 use tier0_world::{IoError, World};
 use uuid::Uuid;
 
-use super::checkpoints::{self, Newest};
+use super::checkpoints::{self, Copies};
 use super::core::{Core, LossHook, Metadata};
 use super::journal::{self, region};
 use super::labels::{Labels, set_state};
+use super::page_io;
+use super::pages::Pages;
 use super::superblock;
 use super::survey::{FoundPool, names};
-use crate::checkpoint::{Header, decode_body};
+use crate::checkpoint::Header;
 use crate::record;
 use crate::state::{MemberState, PoolState};
 use crate::{MetaRecord, PoolError};
@@ -70,16 +72,19 @@ impl FoundPool {
             .collect();
         let newest = checkpoints::newest(&pool, self.label.pool, &self.label.area, &carriers).await?;
         let mut lost = newest.failed.clone();
-        let features = newest.found.header.features;
-        features.check_writable(|| format!("the checkpoint of pool {pool:?}"))?;
-        let mut state = decode_body(&newest.found.body, self.label.pool, &self.label.area, features)?;
-        let journal = Journal { world, pool: &pool, header: newest.found.header, area_of: &self };
-        journal.replay(&carriers, &mut lost, &mut state).await?;
-        state.verify()?;
+        let mut pages = Pages::new(newest.table());
+        if newest.is_unpaged() {
+            pages.note_all(&newest.state);
+        }
+        let header = newest.header;
+        let (mut state, copies) = newest.into_parts();
+        let journal = Journal { world, pool: &pool, header, area_of: &self };
+        journal.replay(&carriers, &mut lost, &mut state, &mut pages).await?;
+        page_io::prove(world, &state).await?;
         let carriers_before = self.label.carriers.clone();
         let mut found = self;
         found.take_in(state.members());
-        let mut opening = Opening { found, state, newest, lost, carriers_before };
+        let mut opening = Opening { found, state, header, copies, pages, lost, carriers_before };
         let before: Vec<bool> = opening.found.label.members.iter().map(crate::Member::is_active).collect();
         let is_changed = opening.reconcile()?;
         let lost_now = |(place, member): &(u32, &crate::Member)| {
@@ -165,6 +170,7 @@ impl Journal<'_> {
         carriers: &[(u32, DriveHandle)],
         lost: &mut Vec<(u32, IoError)>,
         state: &mut PoolState,
+        pages: &mut Pages,
     ) -> Result<(), PoolError> {
         let Some(recovered) = self.recover(carriers, lost).await? else { return Ok(()) };
         let gap = |fact: String| PoolError::JournalGap { pool: self.pool.to_owned(), fact };
@@ -179,7 +185,10 @@ impl Journal<'_> {
                 fact,
             };
             let records = record::decode(&entry.head).ok_or_else(|| bad("it cannot be read".to_owned()))?;
+            pages.note(state, &records);
             state.apply_all(&records).map_err(|error| bad(error.to_string()))?;
+            pages.note(state, &records);
+            page_io::rest(self.world).await;
         }
         Ok(())
     }
@@ -269,7 +278,9 @@ impl Journal<'_> {
 pub(super) struct Opening {
     found: FoundPool,
     pub(super) state: PoolState,
-    newest: Newest,
+    header: Header,
+    copies: Copies,
+    pages: Pages,
     lost: Vec<(u32, IoError)>,
     carriers_before: Vec<u32>,
 }
@@ -331,7 +342,7 @@ impl Opening {
 
     /// Writes what opening has to write.
     async fn go_on(self, world: &World, on_loss: LossHook, is_changed: bool) -> Result<Metadata, PoolError> {
-        let Opening { found, state, newest, .. } = self;
+        let Opening { found, state, header, copies, pages, .. } = self;
         let serves = |place: usize| found.label.members[place].is_active();
         let drives = found.members.iter().enumerate();
         let drives = drives.map(|(place, member)| member.drive.clone().filter(|_| serves(place))).collect();
@@ -340,22 +351,19 @@ impl Opening {
         let are_readmitted = found.members.iter().any(|member| member.is_readmitted);
         let complete = if is_changed { found.label.settled } else { found.generation };
         let labels = Labels { generation: found.generation, complete, label: found.label, next_copy };
-        let core = Core::new(world, state, labels, drives, true, on_loss);
+        let core = Core::new(world, state, pages, labels, drives, true, on_loss);
         // In today's format, whatever it was. The second says that the first is complete: an image of a drive from before
         // this opening is older than that.
         core.publish_and_settle(if is_changed { MISSING_STEPS } else { 1 }, |_| {}).await?;
         core.publish_and_settle(1, |_| {}).await?;
-        let header = newest.found.header;
-        let lacking: Vec<u32> =
-            carriers.into_iter().filter(|place| !newest.holders.contains(place)).collect();
-        if !lacking.is_empty() && !newest.holders.iter().all(|holder| core.drive(*holder).is_none()) {
-            core.write_checkpoint(&header, &newest.found.body, &lacking).await?;
-        }
         {
             let mut journal = core.journal.borrow_mut();
             journal.generation = header.generation;
             journal.id = header.journal;
+            journal.carriers = carriers;
         }
+        let holders = copies.complete(&core).await?;
+        core.journal.borrow_mut().holders = holders;
         core.roll_over().await?;
         if are_readmitted {
             // Who was believed again serves from now on.

@@ -3,8 +3,9 @@
 //!
 //! | step | if the power goes after it |
 //! |---|---|
-//! | commits wait; those under way become stable | the old journal is replayed |
-//! | a checkpoint that names the new journal, on old and new carriers | it is the newest; its journal is not there yet, so it is empty |
+//! | where a new carrier has no checkpoint: one, of the old journal, on old and new carriers | the old journal is replayed |
+//! | commits wait; those under way become stable | the same |
+//! | a checkpoint that names the new journal, on old and new carriers: what has changed since | it is the newest; its journal is not there yet, so it is empty |
 //! | superblocks name the new carriers | the same |
 //! | the new journal, in the place of the old one | it is recovered |
 //! | commits go on | |
@@ -20,8 +21,6 @@ use super::core::{Core, Metadata};
 use super::journal::{self, region};
 use super::labels::JournalLosses;
 use crate::PoolError;
-use crate::checkpoint::{Header, encode_body};
-use crate::features::KNOWN;
 
 impl Metadata {
     /// Writes anew all that the drives keep of the pool: every superblock, a checkpoint, and a journal, which is empty
@@ -37,6 +36,9 @@ impl Metadata {
         let core = self.0.clone();
         let work = async move {
             core.publish_and_settle(1, |_| {}).await?;
+            // All pages, while commits go on.
+            core.pages.borrow_mut().note_all(&core.state.borrow());
+            core.checkpoint(&[]).await?;
             core.roll_over().await
         };
         self.0.world.spawn(work).await
@@ -46,6 +48,10 @@ impl Metadata {
 impl Core {
     /// Begins a new journal.
     pub(super) async fn roll_over(self: &Rc<Self>) -> Result<(), PoolError> {
+        let lacking = self.choose_carriers();
+        if lacking.iter().any(|member| !self.journal.borrow().holders.contains(member)) {
+            self.checkpoint(&lacking).await?;
+        }
         let _turn = self.checkpoint_turn.acquire(1).await;
         self.check_works()?;
         let ring = self.journal.borrow_mut().ring.take();
@@ -54,8 +60,7 @@ impl Core {
         }
         self.check_works()?;
         drop(ring);
-        let present = self.labels.borrow().label.carriers.clone();
-        let chosen = carriers::choose(&self.state.borrow(), &present, |member| self.drive(member).is_some());
+        let chosen = self.choose_carriers();
         self.write_last_checkpoint(&chosen).await?;
         // Who failed on the way is no carrier.
         let chosen: Vec<u32> = chosen.into_iter().filter(|member| self.drive(*member).is_some()).collect();
@@ -80,23 +85,20 @@ impl Core {
         Ok(())
     }
 
+    /// The members that are to carry the metadata.
+    fn choose_carriers(&self) -> Vec<u32> {
+        let present = self.labels.borrow().label.carriers.clone();
+        carriers::choose(&self.state.borrow(), &present, |member| self.drive(member).is_some())
+    }
+
     /// Writes the checkpoint that contains everything and names a journal that does not exist yet.
     async fn write_last_checkpoint(self: &Rc<Self>, carriers: &[u32]) -> Result<(), PoolError> {
-        let body = encode_body(&self.state.borrow());
-        let header = {
+        let id = {
             let mut journal = self.journal.borrow_mut();
-            journal.generation += 1;
-            journal.id = self.new_journal_id(journal.generation);
-            Header {
-                pool: self.state.borrow().id(),
-                generation: journal.generation,
-                journal: journal.id,
-                position: 0,
-                body_bytes: body.len() as u64,
-                features: KNOWN,
-            }
+            journal.id = self.new_journal_id(journal.generation + 1);
+            journal.id
         };
-        self.write_checkpoint(&header, &body, carriers).await
+        self.write_checkpoint((id, 0), carriers).await
     }
 
     /// An identity that no journal of this pool had.

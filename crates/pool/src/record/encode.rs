@@ -114,8 +114,8 @@ fn decode_one(reader: &mut Reader<'_>) -> Option<MetaRecord> {
     })
 }
 
-/// A run: 28 bytes, here and in checkpoints.
-pub(crate) fn encode_run(writer: &mut Writer, run: &Run) {
+/// A run: 28 bytes.
+fn encode_run(writer: &mut Writer, run: &Run) {
     writer.u32(run.index);
     writer.u32(run.count);
     writer.u32(REFERENCES);
@@ -123,7 +123,7 @@ pub(crate) fn encode_run(writer: &mut Writer, run: &Run) {
     writer.u64(run.slot.allocation);
 }
 
-/// Reads a run; none where extents share slots, which this code does not know.
+/// Reads a run, here and in checkpoints before version 3; none where extents share slots, which this code does not know.
 pub(crate) fn decode_run(reader: &mut Reader<'_>) -> Option<Run> {
     let (index, count, references) = (reader.u32()?, reader.u32()?, reader.u32()?);
     let slot = SlotRef { slot: reader.u64()?, allocation: reader.u64()? };

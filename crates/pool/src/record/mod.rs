@@ -16,8 +16,8 @@ use tier0_units::{ExtentId, SlotRef, WriteCache};
 use crate::ChunkletAddress;
 use crate::state::{LogPlacement, Member, Run, Volume};
 
+pub(crate) use encode::decode_run;
 pub use encode::{VERSION, decode, encode};
-pub(crate) use encode::{decode_run, encode_run};
 
 /// One change of a pool's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

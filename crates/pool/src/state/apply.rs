@@ -1,5 +1,6 @@
 //! What a record changes. A record that was not checked before may panic or break the invariants.
 
+use tier0_units::ExtentId;
 use tier0_world::{PlantedBug, planted};
 
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
@@ -53,7 +54,7 @@ impl PoolState {
         let map = self.maps.get_mut(&volume).expect("checked");
         for (index, slot) in run.iter() {
             let before = map.insert(index, slot);
-            let fresh = self.slots.insert(slot.slot);
+            let fresh = self.slots.insert(slot.slot, ExtentId { volume, index });
             assert!(before.is_none() && fresh, "extent {index} of volume {volume} or {slot:?} was mapped");
         }
     }

@@ -73,6 +73,19 @@ impl BitSet {
         None
     }
 
+    /// The lowest number at or above `from` that is in it.
+    pub(crate) fn next_present(&self, from: u64) -> Option<u64> {
+        let mut at = from;
+        while at < self.bound {
+            let word = self.words[(at / 64) as usize] >> (at % 64);
+            if word != 0 {
+                return Some(at + u64::from(word.trailing_zeros()));
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
+    }
+
     /// Raises the bound; nothing is added to the set.
     pub(crate) fn grow(&mut self, bound: u64) {
         assert!(bound >= self.bound, "a set does not shrink by growing");
@@ -105,6 +118,8 @@ mod tests {
         assert_eq!((set.count(), set.contains(129), set.contains(500)), (2, true, false));
         assert_eq!(set.next_missing(0), Some(1));
         assert_eq!(set.next_missing(129), None);
+        let present = [0, 1, 64, 129, 130, 500].map(|from| set.next_present(from));
+        assert_eq!(present, [Some(0), Some(129), Some(129), Some(129), None, None]);
         (1..129).for_each(|number| assert!(set.insert(number)));
         assert_eq!(set.next_missing(0), None);
         set.grow(131);

@@ -51,12 +51,8 @@ impl PoolState {
                 self.check_sets_added(columns, *sets_per_band)?;
                 let sets = columns.len() as u64 / u64::from(self.geometry.columns());
                 let slots = sets * u64::from(self.geometry.slots_per_set);
-                self.check_growth(
-                    columns.len() as u64 * checkpoint::CHUNKLET_BYTES
-                        + slots * checkpoint::RUN_BYTES
-                        + checkpoint::GROUP_BYTES,
-                    sets,
-                )
+                let bytes = columns.len() as u64 * checkpoint::CHUNKLET_BYTES + checkpoint::GROUP_BYTES;
+                self.check_growth(bytes, sets, slots)
             }
             MetaRecord::ColumnRebuilding { set, column, target } => {
                 self.check_rebuilding(*set, *column, *target)?;
@@ -74,7 +70,7 @@ impl PoolState {
             MetaRecord::VolumeRenamed { volume, name } => {
                 self.check_volume(*volume)?;
                 self.check_volume_name(name)?;
-                self.check_growth(name.len() as u64, 0)
+                self.check_growth(name.len() as u64, 0, 0)
             }
             MetaRecord::ModeChanged { volume, .. } => self.check_volume(*volume).map(|_| ()),
             MetaRecord::LogPlaced(log) => {
@@ -210,7 +206,7 @@ impl PoolState {
         if !volume.thin {
             self.check_space(self.extents_of(volume.sectors))?;
         }
-        self.check_growth(checkpoint::volume_bytes(volume), 0)
+        self.check_growth(checkpoint::volume_bytes(volume), 0, 0)
     }
 
     fn check_resized(&self, number: u32, sectors: u64) -> Result<(), MetaError> {
@@ -257,7 +253,7 @@ impl PoolState {
             });
         }
         // The room that `check_room` keeps: between this check and the record, nothing else can take it.
-        self.check_room_of(checkpoint::member_bytes(member), 0)
+        self.check_room_of(checkpoint::member_bytes(member), 0, 0)
     }
 
     fn check_member_removed(&self, place: u32) -> Result<(), MetaError> {
@@ -276,27 +272,34 @@ impl PoolState {
     }
 
     /// Whether what an administrator wishes leaves room for what must be possible after it: a rebuild in every set, those
-    /// included that it brings, and some new drives.
-    fn check_growth(&self, more: u64, sets: u64) -> Result<(), MetaError> {
+    /// included that it brings with so many slots, and some new drives.
+    fn check_growth(&self, more: u64, sets: u64, slots: u64) -> Result<(), MetaError> {
         let rebuild = checkpoint::rebuild_bytes(&self.geometry);
         let all = (u64::from(self.set_count()) + sets).saturating_mul(rebuild);
         let counted = self.inventory.rebuilds.len() as u64 * rebuild;
         let kept = all.saturating_sub(counted).saturating_add(MEMBERS_KEPT * checkpoint::MEMBER_BYTES_MAX);
-        self.check_room_of(more, kept)
+        self.check_room_of(more, kept, slots)
     }
 
     /// Whether the largest checkpoint still fits with so many bytes more, and a new member beside them.
     fn check_room(&self, more: u64) -> Result<(), MetaError> {
-        self.check_room_of(more, checkpoint::MEMBER_BYTES_MAX)
+        self.check_room_of(more, checkpoint::MEMBER_BYTES_MAX, 0)
     }
 
-    fn check_room_of(&self, more: u64, kept: u64) -> Result<(), MetaError> {
-        let room = self.geometry.area.body_bytes_max();
-        let bytes = checkpoint::body_bytes_limit(self).saturating_add(more).saturating_add(kept);
+    fn check_room_of(&self, more: u64, kept: u64, slots: u64) -> Result<(), MetaError> {
+        let pages = checkpoint::page_count(self.slot_count_of_groups().saturating_add(slots));
+        let room = self.geometry.area.body_bytes_max(pages);
+        let fixed = checkpoint::fixed_bytes(self).saturating_add(checkpoint::table_bytes(pages));
+        let bytes = fixed.saturating_add(more).saturating_add(kept);
         if bytes > room {
             return Err(MetaError::TooLarge { bytes, room });
         }
         Ok(())
+    }
+
+    /// Whether the largest checkpoint of the state as it is fits.
+    pub(crate) fn check_fits(&self) -> Result<(), MetaError> {
+        self.check_room_of(0, 0, 0)
     }
 }
 

@@ -4,11 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use tier0_units::ExtentId;
+use tier0_units::{ExtentId, SlotRef};
 
 use crate::ChunkletAddress;
-use crate::checkpoint;
-use crate::state::{BitSet, Inventory, LogCopy, MetaError, PoolState, RebuildSource, check};
+use crate::state::{BitSet, Inventory, LogCopy, MetaError, PoolState, RebuildSource, Tenants, check};
 
 /// Whose a chunklet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,38 +33,125 @@ impl fmt::Display for Owner {
 /// What follows from the rest of a state.
 pub(crate) struct Derived {
     pub(crate) owners: BTreeMap<ChunkletAddress, Owner>,
-    pub(crate) slots: BitSet,
+    pub(crate) slots: Tenants,
+}
+
+/// How far the proof of a map is.
+pub(crate) struct MapProof {
+    /// Slots that extents have.
+    seen: BitSet,
+    /// The next volume and extent.
+    from: Option<(u32, u32)>,
 }
 
 impl PoolState {
     /// Proves all invariants anew from the records, and that what was derived along the way is right.
     pub fn verify(&self) -> Result<(), MetaError> {
-        let derived = self.derive()?;
-        let contradiction = |fact: &str| Err(MetaError::Contradiction { fact: fact.to_owned() });
-        if derived.owners != self.inventory.owners {
-            return contradiction("the list of chunklets does not match their owners");
-        }
-        if derived.slots != self.slots {
-            return contradiction("the list of slots in use does not match the map");
-        }
+        let mut proof = self.begin_proof()?;
+        while !self.prove(&mut proof, usize::MAX)? {}
         Ok(())
     }
 
-    /// Derives chunklets' owners and slots in use, and checks everything else on the way.
+    /// Begins to prove all invariants as [`PoolState::verify`] does, and does so for all but the map. The state must not
+    /// change before [`PoolState::prove`] has ended.
+    pub(crate) fn begin_proof(&self) -> Result<MapProof, MetaError> {
+        if self.derive_all_but_map()? != self.inventory.owners {
+            let fact = "the list of chunklets does not match their owners".to_owned();
+            return Err(MetaError::Contradiction { fact });
+        }
+        Ok(MapProof { seen: BitSet::new(self.slot_count_of_groups()), from: Some((0, 0)) })
+    }
+
+    /// Goes on with so many extents; true at the end.
+    pub(crate) fn prove(&self, proof: &mut MapProof, extents: usize) -> Result<bool, MetaError> {
+        let mut left = extents;
+        while let Some((first_volume, first)) = proof.from.take() {
+            let Some((&volume, map)) = self.maps.range(first_volume..).next() else { break };
+            let first = if volume == first_volume { first } else { 0 };
+            for (index, slot) in map.iter_from(first) {
+                if left == 0 {
+                    proof.from = Some((volume, index));
+                    return Ok(false);
+                }
+                left -= 1;
+                let extent = ExtentId { volume, index };
+                self.check_mapped(extent, slot)?;
+                if !proof.seen.insert(slot.slot) {
+                    return Err(MetaError::SlotTaken { slot: slot.slot });
+                }
+                if self.slots.extent(slot.slot) != Some(extent) {
+                    return Err(self.slots_differ());
+                }
+            }
+            proof.from = volume.checked_add(1).map(|next| (next, 0));
+        }
+        if self.slots.count() != proof.seen.count() || self.slots.bound() != proof.seen.bound() {
+            return Err(self.slots_differ());
+        }
+        self.check_reserved(proof.seen.bound() - proof.seen.count())?;
+        Ok(true)
+    }
+
+    fn slots_differ(&self) -> MetaError {
+        MetaError::Contradiction { fact: "the list of slots in use does not match the map".to_owned() }
+    }
+
+    /// Derives chunklets' owners and the tenants of slots, and checks everything else on the way.
     pub(crate) fn derive(&self) -> Result<Derived, MetaError> {
+        let owners = self.derive_all_but_map()?;
+        let slots = self.derive_slots()?;
+        Ok(Derived { owners, slots })
+    }
+
+    /// Derives chunklets' owners, and checks everything but the map.
+    pub(crate) fn derive_all_but_map(&self) -> Result<BTreeMap<ChunkletAddress, Owner>, MetaError> {
         self.geometry.check()?;
         check::name("array", &self.array)?;
         check::name("pool", &self.name)?;
         self.verify_members()?;
         let owners = self.derive_owners()?;
         self.verify_volumes()?;
-        let room = self.geometry.area.body_bytes_max();
-        let bytes = checkpoint::body_bytes_limit(self);
-        if bytes > room {
-            return Err(MetaError::TooLarge { bytes, room });
+        self.check_fits()?;
+        Ok(owners)
+    }
+
+    /// Takes the extents of a page of a checkpoint's map into a state that has none of them yet.
+    pub(crate) fn take_in(&mut self, page: &[(ExtentId, SlotRef)]) -> Result<(), MetaError> {
+        for (extent, slot) in page {
+            self.check_mapped(*extent, *slot)?;
+            if !self.slots.insert(slot.slot, *extent) {
+                return Err(MetaError::SlotTaken { slot: slot.slot });
+            }
+            let map = self.maps.get_mut(&extent.volume).expect("checked");
+            if map.insert(extent.index, *slot).is_some() {
+                return Err(MetaError::ExtentMapped { extent: *extent });
+            }
         }
-        let slots = self.derive_slots()?;
-        Ok(Derived { owners, slots })
+        Ok(())
+    }
+
+    /// Whether there can be such an extent and such a slot.
+    fn check_mapped(&self, extent: ExtentId, slot: SlotRef) -> Result<(), MetaError> {
+        let volume = self.volume(extent.volume).ok_or(MetaError::NoVolume { volume: extent.volume })?;
+        if u64::from(extent.index) >= self.extents_of(volume.sectors) {
+            return Err(MetaError::ExtentOutside { extent });
+        }
+        let count = self.slot_count_of_groups();
+        if slot.slot >= count {
+            return Err(MetaError::SlotOutside { slot: slot.slot, count });
+        }
+        if slot.allocation == 0 || slot.allocation >= self.allocation_end {
+            let (allocation, end) = (slot.allocation, self.allocation_end);
+            return Err(MetaError::Allocation { allocation, end });
+        }
+        Ok(())
+    }
+
+    fn check_reserved(&self, free: u64) -> Result<(), MetaError> {
+        match self.reserved_slot_count() {
+            wanted if wanted > free => Err(MetaError::NoSpace { wanted, free }),
+            _ => Ok(()),
+        }
     }
 
     fn verify_members(&self) -> Result<(), MetaError> {
@@ -165,32 +251,19 @@ impl PoolState {
         Ok(())
     }
 
-    /// The slots in use; only called when their number is known to be within the metadata area's room.
-    fn derive_slots(&self) -> Result<BitSet, MetaError> {
-        let count = self.slot_count_of_groups();
-        let mut slots = BitSet::new(count);
+    /// The tenants of slots; only called when their number is known to be within the metadata area's room.
+    fn derive_slots(&self) -> Result<Tenants, MetaError> {
+        let mut slots = Tenants::new(self.slot_count_of_groups());
         for (&volume, map) in &self.maps {
-            let extents = self.extents_of(self.inventory.volumes[&volume].sectors);
             for (index, slot) in map.iter() {
-                if u64::from(index) >= extents {
-                    return Err(MetaError::ExtentOutside { extent: ExtentId { volume, index } });
-                }
-                if slot.slot >= count {
-                    return Err(MetaError::SlotOutside { slot: slot.slot, count });
-                }
-                if !slots.insert(slot.slot) {
+                let extent = ExtentId { volume, index };
+                self.check_mapped(extent, slot)?;
+                if !slots.insert(slot.slot, extent) {
                     return Err(MetaError::SlotTaken { slot: slot.slot });
-                }
-                if slot.allocation >= self.allocation_end {
-                    let (allocation, end) = (slot.allocation, self.allocation_end);
-                    return Err(MetaError::Allocation { allocation, end });
                 }
             }
         }
-        if self.reserved_slot_count() > count - slots.count() {
-            let free = count - slots.count();
-            return Err(MetaError::NoSpace { wanted: self.reserved_slot_count(), free });
-        }
+        self.check_reserved(slots.bound() - slots.count())?;
         Ok(slots)
     }
 

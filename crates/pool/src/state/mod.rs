@@ -24,6 +24,7 @@ mod log;
 mod member;
 mod readmission;
 mod spare;
+mod tenants;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -45,6 +46,7 @@ pub use extent_map::{ExtentMap, Run};
 pub use geometry::{Geometry, SetGroup, SlotHome};
 pub use log::{LogCopy, LogPlacement, LogRing};
 pub use member::{DriveClass, Member, MemberState, PATH_BYTES_MAX};
+pub(crate) use tenants::Tenants;
 pub use volume::Volume;
 pub(crate) use volume::{WRITE_CACHES, write_cache_code};
 
@@ -112,8 +114,8 @@ pub struct PoolState {
     pub(crate) scrub: ScrubCursor,
     /// By volume; every volume has one.
     pub(crate) maps: BTreeMap<u32, ExtentMap>,
-    /// Derived: the slots that extents have.
-    pub(crate) slots: BitSet,
+    /// Derived: the slots that extents have, and whose they are.
+    pub(crate) slots: Tenants,
 }
 
 impl PoolState {
@@ -134,7 +136,7 @@ impl PoolState {
             allocation_end: 1,
             scrub: ScrubCursor::default(),
             maps: BTreeMap::new(),
-            slots: BitSet::new(0),
+            slots: Tenants::new(0),
         };
         check::name("array", array)?;
         check::name("pool", name)?;
@@ -280,7 +282,13 @@ impl PoolState {
 
     /// The slots that have extents.
     pub fn used_slots(&self) -> &BitSet {
-        &self.slots
+        self.slots.used()
+    }
+
+    /// The allocation number of a slot and the extent that has it; none if it is free.
+    pub(crate) fn tenant(&self, slot: u64) -> Option<(u64, ExtentId)> {
+        let extent = self.slots.extent(slot)?;
+        Some((self.slot(extent)?.allocation, extent))
     }
 
     /// Slots without an extent.

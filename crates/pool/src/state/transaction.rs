@@ -59,7 +59,7 @@ impl PoolState {
             }
             if let Some(before) = before {
                 map.insert(extent.index, before);
-                self.slots.insert(before.slot);
+                self.slots.insert(before.slot, extent);
             }
         }
         if let Some(inventory) = undo.inventory {

@@ -215,6 +215,8 @@ fn planted_bugs_are_found() {
     let bugs = [
         PlantedBug::MetadataBeforeStable,
         PlantedBug::CheckpointInPlace,
+        PlantedBug::PageInPlace,
+        PlantedBug::RootBeforePages,
         PlantedBug::WrongChunkletAfterRebuild,
         PlantedBug::ForgetLoss,
     ];

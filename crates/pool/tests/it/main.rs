@@ -5,5 +5,6 @@ mod common;
 mod crash;
 mod forgotten;
 mod lives;
+mod paged;
 mod readmission;
 mod upgrade;

@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 34] = [
+const KNOWN: [(PlantedBug, u64); 36] = [
     (PlantedBug::CutFullLog, 0),
     (PlantedBug::AckBeforeMirror, 80),
     (PlantedBug::SkipFlushBeforeRelease, 0),
@@ -29,6 +29,8 @@ const KNOWN: [(PlantedBug, u64); 34] = [
     (PlantedBug::ForgetLoss, 391),
     (PlantedBug::MetadataBeforeStable, 41),
     (PlantedBug::CheckpointInPlace, 0),
+    (PlantedBug::PageInPlace, 0),
+    (PlantedBug::RootBeforePages, 0),
     (PlantedBug::ScrubBelievesFirstCopy, 298),
     (PlantedBug::MergeOldPage, 0),
     (PlantedBug::TrustGivenUpPage, 11),
@@ -50,7 +52,10 @@ const KNOWN: [(PlantedBug, u64); 34] = [
 
 /// Bugs that no seed is known for. This one needs a drive that joins again in the moment in which it is forgotten; the seed
 /// that did it takes another course since drives that have joined again count as there.
-const RARE: [PlantedBug; 1] = [PlantedBug::EraseWhoJoinedAgain];
+///
+/// The other needs a map of more pages than are encoded in a turn, and the pools here have one or two; the tests of
+/// `tier0-pool` find it.
+const RARE: [PlantedBug; 2] = [PlantedBug::EraseWhoJoinedAgain, PlantedBug::ForgetFrozenPage];
 
 fn run_config(bug: Option<PlantedBug>, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
     catching(config.seed, || {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tier0_world::Random;
 
 use super::*;
-use crate::checkpoint::{decode_body, encode_body};
+use crate::checkpoint::image;
 use crate::record;
 use crate::samples::{CHUNKLETS, SLOTS_PER_SET};
 
@@ -297,10 +297,7 @@ impl Run<'_> {
             let free = if *is_active { CHUNKLETS - owned } else { 0 };
             assert_eq!(self.state.free_chunklets(drive), free);
         }
-        let body = encode_body(&self.state);
-        assert!(body.len() as u64 <= crate::checkpoint::body_bytes_limit(&self.state));
-        let back = decode_body(&body, self.state.id, &self.state.geometry.area, crate::Features::default())
-            .expect("sound");
+        let back = image::decode(&image::encode(&self.state)).expect("a checkpoint").expect("sound");
         assert_eq!(back, self.state);
     }
 }
