@@ -15,6 +15,7 @@ mod leaving;
 mod log;
 mod marks;
 mod message;
+mod moves;
 mod moving;
 mod pause;
 mod placing;

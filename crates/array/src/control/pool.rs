@@ -18,6 +18,7 @@ use tier0_world::sync::Semaphore;
 
 use super::SlotRebuiltNote;
 use super::found::Found;
+use super::moves::Moves;
 use super::pause::Pauses;
 use super::rebuild::RebuildProgress;
 use super::restripe::RestripeProgress;
@@ -57,6 +58,7 @@ pub(crate) struct Guarded {
     pub(super) column_places: Semaphore,
     /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
     pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
+    pub(super) moves: Moves,
     pub(super) court: Court,
     pub(super) pauses: Pauses,
     pub(super) found: Found,
@@ -99,6 +101,7 @@ impl Guarded {
             reserving: Semaphore::new(1),
             column_places: Semaphore::new(ALL_PLACES),
             leaving: RefCell::default(),
+            moves: Moves::default(),
             court: Court::default(),
             pauses,
             found: Found::default(),
@@ -145,7 +148,7 @@ impl Guarded {
     }
 
     /// The records that say which columns under rebuild have fresh slots.
-    fn fresh_slots(&self, mapped: &[(ExtentId, SlotRef)]) -> Vec<MetaRecord> {
+    pub(super) fn fresh_slots(&self, mapped: &[(ExtentId, SlotRef)]) -> Vec<MetaRecord> {
         let sets = &self.shape.sets;
         if !sets.any_rebuilding() {
             return Vec::new();
@@ -261,25 +264,6 @@ impl PoolControl {
         }
         guarded.metadata.return_slots(&never_mapped);
         Ok(())
-    }
-
-    /// Makes stable that an extent has another slot; the old one stays lent.
-    pub(super) async fn move_extent(
-        &self,
-        extent: ExtentId,
-        from: SlotRef,
-        to: SlotRef,
-    ) -> Result<(), IoError> {
-        let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
-        if guarded.metadata.state().slot(extent) != Some(from) {
-            return Err(IoError::Gone);
-        }
-        let mut records = vec![MetaRecord::unmap([extent]), MetaRecord::map([(extent, to)])];
-        records.extend(guarded.fresh_slots(&[(extent, to)]));
-        guarded.metadata.commit_keeping_slots(records).await.map_err(|error| {
-            tracing::error!("{error}");
-            IoError::Gone
-        })
     }
 
     /// Takes a slot back that an extent has left or never got.

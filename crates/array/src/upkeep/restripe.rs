@@ -1,9 +1,10 @@
-//! A shard's part in restriping: its extents move to other slots, one after the other.
+//! A shard's part in restriping: its extents move to other slots, a few at once while no host is served.
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::join_all;
 use tier0_cache::Relocation;
 use tier0_units::{ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 use tier0_volume::owner;
@@ -13,6 +14,9 @@ use super::pace::Pace;
 use crate::control::ControlMessage;
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
+
+/// Extents of a shard that are on their way at once: each has up to 1 MiB in memory, and all share a transaction.
+const MOVES_AT_ONCE: usize = 8;
 
 /// An extent that is to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,27 +42,31 @@ impl Shard {
         let own = |one: &&Move| {
             owner(one.extent.volume, u64::from(one.extent.index), self.peers.len()) == self.index
         };
-        let mut moved = 0;
-        for one in moves.iter().filter(own) {
+        let own: Vec<Move> = moves.iter().filter(own).copied().collect();
+        let (mut rest, mut moved) = (&own[..], 0);
+        while !rest.is_empty() {
             let begun = self.world.now();
-            let result =
-                if halt.load(Ordering::SeqCst) { Ok(false) } else { self.move_extent(&pool, one).await };
-            let gone = match result {
-                Ok(true) => {
-                    moved += 1;
-                    one.from
-                }
-                Ok(false) => one.to,
-                Err(error) => {
-                    tracing::warn!("{} keeps its slot for now: {error}", one.extent);
-                    one.to
-                }
-            };
-            pool.mapping.tell(ControlMessage::GiveBack { pool: number, slot: gone });
+            let at_once = if pace.is_yielding() || rate.is_some() { 1 } else { MOVES_AT_ONCE };
+            let (some, more) = rest.split_at(at_once.min(rest.len()));
+            rest = more;
+            let some = some.iter().map(|one| self.try_move(number, &pool, one, halt));
+            moved += join_all(some).await.into_iter().filter(|moved| *moved).count() as u64;
             if !halt.load(Ordering::SeqCst) {
                 pace.rest(begun, pool.extent_sectors * SECTOR_BYTES).await;
             }
         }
+        moved
+    }
+
+    /// Moves an extent and gives back the slot that nobody has then; whether it has moved.
+    async fn try_move(&self, number: usize, pool: &PoolShard, one: &Move, halt: &AtomicBool) -> bool {
+        let result = if halt.load(Ordering::SeqCst) { Ok(false) } else { self.move_extent(pool, one).await };
+        let moved = result.unwrap_or_else(|error| {
+            tracing::warn!("{} keeps its slot for now: {error}", one.extent);
+            false
+        });
+        let slot = if moved { one.from } else { one.to };
+        pool.mapping.tell(ControlMessage::GiveBack { pool: number, slot });
         moved
     }
 
