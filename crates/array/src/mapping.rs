@@ -62,24 +62,28 @@ struct Stock {
 }
 
 impl ShardMapping {
-    /// The shard's extents as the pool's metadata has them, and which volumes are thin.
+    /// A shard without extents, and which volumes are thin.
     pub(crate) fn new(
         pool: usize,
         control: MailSender<ControlMessage>,
         shape: PoolShape,
-        extents: impl IntoIterator<Item = (ExtentId, SlotRef)>,
         thin: impl IntoIterator<Item = (u32, bool)>,
     ) -> Rc<ShardMapping> {
         Rc::new(ShardMapping {
             pool,
             control,
             shape,
-            extents: RefCell::new(extents.into_iter().collect()),
+            extents: RefCell::default(),
             stocks: Default::default(),
             thin: RefCell::new(thin.into_iter().collect()),
             held: RefCell::default(),
             let_go: Notify::new(),
         })
+    }
+
+    /// An extent has this slot, as the pool's metadata have it.
+    pub(crate) fn learn(&self, extent: ExtentId, slot: SlotRef) {
+        self.extents.borrow_mut().insert(extent, slot);
     }
 
     /// Takes a slot in hand, so that it is not given back before it is let go; none if the extent has it no more.

@@ -12,7 +12,7 @@ use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
 use tier0_journal::{CopyState, LossReport, Recovered, Region, Ring, RingError, Settings};
 use tier0_pool::{LogCopy, LogRing, PoolState};
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
-use tier0_units::{ExtentId, Lba, SlotRef};
+use tier0_units::{ExtentId, Lba, Nanos};
 use tier0_volume::owner;
 use tier0_world::sync::MailSender;
 use tier0_world::{IoError, World};
@@ -76,8 +76,8 @@ impl PoolShard {
         let owns =
             |extent: ExtentId| owner(extent.volume, u64::from(extent.index), seat.shards) == seat.index;
         let thin = state.volumes().map(|volume| (volume.number, volume.thin));
-        let extents = extents_of(state).into_iter().filter(|(extent, _)| owns(*extent));
-        let mapping = ShardMapping::new(seed.number, control.clone(), seed.shape.clone(), extents, thin);
+        let mapping = ShardMapping::new(seed.number, control.clone(), seed.shape.clone(), thin);
+        learn_extents(world, state, &mapping, owns).await;
         let options = WriteBackOptions::default();
         let write_back = match log.entries {
             None => WriteBack::new(world, log.ring.clone(), slot_io.clone(), mapping.clone(), options),
@@ -159,20 +159,36 @@ impl PoolShard {
 /// Rows per drive that destaging has under way at once: enough for a disk's queue to find short ways, and few enough for
 /// the log's writes behind them in the same queue.
 const ROWS_PER_DRIVE: usize = 8;
+/// Extents that are looked at in a turn of a start.
+const EXTENTS_AT_ONCE: u64 = 4096;
+/// How long others have their turn.
+const TURN: Nanos = Nanos::from_micros(1);
 
 /// What destaging may have under way.
 fn slot_io_options(drive_count: usize) -> SlotIoOptions {
     SlotIoOptions { rows_in_flight: ROWS_PER_DRIVE * drive_count, ..SlotIoOptions::default() }
 }
 
-/// The mapped extents of a pool.
-fn extents_of(state: &PoolState) -> Vec<(ExtentId, SlotRef)> {
-    let of_volume = |volume: &tier0_pool::Volume| {
-        let number = volume.number;
-        let map = state.map(number).into_iter().flat_map(|map| map.iter());
-        map.map(move |(index, slot)| (ExtentId { volume: number, index }, slot)).collect::<Vec<_>>()
-    };
-    state.volumes().flat_map(of_volume).collect()
+/// Tells a shard which slots its extents have, with turns for others.
+async fn learn_extents(
+    world: &World,
+    state: &PoolState,
+    mapping: &ShardMapping,
+    owns: impl Fn(ExtentId) -> bool,
+) {
+    let mut seen = 0u64;
+    for volume in state.volumes().map(|volume| volume.number) {
+        for (index, slot) in state.map(volume).into_iter().flat_map(|map| map.iter()) {
+            let extent = ExtentId { volume, index };
+            if owns(extent) {
+                mapping.learn(extent, slot);
+            }
+            seen += 1;
+            if seen.is_multiple_of(EXTENTS_AT_ONCE) {
+                world.sleep(TURN).await;
+            }
+        }
+    }
 }
 
 /// A shard's log, open.
