@@ -59,6 +59,8 @@ enum Bench {
     Rebuild(bench::rebuild::Options),
     /// The time to start on a full log
     Recovery(bench::recovery::Options),
+    /// A map of 16 TiB in pieces: turns while extents move, and the time to open it
+    Metadata(bench::metadata::Options),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Task::Bench(Bench::SmallWrites(options)) => bench::small_writes::run(&options),
         Task::Bench(Bench::Rebuild(options)) => bench::rebuild::run(&options),
         Task::Bench(Bench::Recovery(options)) => bench::recovery::run(&options),
+        Task::Bench(Bench::Metadata(options)) => bench::metadata::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Mishaps(options) => mishaps::run(&options),
         Task::Sim(options) => sim::run(&options),

@@ -3,6 +3,7 @@
 pub(crate) mod durability;
 pub(crate) mod file;
 pub(crate) mod idle;
+pub(crate) mod metadata;
 pub(crate) mod nbd;
 pub(crate) mod rebuild;
 pub(crate) mod recovery;
