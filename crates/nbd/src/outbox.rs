@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use tier0_world::real::Socket;
+use tier0_world::net::Socket;
 use tier0_world::sync::Notify;
 use tier0_world::{Buf, Gather};
 

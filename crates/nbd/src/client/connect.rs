@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use futures_util::future::{Either, select};
 use tier0_units::Nanos;
-use tier0_world::real::{PeerAddress, Socket};
+use tier0_world::net::{PeerAddress, Socket};
 use tier0_world::{Gather, World};
 
 use super::error::ClientError;

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use tier0_world::real::Socket;
+use tier0_world::net::Socket;
 use tier0_world::{Buf, IoError, Payload, World};
 
 use super::error::ClientError;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use futures_util::future::{Either, select};
 use tier0_drive::BlockTarget;
 use tier0_world::World;
-use tier0_world::real::Socket;
+use tier0_world::net::Socket;
 
 use super::error::ConnectionError;
 use super::export::Export;

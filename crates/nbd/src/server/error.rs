@@ -3,7 +3,7 @@
 use thiserror::Error;
 use tier0_units::Nanos;
 use tier0_world::IoError;
-use tier0_world::real::PeerAddress;
+use tier0_world::net::PeerAddress;
 
 use crate::protocol::ProtocolError;
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tier0_world::Gather;
-use tier0_world::real::Socket;
+use tier0_world::net::Socket;
 
 use super::error::ConnectionError;
 use super::export::Export;

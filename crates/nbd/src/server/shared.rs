@@ -8,7 +8,7 @@ use std::rc::Rc;
 use futures_util::future::{Either, select};
 use tier0_drive::BlockTarget;
 use tier0_units::{Nanos, counted};
-use tier0_world::real::{Listener, PeerAddress, Socket};
+use tier0_world::net::{Listener, PeerAddress, Socket};
 use tier0_world::sync::Notify;
 use tier0_world::{IoError, World};
 

@@ -8,7 +8,7 @@ use tier0_nbd::protocol::handshake::{ClientGoal, ClientHandshake, ClientStep};
 use tier0_nbd::protocol::transmission::{Request, RequestKind};
 use tier0_nbd::server::ServerOptions;
 use tier0_units::{Lba, Nanos};
-use tier0_world::real::Socket;
+use tier0_world::net::Socket;
 use tier0_world::{Gather, World};
 
 /// A connection on which anything can be sent.

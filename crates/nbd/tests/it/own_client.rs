@@ -9,7 +9,7 @@ use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
 use tier0_nbd::protocol::{NbdAddress, NbdUri};
 use tier0_nbd::server::{ExportOptions, Server, ServerError, ServerOptions};
 use tier0_units::{ByteCount, Lba, Nanos, SectorCount};
-use tier0_world::real::{Listener, PeerAddress};
+use tier0_world::net::{Listener, PeerAddress};
 use tier0_world::{Buf, BufMut, IoError, World};
 
 /// `sectors` sectors, each filled with its address and `version`.
