@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 34] = [
+const KNOWN: [(PlantedBug, u64); 36] = [
     (PlantedBug::CutFullLog, 0),
     (PlantedBug::AckBeforeMirror, 80),
     (PlantedBug::SkipFlushBeforeRelease, 0),
@@ -46,6 +46,8 @@ const KNOWN: [(PlantedBug, u64); 34] = [
     (PlantedBug::BelieveFirstLogCopy, 36),
     (PlantedBug::LabelsBeforeLog, 1),
     (PlantedBug::HideStaleLosses, 5),
+    (PlantedBug::AnswerBeforeWrite, 0),
+    (PlantedBug::WriteHalfReceived, 0),
 ];
 
 /// Bugs that no seed is known for. This one needs a drive that joins again in the moment in which it is forgotten; the seed
