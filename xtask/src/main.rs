@@ -51,6 +51,8 @@ enum Bench {
     Virtual(bench::virtual_time::Options),
     /// The processor time of an idle server
     Idle(bench::idle::Options),
+    /// What hostile connections cost a well-behaved one
+    Fairness(bench::fairness::Options),
     /// Durable writes beside raw mirrored writes by fio
     Durability(bench::durability::Options),
     /// Small writes to modelled disks in RAID 6 with the log and without
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Task::Bench(Bench::File(options)) => bench::file::run(&options),
         Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),
+        Task::Bench(Bench::Fairness(options)) => bench::fairness::run(&options),
         Task::Bench(Bench::Durability(options)) => bench::durability::run(&options),
         Task::Bench(Bench::SmallWrites(options)) => bench::small_writes::run(&options),
         Task::Bench(Bench::Rebuild(options)) => bench::rebuild::run(&options),

@@ -3,7 +3,7 @@
 use std::path::absolute;
 
 use tier0_nbd::protocol::{NbdAddress, NbdUri};
-use tier0_world::real::PeerAddress;
+use tier0_world::net::PeerAddress;
 
 /// The address of `export` at a server that listens on `address`.
 pub(crate) fn uri(address: &PeerAddress, export: &str) -> NbdUri {

@@ -22,7 +22,8 @@ use tier0_array::real::{ShardContext, Stopper, run};
 use tier0_array::{Volume, VolumeFront};
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
 use tier0_units::Nanos;
-use tier0_world::real::{Backend, PeerAddress, Socket};
+use tier0_world::net::{PeerAddress, Socket};
+use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox};
 
 use crate::control::{self, Unserved};

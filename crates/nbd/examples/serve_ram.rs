@@ -4,7 +4,7 @@
 use tier0_drive::{DriveHandle, RamMedium};
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
 use tier0_units::ByteCount;
-use tier0_world::real::PeerAddress;
+use tier0_world::net::PeerAddress;
 use tier0_world::{RealOptions, RealRuntime};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

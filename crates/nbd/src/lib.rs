@@ -1,7 +1,7 @@
 //! NBD, both ends: the protocol as pure state machines, and the server and client that drive them.
 //!
 //! - [`protocol`]: bytes to events and back, no I/O; also [`protocol::NbdUri`].
-//! - [`server`]: offers any [`BlockTarget`](tier0_drive::BlockTarget) as exports on unix and TCP sockets.
+//! - [`server`]: offers any [`BlockTarget`](tier0_drive::BlockTarget) as exports of a [`tier0_target::Target`].
 //! - [`client`]: an export on a server as a [`BlockTarget`](tier0_drive::BlockTarget), with many requests in flight.
 //!
 //! Invariants: whatever a peer sends, only its own connection ends; what a connection may make this process hold is
@@ -13,7 +13,5 @@
 
 pub mod client;
 mod errors;
-mod outbox;
 pub mod protocol;
 pub mod server;
-mod stop;

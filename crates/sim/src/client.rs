@@ -201,6 +201,10 @@ fn judge<R: Running>(
             life.session.count("writes refused for want of space");
             Ok(())
         }
+        Err(IoError::Gone) if life.running.may_lose_requests() => {
+            life.session.count("writes lost with their connection");
+            Ok(())
+        }
         Err(_) if excused(life, began) => Ok(()),
         Err(error) => Err(format!("{} fails: {error}", what())),
         Ok(()) => Ok(()),

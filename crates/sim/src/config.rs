@@ -36,6 +36,8 @@ pub struct SimConfig {
     pub has_incidents: bool,
     /// Whether the array goes through what [`SimConfig::ordeals`] says.
     pub has_ordeals: bool,
+    /// Whether users come through NBD over a network whose connections die.
+    pub has_network: bool,
     /// The system can be told to scrub.
     pub can_scrub: bool,
     /// The system gives discarded space back.
@@ -304,6 +306,7 @@ impl SimConfig {
             stop_after_lives: false,
             has_incidents: false,
             has_ordeals: false,
+            has_network: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,
         };
@@ -351,6 +354,16 @@ impl SimConfig {
         config
     }
 
+    /// The same, with users who come through NBD over a network whose connections die.
+    pub fn networked(self) -> SimConfig {
+        SimConfig { has_network: true, ..self }
+    }
+
+    /// Whether a sweep runs `seed` so anyway: one of eight.
+    pub fn draws_network(seed: u64) -> bool {
+        Random::new(seed, 0x6e65).below(8) == 0
+    }
+
     /// The options of `seed` under which `bug` is looked for.
     ///
     /// # Panics
@@ -364,6 +377,7 @@ impl SimConfig {
             | PlantedBug::LabelsBeforeLog
             | PlantedBug::HideStaleLosses
             | PlantedBug::CutFullLog => config.ordeals(),
+            bug if bug.needs_network() => config.networked(),
             bug if bug.needs_mishaps() => config.mishaps(),
             _ => config,
         }
@@ -373,7 +387,7 @@ impl SimConfig {
     pub fn describe(&self) -> String {
         let caches: Vec<&str> = self.array.volumes.iter().map(|volume| volume.write_cache.name()).collect();
         format!(
-            "{} on {} drives, {} shards, volumes {}, {} clients, {} operations and {:.1} troubles per life, {} crashes",
+            "{} on {} drives, {} shards, volumes {}, {} clients, {} operations and {:.1} troubles per life, {} crashes{}",
             self.array.level,
             self.array.drives,
             self.array.shards,
@@ -382,6 +396,7 @@ impl SimConfig {
             self.load.operations,
             self.faults.per_life,
             self.lives.len(),
+            if self.has_network { ", through NBD" } else { "" },
         )
     }
 }

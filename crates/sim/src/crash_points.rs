@@ -124,6 +124,7 @@ impl Theme {
             discard_granule_sectors: abilities.discard_granule_sectors,
             has_incidents: false,
             has_ordeals: false,
+            has_network: false,
             stop_after_lives: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,

@@ -45,6 +45,9 @@ struct Options {
     /// interrupted, and lost drives be believed again
     #[arg(long, conflicts_with_all = ["crash_points", "incidents"])]
     ordeals: bool,
+    /// Let all users come through NBD over a network whose connections die; one seed of eight does so anyway
+    #[arg(long, conflicts_with = "crash_points")]
+    network: bool,
     /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with
     /// --growing, of six seeds), or that of --seed or --script alone
     #[arg(long)]
@@ -112,7 +115,8 @@ fn config_of(options: &Options, seed: u64) -> SimConfig {
         () if options.mishaps => config.mishaps(),
         () => config,
     };
-    if options.forgetful { config.forgetful() } else { config }
+    let config = if options.forgetful { config.forgetful() } else { config };
+    if options.network || SimConfig::draws_network(seed) { config.networked() } else { config }
 }
 
 fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
@@ -127,6 +131,9 @@ fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
     }
     if options.forgetful {
         failure.replay.push_str(" --forgetful");
+    }
+    if options.network {
+        failure.replay.push_str(" --network");
     }
     failure
 }

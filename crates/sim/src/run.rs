@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::heal::heal;
 use crate::incident;
 use crate::life::{Ended, Life, Session, live};
+use crate::network::Networked;
 use crate::scratch;
 use crate::shelf::Whereabouts;
 use crate::starts::{self, Attempt};
@@ -39,6 +40,13 @@ pub struct RunReport {
 /// # Errors
 /// The first thing that broke.
 pub fn run<S: System>(system: &S, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
+    match config.has_network {
+        true => run_all(&Networked(system.clone()), config),
+        false => run_all(system, config),
+    }
+}
+
+fn run_all<S: System>(system: &S, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
     let mut run = Run { system: system.clone(), session: Rc::new(Session::new(config)), hash: 0, created: 0 };
     let done = run.all();
     let mut events = run.session.events();

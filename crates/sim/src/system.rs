@@ -300,6 +300,11 @@ pub trait Running: Clone + 'static {
         Vec::new()
     }
 
+    /// Whether a write may fail because the way to the system broke, done or not.
+    fn may_lose_requests(&self) -> bool {
+        false
+    }
+
     /// How it does.
     fn status(&self) -> impl Future<Output = Status>;
 

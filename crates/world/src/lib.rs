@@ -3,8 +3,8 @@
 //! A [`World`] gives the engine its time, timers, tasks, randomness and block buffers, and carries the
 //! completions of its drives. Two runtimes drive a world:
 //!
-//! - [`VirtualRuntime`]: simulated time in integer nanoseconds. Nothing waits; the clock jumps from event to
-//!   event. A seed reproduces a run byte for byte, and [`World::event_hash`] proves it.
+//! - [`VirtualRuntime`]: simulated time in integer nanoseconds, and a modelled network ([`net`]). Nothing waits; the clock
+//!   jumps from event to event. A seed reproduces a run byte for byte, and [`World::event_hash`] proves it.
 //! - [`RealRuntime`]: the wall clock, files, block devices and sockets through io_uring, or through epoll and a
 //!   few threads where io_uring is forbidden. It sleeps when idle.
 //!
@@ -23,6 +23,7 @@ mod completion;
 mod error;
 mod lender;
 mod memory;
+pub mod net;
 mod payload;
 mod planted;
 mod prefetch;

@@ -158,6 +158,22 @@ impl Gather {
         self.parts.drain(..done);
     }
 
+    /// A copy of the first `count` bytes.
+    pub(crate) fn copy_front(&self, count: usize) -> Vec<u8> {
+        let mut copy = Vec::with_capacity(count);
+        for part in &self.parts {
+            let bytes = match part {
+                Part::Header { start, end } => &self.headers[*start..*end],
+                Part::Data { buf, start } => &buf.as_slice()[*start..],
+            };
+            copy.extend_from_slice(&bytes[..bytes.len().min(count - copy.len())]);
+            if copy.len() == count {
+                break;
+            }
+        }
+        copy
+    }
+
     /// Rebuilds the vectors for the kernel and returns them.
     pub(crate) fn prepare(&mut self) -> &mut libc::msghdr {
         self.vectors.clear();

@@ -88,16 +88,25 @@ pub enum PlantedBug {
     LabelsBeforeLog,
     /// The last resort does not say what is read from drives that have missed writes.
     HideStaleLosses,
+    /// A server answers a write before the array has.
+    AnswerBeforeWrite,
+    /// A server writes what it has of a payload whose rest did not come.
+    WriteHalfReceived,
 }
 
 impl PlantedBug {
     /// Whether only mishaps, and administrators in the midst of them, bring it to light.
     pub const fn needs_mishaps(self) -> bool {
-        self as usize > PlantedBug::TrustGivenUpPage as usize
+        self as usize > PlantedBug::TrustGivenUpPage as usize && !self.needs_network()
+    }
+
+    /// Whether it is in what clients are connected to, and not in the array.
+    pub const fn needs_network(self) -> bool {
+        matches!(self, PlantedBug::AnswerBeforeWrite | PlantedBug::WriteHalfReceived)
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 38] = [
+    pub const ALL: [PlantedBug; 40] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -136,6 +145,8 @@ impl PlantedBug {
         PlantedBug::BelieveFirstLogCopy,
         PlantedBug::LabelsBeforeLog,
         PlantedBug::HideStaleLosses,
+        PlantedBug::AnswerBeforeWrite,
+        PlantedBug::WriteHalfReceived,
     ];
 }
 

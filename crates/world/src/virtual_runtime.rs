@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use tier0_units::Nanos;
 
+use crate::net::Network;
 use crate::ready::ReadyQueue;
 use crate::world::Kind;
 use crate::{PayloadWidth, World};
@@ -19,7 +20,12 @@ pub struct VirtualRuntime {
 impl VirtualRuntime {
     /// A world at time zero.
     pub fn new(seed: u64, width: PayloadWidth) -> VirtualRuntime {
-        let kind = Kind::Virtual { now: Cell::default(), hash: Cell::new(seed), events: Cell::default() };
+        let kind = Kind::Virtual {
+            now: Cell::default(),
+            hash: Cell::new(seed),
+            events: Cell::default(),
+            network: Network::new(seed),
+        };
         VirtualRuntime { world: World::new(kind, width, seed, ReadyQueue::new(None)) }
     }
 

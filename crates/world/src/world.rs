@@ -9,6 +9,7 @@ use async_task::Task;
 use tier0_units::Nanos;
 
 use crate::completion::{Completion, Outcome, Pending, SlotId, Slots};
+use crate::net::Network;
 use crate::ready::{ReadyQueue, Remote};
 use crate::real::{Driver, WallClock};
 use crate::timer::{Event, Sleep, TimerTarget, Timers};
@@ -21,7 +22,7 @@ pub struct World(Rc<Inner>);
 
 #[expect(clippy::large_enum_variant, reason = "there is one per world")]
 pub(crate) enum Kind {
-    Virtual { now: Cell<Nanos>, hash: Cell<u64>, events: Cell<u64> },
+    Virtual { now: Cell<Nanos>, hash: Cell<u64>, events: Cell<u64>, network: Network },
     Real { clock: WallClock, driver: RefCell<Driver> },
 }
 
@@ -139,6 +140,14 @@ impl World {
     /// Whether time is simulated.
     pub fn is_virtual(&self) -> bool {
         matches!(self.0.kind, Kind::Virtual { .. })
+    }
+
+    /// The network of a virtual world; none in the real one, whose network is the kernel's.
+    pub fn network(&self) -> Option<Network> {
+        match &self.0.kind {
+            Kind::Virtual { network, .. } => Some(network.clone()),
+            Kind::Real { .. } => None,
+        }
     }
 
     /// Mixes an event into the hash of the run; nothing in the real world.

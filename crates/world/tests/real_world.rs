@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use tier0_units::Nanos;
-use tier0_world::real::{Backend, BlockFile, Listener, PeerAddress, Socket, Submission, keep_awake};
+use tier0_world::net::{Listener, PeerAddress, Socket};
+use tier0_world::real::{Backend, BlockFile, Submission, keep_awake};
 use tier0_world::sync::mailbox;
 use tier0_world::{
     BufMut, Completion, Gather, IoError, Payload, PayloadWidth, RealOptions, RealRuntime, World,

@@ -1,6 +1,7 @@
 //! The benchmarks.
 
 pub(crate) mod durability;
+pub(crate) mod fairness;
 pub(crate) mod file;
 pub(crate) mod idle;
 pub(crate) mod metadata;

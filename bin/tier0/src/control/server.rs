@@ -5,9 +5,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use tier0_array::admin::{AdminReply, AdminRequest};
-use tier0_nbd::server::Throttle;
+use tier0_target::Throttle;
 use tier0_units::Nanos;
-use tier0_world::real::{Listener, PeerAddress, Socket};
+use tier0_world::net::{Listener, PeerAddress, Socket};
 use tier0_world::{Gather, World};
 
 use super::Envelope;

@@ -9,7 +9,8 @@ use tier0_array::description::ListenAddress;
 use tier0_array::open::{OpenArray, OpenOptions, open};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 use tier0_units::counted;
-use tier0_world::real::{Backend, PeerAddress};
+use tier0_world::net::PeerAddress;
+use tier0_world::real::Backend;
 
 use crate::control::served_already;
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use tier0_world::real::PeerAddress;
+use tier0_world::net::PeerAddress;
 
 /// An address to listen on: `unix:/path` or `127.0.0.1:10809`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tier0_raid::layout::RaidLevel;
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
-use tier0_world::real::PeerAddress;
+use tier0_world::net::PeerAddress;
 
 use super::{Description, DriveDescription, PoolDescription, SocketAccess, VolumeDescription};
 

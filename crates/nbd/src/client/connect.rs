@@ -5,14 +5,14 @@ use std::pin::pin;
 
 use futures_util::future::{Either, select};
 use tier0_units::Nanos;
-use tier0_world::real::{PeerAddress, Socket};
+use tier0_world::net::{PeerAddress, Socket};
 use tier0_world::{Gather, World};
 
 use super::error::ClientError;
 use super::options::ClientOptions;
-use crate::protocol::NbdAddress;
 use crate::protocol::handshake::{ClientGoal, ClientHandshake, ClientStep, ListedExport, Negotiated};
 use crate::protocol::limits::HANDSHAKE_BUFFER_BYTES;
+use crate::protocol::{NbdAddress, NbdUri};
 
 /// The exports that the server at `address` lists.
 ///
@@ -29,19 +29,21 @@ pub async fn list(world: &World, address: &NbdAddress) -> Result<Vec<ListedExpor
     }
 }
 
-/// A connection in transmission, and what the server has sent since the handshake.
-pub(super) async fn enter(
+/// A connection in transmission, on which the caller speaks for itself, and what the server has sent since the handshake.
+///
+/// # Errors
+/// Where the server cannot be reached, refuses, or does not speak NBD.
+pub async fn enter(
     world: &World,
-    address: &NbdAddress,
-    export: &str,
+    uri: &NbdUri,
     options: &ClientOptions,
 ) -> Result<(Socket, Negotiated, Vec<u8>), ClientError> {
     let goal = ClientGoal::Go {
-        export: export.to_owned(),
+        export: uri.export.clone(),
         structured_replies: options.structured_replies,
         block_status: options.block_status,
     };
-    let socket = open(world, address)?;
+    let socket = open(world, &uri.address)?;
     let (ended, received) = within(world, options.handshake_timeout, negotiate(&socket, goal)).await?;
     match ended {
         End::Ready(negotiated) => Ok((socket, negotiated, received)),

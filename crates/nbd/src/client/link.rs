@@ -3,15 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use tier0_world::real::Socket;
+use tier0_target::{Outbox, Stop};
+use tier0_world::net::Socket;
 use tier0_world::{Buf, IoError, Payload, World};
 
 use super::error::ClientError;
 use super::table::{Sink, Table};
-use crate::outbox::Outbox;
 use crate::protocol::handshake::Negotiated;
 use crate::protocol::transmission::{ReplyStream, Request, RequestKind};
-use crate::stop::Stop;
 
 /// Receive buffer, in bytes: a full queue of 32 reads of 8 KiB with their headers.
 const RECEIVE_BUFFER_BYTES: usize = 32 * (8192 + 28);
@@ -47,7 +46,7 @@ impl Link {
             ended: Stop::default(),
         });
         let sender = link.clone();
-        world.spawn(async move { sender.outbox.send_all(&sender.socket, |_, _| ()).await }).detach();
+        world.spawn(async move { sender.outbox.send_all(&sender.socket, &()).await }).detach();
         let stream = ReplyStream::new(negotiated.structured_replies, negotiated.base_allocation);
         let receiver = link.clone();
         let receiving = async move {

@@ -11,7 +11,7 @@ mod options;
 mod table;
 mod target;
 
-pub use connect::list;
+pub use connect::{enter, list};
 pub use error::ClientError;
 pub use options::ClientOptions;
 pub use target::Client;

@@ -53,13 +53,13 @@ impl Client {
         options: &ClientOptions,
     ) -> Result<Client, ClientError> {
         assert!(options.connections > 0, "a client needs a connection");
-        let (socket, first, received) = enter(world, &uri.address, &uri.export, options).await?;
+        let (socket, first, received) = enter(world, uri, options).await?;
         if options.connections > 1 && !first.export.features.multi_conn {
             return Err(ClientError::NoMultiConn { export: first.export.name });
         }
         let mut links = vec![Link::start(world, socket, &first, received)];
         while links.len() < options.connections {
-            let (socket, negotiated, received) = enter(world, &uri.address, &uri.export, options).await?;
+            let (socket, negotiated, received) = enter(world, uri, options).await?;
             links.push(Link::start(world, socket, &negotiated, received));
         }
         let block_status = first.base_allocation.is_some();

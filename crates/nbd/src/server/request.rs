@@ -1,64 +1,188 @@
-//! Runs requests against the export's target, each in a task of its own.
+//! Runs requests, and pieces of them, against the export's target, each in a task of its own. What nobody is left to be
+//! answered for when its turn comes is dropped.
+
+use std::rc::Rc;
 
 use tier0_drive::{BlockStatus, BlockTarget};
 use tier0_units::{Lba, SECTOR_BYTES, SectorCount};
-use tier0_world::{Buf, IoError};
+use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
 
-use super::owed::Owed;
+use super::answer::Answer;
+use super::connection::Client;
+use super::pieces::Pieces;
+use crate::protocol::Errno;
 use crate::protocol::transmission::{
     BASE_ALLOCATION_ID, Command, Extent, put_block_status, put_data_header, put_done, put_simple,
 };
 
 /// Most extents in one answer; the client asks on from where they end.
 const EXTENTS_MAX: usize = 4096;
+/// What such an answer counts for in the flow, in bytes.
+pub(super) const BLOCK_STATUS_BYTES: u64 = 8 * EXTENTS_MAX as u64;
 
-/// Starts a request that carries no payload.
-pub(super) fn spawn<T: BlockTarget + 'static>(owed: Owed<T>, command: Command) {
-    let world = owed.connection.world.clone();
-    match command {
-        Command::Read { offset, length, .. } => {
-            world.spawn(async move { read(owed, offset, length).await }).detach()
+/// Starts a request that carries no payload and is no read.
+pub(super) fn spawn<T: BlockTarget + 'static>(client: &Rc<Client<T>>, answer: Answer, command: Command) {
+    spawn_task(client, answer, move |client, answer| async move {
+        match command {
+            Command::BlockStatus { offset, length, one_extent } => {
+                let runs_max = if one_extent { 1 } else { EXTENTS_MAX };
+                block_status(&client, answer, offset, length, runs_max).await;
+            }
+            command => {
+                let result = change(&client.export.target, command).await;
+                answer.io(result);
+            }
         }
-        Command::BlockStatus { offset, length, one_extent } => {
-            let runs_max = if one_extent { 1 } else { EXTENTS_MAX };
-            world.spawn(async move { block_status(owed, offset, length, runs_max).await }).detach();
-        }
-        command => {
-            let changing = async move {
-                let result = change(&owed.connection.export.target, command).await;
-                owed.answer_io(result);
-            };
-            world.spawn(changing).detach();
-        }
-    }
+    });
 }
 
-/// Starts a write.
-pub(super) fn spawn_write<T: BlockTarget + 'static>(owed: Owed<T>, offset: u64, buf: Buf, fua: bool) {
-    if buf.sectors() == 0 {
-        return owed.answer(Ok(()));
-    }
-    let world = owed.connection.world.clone();
-    let writing = async move {
-        let result = owed.connection.export.target.write(lba(offset), buf, fua).await;
-        owed.answer_io(result);
+/// Starts a read that is answered as a whole.
+pub(super) fn spawn_read<T: BlockTarget + 'static>(
+    client: &Rc<Client<T>>,
+    answer: Answer,
+    offset: u64,
+    length: u32,
+    piece_bytes: u32,
+) {
+    spawn_task(client, answer, move |client, answer| async move {
+        if length > piece_bytes {
+            read_long(&client, answer, offset, length, piece_bytes).await;
+        } else {
+            read(&client, answer, offset, length).await;
+        }
+    });
+}
+
+/// Starts a piece of a read that is answered in chunks.
+pub(super) fn spawn_read_piece<T: BlockTarget + 'static>(
+    client: &Rc<Client<T>>,
+    answer: Answer,
+    offset: u64,
+    length: u32,
+    pieces: Pieces,
+) {
+    spawn_task(client, answer, move |client, answer| async move {
+        let buf = client.channel.world().buffer(sectors(length) as u32);
+        let (result, buf) = match pieces.have_failed() {
+            true => (Ok(()), buf),
+            false => client.export.target.read(lba(offset), buf).await,
+        };
+        let ended = pieces.ended(result);
+        match (ended, result) {
+            (Some(Err(error)), _) => answer.io(Err(error)),
+            // After the error of another, or an error of its own that is told at the end.
+            (None, _) if pieces.have_failed() => {}
+            (ended, _) => {
+                let done = ended.is_some();
+                answer.with(
+                    |out, cookie| put_data_header(out, cookie, offset, length, done),
+                    Some(buf.freeze()),
+                );
+            }
+        }
+    });
+}
+
+/// Starts a write, or a piece of one.
+pub(super) fn spawn_write<T: BlockTarget + 'static>(
+    client: &Rc<Client<T>>,
+    answer: Answer,
+    offset: u64,
+    buf: Buf,
+    fua: bool,
+    pieces: Option<Pieces>,
+) {
+    spawn_task(client, answer, move |client, answer| async move {
+        let target = &client.export.target;
+        if planted(PlantedBug::AnswerBeforeWrite) && pieces.is_none() {
+            answer.io(Ok(()));
+            // Nobody is told.
+            let _ = target.write(lba(offset), buf, fua).await;
+            return;
+        }
+        let result = target.write(lba(offset), buf, fua).await;
+        match pieces {
+            None => answer.io(result),
+            Some(pieces) => {
+                // The share of any but the last is given back without an answer.
+                if let Some(whole) = pieces.ended(result) {
+                    answer.io(whole);
+                }
+            }
+        }
+    });
+}
+
+/// Answers a request that may not run.
+pub(super) fn refuse<T>(client: &Client<T>, answer: Answer, errno: Errno) {
+    tracing::debug!(export = client.info.name, %errno, "refused a request");
+    answer.result(Err((errno, "the request does not suit the export")));
+}
+
+fn spawn_task<T, F>(
+    client: &Rc<Client<T>>,
+    answer: Answer,
+    run: impl FnOnce(Rc<Client<T>>, Answer) -> F + 'static,
+) where
+    T: BlockTarget + 'static,
+    F: Future<Output = ()> + 'static,
+{
+    let (world, client) = (client.channel.world().clone(), client.clone());
+    let running = async move {
+        if answer.owed.has_receiver() {
+            run(client, answer).await;
+        }
     };
-    world.spawn(writing).detach();
+    world.spawn(running).detach();
 }
 
-async fn read<T: BlockTarget>(owed: Owed<T>, offset: u64, length: u32) {
-    let structured = owed.structured_replies();
+async fn read<T: BlockTarget>(client: &Client<T>, answer: Answer, offset: u64, length: u32) {
     if length == 0 {
-        let put =
-            if structured { put_done } else { |out: &mut Vec<u8>, cookie| put_simple(out, cookie, None) };
-        return owed.answer_with(put, None);
+        let put = if answer.structured {
+            put_done
+        } else {
+            |out: &mut Vec<u8>, cookie| put_simple(out, cookie, None)
+        };
+        return answer.with(put, None);
     }
-    let buf = owed.connection.world.buffer(sectors(length) as u32);
-    let (result, buf) = owed.connection.export.target.read(lba(offset), buf).await;
+    let buf = client.channel.world().buffer(sectors(length) as u32);
+    let (result, buf) = client.export.target.read(lba(offset), buf).await;
+    answer_read(answer, offset, length, result, buf);
+}
+
+/// A long read that is answered in one chunk: a piece after the other, so that others have their turn.
+async fn read_long<T: BlockTarget>(
+    client: &Client<T>,
+    answer: Answer,
+    offset: u64,
+    length: u32,
+    piece_bytes: u32,
+) {
+    let mut rest = client.channel.world().buffer(sectors(length) as u32);
+    let mut whole: Option<BufMut> = None;
+    let (mut at, mut result) = (offset, Ok(()));
+    while rest.sectors() > 0 && result.is_ok() && answer.owed.has_receiver() {
+        let piece = rest.split_to(rest.sectors().min(sectors(piece_bytes) as u32));
+        let bytes = u64::from(piece.sectors()) * SECTOR_BYTES;
+        let piece_after;
+        (result, piece_after) = client.export.target.read(lba(at), piece).await;
+        at += bytes;
+        match &mut whole {
+            Some(whole) => whole.append(piece_after),
+            None => whole = Some(piece_after),
+        }
+        client.channel.give_way().await;
+    }
+    let buf = whole.expect("a long read has a piece");
+    answer_read(answer, offset, length, result, buf);
+}
+
+fn answer_read(answer: Answer, offset: u64, length: u32, result: Result<(), IoError>, buf: BufMut) {
     if let Err(error) = result {
-        return owed.answer_io(Err(error));
+        return answer.io(Err(error));
     }
     // The data is in memory: nothing can fail any more, so its chunk may be the last.
+    let structured = answer.structured;
     let put = |out: &mut Vec<u8>, cookie| {
         if structured {
             put_data_header(out, cookie, offset, length, true)
@@ -66,16 +190,22 @@ async fn read<T: BlockTarget>(owed: Owed<T>, offset: u64, length: u32) {
             put_simple(out, cookie, None)
         }
     };
-    owed.answer_with(put, Some(buf.freeze()));
+    answer.with(put, Some(buf.freeze()));
 }
 
-async fn block_status<T: BlockTarget>(owed: Owed<T>, offset: u64, length: u32, runs_max: usize) {
-    match owed.connection.export.target.block_status(lba(offset), sectors(length), runs_max).await {
+async fn block_status<T: BlockTarget>(
+    client: &Client<T>,
+    answer: Answer,
+    offset: u64,
+    length: u32,
+    runs_max: usize,
+) {
+    match client.export.target.block_status(lba(offset), sectors(length), runs_max).await {
         Ok(runs) => {
             let extents = extents(&runs, length, runs_max);
-            owed.answer_with(|out, cookie| put_block_status(out, cookie, BASE_ALLOCATION_ID, &extents), None);
+            answer.with(|out, cookie| put_block_status(out, cookie, BASE_ALLOCATION_ID, &extents), None);
         }
-        Err(error) => owed.answer_io(Err(error)),
+        Err(error) => answer.io(Err(error)),
     }
 }
 
@@ -108,9 +238,10 @@ fn extents(runs: &[BlockStatus], length: u32, extents_max: usize) -> Vec<Extent>
 async fn change<T: BlockTarget>(target: &T, command: Command) -> Result<(), IoError> {
     match command {
         Command::Flush => target.flush().await,
-        Command::Trim { length: 0, .. } | Command::WriteZeroes { length: 0, .. } | Command::Cache { .. } => {
-            Ok(())
-        }
+        Command::Trim { length: 0, .. }
+        | Command::WriteZeroes { length: 0, .. }
+        | Command::Write { length: 0, .. }
+        | Command::Cache { .. } => Ok(()),
         Command::Trim { offset, length, fua } => {
             match target.discard(lba(offset), sectors(length)).await {
                 // Trimming is a hint; a target that cannot take it has taken it ("Request types", TRIM).

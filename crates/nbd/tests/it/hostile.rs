@@ -6,22 +6,26 @@ use tier0_drive::BlockTarget;
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::handshake::{ClientGoal, ClientHandshake, ClientStep};
 use tier0_nbd::protocol::transmission::{Request, RequestKind};
-use tier0_nbd::server::ServerOptions;
+use tier0_nbd::server::{ServerOptions, TargetOptions};
 use tier0_units::{Lba, Nanos};
-use tier0_world::real::Socket;
+use tier0_world::net::{PeerAddress, Socket};
 use tier0_world::{Gather, World};
 
 /// A connection on which anything can be sent.
-struct Raw {
+pub(crate) struct Raw {
     socket: Socket,
 }
 
 impl Raw {
     fn connect(world: &World, sockets: &Sockets) -> Raw {
-        Raw { socket: Socket::connect(world, &sockets.address()).expect("connects") }
+        Raw::connect_to(world, &sockets.address())
     }
 
-    async fn send(&self, bytes: &[u8]) {
+    fn connect_to(world: &World, address: &PeerAddress) -> Raw {
+        Raw { socket: Socket::connect(world, address).expect("connects") }
+    }
+
+    pub(crate) async fn send(&self, bytes: &[u8]) {
         let mut gather = Box::new(Gather::new());
         gather.push_header(bytes);
         // The server may have closed already; that it does is what the tests are about.
@@ -43,7 +47,12 @@ impl Raw {
 
     /// An honest handshake.
     async fn negotiate(world: &World, sockets: &Sockets) -> Raw {
-        let raw = Raw::connect(world, sockets);
+        Raw::negotiate_at(world, &sockets.address()).await
+    }
+
+    /// The same with whoever listens at `address`.
+    pub(crate) async fn negotiate_at(world: &World, address: &PeerAddress) -> Raw {
+        let raw = Raw::connect_to(world, address);
         let goal = ClientGoal::Go { export: String::new(), structured_replies: true, block_status: true };
         let mut handshake = ClientHandshake::new(goal);
         let (mut received, mut out) = (Vec::with_capacity(1 << 16), Vec::new());
@@ -63,8 +72,12 @@ impl Raw {
 
 fn small() -> ServerOptions {
     ServerOptions {
-        in_flight_requests_max: 16,
-        in_flight_bytes_max: 1 << 20,
+        target: TargetOptions {
+            in_flight_requests_max: 16,
+            in_flight_bytes_max: 1 << 20,
+            drain_timeout: Nanos::from_millis(100),
+            ..TargetOptions::default()
+        },
         payload_bytes_max: 1 << 20,
         ..ServerOptions::default()
     }
@@ -135,7 +148,10 @@ fn a_client_that_vanishes_in_the_middle_of_a_write_leaves_nothing_behind() {
             Client::connect(&world, &sockets.uri(""), &ClientOptions::default()).await.expect("connects");
         let (result, buf) = client.read(Lba(0), world.buffer(2048)).await;
         result.expect("reads");
-        assert!(buf.as_slice().iter().all(|&byte| byte == 0), "half a write is no write");
+        let pieces = ServerOptions::default().piece_bytes as usize;
+        let whole = 300_000 / pieces * pieces;
+        assert!(buf.as_slice()[..whole].iter().all(|&byte| byte == 7), "what was whole may be there");
+        assert!(buf.as_slice()[whole..].iter().all(|&byte| byte == 0), "half a piece is none");
     });
 }
 
@@ -143,8 +159,7 @@ fn a_client_that_vanishes_in_the_middle_of_a_write_leaves_nothing_behind() {
 fn a_client_that_takes_no_replies_waits_for_itself_alone() {
     on_each_driver(|world| async move {
         let sockets = Sockets::new();
-        let options = ServerOptions { drain_timeout: Nanos::from_millis(100), ..small() };
-        let server = server(&world, &sockets, "", options);
+        let server = server(&world, &sockets, "", small());
         let greedy = Raw::negotiate(&world, &sockets).await;
         let read = Request::new(RequestKind::Read, 1, 0, 1 << 20).to_wire();
         let flood = read.repeat(1000);
@@ -173,7 +188,8 @@ fn a_client_that_takes_no_replies_waits_for_itself_alone() {
 fn connections_beyond_the_limit_are_closed() {
     on_each_driver(|world| async move {
         let sockets = Sockets::new();
-        let options = ServerOptions { connections_max: 2, ..small() };
+        let target = TargetOptions { connections_max: 2, ..small().target };
+        let options = ServerOptions { target, ..small() };
         let _server = server(&world, &sockets, "", options);
         let first =
             Client::connect(&world, &sockets.uri(""), &ClientOptions::default()).await.expect("connects");

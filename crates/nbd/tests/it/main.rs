@@ -2,5 +2,6 @@
 
 mod common;
 mod external;
+mod fairness;
 mod hostile;
 mod own_client;

@@ -7,9 +7,9 @@ use crate::common::{Sockets, on_each_driver, ram, server};
 use tier0_drive::{BlockStatus, BlockTarget, DriveHandle, TargetInfo};
 use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
 use tier0_nbd::protocol::{NbdAddress, NbdUri};
-use tier0_nbd::server::{ExportOptions, Server, ServerError, ServerOptions};
+use tier0_nbd::server::{ExportOptions, Server, ServerError, ServerOptions, TargetError, TargetOptions};
 use tier0_units::{ByteCount, Lba, Nanos, SectorCount};
-use tier0_world::real::{Listener, PeerAddress};
+use tier0_world::net::{Listener, PeerAddress};
 use tier0_world::{Buf, BufMut, IoError, World};
 
 /// `sectors` sectors, each filled with its address and `version`.
@@ -51,8 +51,11 @@ fn many_requests_are_in_flight_and_none_is_mixed_up() {
     on_each_driver(|world| async move {
         let sockets = Sockets::new();
         let options = ServerOptions {
-            in_flight_requests_max: 8,
-            in_flight_bytes_max: 1 << 20,
+            target: TargetOptions {
+                in_flight_requests_max: 8,
+                in_flight_bytes_max: 1 << 20,
+                ..TargetOptions::default()
+            },
             payload_bytes_max: 1 << 20,
             ..ServerOptions::default()
         };
@@ -217,8 +220,11 @@ fn requests_in_flight_are_bounded() {
             let (sockets, mut probe) = (Sockets::new(), Probe::new(&world));
             probe.delay = Nanos::from_millis(2);
             let options = ServerOptions {
-                in_flight_requests_max: requests,
-                in_flight_bytes_max: bytes,
+                target: TargetOptions {
+                    in_flight_requests_max: requests,
+                    in_flight_bytes_max: bytes,
+                    ..TargetOptions::default()
+                },
                 payload_bytes_max: 4096 * 2,
                 ..ServerOptions::default()
             };
@@ -278,7 +284,7 @@ fn exports_come_and_go() {
         };
         server.add_export(two.clone(), ram(&world, ByteCount::mib(1))).expect("a free name");
         let again = server.add_export(two, ram(&world, ByteCount::mib(1)));
-        assert!(matches!(again, Err(ServerError::NameTaken { .. })));
+        assert!(matches!(again, Err(ServerError::Target(TargetError::NameTaken { .. }))));
         let bad = server.add_export(ExportOptions::named("a\0b"), ram(&world, ByteCount::mib(1)));
         assert!(matches!(bad, Err(ServerError::BadText { .. })));
 

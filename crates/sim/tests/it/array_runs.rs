@@ -18,6 +18,8 @@ const MISHAP_SEEDS: Range<u64> = 0..120;
 const INCIDENT_SEEDS: Range<u64> = 0..120;
 /// Seeds with ordeals that must be clean.
 const ORDEAL_SEEDS: Range<u64> = 0..40;
+/// Seeds of users who come through NBD that must be clean.
+const NETWORK_SEEDS: Range<u64> = 0..60;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
 const GROWING_SCRIPT: u64 = 8;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
@@ -128,6 +130,19 @@ fn a_growing_pool_survives_crashes_at_points_of_a_script() {
     let failure = report.failures.first();
     assert!(failure.is_none(), "{} --growing", failure.expect("there is one"));
     assert!(report.coverage.of("pools grown") > 0, "no pool has grown:\n{}", report.coverage);
+}
+
+/// Users come through the NBD server, over connections that die at any byte.
+#[test]
+fn what_the_server_acknowledged_is_there_however_connections_die() {
+    let things = [
+        "network: connections made anew",
+        "network: requests asked again",
+        "writes lost with their connection",
+        "power cuts under load",
+        "healed",
+    ];
+    survives(NETWORK_SEEDS, "--network", SimConfig::networked, &things);
 }
 
 #[test]

@@ -48,6 +48,8 @@ const KNOWN: [(PlantedBug, u64); 36] = [
     (PlantedBug::BelieveFirstLogCopy, 36),
     (PlantedBug::LabelsBeforeLog, 1),
     (PlantedBug::HideStaleLosses, 5),
+    (PlantedBug::AnswerBeforeWrite, 0),
+    (PlantedBug::WriteHalfReceived, 0),
 ];
 
 /// Bugs that no seed is known for. This one needs a drive that joins again in the moment in which it is forgotten; the seed

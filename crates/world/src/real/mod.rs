@@ -29,4 +29,5 @@ pub use op::Fd;
 pub(crate) use op::Operation;
 pub use outlast::outlast;
 pub use runtime::{Backend, RealOptions, RealRuntime};
-pub use socket::{Listener, PeerAddress, Socket, readable};
+pub use socket::readable;
+pub(crate) use socket::{Listener, Socket};

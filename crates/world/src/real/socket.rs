@@ -1,13 +1,13 @@
 //! Stream sockets: unix and TCP.
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
@@ -17,6 +17,7 @@ use super::op::{Op, submit};
 use super::outlast;
 use super::pieces::PIECE_BYTES;
 use super::send_buffer;
+use crate::net::PeerAddress;
 use crate::{BufMut, Gather, IoError, Payload, World};
 
 /// Lists with larger parts are sent whole: their transfer takes longer than the search for memory.
@@ -24,26 +25,8 @@ const PIECES_UP_TO: usize = 16 << 10;
 /// More than this is not given back: what a socket holds at most is a few hundred KiB.
 const OWED_MAX: usize = 1 << 20;
 
-/// Where a stream socket listens or connects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PeerAddress {
-    /// A unix socket's path.
-    Unix(PathBuf),
-    /// An IP address and a port.
-    Tcp(SocketAddr),
-}
-
-impl fmt::Display for PeerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PeerAddress::Unix(path) => write!(f, "{}", path.display()),
-            PeerAddress::Tcp(address) => address.fmt(f),
-        }
-    }
-}
-
 /// A listening socket. A unix socket's file is removed when it is dropped.
-pub struct Listener {
+pub(crate) struct Listener {
     world: World,
     fd: Fd,
     address: PeerAddress,
@@ -52,7 +35,7 @@ pub struct Listener {
 impl Listener {
     /// Listens on `address`. A unix socket's file is its owner's alone, and one that nobody listens on any more is replaced;
     /// an address that stays in use for seconds is [`io::ErrorKind::AddrInUse`].
-    pub fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
+    pub(crate) fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
         let (fd, address): (OwnedFd, _) = match address {
             PeerAddress::Unix(path) => (patiently(|| bind_unix(path))?.into(), address.clone()),
             PeerAddress::Tcp(wanted) => {
@@ -65,12 +48,12 @@ impl Listener {
     }
 
     /// Where it listens; with the port that the system chose, where port 0 was asked for.
-    pub fn address(&self) -> &PeerAddress {
+    pub(crate) fn address(&self) -> &PeerAddress {
         &self.address
     }
 
     /// Takes the next connection.
-    pub async fn accept(&self) -> Result<Socket, IoError> {
+    pub(crate) async fn accept(&self) -> Result<Socket, IoError> {
         loop {
             match submit(&self.world, &self.fd, Op::Accept, Payload::None).await.0 {
                 Ok(fd) => {
@@ -79,6 +62,7 @@ impl Listener {
                     if matches!(self.address, PeerAddress::Tcp(_)) {
                         // Replies are gathered by the sender already; Nagle's algorithm would only delay them.
                         let _ = rustix::net::sockopt::set_tcp_nodelay(&fd, true);
+                        keep_alive(&fd);
                     }
                     return Ok(Socket::new(&self.world, fd));
                 }
@@ -98,6 +82,21 @@ impl Drop for Listener {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// A peer that says nothing for so long is asked whether it is there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// And again so often, at this interval, before it counts as gone: two minutes after its last word.
+const KEEPALIVE_TRIES: u32 = 6;
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Has the kernel find out when the peer's machine is gone. Where it refuses, its own patience of two hours does.
+fn keep_alive(fd: &OwnedFd) {
+    use rustix::net::sockopt;
+    let _ = sockopt::set_tcp_keepidle(fd, KEEPALIVE_IDLE);
+    let _ = sockopt::set_tcp_keepintvl(fd, KEEPALIVE_INTERVAL);
+    let _ = sockopt::set_tcp_keepcnt(fd, KEEPALIVE_TRIES);
+    let _ = sockopt::set_socket_keepalive(fd, true);
 }
 
 /// How often an address that is in use is tried: for 3 s.
@@ -140,7 +139,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 
 /// A connected stream socket. Clones share it; at most one receive and one send may be under way at a time.
 #[derive(Clone)]
-pub struct Socket {
+pub(crate) struct Socket {
     world: World,
     fd: Fd,
     /// A unix socket tells that it has room when so many bytes or fewer are unread ([`super::send_buffer`]).
@@ -158,11 +157,11 @@ impl Socket {
     }
 
     /// Connects. It blocks the thread while it does, which on loopback and for a client is no loss.
-    pub fn connect(world: &World, address: &PeerAddress) -> io::Result<Socket> {
+    pub(crate) fn connect(world: &World, address: &PeerAddress) -> io::Result<Socket> {
         let fd: OwnedFd = match address {
             PeerAddress::Unix(path) => UnixStream::connect(path)?.into(),
             PeerAddress::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(address, std::time::Duration::from_secs(10))?;
+                let stream = TcpStream::connect_timeout(address, Duration::from_secs(10))?;
                 stream.set_nodelay(true)?;
                 stream.into()
             }
@@ -171,25 +170,25 @@ impl Socket {
     }
 
     /// A connected socket of this world from a descriptor, as another world gave it up.
-    pub fn from_fd(world: &World, fd: OwnedFd) -> Socket {
+    pub(crate) fn from_fd(world: &World, fd: OwnedFd) -> Socket {
         Socket::new(world, fd)
     }
 
     /// Gives the socket up, so that another thread's world can take it; none where a clone of it or an operation on
     /// it still exists.
-    pub fn into_fd(self) -> Option<OwnedFd> {
+    pub(crate) fn into_fd(self) -> Option<OwnedFd> {
         Rc::into_inner(self.fd)
     }
 
     /// Two sockets connected with each other.
-    pub fn pair(world: &World) -> io::Result<(Socket, Socket)> {
+    pub(crate) fn pair(world: &World) -> io::Result<(Socket, Socket)> {
         let (a, b) = UnixStream::pair()?;
         Ok((Socket::new(world, a.into()), Socket::new(world, b.into())))
     }
 
     /// Appends what has arrived to `bytes`, at least one byte and at most its spare capacity (which must not be
     /// zero). Zero means that the peer has closed.
-    pub async fn receive(&self, bytes: Vec<u8>) -> (Result<usize, IoError>, Vec<u8>) {
+    pub(crate) async fn receive(&self, bytes: Vec<u8>) -> (Result<usize, IoError>, Vec<u8>) {
         assert!(bytes.capacity() > bytes.len(), "a receive needs room");
         let (outcome, payload) =
             self.run(Op::Receive { skip: 0, mark: self.mark }, Payload::Bytes(bytes)).await;
@@ -204,7 +203,7 @@ impl Socket {
 
     /// Fills `buf` from byte `filled` on with what has arrived, at least one byte. Zero means that the peer has
     /// closed.
-    pub async fn receive_into(&self, buf: BufMut, filled: usize) -> (Result<usize, IoError>, BufMut) {
+    pub(crate) async fn receive_into(&self, buf: BufMut, filled: usize) -> (Result<usize, IoError>, BufMut) {
         assert!(filled < buf.as_slice().len(), "a receive needs room");
         let (outcome, payload) =
             self.run(Op::Receive { skip: filled, mark: self.mark }, Payload::Read(buf)).await;
@@ -212,8 +211,12 @@ impl Socket {
         (outcome, payload.into_read())
     }
 
-    /// Sends the whole list and gives it back empty.
-    pub async fn send(&self, mut gather: Box<Gather>) -> (Result<(), IoError>, Box<Gather>) {
+    /// Sends the whole list and gives it back empty; tells `progress` of each part that the kernel takes.
+    pub(crate) async fn send(
+        &self,
+        mut gather: Box<Gather>,
+        progress: impl Fn(usize),
+    ) -> (Result<(), IoError>, Box<Gather>) {
         let in_pieces = self.mark.is_some() && gather.largest_part() <= PIECES_UP_TO;
         while gather.remaining_bytes() > 0 {
             let in_pieces_after = in_pieces.then(|| self.owed.get());
@@ -223,6 +226,7 @@ impl Socket {
                 Ok(count) => {
                     self.owed.set(self.owed.get().saturating_sub(count));
                     gather.advance(count);
+                    progress(count);
                 }
                 Err(error) => return (Err(error), gather),
             }
@@ -231,7 +235,7 @@ impl Socket {
     }
 
     /// Ends both directions; what is under way on it ends too.
-    pub fn shutdown(&self) {
+    pub(crate) fn shutdown(&self) {
         // A peer that is gone already cannot be shut down, which is the goal.
         let _ = rustix::net::shutdown(self.fd.as_fd(), rustix::net::Shutdown::Both);
     }

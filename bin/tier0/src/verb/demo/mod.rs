@@ -26,7 +26,8 @@ use tier0_nbd::protocol::NbdUri;
 use tier0_units::Nanos;
 use tier0_workload::spec::{Arrival, LoadSpec, RunLimits, StreamSpec, VerifySpec, parse_duration};
 use tier0_workload::stats::LoadReport;
-use tier0_world::real::{Backend, PeerAddress};
+use tier0_world::net::PeerAddress;
+use tier0_world::real::Backend;
 
 use self::compare::Prediction;
 use self::files::Place;

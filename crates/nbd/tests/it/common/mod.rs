@@ -8,7 +8,8 @@ use tier0_drive::{DriveHandle, RamMedium};
 use tier0_nbd::protocol::{NbdAddress, NbdUri};
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
 use tier0_units::ByteCount;
-use tier0_world::real::{Backend, PeerAddress};
+use tier0_world::net::PeerAddress;
+use tier0_world::real::Backend;
 use tier0_world::{RealOptions, RealRuntime, World};
 
 /// Runs `test` on each driver of the real world that this machine allows.

@@ -6,23 +6,25 @@ use tier0_world::sync::Notify;
 
 /// Tells tasks to end.
 #[derive(Default)]
-pub(crate) struct Stop {
+pub struct Stop {
     requested: Cell<bool>,
     bell: Notify,
 }
 
 impl Stop {
-    pub(crate) fn request(&self) {
+    /// Asks to stop.
+    pub fn request(&self) {
         self.requested.set(true);
         self.bell.notify_all();
     }
 
-    pub(crate) fn is_requested(&self) -> bool {
+    /// Whether somebody asked to stop.
+    pub fn is_requested(&self) -> bool {
         self.requested.get()
     }
 
     /// Ends once somebody asked to stop.
-    pub(crate) async fn requested(&self) {
+    pub async fn requested(&self) {
         while !self.is_requested() {
             self.bell.wait().await;
         }

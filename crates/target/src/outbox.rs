@@ -5,9 +5,31 @@
 
 use std::cell::{Cell, RefCell};
 
-use tier0_world::real::Socket;
+use tier0_world::net::Socket;
 use tier0_world::sync::Notify;
 use tier0_world::{Buf, Gather};
+
+/// Who is told how sending gets on.
+pub trait Account {
+    /// A send begins, or has ended.
+    fn sending(&self, sending: bool) {
+        let _ = sending;
+    }
+
+    /// The peer's side has taken a part.
+    fn taken(&self) {}
+
+    /// So many messages of this weight in sum are through, or dropped.
+    fn sent(&self, messages: u32, weight: u64) {
+        let _ = (messages, weight);
+    }
+
+    /// The socket failed: nothing is sent any more.
+    fn lost(&self) {}
+}
+
+/// Nobody is.
+impl Account for () {}
 
 /// Messages that wait to be sent: how many, and what they weigh in the sender's accounts.
 #[derive(Default)]
@@ -17,8 +39,8 @@ struct Batch {
     weight: u64,
 }
 
-/// Collects messages.
-pub(crate) struct Outbox {
+/// Collects messages, and sends them.
+pub struct Outbox {
     batch: RefCell<Batch>,
     /// Headers are put together here; kept for its memory.
     scratch: RefCell<Vec<u8>>,
@@ -26,14 +48,21 @@ pub(crate) struct Outbox {
     filled: Notify,
 }
 
+impl Default for Outbox {
+    fn default() -> Outbox {
+        Outbox::new()
+    }
+}
+
 impl Outbox {
-    pub(crate) fn new() -> Outbox {
+    /// An empty one.
+    pub fn new() -> Outbox {
         let scratch = RefCell::new(Vec::with_capacity(256));
         Outbox { batch: RefCell::default(), scratch, closed: Cell::new(false), filled: Notify::new() }
     }
 
     /// Appends a message: a header, and data to follow it.
-    pub(crate) fn push(&self, weight: u64, put_header: impl FnOnce(&mut Vec<u8>), data: Option<Buf>) {
+    pub fn push(&self, weight: u64, put_header: impl FnOnce(&mut Vec<u8>), data: Option<Buf>) {
         let mut scratch = self.scratch.borrow_mut();
         scratch.clear();
         put_header(&mut scratch);
@@ -50,14 +79,14 @@ impl Outbox {
     }
 
     /// Ends [`Outbox::send_all`] once it is empty.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.closed.set(true);
         self.filled.notify_all();
     }
 
-    /// Sends what gathers until the outbox is closed, and tells `sent` the number and weight of each batch. When the
-    /// socket fails, it is shut down, so that whoever receives from it ends too, and further messages are dropped.
-    pub(crate) async fn send_all(&self, socket: &Socket, sent: impl Fn(u32, u64)) {
+    /// Sends what gathers until the outbox is closed, and keeps `account` informed. When the socket fails, it is shut down,
+    /// so that whoever receives from it ends too, and further messages are dropped.
+    pub async fn send_all(&self, socket: &Socket, account: &impl Account) {
         let mut spare = Box::new(Gather::new());
         let mut broken = false;
         loop {
@@ -70,17 +99,20 @@ impl Outbox {
             let batch = self.batch.replace(Batch { gather: spare, messages: 0, weight: 0 });
             spare = batch.gather;
             if !broken {
+                account.sending(true);
                 let result;
-                (result, spare) = socket.send(spare).await;
+                (result, spare) = socket.send_noting(spare, |_| account.taken()).await;
+                account.sending(false);
                 if let Err(error) = result {
                     tracing::debug!(%error, "the socket does not take what is sent");
                     socket.shutdown();
+                    account.lost();
                     broken = true;
                 }
             }
             // Empty after a success; after a failure what is left is dropped.
             spare.advance(spare.remaining_bytes());
-            sent(batch.messages, batch.weight);
+            account.sent(batch.messages, batch.weight);
         }
     }
 }

@@ -1,0 +1,296 @@
+//! The target as its owner sees it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::rc::Rc;
+
+use futures_util::future::{Either, select};
+use tier0_units::{Nanos, counted};
+use tier0_world::net::{Listener, PeerAddress, Socket};
+use tier0_world::sync::Notify;
+use tier0_world::{IoError, World};
+
+use super::channel::Channel;
+use super::connection::{Connection, Live};
+use super::error::TargetError;
+use super::export::{Export, ExportOptions};
+use super::options::TargetOptions;
+use super::pool::Pool;
+use super::protocol::{Ended, Protocol};
+use super::stop::Stop;
+use super::throttle::Throttle;
+use super::watch::watch;
+
+/// Pause after a failed accept: the usual reason, no free descriptors, does not go away at once.
+const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
+/// Connections that were dropped within 10 s of which each has its line in the log.
+const DROPPED_SAID: u32 = 5;
+
+/// What helps where connections cannot be accepted.
+fn remedy(error: IoError) -> &'static str {
+    match error {
+        IoError::Os(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files (ulimit -n)",
+        _ => "",
+    }
+}
+
+/// The exports of a world and their users; clones share it.
+pub struct Target<T>(Rc<Shared<T>>);
+
+struct Shared<T> {
+    world: World,
+    options: TargetOptions,
+    pool: Rc<Pool>,
+    exports: RefCell<Rc<[Rc<Export<T>>]>>,
+    connections: RefCell<BTreeMap<u64, Rc<Live>>>,
+    connections_ever: Cell<u64>,
+    listeners: Cell<usize>,
+    stop_listening: Stop,
+    /// For connections that end otherwise than in good order, and for those that cannot be had.
+    dropped: Throttle,
+    refused: Throttle,
+    /// A connection or a listener ended.
+    ended: Notify,
+}
+
+impl<T> Clone for Target<T> {
+    fn clone(&self) -> Target<T> {
+        Target(self.0.clone())
+    }
+}
+
+impl<T: 'static> Target<T> {
+    /// A target without exports that listens nowhere yet.
+    ///
+    /// # Panics
+    /// Where the options let no connection get on.
+    pub fn new(world: &World, options: TargetOptions) -> Target<T> {
+        options.assert_sensible();
+        Target(Rc::new(Shared {
+            world: world.clone(),
+            pool: Rc::new(Pool::new(options.pool_bytes, options.reserve_bytes)),
+            options,
+            exports: RefCell::new(Rc::new([])),
+            connections: RefCell::default(),
+            connections_ever: Cell::new(0),
+            listeners: Cell::new(0),
+            stop_listening: Stop::default(),
+            dropped: Throttle::new(world, DROPPED_SAID),
+            refused: Throttle::new(world, 1),
+            ended: Notify::new(),
+        }))
+    }
+
+    /// What it allows.
+    pub fn options(&self) -> &TargetOptions {
+        &self.0.options
+    }
+
+    /// The exports as they are now. The same as before if nothing has come or gone.
+    pub fn exports(&self) -> Rc<[Rc<Export<T>>]> {
+        self.0.exports.borrow().clone()
+    }
+
+    /// Offers `target` under a name, from now on.
+    ///
+    /// # Errors
+    /// Where something else is offered under it.
+    pub fn add_export(&self, options: ExportOptions, target: T) -> Result<(), TargetError> {
+        if self.export_names().contains(&options.name) {
+            return Err(TargetError::NameTaken { name: options.name });
+        }
+        self.replace_export(options, target);
+        Ok(())
+    }
+
+    /// Offers `target` under a name, in the place of what is offered under it, if anything is. Clients that are connected
+    /// keep what they have been told.
+    pub fn replace_export(&self, options: ExportOptions, target: T) {
+        let export = Rc::new(Export { options, target });
+        let mut all: Vec<Rc<Export<T>>> = self.exports().to_vec();
+        match all.iter_mut().find(|known| known.options.name == export.options.name) {
+            Some(known) => *known = export,
+            None => all.push(export),
+        }
+        *self.0.exports.borrow_mut() = all.into();
+    }
+
+    /// Connections that use an export.
+    pub fn users_of(&self, name: &str) -> usize {
+        let connections = self.0.connections.borrow();
+        connections.values().filter(|live| live.export.borrow().as_deref() == Some(name)).count()
+    }
+
+    /// Withdraws an export and waits until no connection uses it.
+    pub async fn withdraw(&self, name: &str) {
+        self.remove_export(name);
+        while self.users_of(name) > 0 {
+            self.0.ended.wait().await;
+        }
+    }
+
+    /// Withdraws an export: its connections answer what is in flight and close. False if there is none.
+    pub fn remove_export(&self, name: &str) -> bool {
+        let before = self.0.exports.borrow().len();
+        let left =
+            self.0.exports.borrow().iter().filter(|export| export.options.name != name).cloned().collect();
+        *self.0.exports.borrow_mut() = left;
+        let connections = self.0.connections.borrow();
+        let users = connections.values().filter(|live| live.export.borrow().as_deref() == Some(name));
+        users.for_each(|live| live.stop.request());
+        self.0.exports.borrow().len() < before
+    }
+
+    /// The exports' names.
+    pub fn export_names(&self) -> Vec<String> {
+        self.0.exports.borrow().iter().map(|export| export.options.name.clone()).collect()
+    }
+
+    /// Connections that are open.
+    pub fn connection_count(&self) -> usize {
+        self.0.connections.borrow().len()
+    }
+
+    /// Listens on `address` and serves who connects with `protocol`. Returns where it listens, with the port that the
+    /// system chose where port 0 was asked for.
+    ///
+    /// # Errors
+    /// Where it cannot be listened on.
+    pub fn listen(
+        &self,
+        address: &PeerAddress,
+        protocol: &Rc<impl Protocol<T>>,
+    ) -> Result<PeerAddress, TargetError> {
+        let (target, protocol) = (self.clone(), protocol.clone());
+        self.listen_for(address, move |socket| target.serve(socket, &protocol))
+    }
+
+    /// Listens on `address` and hands who connects to `take`, which may serve it here or give it to a server in
+    /// another thread. Returns where it listens.
+    pub fn listen_for(
+        &self,
+        address: &PeerAddress,
+        take: impl Fn(Socket) + 'static,
+    ) -> Result<PeerAddress, TargetError> {
+        let listener = Listener::bind(&self.0.world, address)
+            .map_err(|source| TargetError::Listen { address: address.clone(), source })?;
+        if let PeerAddress::Tcp(address) = address
+            && !address.ip().is_loopback()
+        {
+            tracing::warn!(%address, "anyone who reaches this address may read and write the exports");
+        }
+        let bound = listener.address().clone();
+        let server = self.clone();
+        self.0.listeners.set(self.0.listeners.get() + 1);
+        let accepting = async move {
+            server.accept(&listener, take).await;
+            drop(listener);
+            server.0.listeners.set(server.0.listeners.get() - 1);
+            server.0.ended.notify_all();
+        };
+        self.0.world.spawn(accepting).detach();
+        Ok(bound)
+    }
+
+    async fn accept(&self, listener: &Listener, take: impl Fn(Socket)) {
+        let mut stop = pin!(self.0.stop_listening.requested());
+        loop {
+            match select(pin!(listener.accept()), stop.as_mut()).await {
+                Either::Left((Ok(socket), _)) => take(socket),
+                Either::Left((Err(error), _)) => {
+                    let address = listener.address().clone();
+                    let again = format!("{address} still takes no connections ({error})");
+                    self.0.refused.happened(
+                        || tracing::warn!(%address, %error, "cannot accept a connection{}", remedy(error)),
+                        move |count| tracing::warn!("{again}; tried {count} more times within 10 s"),
+                    );
+                    self.0.world.sleep(ACCEPT_PAUSE).await;
+                }
+                Either::Right(_) => return,
+            }
+        }
+    }
+
+    /// Serves a connected socket with `protocol`, in a task of its own.
+    pub fn serve(&self, socket: Socket, protocol: &Rc<impl Protocol<T>>) {
+        if self.0.stop_listening.is_requested() || !self.has_place() {
+            return socket.shutdown();
+        }
+        let shared = &self.0;
+        let number = shared.connections_ever.get();
+        shared.connections_ever.set(number + 1);
+        let channel = Rc::new(Channel::new(&shared.world, socket, &shared.options, &shared.pool));
+        let live = Rc::new(Live { channel, stop: Stop::default(), export: RefCell::default() });
+        shared.connections.borrow_mut().insert(number, live.clone());
+        let watching = shared.world.spawn(watch(live.channel.clone(), shared.options.stall_timeout));
+        let (target, protocol) = (self.clone(), protocol.clone());
+        let serving = async move {
+            let connection = Connection { target: target.clone(), live: live.clone() };
+            let ended = protocol.serve(connection).await;
+            live.channel.shut();
+            drop(watching);
+            target.note_end(number, &live, ended);
+            target.0.connections.borrow_mut().remove(&number);
+            target.0.ended.notify_all();
+        };
+        self.0.world.spawn(serving).detach();
+    }
+
+    /// Whether one more connection may be served; who has been idle for long is asked to leave if that makes the place.
+    fn has_place(&self) -> bool {
+        let shared = &self.0;
+        let limit = shared.options.connections_max;
+        let connections = shared.connections.borrow();
+        if connections.len() < limit {
+            return true;
+        }
+        let staying = || connections.values().filter(|live| !live.stop.is_requested());
+        let long_ago = shared.world.turned().saturating_sub(shared.options.idle_timeout);
+        let idle = staying()
+            .filter(|live| live.channel.is_idle())
+            .min_by_key(|live| live.channel.activity.last())
+            .filter(|live| live.channel.activity.last() < long_ago);
+        if let Some(live) = idle {
+            live.stop.request();
+            shared.refused.happened(
+                || tracing::warn!(limit, "too many connections: closed the one that was idle for longest"),
+                move |count| tracing::warn!(limit, "too many connections: closed {count} more within 10 s"),
+            );
+            return true;
+        }
+        let has_place = staying().count() < limit;
+        if !has_place {
+            shared.refused.happened(
+                || tracing::warn!(limit, "too many connections: closed a new one"),
+                move |count| tracing::warn!(limit, "too many connections: closed {count} more within 10 s"),
+            );
+        }
+        has_place
+    }
+
+    /// Says how a connection ended, if not in good order.
+    fn note_end(&self, number: u64, live: &Live, ended: Ended) {
+        let reason = match (live.channel.cut_off_for(), ended) {
+            (Some(cut_off), _) => cut_off.to_string(),
+            (None, Err(reason)) => reason.to_string(),
+            (None, Ok(())) => return,
+        };
+        let (export, last) = (live.export.borrow(), reason.clone());
+        self.0.dropped.happened(
+            || tracing::warn!(connection = number, ?export, %reason, "closed a connection"),
+            move |count| {
+                tracing::warn!("closed {} more within 10 s, as: {last}", counted(count, "connection"));
+            },
+        );
+    }
+
+    /// Stops listening, lets every connection answer what is in flight, and closes it.
+    pub async fn shut_down(&self) {
+        self.0.stop_listening.request();
+        self.0.connections.borrow().values().for_each(|live| live.stop.request());
+        while self.connection_count() > 0 || self.0.listeners.get() > 0 {
+            self.0.ended.wait().await;
+        }
+    }
+}
