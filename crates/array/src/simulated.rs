@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tier0_catalog::Catalog;
-use tier0_drive::{Content, DriveHandle, SparseStore};
+use tier0_drive::{Content, DriveHandle};
 use tier0_pool::MemberRecord;
 use tier0_raid::io::{LostDrives, Members};
 use tier0_world::World;
@@ -114,10 +114,7 @@ fn make_drives(
             drive: drive.name.clone(),
             fact: "has a model that was not prepared".into(),
         })?;
-        let content = match world.width().bytes() {
-            0 => Content::None,
-            _ => Content::Memory(SparseStore::new(world.width())),
-        };
+        let content = Content::memory(world);
         drives.push(wrap(number, model.drive(world, &drive.name, number as u64, content)));
     }
     Ok(drives)

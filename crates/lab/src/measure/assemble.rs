@@ -102,7 +102,7 @@ impl Bench {
             let built = build(world, description, &self.shelf, |number, drive| {
                 let retimed = retimed.as_ref().map(|model| {
                     let model = model.clone_with_seed(number as u64);
-                    DriveHandle::new(FlashDrive::new(world, &drive.info().name, model, Content::None))
+                    DriveHandle::new(FlashDrive::new(world, &drive.info().name, model, Content::memory(world)))
                 });
                 back_end.attach(number, retimed.unwrap_or(drive))
             });

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tier0_drive::DriveHandle;
 use tier0_journal::Position;
 use tier0_units::{Lba, SECTOR_BYTES};
-use tier0_world::{BufMut, IoError, PlantedBug, planted};
+use tier0_world::{BufMut, IoError, PayloadWidth, PlantedBug, planted};
 use uuid::Uuid;
 
 use super::core::Core;
@@ -64,7 +64,7 @@ pub(super) async fn read_slot(
 }
 
 async fn read_bytes(drive: &DriveHandle, at: Lba, bytes: usize) -> Result<Vec<u8>, IoError> {
-    let buf = drive.world().buffer((bytes as u64 / SECTOR_BYTES) as u32);
+    let buf = BufMut::new((bytes as u64 / SECTOR_BYTES) as u32, PayloadWidth::REAL);
     let (result, buf) = drive.read(at, buf).await;
     result.map(|()| buf.as_slice().to_vec())
 }
@@ -81,11 +81,11 @@ pub(super) async fn write_slot(
     let (header, pieces) = bytes.split_at(HEADER_BYTES);
     for (number, part) in (0u64..).zip(pieces.chunks(IO_BYTES)) {
         let at = start + (HEADER_BYTES as u64 + number * IO_BYTES as u64) / SECTOR_BYTES;
-        let buf = BufMut::copy_from(part, drive.world().width()).freeze();
+        let buf = BufMut::copy_from(part, PayloadWidth::REAL).freeze();
         drive.write(Lba(at), buf, false).await?;
     }
     drive.flush().await?;
-    let buf = BufMut::copy_from(header, drive.world().width()).freeze();
+    let buf = BufMut::copy_from(header, PayloadWidth::REAL).freeze();
     drive.write(Lba(start), buf, true).await?;
     drive.flush().await
 }
