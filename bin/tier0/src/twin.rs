@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, build};
 use tier0_array::{Description, Volume};
 use tier0_catalog::Catalog;
@@ -15,9 +16,6 @@ use crate::driving::{REFRESH, drive};
 use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::unwritten;
-
-/// Bytes per sector that verification needs to tell sectors apart.
-const STAMP_WIDTH: PayloadWidth = PayloadWidth::new(16);
 
 /// An array ready to be simulated any number of times.
 pub(crate) struct Twin {
@@ -41,19 +39,17 @@ impl Twin {
         signals: &Signals,
         listener: impl FnMut(&Progress) + 'static,
     ) -> Result<LoadReport, Failure> {
-        let width = if load.verify.is_some() { STAMP_WIDTH } else { PayloadWidth::NONE };
+        let width = if load.verify.is_some() { PayloadWidth::REAL } else { PayloadWidth::NONE };
         let (runtime, volume) = self.build(volume, load.seed, width)?;
         let world = runtime.world().clone();
         let signals = signals.clone();
         runtime.run(async move {
-            let remedy =
-                "leave write_cache out of the array file: volumes without a log have all their space";
-            unwritten::tell(&volume, &load, remedy).await;
+            unwritten::tell(&volume, &load, "leave thin out of the array file: thick volumes are full").await;
             drive(&world, Rc::new(volume), load, &signals, REFRESH, listener).await
         })
     }
 
-    /// A fresh array in a world of its own, and the volume called `volume` or its first.
+    /// A fresh array in a world of its own, its volumes full, and the volume called `volume` or its first.
     pub(crate) fn build(
         &self,
         volume: Option<&str>,
@@ -61,7 +57,8 @@ impl Twin {
         width: PayloadWidth,
     ) -> Result<(VirtualRuntime, Volume), Failure> {
         let runtime = VirtualRuntime::new(seed, width);
-        let array = build(runtime.world(), &self.description, &self.shelf, |_, drive| drive)?;
+        let building = build(runtime.world(), &self.description, &self.shelf, Born::Full, |_, drive| drive);
+        let array = runtime.run(building)?;
         let volume = self.choose(array.volumes, volume)?;
         Ok((runtime, volume))
     }

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use tier0_array::Description;
+use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, build};
 use tier0_catalog::Catalog;
 use tier0_drive::BlockTarget;
@@ -34,7 +35,8 @@ fn rate(model: &str, users: u64, ios: u64, read_percent: u64) -> f64 {
     let mut shelf = ModelShelf::default();
     shelf.prepare(&Catalog::embedded(), &description).expect("catalogue models");
     let runtime = VirtualRuntime::new(1, PayloadWidth::NONE);
-    let array = build(runtime.world(), &description, &shelf, |_, drive| drive).expect("an array");
+    let building = build(runtime.world(), &description, &shelf, Born::Full, |_, drive| drive);
+    let array = runtime.run(building).expect("an array");
     let left = Rc::new(Cell::new(ios));
     let tasks: Vec<_> = (0..users)
         .map(|user| {

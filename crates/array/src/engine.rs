@@ -2,6 +2,7 @@
 //! array has a thread and a world for each shard ([`crate::real`]), made of the same parts.
 
 use std::cell::RefCell;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,15 +19,15 @@ use crate::admin::{AdminError, AdminReply, AdminRequest, Status};
 use crate::control::{Control, ControlMessage, Left, LossRules, MemberJudge};
 use crate::open::Consents;
 use crate::open::examine;
-use crate::plan::{NewPool, PoolShape, drives_of, members_max};
+use crate::plan::{NewPool, PoolShape, drives_of, fill, members_max};
 use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs, format_ring};
 pub use crate::repartition::Repartition;
 use crate::shard::{Ask, ListedVolume, Shard};
 use crate::upkeep::Activity;
-use crate::volume_io::{CachedVolume, VolumeIo};
+use crate::volume_io::VolumeIo;
 use crate::{ArrayError, Description, Volume};
 
-/// Creates the protected pools of `description` on `drives`, which are its drives in order; what they hold is
+/// Creates the pools of `description` on `drives`, which are its drives in order; what they hold is
 /// overwritten. The array will run on `shards` shards.
 pub async fn create(
     world: &World,
@@ -177,7 +178,9 @@ pub async fn start_without(
         .first()
         .map(|pool| pool.metadata.state().array().to_owned())
         .ok_or_else(|| ArrayError::NoPool { pool: "any".to_owned() })?;
-    Engine::run(world, array, pools, control, messages).await
+    let rings = pools.iter().map(|pool| pool.seed.state.log().rings.len());
+    let shards = rings.max().unwrap_or(1);
+    Engine::run(world, array, pools, shards, control, messages).await
 }
 
 /// A drive that shows no failure that may pass.
@@ -185,24 +188,49 @@ fn guarded(drive: DriveHandle) -> DriveHandle {
     Guard::new(drive, Patience::default(), Health::new()).handle()
 }
 
+/// What the volumes of a new array hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Born {
+    /// Nothing: every extent gets its place when it is first written.
+    Empty,
+    /// Something everywhere, as after years of use: every extent of the thick volumes is mapped and written, and no I/O has
+    /// made it so.
+    Full,
+}
+
 /// A new array on `drives`, those of the description in order, whose metadata live only as long as the world.
-pub(crate) async fn start_volatile(
+pub(crate) fn start_new(
     world: &World,
     description: &Description,
     drives: &[DriveHandle],
-) -> Result<Engine, ArrayError> {
+    born: Born,
+) -> Pin<Box<dyn Future<Output = Result<Engine, ArrayError>>>> {
+    let (control, messages) = mailbox();
+    let pools = new_pools(world, description, drives, born, &control);
+    let (world, name) = (world.clone(), description.name.clone());
+    Box::pin(async move { Engine::run(&world, name, pools?, 1, control, messages).await })
+}
+
+fn new_pools(
+    world: &World,
+    description: &Description,
+    drives: &[DriveHandle],
+    born: Born,
+    control: &MailSender<ControlMessage>,
+) -> Result<Vec<OpenedPool>, ArrayError> {
     let mut random = world.random(0x1d);
     let mut id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
-    let (control, messages) = mailbox();
-    let mut pools = Vec::new();
-    for number in 0..description.pools.len() {
+    let pool_of = |number: usize| {
         let (places, _) = drives_of(&description.pools[number]);
         let own: Vec<DriveHandle> = places.iter().map(|drive| drives[*drive].clone()).collect();
         let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
-        let state = new_state(description, number, sizes, 1, &mut id)?;
-        pools.push(OpenedPool::volatile(world, number, state, own, &control)?);
-    }
-    Engine::run(world, description.name.clone(), pools, control, messages).await
+        let mut state = new_state(description, number, sizes, 1, &mut id)?;
+        if born == Born::Full {
+            fill(&mut state)?;
+        }
+        OpenedPool::new(world, number, state, own, born, control)
+    };
+    (0..description.pools.len()).map(pool_of).collect()
 }
 
 /// Cuts the write log of the array on `drives` into a part for each of `shards`, if it can be: what is in it is destaged
@@ -231,10 +259,11 @@ impl Engine {
         world: &World,
         array: String,
         pools: Vec<OpenedPool>,
+        count: usize,
         control: MailSender<ControlMessage>,
         messages: MailReceiver<ControlMessage>,
     ) -> Result<Engine, ArrayError> {
-        let engine = Engine::assemble(world, array, pools, control, messages).await?;
+        let engine = Engine::assemble(world, array, pools, count, control, messages).await?;
         engine.control.begin_upkeep();
         Ok(engine)
     }
@@ -244,10 +273,10 @@ impl Engine {
         world: &World,
         array: String,
         pools: Vec<OpenedPool>,
+        count: usize,
         control: MailSender<ControlMessage>,
         messages: MailReceiver<ControlMessage>,
     ) -> Result<Engine, ArrayError> {
-        let count = pools.iter().map(|pool| pool.seed.state.log().rings.len()).max().unwrap_or(1);
         let (peers, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mailbox::<Ask>()).unzip();
         let drives: Vec<_> = pools.iter().map(|pool| pool.drives.clone()).collect();
         let seeds: Vec<PoolSeed> = pools.iter().map(|pool| pool.seed.clone()).collect();
@@ -330,7 +359,7 @@ impl Engine {
 
     /// Ends destaging.
     pub(crate) fn stop_destaging(&self) {
-        let pools = self.shards.iter().flat_map(|shard| shard.pools.iter().flatten());
+        let pools = self.shards.iter().flat_map(|shard| &shard.pools);
         pools.for_each(|pool| pool.write_back.stop());
     }
 
@@ -346,7 +375,7 @@ impl Engine {
     /// Destages everything that is dirty.
     pub async fn drain(&self) -> Result<(), tier0_world::IoError> {
         for shard in self.shards.iter() {
-            for pool in shard.pools.iter().flatten() {
+            for pool in &shard.pools {
                 pool.write_back.drain().await?;
             }
         }
@@ -354,7 +383,7 @@ impl Engine {
     }
 }
 
-/// A protected pool whose metadata are open.
+/// A pool whose metadata are open.
 pub(crate) struct OpenedPool {
     pub(crate) metadata: Metadata,
     pub(crate) seed: PoolSeed,
@@ -396,22 +425,23 @@ impl OpenedPool {
         for (place, drive) in drives.iter().enumerate() {
             drive.iter().for_each(|drive| MemberJudge::appoint(drive, number, place, control));
         }
-        let seed = PoolSeed { number, state, shape, lost };
+        let seed = PoolSeed { number, state, shape, lost, born: None };
         Ok(OpenedPool { metadata, seed, drives })
     }
 
-    /// A pool that lives only as long as its world.
-    pub(crate) fn volatile(
+    /// A new pool, whose metadata live only as long as its world.
+    pub(crate) fn new(
         world: &World,
         number: usize,
         state: PoolState,
         drives: Vec<DriveHandle>,
+        born: Born,
         control: &MailSender<ControlMessage>,
     ) -> Result<OpenedPool, ArrayError> {
         let lost = LostDrives::new(members_max(drives.len()));
         let metadata = Metadata::volatile(world, state.clone(), loss_hook(number, &lost, control));
         let shape = PoolShape::new(&state)?;
-        let seed = PoolSeed { number, state: Arc::new(state), shape, lost };
+        let seed = PoolSeed { number, state: Arc::new(state), shape, lost, born: Some(born) };
         Ok(OpenedPool { metadata, seed, drives: drives.into_iter().map(Some).collect() })
     }
 }
@@ -462,10 +492,10 @@ pub(crate) async fn start_shard(
     for (seed, drives) in seeds.iter().zip(drives) {
         let pool = PoolShard::start(world, seat, seed, drives, control).await?;
         for volume in seed.state.volumes() {
-            let io = VolumeIo::Cached(CachedVolume::new(&pool, volume));
+            let io = VolumeIo::new(&pool, volume);
             volumes.push(Some(ListedVolume::new(&volume.name, io)));
         }
-        pools.push(Some(pool));
+        pools.push(pool);
     }
     Ok(Rc::new(Shard {
         world: world.clone(),

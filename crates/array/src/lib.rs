@@ -21,7 +21,6 @@
 pub mod admin;
 mod control;
 pub mod description;
-mod direct;
 mod drive_opener;
 pub mod engine;
 mod error;

@@ -14,6 +14,7 @@ use tier0_world::IoError;
 use tier0_world::sync::{MailSender, Notify, oneshot};
 
 use tier0_cache::{LocalFuture, Mapping, Relocate, Relocation};
+use tier0_pool::ExtentMap;
 
 use crate::control::{Commit, ControlMessage, Refill};
 use crate::plan::PoolShape;
@@ -23,7 +24,8 @@ pub(crate) struct ShardMapping {
     pool: usize,
     control: MailSender<ControlMessage>,
     shape: PoolShape,
-    extents: RefCell<BTreeMap<ExtentId, SlotRef>>,
+    /// By the volumes' numbers in the pool.
+    extents: RefCell<BTreeMap<u32, ExtentMap>>,
     /// For thick volumes and for thin ones.
     stocks: [Stock; 2],
     /// By the volumes' numbers in the pool: whether they are thin.
@@ -83,7 +85,7 @@ impl ShardMapping {
 
     /// An extent has this slot, as the pool's metadata have it.
     pub(crate) fn learn(&self, extent: ExtentId, slot: SlotRef) {
-        self.extents.borrow_mut().insert(extent, slot);
+        self.map(extent, slot);
     }
 
     /// Takes a slot in hand, so that it is not given back before it is let go; none if the extent has it no more.
@@ -101,12 +103,27 @@ impl ShardMapping {
 
     /// The slot of an extent, if it has one.
     pub(crate) fn slot_of(&self, extent: ExtentId) -> Option<SlotRef> {
-        self.extents.borrow().get(&extent).copied()
+        self.extents.borrow().get(&extent.volume)?.get(extent.index)
+    }
+
+    fn map(&self, extent: ExtentId, slot: SlotRef) {
+        self.extents.borrow_mut().entry(extent.volume).or_default().insert(extent.index, slot);
+    }
+
+    fn unmap(&self, extent: ExtentId) {
+        if let Some(map) = self.extents.borrow_mut().get_mut(&extent.volume) {
+            map.remove(extent.index);
+        }
     }
 
     /// The extents that have slots, in order.
     pub(crate) fn extents(&self) -> Vec<(ExtentId, SlotRef)> {
-        self.extents.borrow().iter().map(|(extent, slot)| (*extent, *slot)).collect()
+        let all = self.extents.borrow();
+        let of_volume = |(volume, map): (&u32, &ExtentMap)| {
+            let id = |(index, slot)| (ExtentId { volume: *volume, index }, slot);
+            map.iter().map(id).collect::<Vec<_>>()
+        };
+        all.iter().flat_map(of_volume).collect()
     }
 
     /// A volume was created.
@@ -118,14 +135,8 @@ impl ShardMapping {
     /// has them in hand.
     pub(crate) async fn remove_volume(&self, volume: u32) -> Vec<SlotRef> {
         self.thin.borrow_mut().remove(&volume);
-        let gone: Vec<SlotRef> = {
-            let mut extents = self.extents.borrow_mut();
-            let mut gone = extents.split_off(&ExtentId { volume, index: 0 });
-            if let Some(next) = volume.checked_add(1) {
-                extents.append(&mut gone.split_off(&ExtentId { volume: next, index: 0 }));
-            }
-            gone.into_values().collect()
-        };
+        let map = self.extents.borrow_mut().remove(&volume).unwrap_or_default();
+        let gone: Vec<SlotRef> = map.iter().map(|(_, slot)| slot).collect();
         self.let_go_of(&gone).await;
         gone
     }
@@ -166,7 +177,7 @@ impl ShardMapping {
             let slot = stock.slots.borrow_mut().pop();
             if let Some(slot) = slot {
                 self.shape.declare_fresh(slot.slot);
-                self.extents.borrow_mut().insert(extent, slot);
+                self.map(extent, slot);
                 return Ok(slot);
             }
             self.refill(stock, thin).await?;
@@ -202,7 +213,7 @@ impl ShardMapping {
     ) -> Result<(), IoError> {
         unmapped.retain(|(extent, slot)| self.slot_of(*extent) == Some(*slot));
         for (extent, _) in &unmapped {
-            self.extents.borrow_mut().remove(extent);
+            self.unmap(*extent);
         }
         // Nobody takes them in hand any more.
         self.let_go_of(&unmapped.iter().map(|(_, slot)| *slot).collect::<Vec<_>>()).await;
@@ -216,7 +227,9 @@ impl ShardMapping {
         if result.is_err() {
             // Nothing has changed; whoever got a slot meanwhile keeps the new one.
             for (extent, slot) in taken_back {
-                self.extents.borrow_mut().entry(extent).or_insert(slot);
+                if self.slot_of(extent).is_none() {
+                    self.map(extent, slot);
+                }
             }
         }
         result
@@ -250,6 +263,6 @@ impl Relocate for ShardMapping {
     }
 
     fn moved(&self, relocation: Relocation) {
-        self.extents.borrow_mut().insert(relocation.extent, relocation.to);
+        self.map(relocation.extent, relocation.to);
     }
 }

@@ -1,4 +1,4 @@
-//! One protected pool in one shard: its slots, its map, its log and its write cache.
+//! One pool in one shard: its slots, its map, its log and its write cache.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -19,6 +19,7 @@ use tier0_world::{IoError, World};
 
 use crate::ArrayError;
 use crate::control::{ControlMessage, FoundReport, LossReporter};
+use crate::engine::Born;
 use crate::mapping::ShardMapping;
 use crate::plan::PoolShape;
 
@@ -28,8 +29,14 @@ pub(crate) struct PoolShard {
     pub(crate) slot_io: SlotIo,
     pub(crate) mapping: Rc<ShardMapping>,
     pub(crate) write_back: WriteBack<SlotIo>,
-    pub(crate) ring: Ring,
-    log_losses: Rc<LogLosses>,
+    /// None in a pool without a log.
+    log: Option<ShardLog>,
+}
+
+/// The log of a pool in a shard.
+struct ShardLog {
+    ring: Ring,
+    losses: Rc<LogLosses>,
 }
 
 /// What every shard needs to know of a pool to start it; the same for all of them.
@@ -40,6 +47,8 @@ pub(crate) struct PoolSeed {
     pub(crate) state: Arc<PoolState>,
     pub(crate) shape: PoolShape,
     pub(crate) lost: Arc<LostDrives>,
+    /// Of a pool that is new, so that there is no log to be recovered.
+    pub(crate) born: Option<Born>,
 }
 
 /// Which shard of how many.
@@ -60,7 +69,10 @@ impl PoolShard {
     ) -> Result<Rc<PoolShard>, ArrayError> {
         let state = &seed.state;
         let reporter = LossReporter { pool: seed.number, control: control.clone() };
-        let log = open_log(world, seed, &state.log().rings[seat.index], &drives, &reporter).await?;
+        let log = match state.log().rings.get(seat.index) {
+            Some(place) => Some(open_log(world, seed, place, &drives, &reporter).await?),
+            None => None,
+        };
         let drive_count = drives.iter().flatten().count();
         let members = Members::new(drives, seed.lost.clone(), Rc::new(reporter));
         let counts = Rc::new(IntegrityCounts::new(seed.shape.slots.clone()));
@@ -68,7 +80,7 @@ impl PoolShard {
         let raid = RaidIo::with_report(seed.shape.sets.clone(), members, Rc::new(report));
         let short_id = u64::from_le_bytes(state.id().as_bytes()[..8].try_into().expect("eight bytes"));
         let slots = seed.shape.slots.clone();
-        let slot_io = SlotIo::new(raid, slots, short_id, slot_io_options(drive_count), counts);
+        let slot_io = SlotIo::new(raid, slots, short_id, slot_io_options(drive_count, seed), counts);
         let exists = |extent: ExtentId| {
             let volume = state.volume(extent.volume);
             volume.is_some_and(|volume| u64::from(extent.index) < state.extents_of(volume.sectors))
@@ -79,9 +91,16 @@ impl PoolShard {
         let mapping = ShardMapping::new(seed.number, control.clone(), seed.shape.clone(), thin);
         learn_extents(world, state, &mapping, owns).await;
         let options = WriteBackOptions::default();
-        let write_back = match log.entries {
-            None => WriteBack::new(world, log.ring.clone(), slot_io.clone(), mapping.clone(), options),
-            Some(entries) => {
+        let (log, entries) = match log {
+            None => (None, None),
+            Some(OpenLog { ring, entries, losses }) => (Some(ShardLog { ring, losses }), entries),
+        };
+        let write_back = match (&log, entries) {
+            (None, _) => WriteBack::without_log(world, slot_io.clone(), mapping.clone(), options),
+            (Some(log), None) => {
+                WriteBack::new(world, log.ring.clone(), slot_io.clone(), mapping.clone(), options)
+            }
+            (Some(log), Some(entries)) => {
                 let recovered = WriteBack::recover(
                     world,
                     log.ring.clone(),
@@ -106,41 +125,47 @@ impl PoolShard {
             slot_io,
             mapping,
             write_back,
-            ring: log.ring,
-            log_losses: log.losses,
+            log,
         }))
     }
 
     /// Does without the copies of this shard's log on a drive that is lost.
     pub(crate) fn drop_log_copies(&self, member: usize) {
-        for (copy, holder) in self.log_losses.members.borrow().iter().enumerate() {
+        let Some(log) = &self.log else { return };
+        for (copy, holder) in log.losses.members.borrow().iter().enumerate() {
             if *holder == member {
-                self.ring.drop_copy(copy);
+                log.ring.drop_copy(copy);
             }
         }
+    }
+
+    /// How each copy of the log stands.
+    pub(crate) fn log_copies(&self) -> Vec<CopyState> {
+        self.log.as_ref().map(|log| log.ring.copies()).unwrap_or_default()
     }
 
     /// Makes a new copy of this shard's log equal to the others; it counts once it is confirmed. It takes the number of a
     /// copy that is lost, or the next one.
     pub(crate) async fn add_log_copy(&self, place: &LogCopy) -> Result<(), IoError> {
+        let log = self.log.as_ref().ok_or(IoError::Unsupported)?;
         let members = self.slot_io.raid().members();
         let drive = members.drive(place.member as usize).cloned().ok_or(IoError::Gone)?;
         let region = Region { drive, first: Lba(place.first_sector), sectors: place.sectors };
         let member = place.member as usize;
         // What an earlier attempt has left.
         self.drop_log_copies(member);
-        let copies = self.ring.copies();
+        let copies = log.ring.copies();
         let is_lost = |copy: &CopyState| *copy == CopyState::Lost;
         let copy = copies.iter().position(is_lost).unwrap_or(copies.len());
         {
-            let mut members = self.log_losses.members.borrow_mut();
+            let mut members = log.losses.members.borrow_mut();
             match members.get_mut(copy) {
                 Some(holder) => *holder = member,
                 None => members.push(member),
             }
         }
         // The other shards' copies went to the drive in the same round, so its loss is everybody's.
-        self.ring.add_copy(copy, region).await.map_err(|error| {
+        log.ring.add_copy(copy, region).await.map_err(|error| {
             tracing::warn!("copy {copy} of the write log cannot be completed: {error}");
             IoError::Gone
         })
@@ -148,11 +173,12 @@ impl PoolShard {
 
     /// The metadata name the copy on this drive.
     pub(crate) fn confirm_log_copy(&self, member: usize) -> Result<(), IoError> {
-        let copies = self.ring.copies();
-        let holders = self.log_losses.members.borrow().clone();
+        let log = self.log.as_ref().ok_or(IoError::Unsupported)?;
+        let copies = log.ring.copies();
+        let holders = log.losses.members.borrow().clone();
         let is_it = |(holder, state): &(&usize, &CopyState)| **holder == member && **state != CopyState::Lost;
         let copy = holders.iter().zip(&copies).position(|one| is_it(&one)).ok_or(IoError::Gone)?;
-        self.ring.confirm_copy(copy).map_err(|_| IoError::Gone)
+        log.ring.confirm_copy(copy).map_err(|_| IoError::Gone)
     }
 }
 
@@ -165,8 +191,13 @@ const EXTENTS_AT_ONCE: u64 = 4096;
 const TURN: Nanos = Nanos::from_micros(1);
 
 /// What destaging may have under way.
-fn slot_io_options(drive_count: usize) -> SlotIoOptions {
-    SlotIoOptions { rows_in_flight: ROWS_PER_DRIVE * drive_count, ..SlotIoOptions::default() }
+fn slot_io_options(drive_count: usize, seed: &PoolSeed) -> SlotIoOptions {
+    SlotIoOptions {
+        rows_in_flight: ROWS_PER_DRIVE * drive_count,
+        checksums: seed.state.geometry().checksums,
+        born_full: seed.born == Some(Born::Full),
+        ..SlotIoOptions::default()
+    }
 }
 
 /// Tells a shard which slots its extents have, with turns for others.
@@ -194,7 +225,7 @@ async fn learn_extents(
 /// A shard's log, open.
 struct OpenLog {
     ring: Ring,
-    /// What was in it; none in a world without payload, where it is new every time.
+    /// What was in it; none where it is new.
     entries: Option<Vec<tier0_journal::Entry>>,
     losses: Rc<LogLosses>,
 }
@@ -222,7 +253,7 @@ async fn open_log(
             drives[copy.member as usize].clone().filter(|_| !seed.lost.is_lost(copy.member as usize))?;
         Some(Region { drive, first: Lba(copy.first_sector), sectors: copy.sectors })
     };
-    if world.width().bytes() == 0 {
+    if seed.born.is_some() {
         let regions = place.copies.iter().filter_map(region).collect();
         let ring = Ring::format(world, regions, place.id, settings, losses.clone()).await.map_err(failed)?;
         return Ok(OpenLog { ring, entries: None, losses });

@@ -8,9 +8,8 @@ use std::sync::mpsc;
 
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Patience};
-use tier0_pool::SpaceRules;
 use tier0_pool::metadata::survey_without;
-use tier0_raid::io::{LostDrives, Members};
+use tier0_pool::{PoolState, SpaceRules};
 use tier0_units::Nanos;
 use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
@@ -18,11 +17,9 @@ use tier0_world::{RealOptions, RealRuntime, Remote, World};
 
 use crate::admin::{AdminReply, AdminRequest};
 use crate::control::{Control, ControlMessage, DriveShop, LossRules, MemberJudge};
-use crate::direct::{self, Forgetful};
 use crate::drive_opener::MediumShop;
-use crate::engine::{OpenedPool, start_shard};
-use crate::open::{Consents, DirectPool, Kind, Medium, OpenArray, ToOpen, examine};
-use crate::plan::PoolPlan;
+use crate::engine::{Born, OpenedPool, start_shard};
+use crate::open::{Consents, Kind, Medium, OpenArray, ToOpen, examine};
 use crate::pool_shard::{PoolSeed, Seat};
 use crate::shard::{Ask, Shard};
 use crate::{ArrayError, Volume, VolumeFront};
@@ -202,24 +199,17 @@ impl ShardSeat<'_> {
         })?;
         let world = runtime.world().clone();
         let control = self.control.clone();
-        let started = match &self.array.kind {
-            Kind::Direct(pools) => start_direct(&world, index, pools, self.peers, self.inbox)?,
-            Kind::Protected { media, pools, consents } => {
-                let place = ProtectedSeat {
-                    name: self.array.name.clone(),
-                    pause_timeout: self.array.pause_timeout,
-                    space: self.array.space.clone(),
-                    seat: self.seat,
-                    candidates: media.clone(),
-                    pools: pools.clone(),
-                    consents: consents.clone(),
-                    peers: self.peers,
-                    seeds: self.seeds,
-                    control: self.control,
-                };
-                runtime.run(place.start(world.clone(), self.inbox, self.first))?
-            }
+        let place = PoolsSeat {
+            array: self.array.name.clone(),
+            pause_timeout: self.array.pause_timeout,
+            space: self.array.space.clone(),
+            seat: self.seat,
+            source: Source::of(&self.array.kind),
+            peers: self.peers,
+            seeds: self.seeds,
+            control: self.control,
         };
+        let started = runtime.run(place.start(world.clone(), self.inbox, self.first))?;
         let Started { shard, volumes, upkeep } = started;
         let (stop, mut stopped) = mailbox();
         let stopping = shard.clone();
@@ -250,42 +240,46 @@ impl ShardSeat<'_> {
     }
 }
 
-fn start_direct(
-    world: &World,
-    index: usize,
-    pools: &[DirectPool],
-    peers: Vec<MailSender<Ask>>,
-    inbox: MailReceiver<Ask>,
-) -> Result<Started, ArrayError> {
-    let plans: Vec<&PoolPlan> = pools.iter().map(|pool| &pool.plan).collect();
-    let mut members = Vec::new();
-    for pool in pools {
-        let drives =
-            pool.media.iter().map(|medium| medium.drive(world).map(Some)).collect::<Result<Vec<_>, _>>()?;
-        let lost = LostDrives::new(drives.len());
-        members.push(Members::new(drives, lost, Rc::new(Forgetful)));
-    }
-    let shard = direct::shard(world, index, &plans, members, peers);
-    world.spawn(shard.clone().answer(inbox)).detach();
-    let volumes = Volume::all(&shard);
-    Ok(Started { shard, volumes, upkeep: None })
+/// Where the pools come from, for one shard.
+enum Source {
+    InMemory(Vec<(PoolState, Vec<Arc<Medium>>)>),
+    Lasting { candidates: Vec<Arc<Medium>>, pools: Vec<ToOpen>, consents: Consents },
 }
 
-/// What a shard of a protected array starts with.
-struct ProtectedSeat {
-    name: String,
+impl Source {
+    fn of(kind: &Kind) -> Source {
+        match kind {
+            Kind::InMemory(pools) => Source::InMemory(pools.clone()),
+            Kind::Lasting { media, pools, consents } => Source::Lasting {
+                candidates: media.clone(),
+                pools: pools.clone(),
+                consents: consents.clone(),
+            },
+        }
+    }
+
+    /// A shard's own handle of a drive; of one that lasts, one that shows no failure that may pass.
+    fn drive(&self, medium: &Medium, world: &World) -> Result<DriveHandle, ArrayError> {
+        match self {
+            Source::InMemory(_) => medium.drive(world),
+            Source::Lasting { .. } => guarded_drive(medium, world),
+        }
+    }
+}
+
+/// What a shard starts with.
+struct PoolsSeat {
+    array: String,
     pause_timeout: Nanos,
     space: BTreeMap<String, SpaceRules>,
     seat: Seat,
-    candidates: Vec<Arc<Medium>>,
-    pools: Vec<ToOpen>,
-    consents: Consents,
+    source: Source,
     peers: Vec<MailSender<Ask>>,
     seeds: MailReceiver<Vec<PoolPart>>,
     control: MailSender<ControlMessage>,
 }
 
-impl ProtectedSeat {
+impl PoolsSeat {
     async fn start(
         mut self,
         world: World,
@@ -297,14 +291,14 @@ impl ProtectedSeat {
             None => None,
         };
         let gone = || ArrayError::Recovery {
-            pool: self.name.clone(),
+            pool: self.array.clone(),
             fact: "the first shard could not open it; its message says why".to_owned(),
         };
         let parts = self.seeds.receive().await.ok_or_else(gone)?;
         let mut drives = Vec::new();
         for part in &parts {
             let open = |(member, medium): (usize, &Option<Arc<Medium>>)| {
-                let drive = medium.as_ref().map(|medium| guarded_drive(medium, &world)).transpose()?;
+                let drive = medium.as_ref().map(|medium| self.source.drive(medium, &world)).transpose()?;
                 drive.iter().for_each(|drive| {
                     MemberJudge::appoint(drive, part.seed.number, member, &self.control);
                 });
@@ -321,22 +315,72 @@ impl ProtectedSeat {
 
     /// Opens the metadata, starts the control task, and tells every shard.
     async fn open_pools(&self, world: &World, first: FirstSeat) -> Result<Rc<Control>, ArrayError> {
+        let (pools, parts) = match &self.source {
+            Source::InMemory(pools) => self.new_pools(world, pools)?,
+            Source::Lasting { candidates, pools, consents } => {
+                self.found_pools(world, candidates, pools, consents).await?
+            }
+        };
+        let (known, witness) = match &self.source {
+            Source::InMemory(_) => (Vec::new(), None),
+            Source::Lasting { candidates, consents, .. } => (candidates.clone(), consents.witness.clone()),
+        };
+        let shop: Rc<dyn DriveShop> =
+            Rc::new(MediumShop { world: world.clone(), known: RefCell::new(known) });
+        let control = Control::new(
+            world,
+            self.array.clone(),
+            pools,
+            self.peers.clone(),
+            Some(shop),
+            self.control.clone(),
+            LossRules { pause_timeout: self.pause_timeout, witness },
+        );
+        control.follow_space_rules(&self.space);
+        world.spawn(control.clone().serve(first.messages)).detach();
+        first.seeds.iter().for_each(|seeds| seeds.send(parts.clone()));
+        Ok(control)
+    }
+
+    fn new_pools(
+        &self,
+        world: &World,
+        pools: &[(PoolState, Vec<Arc<Medium>>)],
+    ) -> Result<(Vec<OpenedPool>, Vec<PoolPart>), ArrayError> {
+        let (mut opened, mut parts) = (Vec::new(), Vec::new());
+        for (number, (state, media)) in pools.iter().enumerate() {
+            let drives = media.iter().map(|medium| medium.drive(world)).collect::<Result<_, _>>()?;
+            let pool = OpenedPool::new(world, number, state.clone(), drives, Born::Full, &self.control)?;
+            let media = media.iter().cloned().map(Some).collect();
+            parts.push(PoolPart { seed: pool.seed.clone(), media });
+            opened.push(pool);
+        }
+        Ok((opened, parts))
+    }
+
+    async fn found_pools(
+        &self,
+        world: &World,
+        candidates: &[Arc<Medium>],
+        wanted: &[ToOpen],
+        consents: &Consents,
+    ) -> Result<(Vec<OpenedPool>, Vec<PoolPart>), ArrayError> {
         let mut handles = Vec::new();
-        for medium in &self.candidates {
+        for medium in candidates {
             handles.push((guarded_drive(medium, world)?, medium.clone()));
         }
         let drives = handles.iter().map(|(drive, _)| drive.clone()).collect();
-        let mut candidates = survey_without(drives, &self.consents.without).await.pools;
+        let mut candidates = survey_without(drives, &consents.without).await.pools;
         // It was all found in order a moment ago, but drives have a life of their own.
         let mut examined = Vec::new();
-        for ToOpen { id, additions } in &self.pools {
+        for ToOpen { id, additions } in wanted {
             let place = candidates.iter().position(|pool| pool.label.pool == *id);
-            let place = place.ok_or_else(|| ArrayError::NoPool { pool: self.name.clone() })?;
+            let place = place.ok_or_else(|| ArrayError::NoPool { pool: self.array.clone() })?;
             let found = candidates.remove(place);
-            examined.push((examine(world, found, &self.consents).await?, additions.clone()));
+            examined.push((examine(world, found, consents).await?, additions.clone()));
         }
         for (pool, _) in &examined {
-            self.consents.part(world, pool).await?;
+            consents.part(world, pool).await?;
         }
         let (mut pools, mut parts) = (Vec::new(), Vec::new());
         for (number, (pool, additions)) in examined.into_iter().enumerate() {
@@ -353,21 +397,7 @@ impl ProtectedSeat {
             parts.push(PoolPart { seed: pool.seed.clone(), media });
             pools.push(pool);
         }
-        let shop: Rc<dyn DriveShop> =
-            Rc::new(MediumShop { world: world.clone(), known: RefCell::new(self.candidates.clone()) });
-        let control = Control::new(
-            world,
-            self.name.clone(),
-            pools,
-            self.peers.clone(),
-            Some(shop),
-            self.control.clone(),
-            LossRules { pause_timeout: self.pause_timeout, witness: self.consents.witness.clone() },
-        );
-        control.follow_space_rules(&self.space);
-        world.spawn(control.clone().serve(first.messages)).detach();
-        first.seeds.iter().for_each(|seeds| seeds.send(parts.clone()));
-        Ok(control)
+        Ok((pools, parts))
     }
 }
 

@@ -145,7 +145,8 @@ async fn empty_and_cut(world: &World, pool: Inspected, placement: LogPlacement) 
     };
     let (control, messages) = mailbox();
     let pool = OpenedPool::open(world, 0, pool, Vec::new(), &control).await?;
-    let engine = Engine::assemble(world, array, vec![pool], control, messages).await?;
+    let parts = pool.seed.state.log().rings.len();
+    let engine = Engine::assemble(world, array, vec![pool], parts, control, messages).await?;
     if !planted(PlantedBug::CutFullLog) {
         engine.drain().await.map_err(|error| failed(&error))?;
     }

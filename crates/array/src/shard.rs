@@ -68,8 +68,8 @@ pub(crate) struct Shard {
     pub(crate) index: usize,
     /// By the volumes' numbers in the array, which are never used again; none where a volume was deleted.
     pub(crate) volumes: RefCell<Vec<Option<ListedVolume>>>,
-    /// By the pools' numbers in the array; none for pools whose writes go straight to the drives.
-    pub(crate) pools: Vec<Option<Rc<PoolShard>>>,
+    /// By the pools' numbers in the array.
+    pub(crate) pools: Vec<Rc<PoolShard>>,
     /// Whoever offers the volumes to hosts, if anybody does.
     pub(crate) front: RefCell<Option<Rc<dyn VolumeFront>>>,
     /// To every shard, itself included.

@@ -1,20 +1,15 @@
-//! An array of modelled drives in virtual time: the same sets, slots and volumes, no threads.
+//! An array of modelled drives in virtual time: the same engine, no threads.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::future::Future;
+use std::pin::Pin;
 
 use tier0_catalog::Catalog;
-use tier0_drive::{Content, DriveHandle, SparseStore};
-use tier0_pool::MemberRecord;
-use tier0_raid::io::{LostDrives, Members};
+use tier0_drive::{Content, DriveHandle};
 use tier0_world::World;
-use tier0_world::sync::mailbox;
-use uuid::Uuid;
 
-use crate::direct::{self, Forgetful};
-use crate::engine::{self, Engine};
+use crate::engine::{self, Born, Engine};
 use crate::models::Model;
-use crate::plan::PoolPlan;
 use crate::{ArrayError, Description, Volume};
 
 /// Modelled drives by catalogue reference, preconditioned once and shared by all simulations.
@@ -37,68 +32,37 @@ impl ModelShelf {
     }
 }
 
-/// An array in virtual time.
+/// An array in virtual time, whose metadata live only as long as the world.
 pub struct SimulatedArray {
+    /// The array.
+    pub engine: Engine,
     /// Its volumes, in the order of pools and of the description.
     pub volumes: Vec<Volume>,
     /// Its drives, in the order of the description.
     pub drives: Vec<DriveHandle>,
 }
 
-/// Puts together the array of `description` in `world`: its writes go straight to the drives, without log and
-/// checksums. Every drive needs a model of `shelf`. `wrap` may put something around each drive: a bus, faults.
+/// An array that is being put together.
+pub type Building = Pin<Box<dyn Future<Output = Result<SimulatedArray, ArrayError>>>>;
+
+/// Puts together the array of `description` in `world`; every drive needs a model of `shelf`. `wrap` may put something
+/// around each drive: a bus, faults.
 pub fn build(
     world: &World,
     description: &Description,
     shelf: &ModelShelf,
+    born: Born,
     wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
-) -> Result<SimulatedArray, ArrayError> {
-    let drives = make_drives(world, description, shelf, wrap)?;
-    let mut random = world.random(0x1d);
-    let mut id = || Uuid::from_u64_pair(random.bits(), random.bits());
-    let (mut plans, mut members) = (Vec::new(), Vec::new());
-    for (number, pool) in description.pools.iter().enumerate() {
-        let own: Vec<DriveHandle> = pool.drives.iter().map(|drive| drives[*drive].clone()).collect();
-        let records = own.iter().zip(&pool.drives).map(|(drive, place)| MemberRecord {
-            id: id(),
-            name: description.drives[*place].name.clone(),
-            sectors: drive.info().sectors.0,
-            lost: false,
-        });
-        let records = records.collect();
-        let mut plan = PoolPlan::of_new_pool(&description.name, pool, records, id())?;
-        for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
-            plan.add_volume(volume, id())?;
-        }
-        let own: Vec<Option<DriveHandle>> = own.into_iter().map(Some).collect();
-        members.push(Members::new(own, LostDrives::new(pool.drives.len()), Rc::new(Forgetful)));
-        plans.push(plan);
-    }
-    let plans: Vec<&PoolPlan> = plans.iter().collect();
-    let (peer, inbox) = mailbox();
-    let shard = direct::shard(world, 0, &plans, members, vec![peer]);
-    world.spawn(shard.clone().answer(inbox)).detach();
-    Ok(SimulatedArray { volumes: Volume::all(&shard), drives })
-}
-
-/// An array with write log and slot tables in virtual time, whose metadata live only as long as the world.
-pub struct SimulatedEngine {
-    /// The array.
-    pub engine: Engine,
-    /// Its drives, in the order of the description.
-    pub drives: Vec<DriveHandle>,
-}
-
-/// As [`build`], with log and slot tables as on real drives.
-pub async fn build_protected(
-    world: &World,
-    description: &Description,
-    shelf: &ModelShelf,
-    wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
-) -> Result<SimulatedEngine, ArrayError> {
-    let drives = make_drives(world, description, shelf, wrap)?;
-    let engine = engine::start_volatile(world, description, &drives).await?;
-    Ok(SimulatedEngine { engine, drives })
+) -> Building {
+    let drives = match make_drives(world, description, shelf, wrap) {
+        Ok(drives) => drives,
+        Err(error) => return Box::pin(async { Err(error) }),
+    };
+    let engine = engine::start_new(world, description, &drives, born);
+    Box::pin(async move {
+        let engine = engine.await?;
+        Ok(SimulatedArray { volumes: engine.volumes(), engine, drives })
+    })
 }
 
 fn make_drives(
@@ -114,11 +78,7 @@ fn make_drives(
             drive: drive.name.clone(),
             fact: "has a model that was not prepared".into(),
         })?;
-        let content = match world.width().bytes() {
-            0 => Content::None,
-            _ => Content::Memory(SparseStore::new(world.width())),
-        };
-        drives.push(wrap(number, model.drive(world, &drive.name, number as u64, content)));
+        drives.push(wrap(number, model.drive(world, &drive.name, number as u64, Content::memory(world))));
     }
     Ok(drives)
 }

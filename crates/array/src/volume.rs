@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_drive::{BlockStatus, BlockTarget, TargetInfo, write_zeros};
+use tier0_drive::{BlockStatus, BlockTarget, TargetInfo};
 use tier0_units::{Lba, SectorCount};
 use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
@@ -63,7 +63,7 @@ impl Volume {
 
     #[inline]
     fn owner(&self, extent: u64) -> usize {
-        owner(self.io.owner_key(self.number), extent, self.shard.peers.len())
+        owner(self.io.number, extent, self.shard.peers.len())
     }
 
     async fn read_piece(&self, piece: ExtentPiece, buf: BufMut) -> (Result<(), IoError>, BufMut) {
@@ -190,12 +190,8 @@ impl BlockTarget for Volume {
         join_all(parts.collect::<Vec<_>>()).await.into_iter().collect()
     }
 
-    /// Where writes go straight to the drives, all shards' drives are the same files and devices, so one shard's flush
-    /// makes every shard's completed writes stable. Where they are cached, every shard has its own log.
+    /// Every shard has its own log.
     async fn flush(&self) -> Result<(), IoError> {
-        if matches!(*self.io, VolumeIo::Direct(_)) {
-            return self.io.flush().await;
-        }
         let flush_one = async |shard: usize| {
             if shard == self.shard.index {
                 return self.io.flush().await;
@@ -207,14 +203,14 @@ impl BlockTarget for Volume {
         join_all((0..self.shard.peers.len()).map(flush_one)).await.into_iter().collect()
     }
 
-    /// Afterwards whole pages of the range read as zeros, where there are checksums; elsewhere a thick volume keeps its
-    /// space and its content.
+    /// Afterwards whole pages of the range read as zeros, where there is a log; elsewhere a volume keeps its space and its
+    /// content.
     async fn discard(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
         self.check(lba, sectors)?;
-        match *self.io {
-            VolumeIo::Direct(_) => Ok(()),
-            VolumeIo::Cached(_) => self.zero_range(lba, sectors, false).await,
+        if !self.io.pool.write_back.has_log() {
+            return Ok(());
         }
+        self.zero_range(lba, sectors, false).await
     }
 
     async fn write_zeroes(
@@ -225,10 +221,7 @@ impl BlockTarget for Volume {
         durable: bool,
     ) -> Result<(), IoError> {
         self.check(lba, sectors)?;
-        match *self.io {
-            VolumeIo::Direct(_) => write_zeros(self, self.shard.world.width(), lba, sectors, durable).await,
-            VolumeIo::Cached(_) => self.zero_range(lba, sectors, durable).await,
-        }
+        self.zero_range(lba, sectors, durable).await
     }
 
     async fn block_status(
@@ -238,9 +231,6 @@ impl BlockTarget for Volume {
         runs_max: usize,
     ) -> Result<Vec<BlockStatus>, IoError> {
         self.check(lba, sectors)?;
-        if matches!(*self.io, VolumeIo::Direct(_)) {
-            return Ok(vec![BlockStatus { sectors, allocated: true, zero: false }]);
-        }
         let mut runs: Vec<BlockStatus> = Vec::new();
         for piece in self.extents(lba, sectors) {
             let own = BlockStatus { sectors: piece.sectors, ..self.extent_status(piece.extent).await? };

@@ -15,7 +15,7 @@ use tier0_world::sync::oneshot;
 
 use crate::Volume;
 use crate::shard::{ListedVolume, Shard};
-use crate::volume_io::{CachedVolume, VolumeIo};
+use crate::volume_io::VolumeIo;
 
 /// Whoever offers a shard's volumes to hosts.
 pub trait VolumeFront {
@@ -62,18 +62,18 @@ impl VolumesOrder {
                 let _ = reply.send(shard.offer_volume(number));
             }
             VolumesOrder::Resize { number, sectors, reply } => {
-                shard.with_cached(number, async |volume| volume.sectors.set(sectors)).await;
+                shard.with_volume(number, async |volume| volume.sectors.set(sectors)).await;
                 let _ = reply.send(());
             }
             VolumesOrder::Withdraw { number, force, reply } => {
                 let _ = reply.send(shard.withdraw_volume(number, force).await);
             }
             VolumesOrder::Close { number, reply } => {
-                shard.with_cached(number, async |volume| volume.gate.close().await).await;
+                shard.with_volume(number, async |volume| volume.gate.close().await).await;
                 let _ = reply.send(());
             }
             VolumesOrder::Open { number, reply } => {
-                shard.with_cached(number, async |volume| volume.gate.open()).await;
+                shard.with_volume(number, async |volume| volume.gate.open()).await;
                 let _ = reply.send(());
             }
             VolumesOrder::Forget { number, reply } => {
@@ -94,17 +94,17 @@ impl Shard {
         self.front.borrow().clone()
     }
 
-    /// Does something to a volume that goes through the cache, if it is still there.
-    async fn with_cached(&self, number: u32, act: impl AsyncFnOnce(&CachedVolume)) {
-        if let Some(volume) = self.volume(number).ok().as_deref().and_then(VolumeIo::cached) {
-            act(volume).await;
+    /// Does something to a volume, if it is still there.
+    async fn with_volume(&self, number: u32, act: impl AsyncFnOnce(&VolumeIo)) {
+        if let Ok(volume) = self.volume(number) {
+            act(&volume).await;
         }
     }
 
     fn add_volume(&self, number: u32, pool: usize, record: &VolumeRecord) {
         let pool = self.pool(pool);
         pool.mapping.add_volume(record.number, record.thin);
-        let listed = ListedVolume::new(&record.name, VolumeIo::Cached(CachedVolume::new(pool, record)));
+        let listed = ListedVolume::new(&record.name, VolumeIo::new(pool, record));
         let mut volumes = self.volumes.borrow_mut();
         let place = number as usize;
         if volumes.len() <= place {
@@ -133,7 +133,7 @@ impl Shard {
     async fn forget_volume(&self, number: u32) -> Vec<SlotRef> {
         let listed = self.volumes.borrow_mut().get_mut(number as usize).and_then(Option::take);
         let Some(listed) = listed else { return Vec::new() };
-        let VolumeIo::Cached(volume) = &*listed.io else { return Vec::new() };
+        let volume = &*listed.io;
         let pool = &volume.pool;
         pool.write_back.forget(|extent| extent.volume == volume.number).await;
         let slots = pool.mapping.remove_volume(volume.number).await;

@@ -83,7 +83,7 @@ fn disks(world: &World, catalog: &Catalog) -> Vec<DriveHandle> {
     let disk = |n: usize| {
         let phase = Nanos(geometry.revolution().0 * n as u64 / DISKS as u64);
         let model = DiskModel::new(geometry.clone(), phase);
-        DriveHandle::new(DiskDrive::new(world, &format!("disk{n}"), model, capacity, Content::None))
+        DriveHandle::new(DiskDrive::new(world, &format!("disk{n}"), model, capacity, Content::memory(world)))
     };
     (0..DISKS).map(disk).collect()
 }
@@ -96,7 +96,7 @@ fn flash(world: &World, catalog: &Catalog) -> Vec<DriveHandle> {
     model.precondition(Precondition::default());
     let drive = |n: u64| {
         let model = model.clone_with_seed(n);
-        DriveHandle::new(FlashDrive::new(world, &format!("flash{n}"), model, Content::None))
+        DriveHandle::new(FlashDrive::new(world, &format!("flash{n}"), model, Content::memory(world)))
     };
     (0..2).map(drive).collect()
 }

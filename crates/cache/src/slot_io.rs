@@ -23,6 +23,20 @@ impl SlotStore for SlotIo {
         SlotIo::replay_intents(self, intents).await
     }
 
+    async fn write_through(
+        &self,
+        slot: SlotRef,
+        first_sector: u64,
+        buf: Buf,
+        durable: bool,
+    ) -> Result<(), IoError> {
+        SlotIo::write_through(self, slot, first_sector, buf, durable).await
+    }
+
+    async fn flush(&self) -> Result<(), IoError> {
+        self.raid().flush().await
+    }
+
     async fn sync(&self) -> Result<(), IoError> {
         SlotIo::sync(self).await
     }

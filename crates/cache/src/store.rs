@@ -32,6 +32,18 @@ pub trait SlotStore: Clone + 'static {
     /// that lie in the log. Stable after [`SlotStore::sync`].
     fn replay_intents(&self, intents: &[(&Intent, &[Buf])]) -> impl Future<Output = Result<(), IoError>>;
 
+    /// Writes sectors of a slot in place, with nothing before that: for pools without a log.
+    fn write_through(
+        &self,
+        slot: SlotRef,
+        first_sector: u64,
+        buf: Buf,
+        durable: bool,
+    ) -> impl Future<Output = Result<(), IoError>>;
+
+    /// Makes everything that was written through stable.
+    fn flush(&self) -> impl Future<Output = Result<(), IoError>>;
+
     /// Makes everything that was replayed stable.
     fn sync(&self) -> impl Future<Output = Result<(), IoError>>;
 

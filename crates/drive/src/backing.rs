@@ -1,24 +1,36 @@
-//! Memory behind modelled drives: sparse, as wide per sector as the world, zero where nothing was written.
+//! Memory behind modelled drives: sparse, as wide per sector as the world, zero where nothing was written. Where the world
+//! keeps no data, it has the whole sectors that have content all the same: logs, tables, metadata.
 
 use std::collections::BTreeMap;
 
 use tier0_units::Lba;
-use tier0_world::PayloadWidth;
+use tier0_world::{Buf, PayloadWidth};
 
-/// Sectors per piece of memory.
+/// Sectors per piece of memory where data is kept.
 const PIECE_SECTORS: u64 = 256;
 
 /// A sparse store of sectors.
 #[derive(Clone, Debug)]
 pub struct SparseStore {
     width: usize,
+    /// What is kept without data lies scattered, and is little.
+    piece_sectors: u64,
     pieces: BTreeMap<u64, Box<[u8]>>,
 }
 
 impl SparseStore {
     /// An empty store: all zeros.
     pub fn new(width: PayloadWidth) -> SparseStore {
-        SparseStore { width: width.bytes(), pieces: BTreeMap::new() }
+        let (width, piece_sectors) = match width {
+            PayloadWidth::NONE => (PayloadWidth::REAL, 1),
+            width => (width, PIECE_SECTORS),
+        };
+        SparseStore { width: width.bytes(), piece_sectors, pieces: BTreeMap::new() }
+    }
+
+    /// Makes it empty.
+    pub(crate) fn clear(&mut self) {
+        self.pieces.clear();
     }
 
     /// Copies sectors out; `bytes` is a whole number of them.
@@ -29,11 +41,24 @@ impl SparseStore {
         });
     }
 
+    /// Takes over what a buffer holds; what it has no content of reads as zeros.
+    pub fn write_buf(&mut self, lba: Lba, buf: &Buf) {
+        debug_assert!(buf.as_slice().is_empty() || buf.width().bytes() == self.width, "one width per store");
+        self.write(lba, buf.as_slice());
+        let kept = (buf.as_slice().len() / self.width) as u64;
+        self.discard(Lba(lba.0 + kept), u64::from(buf.sectors()) - kept);
+    }
+
     /// Copies sectors in.
     pub fn write(&mut self, lba: Lba, bytes: &[u8]) {
         let mut pieces = std::mem::take(&mut self.pieces);
-        let piece_bytes = PIECE_SECTORS as usize * self.width;
+        let piece_bytes = self.piece_sectors as usize * self.width;
         self.each_piece(lba, bytes.len(), |piece, inside, range| {
+            if inside == 0 && range.len() == piece_bytes && bytes[range.clone()].iter().all(|byte| *byte == 0)
+            {
+                pieces.remove(&piece);
+                return;
+            }
             let memory = pieces.entry(piece).or_insert_with(|| vec![0; piece_bytes].into_boxed_slice());
             memory[inside..inside + range.len()].copy_from_slice(&bytes[range]);
         });
@@ -42,16 +67,19 @@ impl SparseStore {
 
     /// Makes sectors zero, freeing whole pieces.
     pub fn discard(&mut self, lba: Lba, sectors: u64) {
-        let (first, end) = (lba.0, lba.0 + sectors);
-        let whole = first.div_ceil(PIECE_SECTORS)..(end / PIECE_SECTORS).max(first.div_ceil(PIECE_SECTORS));
+        if sectors == 0 || self.pieces.is_empty() {
+            return;
+        }
+        let (first, end, piece_sectors) = (lba.0, lba.0 + sectors, self.piece_sectors);
+        let whole = first.div_ceil(piece_sectors)..(end / piece_sectors).max(first.div_ceil(piece_sectors));
         let freed: Vec<u64> = self.pieces.range(whole).map(|(piece, _)| *piece).collect();
         for piece in freed {
             self.pieces.remove(&piece);
         }
         let width = self.width;
-        for (piece, memory) in self.pieces.range_mut(first / PIECE_SECTORS..end.div_ceil(PIECE_SECTORS)) {
-            let start = first.max(piece * PIECE_SECTORS) - piece * PIECE_SECTORS;
-            let stop = end.min((piece + 1) * PIECE_SECTORS) - piece * PIECE_SECTORS;
+        for (piece, memory) in self.pieces.range_mut(first / piece_sectors..end.div_ceil(piece_sectors)) {
+            let start = first.max(piece * piece_sectors) - piece * piece_sectors;
+            let stop = end.min((piece + 1) * piece_sectors) - piece * piece_sectors;
             memory[start as usize * width..stop as usize * width].fill(0);
         }
     }
@@ -69,7 +97,7 @@ impl SparseStore {
         let count = self.pieces.len() as u64;
         let chosen = (count > 0).then(|| random.below(count) as usize)?;
         let piece = *self.pieces.keys().nth(chosen)?;
-        Some(Lba(piece * PIECE_SECTORS + random.below(PIECE_SECTORS)))
+        Some(Lba(piece * self.piece_sectors + random.below(self.piece_sectors)))
     }
 
     /// Calls `act(piece, first byte inside the piece, range of the caller's bytes)` for every piece of a range.
@@ -77,9 +105,9 @@ impl SparseStore {
         let mut done = 0;
         let mut sector = lba.0;
         while done < bytes {
-            let inside = (sector % PIECE_SECTORS) as usize;
-            let step = ((PIECE_SECTORS as usize - inside) * self.width).min(bytes - done);
-            act(sector / PIECE_SECTORS, inside * self.width, done..done + step);
+            let inside = (sector % self.piece_sectors) as usize;
+            let step = ((self.piece_sectors as usize - inside) * self.width).min(bytes - done);
+            act(sector / self.piece_sectors, inside * self.width, done..done + step);
             done += step;
             sector += (step / self.width) as u64;
         }

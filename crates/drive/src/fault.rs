@@ -206,7 +206,9 @@ impl Inner {
             buf = buf.slice(0, blocks * block);
         }
         if faults.contains(&Fault::BitRot) && !buf.as_slice().is_empty() {
-            let mut rotten = BufMut::copy_from(buf.as_slice(), buf.width());
+            let kept = (buf.as_slice().len() / buf.width().bytes()) as u32;
+            let mut rotten = BufMut::with_blank_rest(kept, sectors, buf.width());
+            rotten.as_mut_slice().copy_from_slice(buf.as_slice());
             let bit = self.random.borrow_mut().below(rotten.as_slice().len() as u64 * 8);
             rotten.as_mut_slice()[(bit / 8) as usize] ^= 1 << (bit % 8);
             buf = rotten.freeze();

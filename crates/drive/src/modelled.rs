@@ -1,6 +1,6 @@
 //! Modelled disks and flash as drives: the model says when a command ends, the content says what it carries.
 //!
-//! In virtual time the content is nothing or a sparse store. Against the wall clock it is another drive, usually a
+//! In virtual time the content is a sparse store, which keeps no data where the world does not. Against the wall clock it is another drive, usually a
 //! file: a command then ends when both the model and that drive are done, so a laptop can serve a LUN on disks that
 //! it does not have.
 
@@ -16,16 +16,20 @@ use crate::{Command, Drive, DriveHandle, DriveInfo, SparseStore};
 
 /// What a modelled drive holds.
 pub enum Content {
-    /// Nothing: performance studies.
-    None,
     /// Memory, as wide as the world says.
     Memory(SparseStore),
     /// Another drive of at least the same size.
     Drive(DriveHandle),
 }
 
+impl Content {
+    /// Empty memory of what this world keeps.
+    pub fn memory(world: &World) -> Content {
+        Content::Memory(SparseStore::new(world.width()))
+    }
+}
+
 enum Held {
-    None,
     Memory(RefCell<SparseStore>),
     Drive(DriveHandle),
 }
@@ -33,7 +37,6 @@ enum Held {
 impl From<Content> for Held {
     fn from(content: Content) -> Held {
         match content {
-            Content::None => Held::None,
             Content::Memory(store) => Held::Memory(RefCell::new(store)),
             Content::Drive(drive) => Held::Drive(drive),
         }
@@ -51,10 +54,6 @@ trait Timing: Drive + Clone + 'static {
     fn execute(&self, command: Command, completion: Completion) {
         let timed = Timed::of(&command);
         let payload = match self.held() {
-            Held::None => match command {
-                Command::Read { buf, .. } => Payload::Read(buf),
-                _ => Payload::None,
-            },
             Held::Memory(store) => store.borrow_mut().execute(command),
             Held::Drive(drive) => return self.execute_on(drive.clone(), timed, command, completion),
         };

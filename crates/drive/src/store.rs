@@ -52,7 +52,7 @@ impl SparseStore {
                 self.read(lba, buf.as_mut_slice());
                 return Payload::Read(buf);
             }
-            Command::Write { lba, buf, .. } => self.write(lba, buf.as_slice()),
+            Command::Write { lba, buf, .. } => self.write_buf(lba, &buf),
             Command::Discard { lba, sectors } => self.discard(lba, sectors),
             Command::Flush => {}
         }

@@ -81,13 +81,19 @@ fn drive(world: &World, id: &str, number: u64) -> DriveHandle {
             let parameters = DiskParameters::try_from(&**disk).expect("a possible disk");
             let geometry = Geometry::new(parameters).expect("a possible disk");
             let model = DiskModel::new(geometry, Nanos(number * 1_000_000));
-            DriveHandle::new(DiskDrive::new(world, id, model, SectorCount(REGION_SECTORS), Content::None))
+            DriveHandle::new(DiskDrive::new(
+                world,
+                id,
+                model,
+                SectorCount(REGION_SECTORS),
+                Content::memory(world),
+            ))
         }
         DriveSpec::Flash(flash) => {
             let parameters = FlashParameters::try_from(&**flash).expect("a possible drive");
             let mut model = FlashModel::new(parameters, number).expect("a possible drive");
             model.precondition(Precondition::default());
-            DriveHandle::new(FlashDrive::new(world, id, model, Content::None))
+            DriveHandle::new(FlashDrive::new(world, id, model, Content::memory(world)))
         }
     }
 }

@@ -8,7 +8,7 @@ use tier0_world::Buf;
 use tier0_world::sync::oneshot;
 
 use crate::frame::Extent;
-use crate::region::BLOCK_SECTORS;
+use crate::region::{BLOCK_BYTES, BLOCK_SECTORS};
 use crate::{Position, RingError};
 
 /// A record to be appended.
@@ -24,6 +24,11 @@ impl Record {
     /// Pages in all buffers.
     pub fn page_count(&self) -> u64 {
         self.pages.iter().map(|buf| u64::from(buf.sectors() / BLOCK_SECTORS)).sum()
+    }
+
+    /// Blocks of content in its pages, which are fewer where the world keeps no data.
+    pub(crate) fn kept_blocks(&self) -> u64 {
+        self.pages.iter().map(|buf| (buf.as_slice().len() / BLOCK_BYTES) as u64).sum()
     }
 
     pub(crate) fn check(&self) {

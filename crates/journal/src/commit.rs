@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use tier0_world::{Buf, PlantedBug, planted};
 
+use crate::append::Record;
 use crate::frame::{self, Link};
 use crate::region::BLOCK_SECTORS;
 use crate::ring::Core;
@@ -58,11 +59,9 @@ impl Core {
     }
 
     fn encode(&self, link: &Link, cut: &Cut) -> (Buf, u64) {
-        let mut buf = self.world.buffer(cut.extent.blocks() as u32 * BLOCK_SECTORS);
-        let checksum = match self.has_payload() {
-            true => frame::encode(link, cut.extent, cut.records.iter(), buf.as_mut_slice()),
-            false => 0,
-        };
+        let kept: u64 = cut.records.iter().map(Record::kept_blocks).sum();
+        let mut buf = frame::buffer(cut.extent, kept);
+        let checksum = frame::encode(link, cut.extent, cut.records.iter(), buf.as_mut_slice());
         (buf.freeze(), checksum)
     }
 

@@ -101,7 +101,4 @@ pub enum RingError {
         /// What its drive says.
         source: IoError,
     },
-    /// The world keeps no payload, so there is nothing to recover.
-    #[error("a world without payload keeps no log; format it instead")]
-    NoPayload,
 }

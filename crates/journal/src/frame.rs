@@ -28,7 +28,7 @@
 //! frame that was left over from elsewhere does not fit into the chain, however valid it is by itself. Two frames are
 //! never the same, because incarnation and sequence number differ. Every number but the checksums is below 2^62.
 
-use tier0_world::Buf;
+use tier0_world::{Buf, BufMut, PayloadWidth};
 use uuid::Uuid;
 
 use crate::bytes::{crc32c, crc64, long, word};
@@ -106,7 +106,17 @@ impl Extent {
     }
 }
 
-/// Writes a frame into its blocks, and returns its checksum.
+/// The checksum of a page without content, which a drive gives back as zeros.
+const BLANK_CHECKSUM: u32 = 0x98f9_4189;
+
+/// The buffer of a frame of which the header section and so many blocks of its pages have content.
+pub(crate) fn buffer(extent: Extent, kept_blocks: u64) -> BufMut {
+    let sectors = |blocks: u64| blocks as u32 * BLOCK_SECTORS;
+    let kept = sectors(extent.header_blocks() + kept_blocks);
+    BufMut::with_blank_rest(kept, sectors(extent.blocks()), PayloadWidth::REAL)
+}
+
+/// Writes a frame into its blocks, as far as it has content, and returns its checksum.
 pub(crate) fn encode<'a>(
     link: &Link,
     extent: Extent,
@@ -127,13 +137,15 @@ pub(crate) fn encode<'a>(
         head.copy_from_slice(&record.head);
         heads = behind;
     }
-    let pages = records
-        .flat_map(|record| record.pages.iter())
-        .flat_map(|buf| buf.as_slice().chunks_exact(BLOCK_BYTES));
-    let places = data.chunks_exact_mut(BLOCK_BYTES).zip(checksums.chunks_exact_mut(PAGE_CHECKSUM_BYTES));
-    for (page, (place, checksum)) in pages.zip(places) {
-        place.copy_from_slice(page);
-        checksum.copy_from_slice(&crc32c(page).to_le_bytes());
+    let pages = records.flat_map(|record| record.pages.iter()).flat_map(|buf| buf.runs(BLOCK_SECTORS));
+    let mut places = data.chunks_exact_mut(BLOCK_BYTES);
+    for (page, checksum) in pages.zip(checksums.chunks_exact_mut(PAGE_CHECKSUM_BYTES)) {
+        let mut value = BLANK_CHECKSUM;
+        if !page.is_empty() {
+            places.next().expect("a block for every page").copy_from_slice(page);
+            value = crc32c(page);
+        }
+        checksum.copy_from_slice(&value.to_le_bytes());
     }
     encode_fixed(link, extent, count, fixed);
     let checksum = crc64(&[&section[..CHECKSUM_AT], &section[FIXED_BYTES..]]);
@@ -224,4 +236,14 @@ impl Frame {
 /// Whether a page is the one with this checksum.
 pub(crate) fn is_page(page: &Buf, checksum: u32) -> bool {
     page.sectors() == BLOCK_SECTORS && crc32c(page.as_slice()) == checksum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_content_has_the_checksum_of_zeros() {
+        assert_eq!(crc32c(&[0; BLOCK_BYTES]), BLANK_CHECKSUM);
+    }
 }

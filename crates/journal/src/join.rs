@@ -19,7 +19,6 @@ use tier0_world::{Buf, IoError};
 
 use crate::copies::{COPIES_MAX, CopyState, Place, Target};
 use crate::reader::{Found, Reader};
-use crate::region::BLOCK_SECTORS;
 use crate::ring::{Core, bad_region, region_sectors};
 use crate::state::Live;
 use crate::{Position, Region, Ring, RingError};
@@ -145,12 +144,7 @@ impl Core {
         let mut failure = RingError::Damaged { from: Position(frame.end - 1) };
         for copy in self.live_copies() {
             let Some(Target { region, .. }) = self.target(copy) else { continue };
-            let found = if self.has_payload() {
-                self.read_verified(copy, region, frame).await
-            } else {
-                self.read_blindly(region, frame).await
-            };
-            match found {
+            match self.read_verified(copy, region, frame).await {
                 Found::Valid(image) => return Ok(image),
                 Found::Invalid => {}
                 Found::Unreadable(source) => failure = RingError::Drive { copy, source },
@@ -176,18 +170,5 @@ impl Core {
             }
         }
         Found::Valid(section.image(&pages))
-    }
-
-    /// The same I/O in a world without payload.
-    async fn read_blindly(&self, region: Region, frame: &Live) -> Found<Buf> {
-        let front = frame.blocks.min(self.blocks - frame.block % self.blocks);
-        for (at, count) in [(frame.block, front), (frame.block + front, frame.blocks - front)] {
-            if count > 0
-                && let Err(error) = region.read(self.blocks, at, count).await
-            {
-                return Found::Unreadable(error);
-            }
-        }
-        Found::Valid(self.world.buffer(frame.blocks as u32 * BLOCK_SECTORS).freeze())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What cannot be read is told apart from what is not valid: the one may hold acknowledged records, the other does not.
 
-use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
+use tier0_world::{Buf, BufMut, IoError};
 
 use crate::Region;
 use crate::frame::{self, Extent, Frame, Link};
@@ -124,7 +124,8 @@ impl Reader {
             pages.push(match self.block(at).await {
                 // A copy, because a slice would keep its whole window in memory as long as one page is needed.
                 Ok(block) if frame::is_page(&block, *checksum) => {
-                    Found::Valid(BufMut::copy_from(block.as_slice(), PayloadWidth::REAL).freeze())
+                    let width = self.region.drive.world().width();
+                    Found::Valid(BufMut::keep_of(block.as_slice(), width).freeze())
                 }
                 Ok(_) => Found::Invalid,
                 Err(error) => Found::Unreadable(error),
@@ -138,7 +139,8 @@ impl Section {
     /// The whole frame as it is written.
     pub(crate) fn image(&self, pages: &[Buf]) -> Buf {
         let extent: Extent = self.frame.extent();
-        let mut image = BufMut::new(extent.blocks() as u32 * BLOCK_SECTORS, PayloadWidth::REAL);
+        let kept = pages.iter().map(|page| page.as_slice().len() / BLOCK_BYTES).sum::<usize>();
+        let mut image = frame::buffer(extent, kept as u64);
         let (section, data) = image.as_mut_slice().split_at_mut(self.bytes.len());
         section.copy_from_slice(&self.bytes);
         for (place, page) in data.chunks_exact_mut(BLOCK_BYTES).zip(pages) {

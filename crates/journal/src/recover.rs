@@ -24,7 +24,7 @@ use crate::frame::{Frame, Link};
 use crate::header::{self, Header, HeaderPlace, VERSION};
 use crate::reader::{Found, Reader, Section};
 use crate::region::HEADER_PLACES;
-use crate::ring::{Core, bad_region, has_payload, headroom_blocks, region_sectors};
+use crate::ring::{Core, bad_region, headroom_blocks, region_sectors};
 use crate::state::{Live, State};
 use crate::{Position, Region, Ring, RingError, Settings};
 
@@ -136,9 +136,6 @@ async fn scan(
     losses: Rc<dyn LossReport>,
     repair: Repair,
 ) -> Result<Scan, RingError> {
-    if !has_payload(world) {
-        return Err(RingError::NoPayload);
-    }
     if regions.len() > COPIES_MAX || regions.iter().all(Option::is_none) {
         return Err(RingError::BadCopy { copy: regions.len() });
     }

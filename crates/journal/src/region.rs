@@ -6,7 +6,7 @@
 
 use tier0_drive::DriveHandle;
 use tier0_units::Lba;
-use tier0_world::{Buf, BufMut, IoError};
+use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
 
 /// Sectors of a ring block.
 pub(crate) const BLOCK_SECTORS: u32 = 8;
@@ -81,7 +81,7 @@ impl Region {
     }
 
     async fn read_lba(&self, lba: Lba, sectors: u32) -> Result<Buf, IoError> {
-        let (result, buf) = self.drive.read(lba, self.drive.world().buffer(sectors)).await;
+        let (result, buf) = self.drive.read(lba, BufMut::new(sectors, PayloadWidth::REAL)).await;
         result.map(|()| BufMut::freeze(buf))
     }
 

@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_units::SECTOR_BYTES;
 use tier0_world::World;
 use tier0_world::sync::{Notify, oneshot};
 use uuid::Uuid;
@@ -113,11 +112,6 @@ impl Core {
         })
     }
 
-    /// Whether sectors have content. Only whole sectors can hold the format.
-    pub(crate) fn has_payload(&self) -> bool {
-        has_payload(&self.world)
-    }
-
     pub(crate) fn failure(&self) -> Option<RingError> {
         self.state.borrow().failed.clone()
     }
@@ -129,10 +123,6 @@ impl Core {
         }
         self.changed.notify_all();
     }
-}
-
-pub(crate) fn has_payload(world: &World) -> bool {
-    world.width().bytes() as u64 == SECTOR_BYTES
 }
 
 /// The blocks of a ring on these regions: those of the smallest.

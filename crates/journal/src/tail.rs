@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tier0_world::Buf;
+use tier0_world::{Buf, BufMut, PayloadWidth};
 
 use crate::RingError;
 use crate::header::{self, Header};
@@ -91,10 +91,8 @@ impl Core {
     }
 
     pub(crate) fn header_block(&self, header: &Header) -> Buf {
-        let mut buf = self.world.buffer(BLOCK_SECTORS);
-        if self.has_payload() {
-            header::encode(header, buf.as_mut_slice());
-        }
+        let mut buf = BufMut::new(BLOCK_SECTORS, PayloadWidth::REAL);
+        header::encode(header, buf.as_mut_slice());
         buf.freeze()
     }
 }

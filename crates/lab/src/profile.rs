@@ -206,7 +206,7 @@ mod tests {
             "disk",
             DiskModel::new(geometry, Nanos::ZERO),
             SectorCount(200_000_000),
-            Content::None,
+            Content::memory(world),
         ))
     }
 

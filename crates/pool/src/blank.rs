@@ -2,6 +2,7 @@
 
 use tier0_drive::DriveHandle;
 use tier0_units::Lba;
+use tier0_world::{BufMut, PayloadWidth};
 
 use crate::PoolError;
 
@@ -16,7 +17,7 @@ pub async fn is_blank(drive: &DriveHandle) -> Result<bool, PoolError> {
     let mut done = 0;
     while done < sectors {
         let count = STEP_SECTORS.min(sectors - done);
-        let (result, buf) = drive.read(Lba(done), drive.world().buffer(count as u32)).await;
+        let (result, buf) = drive.read(Lba(done), BufMut::new(count as u32, PayloadWidth::REAL)).await;
         result.map_err(|source| PoolError::Drive { drive: drive.info().name.clone(), source })?;
         if buf.as_slice().iter().any(|&byte| byte != 0) {
             return Ok(false);

@@ -19,10 +19,11 @@ mod features;
 #[cfg(test)]
 mod fixtures;
 pub mod metadata;
-mod pool_record;
+mod raid_record;
 pub mod record;
 #[cfg(test)]
 mod samples;
+mod slot_run;
 mod space;
 mod state;
 
@@ -31,8 +32,9 @@ pub use blank::is_blank;
 pub use chunklet::{ChunkletAddress, Chunklets, DATA_START_SECTORS};
 pub use error::PoolError;
 pub use features::Features;
-pub use pool_record::{MemberRecord, PoolRecord, RaidRecord, SlotRun, VolumeRecord};
+pub use raid_record::RaidRecord;
 pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
+pub use slot_run::SlotRun;
 pub use space::{Reserve, Space, SpaceRules, SpaceWarning};
 pub use state::{
     BitSet, ColumnMove, DriveClass, ExtentMap, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState,

@@ -158,6 +158,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         extent_sectors: config.extent_rows.map(|rows| rows * row),
         spare_drives: config.spare_drives,
         checksums: true,
+        log: true,
         log_sectors: config.log_sectors,
         log_drives: Vec::new(),
         space: Default::default(),

@@ -9,6 +9,11 @@
 //!
 //! Instead of filling a buffer, whoever has the data in memory may lend it ([`BufMut::borrow`]). Who then wants to change
 //! the buffer gets a copy of his own.
+//!
+//! Where a world keeps no data, a buffer of data still says whether it is known to be zeros, so that what is done about
+//! zeros is done there too. What must be found again (a log's heads, tables, maps) is in whole sectors in every world; a
+//! buffer may begin with such sectors and go on with data that is not kept ([`BufMut::with_blank_rest`]). A drive gives
+//! back zeros for what had no content.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -20,24 +25,71 @@ use crate::{Lender, PayloadWidth};
 /// An exclusive buffer of whole sectors.
 pub struct BufMut {
     block: Option<Arc<Block>>,
-    offset: usize,
+    /// Bytes in front of it in the block.
+    offset: u32,
     sectors: u32,
+    /// Sectors at its front that have `width` bytes each; the others have none.
+    kept: u32,
     width: PayloadWidth,
+    /// Known to be all zeros.
+    zero: bool,
 }
 
 impl BufMut {
     /// A buffer for `sectors` sectors of `width` bytes; its content is arbitrary.
     pub fn new(sectors: u32, width: PayloadWidth) -> BufMut {
-        let bytes = sectors as usize * width.bytes();
-        let block = (bytes > 0).then(|| Arc::new(Block::new(bytes)));
-        BufMut { block, offset: 0, sectors, width }
+        BufMut::with_blank_rest(sectors, sectors, width)
     }
 
-    /// A buffer whose bytes are all zero.
+    /// A buffer for `sectors` sectors, of which only the first `kept` have `width` bytes, and the others none.
+    pub fn with_blank_rest(kept: u32, sectors: u32, width: PayloadWidth) -> BufMut {
+        assert!(kept <= sectors, "a buffer of {sectors} sectors has no {kept}");
+        let bytes = kept as usize * width.bytes();
+        assert!(bytes <= u32::MAX as usize, "a buffer has less than 4 GiB");
+        let block = (bytes > 0).then(|| Arc::new(Block::new(bytes)));
+        BufMut { block, offset: 0, sectors, kept, width, zero: false }
+    }
+
+    /// A buffer that is known to be all zeros.
     pub fn zeroed(sectors: u32, width: PayloadWidth) -> BufMut {
         let mut buf = BufMut::new(sectors, width);
-        buf.as_mut_slice().fill(0);
+        buf.set_zero();
         buf
+    }
+
+    /// Makes it all zeros, and known to be.
+    pub fn set_zero(&mut self) {
+        self.as_mut_slice().fill(0);
+        self.zero = true;
+    }
+
+    /// A copy of buffers of one width, one after the other.
+    pub fn concat<'a>(parts: impl Iterator<Item = &'a Buf> + Clone, width: PayloadWidth) -> BufMut {
+        let sectors = parts.clone().map(Buf::sectors).sum();
+        let mut all = BufMut::new(sectors, width);
+        let mut rest = all.as_mut_slice();
+        let mut zero = true;
+        for part in parts {
+            let (own, behind) = std::mem::take(&mut rest).split_at_mut(part.as_slice().len());
+            own.copy_from_slice(part.as_slice());
+            rest = behind;
+            zero &= part.is_known_zero();
+        }
+        assert!(rest.is_empty(), "buffers of one world have one width");
+        all.zero = zero;
+        all
+    }
+
+    /// What a world of `width` keeps of whole sectors: the first bytes of each.
+    pub fn keep_of(bytes: &[u8], width: PayloadWidth) -> BufMut {
+        let sectors = bytes.chunks_exact(PayloadWidth::REAL.bytes());
+        let mut kept = BufMut::new(sectors.len() as u32, width);
+        if width.bytes() > 0 {
+            for (place, sector) in kept.as_mut_slice().chunks_exact_mut(width.bytes()).zip(sectors) {
+                place.copy_from_slice(&sector[..width.bytes()]);
+            }
+        }
+        kept
     }
 
     /// A buffer that holds `bytes`, whose length must be a multiple of the width.
@@ -77,31 +129,36 @@ impl BufMut {
         self.offset = 0;
     }
 
-    /// The bytes it holds: sectors times width.
+    /// The bytes it holds: sectors times width, unless its rest is blank.
     pub fn as_slice(&self) -> &[u8] {
         let Some(block) = &self.block else { return &[] };
         // SAFETY: the range lies in the allocation by construction and is initialised (allocated zeroed, or lent so). No
         // other buffer covers it, since `split_to` hands out disjoint ranges and `freeze` consumes self, or it is on loan
         // and nobody changes it.
-        unsafe { std::slice::from_raw_parts(block.memory().as_ptr().add(self.offset), self.bytes()) }
+        unsafe { std::slice::from_raw_parts(block.memory().as_ptr().add(self.offset as usize), self.bytes()) }
     }
 
     /// The bytes it holds, to be changed; a copy of them if they are on loan.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.zero = false;
         if self.block.as_ref().is_some_and(|block| block.is_on_loan()) {
             *self = BufMut::copy_from(self.as_slice(), self.width);
         }
         let Some(block) = &self.block else { return &mut [] };
         // SAFETY: as in `as_slice`; exclusive because self is borrowed exclusively, and what is on loan was left above.
-        unsafe { std::slice::from_raw_parts_mut(block.memory().as_ptr().add(self.offset), self.bytes()) }
+        unsafe {
+            let first = block.memory().as_ptr().add(self.offset as usize);
+            std::slice::from_raw_parts_mut(first, self.bytes())
+        }
     }
 
     /// Takes the first `sectors` sectors off as a buffer of their own; self keeps the rest.
     pub fn split_to(&mut self, sectors: u32) -> BufMut {
         assert!(sectors <= self.sectors, "cannot split {sectors} sectors off {}", self.sectors);
-        let front = BufMut { block: self.block.clone(), offset: self.offset, sectors, width: self.width };
-        self.offset += front.bytes();
+        let front = self.part(0, sectors);
+        self.offset += front.bytes() as u32;
         self.sectors -= sectors;
+        self.kept -= front.kept;
         front
     }
 
@@ -115,24 +172,35 @@ impl BufMut {
     pub fn append(&mut self, back: BufMut) {
         let Err(back) = self.try_join(back) else { return };
         assert_eq!(self.width, back.width, "buffers of one world have one width");
-        let mut whole = BufMut::new(self.sectors + back.sectors, self.width);
-        let (front_bytes, back_bytes) = whole.as_mut_slice().split_at_mut(self.bytes());
-        front_bytes.copy_from_slice(self.as_slice());
-        back_bytes.copy_from_slice(back.as_slice());
-        *self = whole;
+        let parts = [std::mem::take(self).freeze(), back.freeze()];
+        *self = BufMut::concat(parts.iter(), parts[0].width());
     }
 
     /// Joins `back` to the end of self, or gives it back if the two are no neighbours of one split.
     pub fn try_join(&mut self, back: BufMut) -> Result<(), BufMut> {
         let neighbours = match (&self.block, &back.block) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b) && self.offset + self.bytes() == back.offset,
+            (Some(a), Some(b)) => {
+                let is_full = self.kept == self.sectors || back.kept == 0;
+                is_full && Arc::ptr_eq(a, b) && self.offset as usize + self.bytes() == back.offset as usize
+            }
             (a, b) => a.is_none() && b.is_none(),
         };
         if !neighbours || self.width != back.width {
             return Err(back);
         }
+        let is_empty = self.sectors == 0;
         self.sectors += back.sectors;
+        self.kept += back.kept;
+        self.zero = (self.zero || is_empty) && (back.zero || back.sectors == 0);
         Ok(())
+    }
+
+    /// The `sectors` sectors from sector `first` on.
+    fn part(&self, first: u32, sectors: u32) -> BufMut {
+        let before = first.min(self.kept);
+        let offset = self.offset + before * u32::from(self.width.0);
+        let kept = sectors.min(self.kept - before);
+        BufMut { block: self.block.clone(), offset, sectors, kept, width: self.width, zero: self.zero }
     }
 
     /// Makes it shared and read-only.
@@ -141,7 +209,14 @@ impl BufMut {
     }
 
     fn bytes(&self) -> usize {
-        self.sectors as usize * self.width.bytes()
+        self.kept as usize * self.width.bytes()
+    }
+}
+
+impl Default for BufMut {
+    /// No sectors.
+    fn default() -> BufMut {
+        BufMut::new(0, PayloadWidth::NONE)
     }
 }
 
@@ -165,9 +240,25 @@ impl Buf {
         self.0.width
     }
 
-    /// The bytes it holds: sectors times width.
+    /// The bytes it holds: sectors times width, unless its rest is blank.
     pub fn as_slice(&self) -> &[u8] {
         self.0.as_slice()
+    }
+
+    /// Whether whoever made it said that it is all zeros. Where there are bytes they may be zeros without that.
+    pub fn is_known_zero(&self) -> bool {
+        self.0.zero
+    }
+
+    /// The bytes of each run of `sectors` sectors, the last one maybe shorter; no bytes where they are not kept.
+    pub fn runs(&self, sectors: u32) -> impl Iterator<Item = &[u8]> {
+        let bytes = sectors as usize * self.0.width.bytes();
+        let mut rest = self.as_slice();
+        (0..self.sectors().div_ceil(sectors)).map(move |_| {
+            let (run, behind) = rest.split_at(bytes.min(rest.len()));
+            rest = behind;
+            run
+        })
     }
 
     /// Bytes of the allocation that it keeps from being freed, alone or with others.
@@ -178,8 +269,7 @@ impl Buf {
     /// The `sectors` sectors from sector `first` on, sharing the memory.
     pub fn slice(&self, first: u32, sectors: u32) -> Buf {
         assert!(first + sectors <= self.0.sectors, "slice {first}+{sectors} of {} sectors", self.0.sectors);
-        let offset = self.0.offset + first as usize * self.0.width.bytes();
-        Buf(BufMut { block: self.0.block.clone(), offset, sectors, width: self.0.width })
+        Buf(self.0.part(first, sectors))
     }
 
     /// Back to an exclusive buffer, where nobody else shares the memory.

@@ -2,12 +2,12 @@
 
 use crate::{Buf, BufMut};
 
-/// Bytes a world keeps per sector.
+/// Bytes a world keeps per sector of data.
 ///
-/// Real worlds keep all 512. A fault simulation keeps a few (address and version), so that parity, checksums and
-/// recovery run their true code at a hundredth of the memory. A performance study keeps none.
+/// Real worlds and fault simulations keep all 512. A performance study keeps none. A few are for tests of single layers.
+/// What an array must find again (log, tables, metadata) is in whole sectors in every world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PayloadWidth(u16);
+pub struct PayloadWidth(pub(crate) u16);
 
 impl PayloadWidth {
     /// Whole sectors: 512 bytes.

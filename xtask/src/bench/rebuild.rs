@@ -8,8 +8,8 @@ use std::rc::Rc;
 use clap::Args;
 use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus};
-use tier0_array::engine::Engine;
-use tier0_array::simulated::{ModelShelf, build_protected};
+use tier0_array::engine::{Born, Engine};
+use tier0_array::simulated::{ModelShelf, build};
 use tier0_catalog::Catalog;
 use tier0_drive::BlockTarget;
 use tier0_units::{Lba, Nanos};
@@ -199,7 +199,7 @@ fn with_filled<T: 'static>(
     let runtime = VirtualRuntime::new(1, PayloadWidth::NONE);
     let world = runtime.world().clone();
     let outcome = runtime.run(async move {
-        let array = build_protected(&world, &description, &shelf, |_, drive| drive).await;
+        let array = build(&world, &description, &shelf, Born::Empty, |_, drive| drive).await;
         let engine = array.map_err(|error| error.to_string())?.engine;
         let volume = engine.volumes()[0].clone();
         let sectors = volume.info().sectors.0;

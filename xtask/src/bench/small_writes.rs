@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use clap::Args;
 use tier0_array::Description;
-use tier0_array::simulated::{ModelShelf, build, build_protected};
+use tier0_array::engine::Born;
+use tier0_array::simulated::{ModelShelf, build};
 use tier0_catalog::Catalog;
 use tier0_units::Nanos;
 use tier0_workload::run::LoadRun;
@@ -78,13 +79,17 @@ fn describe(with_log: bool) -> Description {
         ),
         false => ("", ""),
     };
-    let cache = if with_log { "write_cache = \"durable\"\n" } else { "" };
     let text = format!(
         "[array]\nname = \"bench\"\n[[drive]]\nname = \"disk{{n}}\"\ncount = {DISKS}\nmodel = \"sas-10k-900gb-sff\"\n\
          {flash}[[pool]]\nname = \"pool0\"\ndrives = [\"disk*\"]\nraid = \"raid6\"\nset_size = {DISKS}\n{log}\
-         [[volume]]\nname = \"lun0\"\nsize = \"512GiB\"\n{cache}"
+         [[volume]]\nname = \"lun0\"\nsize = \"512GiB\"\n"
     );
-    Description::parse(&text, "the benchmark's array").expect("the benchmark's array is right")
+    let mut description =
+        Description::parse(&text, "the benchmark's array").expect("the benchmark's array is right");
+    for pool in &mut description.pools {
+        (pool.log, pool.checksums) = (with_log, with_log);
+    }
+    description
 }
 
 fn burst(options: &Options, seed: u64, with_log: bool) -> Result<LoadReport, BenchError> {
@@ -102,15 +107,8 @@ fn burst(options: &Options, seed: u64, with_log: bool) -> Result<LoadReport, Ben
     let limits = RunLimits::ios(options.writes);
     let load = LoadSpec { seed, interval: Nanos::from_secs(60), ..LoadSpec::single(stream, limits) };
     let report = runtime.run(async move {
-        let volume = match with_log {
-            false => {
-                build(&world, &description, &shelf, |_, drive| drive).map(|array| array.volumes[0].clone())
-            }
-            true => build_protected(&world, &description, &shelf, |_, drive| drive)
-                .await
-                .map(|array| array.engine.volumes()[0].clone()),
-        };
-        let volume = volume.map_err(|error| error.to_string())?;
+        let array = build(&world, &description, &shelf, Born::Full, |_, drive| drive).await;
+        let volume = array.map_err(|error| error.to_string())?.volumes.remove(0);
         let run = LoadRun::new(&world, Rc::new(volume), load).map_err(|error| error.to_string())?;
         Ok(run.run().await)
     });

@@ -108,7 +108,7 @@ impl PoolFacts {
             extent_bytes: geometry.extent_sectors * SECTOR_BYTES,
             spare_chunklets: geometry.spare_chunklets,
             chunklets_min: there().map(|(_, member)| geometry.chunklets(member.sectors)).min().unwrap_or(0),
-            checksums: true,
+            checksums: geometry.checksums,
             log_bytes: there().map(|(place, _)| log_bytes(place)).max().unwrap_or(0),
             log_parts: state.log().rings.len(),
             drives: there().map(drive).collect(),

@@ -93,9 +93,8 @@ impl Control {
 
     /// The pools that an administrator means: the named one, or all.
     pub(super) fn pools_meant(&self, name: Option<&str>) -> Result<Vec<usize>, AdminError> {
-        let protected = (0..self.pools.len()).filter(|number| self.pools[*number].guarded.is_some());
-        let meant: Vec<usize> =
-            protected.filter(|number| name.is_none_or(|name| self.pools[*number].name == name)).collect();
+        let is_meant = |number: &usize| name.is_none_or(|name| self.pools[*number].name == name);
+        let meant: Vec<usize> = (0..self.pools.len()).filter(is_meant).collect();
         match (meant.is_empty(), name) {
             (false, _) => Ok(meant),
             (true, Some(name)) => Err(AdminError::new(format!(

@@ -6,9 +6,8 @@ use super::{Control, Guarded};
 use crate::admin::PoolFacts;
 
 impl Control {
-    /// What every pool with metadata is.
+    /// What every pool is.
     pub(super) fn describe(&self) -> Vec<PoolFacts> {
-        let guarded = self.pools.iter().filter_map(|pool| pool.guarded.as_ref());
         let facts = |pool: &Guarded| {
             let state = pool.metadata.state();
             let path_of = |place: u32| {
@@ -18,6 +17,6 @@ impl Control {
             };
             PoolFacts { space: Some(pool.space_rules.borrow().clone()), ..PoolFacts::of(&state, path_of) }
         };
-        guarded.map(facts).collect()
+        self.pools.iter().map(|pool| facts(&pool.guarded)).collect()
     }
 }

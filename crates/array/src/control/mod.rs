@@ -114,7 +114,7 @@ impl Control {
             Rc::new(PoolControl {
                 name: pool.seed.state.name().to_owned(),
                 lost: pool.seed.lost,
-                guarded: Some(Guarded::new(pool.metadata, pool.seed.shape, &pool.drives)),
+                guarded: Guarded::new(pool.metadata, pool.seed.shape, &pool.drives),
             })
         };
         let control = Control {
@@ -141,7 +141,7 @@ impl Control {
     /// The volumes of the start are numbered as every shard lists them: pool by pool, and as the pools number them.
     fn number_volumes(&self) {
         for (pool, control) in self.pools.iter().enumerate() {
-            let volumes: Vec<u32> = control.guarded.iter().flat_map(Guarded::volume_numbers).collect();
+            let volumes = control.guarded.volume_numbers();
             for volume in volumes {
                 self.number_volume(pool, volume);
             }

@@ -46,7 +46,7 @@ impl PoolControl {
         from: SlotRef,
         to: SlotRef,
     ) -> Result<(), IoError> {
-        let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        let guarded = &self.guarded;
         let ended = Ended::default();
         guarded.moves.waiting.borrow_mut().push(Waiting { extent, from, to, ended: ended.clone() });
         let _turn = guarded.moves.turn.acquire(1).await;

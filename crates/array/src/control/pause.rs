@@ -208,9 +208,9 @@ impl Control {
             let has_waited = |guarded: &Guarded| {
                 guarded.pauses.since().is_some_and(|since| now.saturating_sub(since.max(begun)) >= time)
             };
-            for (pool, guarded) in self.pools.iter().filter_map(|pool| Some((pool, pool.guarded.as_ref()?))) {
-                if has_waited(guarded) {
-                    let drives = guarded.awaited_drives().join(", ");
+            for pool in &self.pools {
+                if has_waited(&pool.guarded) {
+                    let drives = pool.guarded.awaited_drives().join(", ");
                     return format!("pool {:?} is paused and waits for drive {drives}", pool.name);
                 }
             }

@@ -40,11 +40,10 @@ pub(super) const ALL_PLACES: u64 = 1 << 32;
 pub(crate) struct PoolControl {
     pub(crate) name: String,
     pub(crate) lost: Arc<LostDrives>,
-    /// None for pools whose writes go straight to the drives: they remember nothing.
-    pub(crate) guarded: Option<Guarded>,
+    pub(crate) guarded: Guarded,
 }
 
-/// What a protected pool has beside.
+/// What the control task keeps of a pool.
 pub(crate) struct Guarded {
     pub(crate) metadata: Metadata,
     pub(crate) shape: PoolShape,
@@ -180,7 +179,7 @@ impl PoolControl {
     /// metadata cannot be written any more. What is kept from thin volumes is not lent to them; what was acknowledged
     /// before a crash gets its slots nevertheless.
     pub(super) async fn refill(&self, thin: bool, shards: Option<usize>) -> Vec<SlotRef> {
-        let Some(guarded) = &self.guarded else { return Vec::new() };
+        let guarded = &self.guarded;
         let left = guarded.metadata.lendable_slots();
         let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
         let kept = if shards.is_some() { guarded.kept_slots() } else { 0 };
@@ -205,7 +204,7 @@ impl PoolControl {
 
     /// Takes slots back that a shard was handed and has not used.
     pub(super) fn take_back(&self, slots: Vec<SlotRef>) {
-        let Some(guarded) = &self.guarded else { return };
+        let guarded = &self.guarded;
         let runs: Vec<SlotRun> = slots.iter().map(|slot| SlotRun { first: slot.slot, count: 1 }).collect();
         guarded.metadata.return_slots(&runs);
     }
@@ -218,7 +217,7 @@ impl PoolControl {
         mut mapped: Vec<(ExtentId, SlotRef)>,
         unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> Result<(), IoError> {
-        let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        let guarded = &self.guarded;
         let is_there = |extent: &ExtentId| guarded.metadata.state().volume(extent.volume).is_some();
         loop {
             let result = self.commit_once(guarded, &mut mapped, &unmapped).await;
@@ -268,7 +267,7 @@ impl PoolControl {
 
     /// Takes a slot back that an extent has left or never got.
     pub(super) fn give_back(&self, slot: SlotRef) {
-        let Some(guarded) = &self.guarded else { return };
+        let guarded = &self.guarded;
         // A move that failed half way, with the metadata: nothing is lent any more.
         let in_use = guarded.metadata.state().used_slots().contains(slot.slot);
         if !in_use {
@@ -279,7 +278,7 @@ impl PoolControl {
     /// Lends the lowest free slot of a set for an extent that moves there; none where the set is full, or where thick
     /// volumes have reserved all that is free.
     pub(super) async fn lend_in(&self, set: u32) -> Option<SlotRef> {
-        let guarded = self.guarded.as_ref()?;
+        let guarded = &self.guarded;
         let slot = guarded.metadata.lend_slot_of(set)?;
         match guarded.allocations(1).await {
             Ok(allocation) => Some(SlotRef { slot, allocation }),
@@ -293,7 +292,7 @@ impl PoolControl {
 
     /// Remembers that a slot is rebuilt, unless its column has moved on meanwhile.
     pub(super) async fn slot_rebuilt(&self, note: &SlotRebuiltNote) -> Result<(), IoError> {
-        let guarded = self.guarded.as_ref().ok_or(IoError::Unsupported)?;
+        let guarded = &self.guarded;
         let Some(home) = guarded.metadata.state().slot_home(note.slot) else {
             return Err(IoError::OutOfRange);
         };
@@ -311,7 +310,7 @@ impl PoolControl {
 
     /// Bytes of a slot's data.
     pub(super) fn slot_bytes(&self) -> u64 {
-        let Some(guarded) = &self.guarded else { return 0 };
+        let guarded = &self.guarded;
         guarded.shape.slots.slot_sectors() * tier0_units::SECTOR_BYTES
     }
 
@@ -323,10 +322,7 @@ impl PoolControl {
     /// Makes the loss of a member durable; false if that cannot be. Whoever comes second waits for the first. Nobody does
     /// without the member before: what it lacks by then must not be believed after a crash.
     pub(super) async fn lose(&self, member: usize, error: IoError) -> bool {
-        let recorded = match &self.guarded {
-            None => Ok(()),
-            Some(guarded) => guarded.metadata.lose(member as u32, error).await,
-        };
+        let recorded = self.guarded.metadata.lose(member as u32, error).await;
         if let Err(error) = &recorded {
             tracing::error!("{error}");
             return false;

@@ -66,7 +66,7 @@ impl Control {
     /// Has whatever is lost in a pool rebuilt, as far as there are spares; at once or when the rebuild that is going on
     /// has looked at what it knows.
     pub(super) fn start_rebuilds(self: &Rc<Self>, number: usize) {
-        let Some(guarded) = &self.pools[number].guarded else { return };
+        let guarded = self.guarded(number);
         if !self.upkeep.get() {
             return;
         }
@@ -118,7 +118,7 @@ impl Control {
     }
 
     pub(crate) fn guarded(&self, number: usize) -> &Guarded {
-        self.pools[number].guarded.as_ref().expect("only protected pools are rebuilt and scrubbed")
+        &self.pools[number].guarded
     }
 
     /// One round: spares for what has none, then every column that has one, then those that are to lie elsewhere; how

@@ -19,9 +19,8 @@ impl Control {
     pub(crate) async fn status(self: &Rc<Self>) -> Status {
         let mut pools = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
-            let Some(guarded) = &pool.guarded else { continue };
             let reports = self.reports(number).await;
-            pools.push(self.pool_status(pool, guarded, &reports));
+            pools.push(self.pool_status(pool, &pool.guarded, &reports));
         }
         let health = pools.iter().map(|pool| pool.health).max().unwrap_or(Health::Healthy);
         let worst = pools.iter().find(|pool| pool.health == health);
@@ -42,7 +41,7 @@ impl Control {
         let rebuild = guarded.rebuild.is_running().then(|| self.rebuild_status(guarded));
         let scrub = scrub_status(guarded);
         let integrity = IntegrityStatus {
-            checksums: true,
+            checksums: state.geometry().checksums,
             repaired: reports.iter().map(|report| report.pages_repaired).sum(),
             unrecoverable: reports.iter().map(|report| report.pages_unrecoverable).sum(),
         };

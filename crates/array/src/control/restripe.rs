@@ -125,7 +125,7 @@ impl Control {
 
     /// Goes on with what a stop or a crash has interrupted.
     pub(super) fn resume_restripe(self: &Rc<Self>, number: usize) {
-        let Some(guarded) = &self.pools[number].guarded else { return };
+        let guarded = self.guarded(number);
         if guarded.metadata.state().groups().len() < 2 {
             return;
         }

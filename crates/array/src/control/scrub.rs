@@ -39,7 +39,7 @@ enum ScrubEnd {
 impl Control {
     /// Goes on with a scrub that a stop or a crash has interrupted.
     pub(super) fn resume_scrub(self: &Rc<Self>, number: usize) {
-        let Some(guarded) = &self.pools[number].guarded else { return };
+        let guarded = self.guarded(number);
         if guarded.metadata.state().scrub().next_slot > 0 {
             self.start_scrub(number, None);
         }

@@ -52,8 +52,8 @@ impl Control {
     /// What the array file says of its pools' space.
     pub(crate) fn follow_space_rules(&self, rules: &BTreeMap<String, SpaceRules>) {
         for pool in &self.pools {
-            if let (Some(guarded), Some(rules)) = (&pool.guarded, rules.get(&pool.name)) {
-                *guarded.space_rules.borrow_mut() = rules.clone();
+            if let Some(rules) = rules.get(&pool.name) {
+                *pool.guarded.space_rules.borrow_mut() = rules.clone();
             }
         }
     }

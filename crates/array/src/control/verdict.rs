@@ -152,7 +152,7 @@ impl Control {
     /// Judges a member that has failed with `error` for longer than its patience. Ends when the verdict counts.
     pub(super) async fn judge(self: &Rc<Self>, number: usize, member: usize, error: IoError) -> Verdict {
         let pool = &self.pools[number];
-        let Some(guarded) = &pool.guarded else { return Verdict::Wait };
+        let guarded = &pool.guarded;
         let place = member as u32;
         let asked = self.world.now();
         let known = || pool.lost.is_lost(member) || guarded.court.condemned.borrow().contains(&place);

@@ -172,7 +172,7 @@ impl Control {
     }
 
     fn find_volume(&self, name: &str) -> Option<Meant> {
-        (0..self.pools.len()).filter(|pool| self.pools[*pool].guarded.is_some()).find_map(|pool| {
+        (0..self.pools.len()).find_map(|pool| {
             let record = self.guarded(pool).metadata.state().volume_named(name)?.clone();
             let number = *self.volume_numbers.borrow().get(&(pool, record.number))?;
             Some(Meant { pool, record, number })

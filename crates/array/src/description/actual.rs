@@ -116,6 +116,7 @@ fn actual_pool(
         extent_sectors: Some(pool.extent_bytes / SECTOR_BYTES),
         spare_drives,
         checksums: pool.checksums,
+        log: pool.log_parts > 0,
         log_sectors: log_bytes(pool).map(|bytes| bytes / SECTOR_BYTES),
         log_drives,
         space,

@@ -70,7 +70,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     let timeout = file.array.pause_timeout.as_ref();
     let pause_timeout =
         timeout.map(|seconds| check_pause_timeout(seconds, place)).transpose()?.unwrap_or(PAUSE_TIMEOUT);
-    let warnings = notes(&file, &drives, &pools, &volumes);
+    let warnings = notes(&file, &drives, &pools);
     let nbd = &file.nbd;
     let [mode, owner, group] = [&nbd.socket_mode, &nbd.socket_owner, &nbd.socket_group].map(Option::as_ref);
     let socket_access = check_access("nbd.socket", mode, owner, group, place)?;
@@ -282,6 +282,7 @@ fn check_pool(
         );
         return Err(place.wrong(section.raid.span(), text));
     }
+    let log = !members.iter().all(|drive| drives[*drive].ram.is_some());
     Ok(PoolDescription {
         name: section.name.get_ref().clone(),
         drives: members,
@@ -295,7 +296,9 @@ fn check_pool(
         )?,
         extent_sectors: check_piece("pool.extent", section.extent.as_ref(), EXTENT_BYTES, &raid, place)?,
         spare_drives,
-        checksums: section.checksums.unwrap_or(true),
+        // What a crash tears without a log would be taken for rot.
+        checksums: log && section.checksums.unwrap_or(true),
+        log,
         log_sectors: section.log.as_ref().map(|size| check_log(size, place)).transpose()?,
         log_drives: log_drives(section, drives, place)?,
         space: check_space(section, place)?,

@@ -91,6 +91,8 @@ pub struct PoolDescription {
     pub spare_drives: u32,
     /// Whether pages carry checksums that reads verify.
     pub checksums: bool,
+    /// Whether writes go into a log first. Memory has none: nothing of it outlives the process.
+    pub log: bool,
     /// Sectors of the write log on each of its drives; chosen from the drives' size where none are given.
     pub log_sectors: Option<u64>,
     /// The drives that hold the write log, by their place in [`Description::drives`]; chosen where none are given.
@@ -110,8 +112,7 @@ pub struct VolumeDescription {
     pub sectors: SectorCount,
     /// Whether extents are allocated at the first write to them.
     pub thin: bool,
-    /// When its writes are acknowledged; where none is given, durable on drives that outlive the process, and
-    /// without log or cache on others.
+    /// When its writes are acknowledged; where none is given, durable in pools with a log.
     pub write_cache: Option<WriteCache>,
 }
 

@@ -3,15 +3,10 @@
 use tier0_raid::layout::RaidLevel;
 use tier0_units::counted;
 
-use super::{Description, DriveDescription, File, PoolDescription, PoolSection, VolumeDescription};
+use super::{Description, DriveDescription, File, PoolDescription, PoolSection};
 
 /// What the file says in vain, one sentence each.
-pub(super) fn notes(
-    file: &File,
-    drives: &[DriveDescription],
-    pools: &[PoolDescription],
-    volumes: &[VolumeDescription],
-) -> Vec<String> {
+pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescription]) -> Vec<String> {
     let mut notes = Vec::new();
     for (section, pool) in file.pools.iter().zip(pools) {
         note_pool(section, pool, drives, &mut notes);
@@ -21,14 +16,6 @@ pub(super) fn notes(
         if !pools.iter().any(used) {
             let name = &drive.name;
             notes.push(format!("drive {name:?} is in no pool and is not used; name it in pool.drives"));
-        }
-    }
-    for volume in volumes.iter().filter(|volume| volume.thin) {
-        let of_pool = |other: &&VolumeDescription| other.pool == volume.pool;
-        let logged = volumes.iter().filter(of_pool).any(|other| other.write_cache.is_some());
-        if !logged && in_memory(&pools[volume.pool], drives) {
-            let name = &volume.name;
-            notes.push(format!("volume {name:?}: thin does nothing on drives that are memory; take it out"));
         }
     }
     let nbd = &file.nbd;
@@ -145,9 +132,6 @@ mod tests {
 
     #[test]
     fn what_does_nothing_beside_the_pools_is_told() {
-        let volume = "raid = \"raid0\"\n[[volume]]\nname = \"v\"\nsize = \"1MiB\"\nthin = true\n";
-        assert!(matches!(&warnings(MEMORY, volume)[..], [told] if told.contains("thin")));
-        assert_eq!(warnings(FILES, volume), [""; 0]);
         let sockets =
             |listen| format!("raid = \"raid0\"\n[nbd]\nsocket_mode = \"0660\"\nlisten = [{listen:?}]\n");
         assert!(

@@ -137,6 +137,8 @@ impl Page<'_> {
             extent_sectors,
             spare_drives,
             checksums,
+            // It follows from the drives.
+            log: _,
             log_sectors,
             log_drives,
             space,
@@ -253,6 +255,7 @@ mod tests {
                     extent_sectors: extent.map(|pieces| pieces << 8),
                     spare_drives: spares.min((count - log_drives - set_size) as u32),
                     checksums,
+                    log: true,
                     log_sectors: log.map(|mebibytes| mebibytes << 11),
                     log_drives: (0..log_drives).collect(),
                     space: SpaceRules {

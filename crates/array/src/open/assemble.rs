@@ -51,7 +51,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
         pools: found.states.iter().map(OpenPool::of_state).collect(),
-        kind: Kind::Protected { media, pools, consents: consents_of(description, options) },
+        kind: Kind::Lasting { media, pools, consents: consents_of(description, options) },
         warnings: found.warnings,
     })
 }

@@ -40,7 +40,7 @@ impl OpenArray {
     /// # Errors
     /// When the log cannot be emptied. It is as it was, and the array can be opened again.
     pub fn adopt_cores(&mut self) -> Result<(), ArrayError> {
-        let Kind::Protected { media, pools, consents } = &self.kind else { return Ok(()) };
+        let Kind::Lasting { media, pools, consents } = &self.kind else { return Ok(()) };
         let wanted = self.cores_wanted;
         if self.pools.iter().all(|pool| pool.log_parts == wanted) {
             return Ok(());

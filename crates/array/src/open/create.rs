@@ -10,17 +10,17 @@ use rustix::io::Errno;
 use tier0_catalog::Catalog;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{OtherDrive, Survey, survey};
-use tier0_pool::{DATA_START_SECTORS, MemberRecord, PoolState};
+use tier0_pool::{DATA_START_SECTORS, PoolState};
 use tier0_units::SectorCount;
 use uuid::Uuid;
 
 use super::assemble::consents_of;
 use super::cores::cores_of;
-use super::{DirectPool, Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
+use super::{Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
 use crate::description::DriveDescription;
 use crate::engine::{clear, found_pool, new_state};
 use crate::models::Model;
-use crate::plan::{PoolPlan, drives_of, is_protected};
+use crate::plan::{drives_of, fill};
 use crate::{ArrayError, Description};
 
 /// How an array is created.
@@ -38,14 +38,18 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     for (number, drive) in description.drives.iter().enumerate() {
         media.push(if is_to_be_made(drive) { None } else { Some(Arc::new(Medium::open(drive, number)?)) });
     }
-    if !(0..description.pools.len()).any(|number| is_protected(description, number)) {
-        return create_direct(description, &media);
+    if description.drives.iter().all(|drive| drive.path.is_none()) {
+        check_no_log(description)?;
+        return create_in_memory(description, media);
     }
     if let Some(ram) = description.drives.iter().find(|drive| drive.path.is_none()) {
         return Err(memory_among_others(ram));
     }
     if !options.force {
         check_unused(&media, Some(&description.name))?;
+    }
+    if let Some(pool) = description.pools.iter().find(|pool| !pool.checksums) {
+        return Err(ArrayError::WithoutChecksums { pool: pool.name.clone() });
     }
     let cores = cores_of(description, media.iter().flatten())?;
     let sizes = sizes_of(description, &media)?;
@@ -83,7 +87,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
         pools: states.iter().map(OpenPool::of_state).collect(),
-        kind: Kind::Protected {
+        kind: Kind::Lasting {
             media,
             pools: states.iter().map(|state| ToOpen { id: state.id(), additions: Vec::new() }).collect(),
             consents: consents_of(description, &super::OpenOptions::default()),
@@ -109,14 +113,33 @@ pub(super) fn memory_among_others(drive: &DriveDescription) -> ArrayError {
     ArrayError::Unusable { drive: drive.name.clone(), fact }
 }
 
-fn create_direct(description: &Description, media: &[Option<Arc<Medium>>]) -> Result<OpenArray, ArrayError> {
-    let mut pools = Vec::new();
-    for plan in plan_pools(description, media)? {
-        let places = &description.pools[pools.len()].drives;
-        let media = places.iter().filter_map(|place| media[*place].clone()).collect();
-        pools.push(DirectPool { plan, media });
-    }
+/// Memory keeps no log: what it acknowledges is gone with the process.
+fn check_no_log(description: &Description) -> Result<(), ArrayError> {
+    let asked = description.volumes.iter().find(|volume| volume.write_cache.is_some());
+    let Some(volume) = asked else { return Ok(()) };
+    let drive = &description.drives[description.pools[volume.pool].drives[0]];
+    let fact = format!(
+        "is memory, which keeps no write log; leave write_cache out of volume {:?}, or make the drives files",
+        volume.name
+    );
+    Err(ArrayError::Unusable { drive: drive.name.clone(), fact })
+}
+
+fn create_in_memory(
+    description: &Description,
+    media: Vec<Option<Arc<Medium>>>,
+) -> Result<OpenArray, ArrayError> {
     let cores = cores_of(description, media.iter().flatten())?;
+    let sizes = sizes_of(description, &media)?;
+    let mut pools = Vec::new();
+    for (number, pool) in description.pools.iter().enumerate() {
+        let (places, _) = drives_of(pool);
+        let own = places.iter().map(|place| sizes[*place]).collect();
+        let mut state = new_state(description, number, own, cores, Uuid::new_v4)?;
+        // What was never written is zeros there anyway.
+        fill(&mut state)?;
+        pools.push((state, places.iter().filter_map(|place| media[*place].clone()).collect()));
+    }
     Ok(OpenArray {
         name: description.name.clone(),
         cores,
@@ -124,8 +147,8 @@ fn create_direct(description: &Description, media: &[Option<Arc<Medium>>]) -> Re
         keep_awake: description.keep_awake,
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
-        pools: pools.iter().map(|pool| OpenPool::of_plan(&pool.plan)).collect(),
-        kind: Kind::Direct(pools),
+        pools: pools.iter().map(|(state, _)| OpenPool::of_state(state)).collect(),
+        kind: Kind::InMemory(pools),
         warnings: Vec::new(),
     })
 }
@@ -180,28 +203,6 @@ fn write_metadata(media: Vec<Arc<Medium>>, state: PoolState, clears: bool) -> Re
         }
         found_pool(&world, drives, state).await
     })?
-}
-
-/// Pools are planned with the sizes of the drives that are there and of those that are to be made.
-fn plan_pools(description: &Description, media: &[Option<Arc<Medium>>]) -> Result<Vec<PoolPlan>, ArrayError> {
-    let mut plans = Vec::new();
-    for (number, pool) in description.pools.iter().enumerate() {
-        let mut members = Vec::new();
-        for &drive in &pool.drives {
-            let sectors = match &media[drive] {
-                Some(medium) => medium.sectors(),
-                None => size_of_new(&description.drives[drive])?,
-            };
-            let name = description.drives[drive].name.clone();
-            members.push(MemberRecord { id: Uuid::new_v4(), name, sectors: sectors.0, lost: false });
-        }
-        let mut plan = PoolPlan::of_new_pool(&description.name, pool, members, Uuid::new_v4())?;
-        for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
-            plan.add_volume(volume, Uuid::new_v4())?;
-        }
-        plans.push(plan);
-    }
-    Ok(plans)
 }
 
 fn size_of_new(drive: &DriveDescription) -> Result<SectorCount, ArrayError> {

@@ -3,8 +3,8 @@
 //! Everything is checked before anything is written. A pool's members are found by the identity in their superblocks,
 //! whatever their paths; a member that was declared lost is never believed again.
 //!
-//! Arrays whose drives are all memory are *direct*: created anew at every start, without metadata, log or checksums. All
-//! others are *protected*.
+//! Arrays whose drives are all memory are created anew at every start, without log or checksums, and their metadata live
+//! in the control task alone.
 
 mod assemble;
 mod consent;
@@ -36,7 +36,6 @@ pub(crate) use media::plain;
 pub(crate) use medium::Medium;
 
 use crate::ArrayError;
-use crate::plan::PoolPlan;
 
 /// An array whose drives are open and whose state is checked, ready to run.
 pub struct OpenArray {
@@ -56,12 +55,12 @@ pub struct OpenArray {
     pools: Vec<OpenPool>,
 }
 
-/// What an array consists of.
+/// Where an array's pools come from.
 pub(crate) enum Kind {
-    /// On memory.
-    Direct(Vec<DirectPool>),
-    /// On drives that remember.
-    Protected {
+    /// They are new and live in memory: each with its drives, by member.
+    InMemory(Vec<(PoolState, Vec<Arc<Medium>>)>),
+    /// They are found on drives that remember.
+    Lasting {
         /// Everything that may be a drive of it.
         media: Vec<Arc<Medium>>,
         /// The pools, in the order of the description.
@@ -84,12 +83,6 @@ pub(crate) struct ToOpen {
     pub(crate) id: Uuid,
     /// What the description adds to it.
     pub(crate) additions: Vec<MetaRecord>,
-}
-
-/// A pool on memory.
-pub(crate) struct DirectPool {
-    pub(crate) plan: PoolPlan,
-    pub(crate) media: Vec<Arc<Medium>>,
 }
 
 /// A pool as it was when the array was opened.
@@ -119,7 +112,7 @@ impl OpenArray {
 
     /// Whether what is acknowledged outlives the process: log, checksums and metadata are kept.
     pub fn is_protected(&self) -> bool {
-        matches!(self.kind, Kind::Protected { .. })
+        matches!(self.kind, Kind::Lasting { .. })
     }
 
     /// What an administrator should know.
@@ -167,22 +160,6 @@ pub struct PoolSummary<'a> {
 }
 
 impl OpenPool {
-    fn of_plan(plan: &PoolPlan) -> OpenPool {
-        let (usable, free) = plan.space();
-        let size = |sectors: u64| SectorCount(sectors).bytes();
-        OpenPool {
-            name: plan.record.name.clone(),
-            level: plan.record.raid.level.clone(),
-            drives: plan.record.members.len(),
-            drives_lost: 0,
-            usable,
-            free,
-            log_copies: 0,
-            log_parts: 0,
-            volumes: plan.record.volumes.iter().map(|v| (v.name.clone(), size(v.sectors))).collect(),
-        }
-    }
-
     fn of_state(state: &PoolState) -> OpenPool {
         let space = Space::of(state);
         let there = state.members().iter().filter(|member| member.state != MemberState::Removed);

@@ -1,18 +1,14 @@
 //! From descriptions and states to sets, slots and maps: pure arithmetic, the same in both worlds and in every shard.
 
-mod direct;
 mod growth;
-mod protected;
+mod pool;
 
 use tier0_pool::RaidRecord;
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::SectorCount;
 
-pub(crate) use direct::PoolPlan;
 pub(crate) use growth::{Growth, plan_growth};
-pub(crate) use protected::{
-    NewPool, PoolShape, check_fits, drives_of, is_protected, members_max, new_volume,
-};
+pub(crate) use pool::{NewPool, PoolShape, check_fits, drives_of, fill, members_max, new_volume};
 
 /// Chunklets a drive has at least where their size is not given: enough to spread a rebuild, few enough to list.
 const CHUNKLETS_PER_DRIVE_MIN: u64 = 64;

@@ -163,7 +163,7 @@ fn report(pool: &PoolShard) -> ShardReport {
     let live = |state: &tier0_journal::CopyState| *state == tier0_journal::CopyState::Live;
     ShardReport {
         write_back: pool.write_back.status(),
-        log_copies: pool.ring.copies().iter().filter(|state| live(state)).count() as u32,
+        log_copies: pool.log_copies().iter().filter(|state| live(state)).count() as u32,
         pages_repaired: counts.repaired_by_copy()
             + counts.repaired_by_parity()
             + counts.repaired_parity()
@@ -174,8 +174,8 @@ fn report(pool: &PoolShard) -> ShardReport {
 }
 
 impl Shard {
-    /// A protected pool of this shard.
+    /// A pool of this shard.
     pub(crate) fn pool(&self, number: usize) -> &Rc<PoolShard> {
-        self.pools[number].as_ref().expect("orders are for protected pools")
+        &self.pools[number]
     }
 }

@@ -1,6 +1,7 @@
 //! The array as a whole, on modelled and real drives: one program, for the engine in it takes long to compile.
 
 mod bad_log;
+mod blank;
 mod engine;
 mod grow;
 mod pause;

@@ -3,12 +3,16 @@
 
 use std::rc::Rc;
 
-use tier0_array::Description;
+use tier0_array::admin::AdminRequest;
+use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, SimulatedArray, build};
+use tier0_array::{Description, Volume};
 use tier0_catalog::Catalog;
 use tier0_drive::{BlockTarget, DriveHandle, Fault, FaultDrive, FaultPlan, conformance};
-use tier0_units::{Lba, Nanos};
+use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::{PayloadWidth, VirtualRuntime, World};
+
+use crate::rig::{create_volume, done, volume};
 
 fn describe(model: &str, drives: usize, raid: &str) -> Description {
     let text = format!(
@@ -19,20 +23,27 @@ fn describe(model: &str, drives: usize, raid: &str) -> Description {
 }
 
 fn simulate(
-    world: &World,
+    runtime: &VirtualRuntime,
     description: &Description,
     wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
 ) -> SimulatedArray {
     let mut shelf = ModelShelf::default();
     shelf.prepare(&Catalog::embedded(), description).expect("catalogue models");
-    build(world, description, &shelf, wrap).expect("an array")
+    runtime.run(build(runtime.world(), description, &shelf, Born::Full, wrap)).expect("an array")
+}
+
+fn born_array(runtime: &VirtualRuntime, description: &Description, born: Born) -> SimulatedArray {
+    let mut shelf = ModelShelf::default();
+    shelf.prepare(&Catalog::embedded(), description).expect("catalogue models");
+    let building = build(runtime.world(), description, &shelf, born, |_, drive| drive);
+    runtime.run(building).expect("an array")
 }
 
 #[test]
 fn every_drive_of_the_catalogue_conforms() {
     for drive in Catalog::embedded().drives() {
         let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
-        let array = simulate(runtime.world(), &describe(drive.id(), 1, "raid0"), |_, drive| drive);
+        let array = simulate(&runtime, &describe(drive.id(), 1, "raid0"), |_, drive| drive);
         let (world, drive) = (runtime.world().clone(), array.drives[0].clone());
         let took = runtime.run(async move {
             conformance::run(&drive, 1).await;
@@ -44,8 +55,8 @@ fn every_drive_of_the_catalogue_conforms() {
 
 /// Mixed reads and writes by several users for a while; returns the hash of all events and when it ended.
 fn run_mixed(seed: u64, raid: &str) -> (u64, Nanos) {
-    let runtime = VirtualRuntime::new(seed, PayloadWidth::new(16));
-    let array = simulate(runtime.world(), &describe("sas-15k-146gb-sff", 6, raid), |_, drive| drive);
+    let runtime = VirtualRuntime::new(seed, PayloadWidth::NONE);
+    let array = simulate(&runtime, &describe("sas-15k-146gb-sff", 6, raid), |_, drive| drive);
     let volume = array.volumes[0].clone();
     let tasks: Vec<_> = (0..8)
         .map(|user| {
@@ -85,10 +96,10 @@ fn a_seed_reproduces_the_run_event_by_event() {
 #[test]
 fn a_drive_lost_in_the_middle_loses_no_data() {
     for (raid, drives) in [("raid1", 2), ("raid10", 4), ("raid5", 5), ("raid50", 6), ("raid6", 6)] {
-        let runtime = VirtualRuntime::new(3, PayloadWidth::new(8));
+        let runtime = VirtualRuntime::new(3, PayloadWidth::REAL);
         let faults = Rc::new(std::cell::RefCell::new(Vec::new()));
         let kept = faults.clone();
-        let array = simulate(runtime.world(), &describe("nvme", drives, raid), |number, drive| {
+        let array = simulate(&runtime, &describe("nvme", drives, raid), |number, drive| {
             let fault = FaultDrive::new(drive, number as u64);
             kept.borrow_mut().push(fault.clone());
             DriveHandle::new(fault)
@@ -124,6 +135,95 @@ fn a_drive_lost_in_the_middle_loses_no_data() {
                 }
             }
             assert!(faults.borrow()[1].struck_count() > 0, "{raid}: the drive did die");
+        });
+    }
+}
+
+/// The pool of a description with these options.
+fn with_options(mut description: Description, (log, checksums): (bool, bool)) -> Description {
+    (description.pools[0].log, description.pools[0].checksums) = (log, checksums);
+    description
+}
+
+const OPTIONS: [(bool, bool); 3] = [(true, true), (true, false), (false, false)];
+
+async fn expect_marks(world: &World, volume: &Volume, lba: u64, marks: &[u8], why: &str) {
+    let (result, buf) = volume.read(Lba(lba), world.buffer(marks.len() as u32)).await;
+    result.expect("a read succeeds");
+    for (sector, mark) in buf.as_slice().chunks_exact(512).zip(marks) {
+        assert!(sector.iter().all(|byte| byte == mark), "{why}: {} for {mark}", sector[0]);
+    }
+}
+
+#[test]
+fn what_was_written_is_read_again_with_every_option_of_a_pool() {
+    for (raid, drives) in [("raid0", 2), ("raid10", 4), ("raid5", 4), ("raid6", 4)] {
+        for (options, born) in OPTIONS.into_iter().flat_map(|o| [(o, Born::Empty), (o, Born::Full)]) {
+            let runtime = VirtualRuntime::new(7, PayloadWidth::REAL);
+            let description = with_options(describe("sas-15k-146gb-sff", drives, raid), options);
+            let array = born_array(&runtime, &description, born);
+            let (world, volume) = (runtime.world().clone(), array.volumes[0].clone());
+            let why = format!("{raid}, log and checksums {options:?}, {born:?}");
+            runtime.run(async move {
+                let mut random = world.random(1);
+                // Around a boundary of extents.
+                let (first, mut marks) = (1800, vec![0u8; 600]);
+                for step in 0..250u64 {
+                    let count = 1 + random.below(40);
+                    let at = random.below(600 - count);
+                    let range = at as usize..(at + count) as usize;
+                    let lba = Lba(first + at);
+                    match random.below(4) {
+                        0 => {
+                            volume.write_zeroes(lba, count, true, false).await.expect("zeros are written");
+                            marks[range].fill(0);
+                        }
+                        1 => expect_marks(&world, &volume, lba.0, &marks[range], &why).await,
+                        _ => {
+                            let mark = (step % 255) as u8 + 1;
+                            let mut buf = world.buffer(count as u32);
+                            buf.as_mut_slice().fill(mark);
+                            volume.write(lba, buf.freeze(), false).await.expect("a write succeeds");
+                            marks[range].fill(mark);
+                        }
+                    }
+                }
+                array.engine.drain().await.expect("everything is destaged");
+                expect_marks(&world, &volume, first, &marks, &why).await;
+                expect_marks(&world, &volume, 0, &[0; 1800], &why).await;
+            });
+        }
+    }
+}
+
+/// Without slot tables nothing says that a slot holds what somebody else has left there.
+#[test]
+fn a_new_volume_does_not_show_what_a_deleted_one_held() {
+    for options in OPTIONS {
+        let runtime = VirtualRuntime::new(7, PayloadWidth::REAL);
+        let description = with_options(describe("sas-15k-146gb-sff", 4, "raid5"), options);
+        let array = born_array(&runtime, &description, Born::Empty);
+        let world = runtime.world().clone();
+        runtime.run(async move {
+            let mut secret = world.buffer(4096);
+            secret.as_mut_slice().fill(0xa5);
+            array.volumes[0].write(Lba(0), secret.freeze(), false).await.expect("a write succeeds");
+            array.engine.drain().await.expect("everything is destaged");
+            drop(array.volumes);
+            let delete = AdminRequest::VolumeDelete { volume: "v".to_owned(), force: true };
+            done(&array.engine, delete).await;
+            done(&array.engine, create_volume("w", ByteCount::mib(4), false)).await;
+            let volume = volume(&array.engine, "w");
+            let mut marks = vec![0u8; 4096];
+            for at in [5, 2060] {
+                let mut buf = world.buffer(3);
+                buf.as_mut_slice().fill(1);
+                volume.write(Lba(at), buf.freeze(), false).await.expect("a write succeeds");
+                marks[at as usize..at as usize + 3].fill(1);
+            }
+            expect_marks(&world, &volume, 0, &marks, &format!("{options:?}")).await;
+            array.engine.drain().await.expect("everything is destaged");
+            expect_marks(&world, &volume, 0, &marks, &format!("{options:?}, destaged")).await;
         });
     }
 }

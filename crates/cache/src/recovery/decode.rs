@@ -3,7 +3,7 @@
 use tier0_integrity::{Intent, IntentPage};
 use tier0_journal::Entry;
 use tier0_units::{ExtentId, PAGE_SECTORS};
-use tier0_world::{Buf, BufMut};
+use tier0_world::{Buf, BufMut, PayloadWidth};
 
 use super::RecoverError;
 use crate::head::Head;
@@ -98,19 +98,8 @@ impl DataRecord<'_> {
 
 /// Copies buffers of whole pages into one.
 fn join(pages: &[Buf]) -> Buf {
-    let Some(first) = pages.first() else {
-        return BufMut::new(0, tier0_world::PayloadWidth::NONE).freeze();
-    };
-    let sectors: u32 = pages.iter().map(Buf::sectors).sum();
-    debug_assert_eq!(u64::from(sectors) % PAGE_SECTORS, 0, "records have whole pages");
-    let mut all = BufMut::new(sectors, first.width());
-    let mut rest = all.as_mut_slice();
-    for page in pages {
-        let (front, back) = rest.split_at_mut(page.as_slice().len());
-        front.copy_from_slice(page.as_slice());
-        rest = back;
-    }
-    all.freeze()
+    let width = pages.first().map_or(PayloadWidth::NONE, Buf::width);
+    BufMut::concat(pages.iter(), width).freeze()
 }
 
 /// The ring gives back single pages; an intent's parity pieces may have several.

@@ -60,7 +60,7 @@ impl<S: SlotStore> WriteBack<S> {
             RecoveryReport { records: decoded.records.len() as u64, ..RecoveryReport::default() };
         let failed = replay::replay(&slots, mapping.as_ref(), &decoded, &mut report).await?;
         let first_version = decoded.version_max + 1;
-        let cache = WriteBack::with_versions(world, ring, slots, mapping, options, first_version);
+        let cache = WriteBack::with_versions(world, Some(ring), slots, mapping, options, first_version);
         load::load(&cache.0, &decoded, failed, &mut report).await?;
         Ok((cache, report))
     }

@@ -64,17 +64,10 @@ impl Change {
 
 /// The data runs of a buffer that begins at page `first`, one after the other.
 fn gather(first: u32, buf: &Buf, runs: &[Run]) -> Buf {
-    let pages: u32 = runs.iter().filter(|run| !run.zero).map(|run| run.count).sum();
-    let mut data = BufMut::new(pages * PAGE_SECTORS as u32, buf.width());
-    let page_bytes = PAGE_SECTORS as usize * buf.width().bytes();
-    let mut at = 0;
-    for run in runs.iter().filter(|run| !run.zero) {
-        let from = (run.first - first) as usize * page_bytes;
-        let bytes = run.count as usize * page_bytes;
-        data.as_mut_slice()[at..at + bytes].copy_from_slice(&buf.as_slice()[from..from + bytes]);
-        at += bytes;
-    }
-    data.freeze()
+    let sectors = |pages: u32| pages * PAGE_SECTORS as u32;
+    let part = |run: &Run| buf.slice(sectors(run.first - first), sectors(run.count));
+    let data: Vec<Buf> = runs.iter().filter(|run| !run.zero).map(part).collect();
+    BufMut::concat(data.iter(), buf.width()).freeze()
 }
 
 /// A record that is in memory and on its way into the log. Whoever drops it does not learn whether it got there; the
@@ -107,9 +100,9 @@ impl<S: SlotStore> Inner<S> {
         let mut state = self.state.borrow_mut();
         let sequence = state.records.end();
         let head = Head { extent, version: state.first_version + sequence, runs: change.runs };
-        let bound = self.ring.stable();
+        let bound = self.ring().stable();
         let buffers = if change.data.sectors() > 0 { vec![change.data.clone()] } else { vec![] };
-        let append = self.ring.append(Record { head: head.encode(), pages: buffers });
+        let append = self.ring().append(Record { head: head.encode(), pages: buffers });
         let id = state.records.push(self.world.now(), extent, change.data, pages, bound);
         let (mut superseded, mut voided) = (Vec::new(), 0);
         let mut index = 0;

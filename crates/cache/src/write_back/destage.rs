@@ -44,11 +44,11 @@ impl<S: SlotStore> IntentLog for BatchIntents<'_, S> {
     fn append(&self, intents: Vec<Intent>) -> Pin<Box<dyn Future<Output = Result<(), IoError>> + '_>> {
         if !self.begun.replace(true) {
             // No intent can come before what is not acknowledged now.
-            let floor = self.inner.ring.stable();
+            let floor = self.inner.ring().stable();
             self.inner.state.borrow_mut().floors.insert(self.batch, floor);
         }
         let append = |intent: Intent| {
-            self.inner.ring.append_urgent(Record { head: intent.encode_head(), pages: intent.buffers() })
+            self.inner.ring().append_urgent(Record { head: intent.encode_head(), pages: intent.buffers() })
         };
         // All at once, so that they share frames; from here on the ring counts them.
         let appends: Vec<_> = intents.into_iter().map(append).collect();

@@ -13,6 +13,7 @@
 //! | `refuse` | hosts that shall not wait for a drive that is away |
 //! | `forget` | extents that exist no more |
 //! | `relocate` | extents that move to other slots |
+//! | `through` | writes where there is no log |
 
 mod admit;
 mod append;
@@ -25,13 +26,14 @@ mod refuse;
 mod relocate;
 mod select;
 mod state;
+mod through;
 mod write;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tier0_journal::{Ring, RingError};
+use tier0_journal::{Ring, RingError, Space};
 use tier0_units::{ByteCount, ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 use tier0_world::sync::{Notify, Semaphore};
 use tier0_world::{IoError, World};
@@ -56,7 +58,8 @@ pub struct WriteBack<S>(pub(crate) Rc<Inner<S>>);
 
 pub(crate) struct Inner<S> {
     pub(crate) world: World,
-    pub(crate) ring: Ring,
+    /// None where writes go straight to the slots.
+    ring: Option<Ring>,
     pub(crate) slots: S,
     pub(crate) mapping: Rc<dyn Mapping>,
     pub(crate) options: WriteBackOptions,
@@ -85,13 +88,13 @@ impl<S: SlotStore> WriteBack<S> {
         mapping: Rc<dyn Mapping>,
         options: WriteBackOptions,
     ) -> WriteBack<S> {
-        WriteBack::with_versions(world, ring, slots, mapping, options, 1)
+        WriteBack::with_versions(world, Some(ring), slots, mapping, options, 1)
     }
 
     /// As [`WriteBack::new`], where records up to `first_version` may lie in some log.
     pub(crate) fn with_versions(
         world: &World,
-        ring: Ring,
+        ring: Option<Ring>,
         slots: S,
         mapping: Rc<dyn Mapping>,
         options: WriteBackOptions,
@@ -101,7 +104,7 @@ impl<S: SlotStore> WriteBack<S> {
         assert!(options.low_percent < options.high_percent && options.high_percent < 100, "low < high < 100");
         let capacity = Capacity {
             pages: (options.memory_max.0 / PAGE_BYTES).max(1),
-            blocks: ring.space().capacity / PAGE_SECTORS,
+            blocks: ring.as_ref().map_or(u64::MAX, |ring| ring.space().capacity / PAGE_SECTORS),
             intent_page_bytes: intent_page_bytes(slots.parity_columns(), slots.row_pages()),
         };
         WriteBack(Rc::new(Inner {
@@ -122,9 +125,9 @@ impl<S: SlotStore> WriteBack<S> {
         }))
     }
 
-    /// Starts destaging.
+    /// Starts destaging. Without a log nothing is ever dirty.
     pub fn start(&self) {
-        if !self.0.state.borrow_mut().start() {
+        if !self.has_log() || !self.0.state.borrow_mut().start() {
             return;
         }
         let inner = self.0.clone();
@@ -143,6 +146,9 @@ impl<S: SlotStore> WriteBack<S> {
     /// When the log has failed: whatever was not stable by then may be lost. As [`WriteBack::refuse`] says, where nobody is
     /// to wait: then whatever was not stable may become so later, and the next flush that succeeds covers it.
     pub async fn flush(&self) -> Result<(), IoError> {
+        if !self.has_log() {
+            return self.0.slots.flush().await;
+        }
         self.0.unless_refused(self.until_stable()).await?
     }
 
@@ -214,7 +220,7 @@ impl<S: SlotStore> WriteBack<S> {
     /// How it stands.
     pub fn status(&self) -> WriteBackStatus {
         let level = self.0.level(0, 0);
-        let space = self.0.ring.space();
+        let space = self.0.log_space();
         let state = self.0.state.borrow();
         WriteBackStatus {
             stage: self.0.stage(level, &state),
@@ -261,7 +267,7 @@ impl<S: SlotStore> Inner<S> {
 
     /// What is in use, and what admitted writers are about to.
     fn usage(&self, state: &State) -> Usage {
-        let space = self.ring.space();
+        let space = self.log_space();
         Usage {
             pages: state.records.pages() + state.pages.len() / BOOKKEEPING_SHARE + state.reserved_pages,
             used_blocks: (space.live + space.waiting) / PAGE_SECTORS
@@ -306,6 +312,16 @@ impl<S: SlotStore> Inner<S> {
         }
     }
 
+    /// The log of a pool that has one: nothing is ever dirty in the others.
+    pub(crate) fn ring(&self) -> &Ring {
+        self.ring.as_ref().expect("only a pool with a log has records")
+    }
+
+    fn log_space(&self) -> Space {
+        let none = Space { capacity: 0, used: 0, live: 0, waiting: 0 };
+        self.ring.as_ref().map_or(none, Ring::space)
+    }
+
     fn check_log(&self) -> Result<(), IoError> {
         self.state.borrow().log_failure.map_or(Ok(()), Err)
     }
@@ -316,10 +332,11 @@ impl<S: SlotStore> Inner<S> {
         state.records.trim();
         if !state.holds_log {
             // Without records, everything that is acknowledged is an intent, and its batch says whether it is needed.
-            let data = state.records.position().unwrap_or_else(|| self.ring.stable());
+            let Some(ring) = &self.ring else { return };
+            let data = state.records.position().unwrap_or_else(|| ring.stable());
             let up_to = state.intents_floor().map_or(data, |floor| floor.min(data));
             drop(state);
-            self.ring.release(up_to);
+            ring.release(up_to);
         }
     }
 }

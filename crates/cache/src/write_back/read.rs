@@ -47,7 +47,7 @@ impl<S: SlotStore> Inner<S> {
     ) -> (Result<(), IoError>, BufMut) {
         debug_assert_eq!(slot, self.slot(extent), "the slot was looked up just now");
         let Some(slot) = slot else {
-            buf.as_mut_slice().fill(0);
+            buf.set_zero();
             return (Ok(()), buf);
         };
         let overlay = self.overlay(slot, first_sector, u64::from(buf.sectors()));
@@ -95,7 +95,7 @@ impl<S: SlotStore> Inner<S> {
                     let page = page.slice((from - start) as u32, (to - from) as u32);
                     piece.as_mut_slice().copy_from_slice(page.as_slice());
                 }
-                None => piece.as_mut_slice().fill(0),
+                None => piece.set_zero(),
             }
             parts.push((None, piece));
             at = to;

@@ -70,10 +70,18 @@ impl<S: SlotStore> WriteBack<S> {
         if self.0.mapping.slot(extent) != Some(from) || !self.0.state.borrow_mut().claim(extent) {
             return Ok(false);
         }
+        // Without a log what is written meanwhile has no other place: it waits until the extent has moved.
+        let held = match self.has_log() {
+            true => None,
+            false => Some(self.0.hold_writers(extent, from).await),
+        };
         self.0.slots.allocate(to);
         let committed = self.commit_copy(relocation, map).await;
         if committed.is_ok() {
-            let _guard = self.0.locks.lock(extent, WHOLE).await;
+            let _guard = match held {
+                Some(held) => held,
+                None => self.0.locks.lock(extent, WHOLE).await,
+            };
             map.moved(relocation);
             self.0.state.borrow_mut().pages.change_slot(from.slot, to.slot);
         } else {

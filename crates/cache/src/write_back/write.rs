@@ -33,6 +33,9 @@ impl<S: SlotStore> WriteBack<S> {
         durable: bool,
         mode: WriteCache,
     ) -> Result<(), IoError> {
+        if !self.has_log() {
+            return self.0.write_through(extent, first_sector, buf, durable).await;
+        }
         let mut logging = Vec::new();
         let step = self.0.capacity.record_pages_max() * PAGE_SECTORS;
         let (mut at, end) = (first_sector, first_sector + u64::from(buf.sectors()));
@@ -57,6 +60,9 @@ impl<S: SlotStore> WriteBack<S> {
         mode: WriteCache,
     ) -> Result<(), IoError> {
         let end = first_sector + sectors;
+        if !self.has_log() {
+            return self.0.zero_through(extent, first_sector..end, durable).await;
+        }
         let whole = first_sector.next_multiple_of(PAGE_SECTORS)..end - end % PAGE_SECTORS;
         let mut logging = Vec::new();
         if whole.start >= whole.end {
@@ -220,28 +226,26 @@ impl<S: SlotStore> Inner<S> {
         let before = first_sector % PAGE_SECTORS;
         let end = first_sector + u64::from(buf.sectors());
         let whole = first_sector - before..end.next_multiple_of(PAGE_SECTORS);
-        let sectors = whole.end - whole.start;
         if self.any_refused()
             && let Some(slot) = slot
         {
             // Merged into this record it would look like what was never refused.
-            self.until_readable(slot, whole.start, sectors).await?;
+            self.until_readable(slot, whole.start, whole.end - whole.start).await?;
         }
-        let mut all = BufMut::new(sectors as u32, buf.width());
-        let page_bytes = PAGE_SECTORS as usize * buf.width().bytes();
-        if before > 0 {
-            let page = self.read_page(extent, slot, whole.start).await?;
-            all.as_mut_slice()[..page_bytes].copy_from_slice(page.as_slice());
-        }
-        let last = whole.end - PAGE_SECTORS;
-        if end < whole.end && (last > whole.start || before == 0) {
-            let page = self.read_page(extent, slot, last).await?;
-            let at = all.as_slice().len() - page_bytes;
-            all.as_mut_slice()[at..].copy_from_slice(page.as_slice());
-        }
-        let at = before as usize * buf.width().bytes();
-        all.as_mut_slice()[at..at + buf.as_slice().len()].copy_from_slice(buf.as_slice());
-        Ok(all.freeze())
+        let after = (whole.end - end) as u32;
+        let first = match before {
+            0 => None,
+            _ => Some(self.read_page(extent, slot, whole.start).await?.freeze()),
+        };
+        let last = match first.clone() {
+            _ if after == 0 => None,
+            Some(page) if whole.end - whole.start == PAGE_SECTORS => Some(page),
+            _ => Some(self.read_page(extent, slot, whole.end - PAGE_SECTORS).await?.freeze()),
+        };
+        let front = first.map(|page| page.slice(0, before as u32));
+        let back = last.map(|page| page.slice(PAGE_SECTORS as u32 - after, after));
+        let parts = [front, Some(buf.clone()), back];
+        Ok(BufMut::concat(parts.iter().flatten(), buf.width()).freeze())
     }
 
     /// What a page holds; its sector is its first.
@@ -264,7 +268,7 @@ impl<S: SlotStore> Inner<S> {
     }
 }
 
-fn page_of(sector: u64) -> u32 {
+pub(super) fn page_of(sector: u64) -> u32 {
     u32::try_from(sector / PAGE_SECTORS).expect("an extent has fewer than 2^32 pages")
 }
 

@@ -1,12 +1,13 @@
 //! What a medium holds: stable sectors, and above them the versions that sit in the volatile cache.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
 use tier0_units::{Lba, Nanos};
-use tier0_world::{PayloadWidth, Random};
+use tier0_world::{Buf, PayloadWidth, Random};
 
 use super::fate::{Fate, Fates, PowerCut};
 use crate::SparseStore;
@@ -74,7 +75,7 @@ pub(super) struct Content {
 impl Content {
     pub(super) fn new(width: PayloadWidth) -> Content {
         Content {
-            width: width.bytes(),
+            width: if width == PayloadWidth::NONE { PayloadWidth::REAL } else { width }.bytes(),
             stable: SparseStore::new(width),
             cache: BTreeMap::new(),
             under_way: Vec::new(),
@@ -82,6 +83,16 @@ impl Content {
             submitted: 0,
             completed: 0,
         }
+    }
+
+    /// All bytes of a write, zeros where it has no content.
+    pub(super) fn whole<'a>(&self, buf: &'a Buf) -> Cow<'a, [u8]> {
+        let bytes = buf.sectors() as usize * self.width;
+        let mut whole = Cow::Borrowed(buf.as_slice());
+        if whole.len() < bytes {
+            whole.to_mut().resize(bytes, 0);
+        }
+        whole
     }
 
     /// A write begins. `early` says which of its sectors become visible before it completes, and when.
@@ -156,8 +167,8 @@ impl Content {
     }
 
     /// Copies sectors out as they are visible at `now`; false if one of them cannot be read.
-    pub(super) fn read(&mut self, lba: Lba, bytes: &mut [u8], now: Nanos) -> bool {
-        let end = lba.0 + bytes.len().checked_div(self.width).unwrap_or(0) as u64;
+    pub(super) fn read(&mut self, lba: Lba, sectors: u64, bytes: &mut [u8], now: Nanos) -> bool {
+        let end = lba.0 + sectors;
         self.land_early(now);
         if self.unreadable.range(lba.0..end).next().is_some() {
             return false;
@@ -168,7 +179,7 @@ impl Content {
 
     /// Copies sectors out as they are visible now, whether they can be read or not.
     pub(super) fn peek(&self, lba: Lba, bytes: &mut [u8]) {
-        let end = lba.0 + bytes.len().checked_div(self.width).unwrap_or(0) as u64;
+        let end = lba.0 + (bytes.len() / self.width) as u64;
         self.stable.read(lba, bytes);
         for (sector, versions) in self.cache.range(lba.0..end) {
             let at = (sector - lba.0) as usize * self.width;
@@ -232,7 +243,7 @@ impl Content {
 
     /// All content becomes zeros and readable.
     pub(super) fn wipe(&mut self) {
-        self.stable = SparseStore::new(PayloadWidth::new(self.width as u16));
+        self.stable.clear();
         self.cache.clear();
         self.unreadable.clear();
     }

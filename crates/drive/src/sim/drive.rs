@@ -137,8 +137,8 @@ impl Inner {
             Command::Read { lba, buf } => Work::Read { lba, buf },
             Command::Flush => Work::Flush { mark: self.medium.state().content.flush_mark() },
             Command::Write { buf, durable, .. } => {
-                let bytes = Some(buf.as_slice());
-                self.begin_write(range, bytes, durable, sabotage, powered, end)
+                let bytes = self.medium.state().content.whole(&buf).into_owned();
+                self.begin_write(range, Some(&bytes), durable, sabotage, powered, end)
             }
             Command::Discard { .. } => self.begin_write(range, None, false, sabotage, powered, end),
         }
@@ -227,7 +227,7 @@ impl Inner {
         if error == Some(IoError::Medium) {
             self.note(Injection::ReadError, (lba, sectors));
         }
-        let readable = self.medium.state().content.read(lba, buf.as_mut_slice(), self.world.now());
+        let readable = self.medium.state().content.read(lba, sectors, buf.as_mut_slice(), self.world.now());
         let result = error.map_or(Ok(()), Err).and(if readable { Ok(()) } else { Err(IoError::Medium) });
         if result.is_err() {
             // Nobody may take what a failed read leaves for content.

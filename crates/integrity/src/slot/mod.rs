@@ -7,11 +7,13 @@ mod plan;
 mod read;
 mod replay;
 mod request;
+mod unchecked;
 mod write;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tier0_raid::checksum::page_checksum;
 use tier0_raid::io::RaidIo;
 use tier0_raid::set::SlotMap;
 use tier0_units::{PAGE_SECTORS, SlotRef};
@@ -24,7 +26,8 @@ pub use request::{PageContent, SlotOutcome, SlotWrite};
 use crate::counts::IntegrityCounts;
 use crate::slot::changed::ChangedSlots;
 use crate::slot::locks::SlotLocks;
-use crate::table::{SlotTable, SlotTables};
+use crate::slot::unchecked::Unchecked;
+use crate::table::{Keeping, SlotTable, SlotTables};
 
 /// How much a [`SlotIo`] may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +37,16 @@ pub struct SlotIoOptions {
     /// Rows and tables that batches read or write at once. What is under way stands before the log's writes in the
     /// queues of drives that have both, so more of it delays writers.
     pub rows_in_flight: usize,
+    /// Whether slots have tables: without them nothing that is read is verified, and zeros are stored as any other data.
+    pub checksums: bool,
+    /// Whether the pool was born full: a slot that has no table holds pages of zeros that count as stored.
+    pub born_full: bool,
 }
 
 impl Default for SlotIoOptions {
-    /// 64 MiB of tables, enough for 64 GiB of data in use; 64 rows.
+    /// 64 MiB of tables, enough for 64 GiB of data in use; 64 rows; with checksums.
     fn default() -> SlotIoOptions {
-        SlotIoOptions { table_memory_bytes: 64 << 20, rows_in_flight: 64 }
+        SlotIoOptions { table_memory_bytes: 64 << 20, rows_in_flight: 64, checksums: true, born_full: false }
     }
 }
 
@@ -61,6 +68,8 @@ struct Inner {
     zero_page: Buf,
     /// Rows and tables that may still be read or written at once.
     rows: Semaphore,
+    /// What is remembered of slots without tables, in a pool without checksums.
+    unchecked: Option<Unchecked>,
 }
 
 impl SlotIo {
@@ -73,10 +82,15 @@ impl SlotIo {
         options: SlotIoOptions,
         counts: Rc<IntegrityCounts>,
     ) -> SlotIo {
-        let tables =
-            SlotTables::new(raid.clone(), slots.clone(), pool, options.table_memory_bytes, counts.clone());
-        let rows = Semaphore::new(options.rows_in_flight as u64);
         let zero_page = BufMut::zeroed(PAGE_SECTORS as u32, raid.members().width()).freeze();
+        let keeping = match (options.checksums, options.born_full) {
+            (false, _) => Keeping::Nothing,
+            (true, false) => Keeping::Tables,
+            (true, true) => Keeping::TablesSince(page_checksum(zero_page.as_slice())),
+        };
+        let memory = options.table_memory_bytes;
+        let tables = SlotTables::new(raid.clone(), slots.clone(), pool, memory, counts.clone(), keeping);
+        let rows = Semaphore::new(options.rows_in_flight as u64);
         SlotIo(Rc::new(Inner {
             raid,
             slots,
@@ -86,6 +100,7 @@ impl SlotIo {
             counts,
             zero_page,
             rows,
+            unchecked: (!options.checksums).then(Unchecked::default),
         }))
     }
 
@@ -109,11 +124,6 @@ impl SlotIo {
         self.0.tables.pages_per_slot()
     }
 
-    /// Whether reads are verified: where the world keeps whole sectors.
-    pub fn verifies(&self) -> bool {
-        self.0.tables.verifies()
-    }
-
     /// Bytes that slot tables take in memory now.
     pub fn table_memory_bytes(&self) -> usize {
         self.0.tables.memory_bytes()
@@ -123,12 +133,14 @@ impl SlotIo {
     /// mapping was found on the drives is not newly allocated, and its table must be there.
     pub fn allocate(&self, slot: SlotRef) {
         self.0.tables.allocate(slot);
+        self.set_unwiped(slot, true);
         self.0.counts.forget_unrecoverable_slot(slot.slot);
     }
 
     /// A slot was freed: nothing of it is remembered.
     pub fn free(&self, slot: SlotRef) {
         self.0.tables.forget(slot.slot);
+        self.set_unwiped(slot, false);
         self.0.counts.forget_unrecoverable_slot(slot.slot);
     }
 

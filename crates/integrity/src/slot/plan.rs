@@ -13,7 +13,8 @@ pub(super) struct StoredPage {
     /// Its number in the slot.
     pub(super) page: u32,
     pub(super) buf: Buf,
-    pub(super) log: LogPlace,
+    /// None where it is filled with zeros.
+    pub(super) log: Option<LogPlace>,
 }
 
 /// What is stored in one row.
@@ -42,7 +43,8 @@ impl RowPlan {
 
     /// The pages as the row's intent has them.
     pub(super) fn intent_pages(&self) -> Vec<(u32, IntentPage)> {
-        let stored = self.pages.iter().map(|page| (page.page, IntentPage::Log(page.log)));
+        let source = |log: Option<LogPlace>| log.map_or(IntentPage::ZeroFill, IntentPage::Log);
+        let stored = self.pages.iter().map(|page| (page.page, source(page.log)));
         let filled = self.fill.iter().flatten().map(|page| (*page, IntentPage::ZeroFill));
         let mut pages: Vec<_> = stored.chain(filled).collect();
         pages.sort_by_key(|(page, _)| *page);
@@ -58,25 +60,33 @@ impl RowPlan {
 
 /// The shape of rows, for a plan.
 #[derive(Clone, Copy)]
-pub(super) struct RowShape {
+pub(super) struct RowShape<'a> {
     pub(super) pages: u32,
+    /// What pages of zeros are written as where no table remembers them.
+    pub(super) zeros: &'a Buf,
     /// Whether rows have parity, which depends on all their pages.
     pub(super) has_parity: bool,
 }
 
-/// The rows in which a write stores pages, ascending. A page that becomes zero changes no row.
+/// The rows in which a write stores pages, ascending. A page that becomes zero changes no row where a table says so.
 ///
 /// With parity a row of which nothing is stored is written whole, so that its parity never depends on what lay there
 /// before. So is a row that the write completes together with zeros, if these are not more than the data: then nothing
 /// need be read.
-pub(super) fn plan_rows(write: &SlotWrite, table: &SlotTable, shape: RowShape) -> Vec<RowPlan> {
+pub(super) fn plan_rows(write: &SlotWrite, table: &SlotTable, shape: RowShape<'_>) -> Vec<RowPlan> {
     let row_of = |page: u32| page / shape.pages;
     let chunks = write.pages.chunk_by(|a, b| row_of(a.0) == row_of(b.0));
     chunks.filter_map(|chunk| plan_row(chunk, row_of(chunk[0].0), table, shape)).collect()
 }
 
-fn plan_row(chunk: &[(u32, PageContent)], row: u32, table: &SlotTable, shape: RowShape) -> Option<RowPlan> {
-    let pages: Vec<StoredPage> = chunk.iter().filter_map(stored_page).collect();
+fn plan_row(
+    chunk: &[(u32, PageContent)],
+    row: u32,
+    table: &SlotTable,
+    shape: RowShape<'_>,
+) -> Option<RowPlan> {
+    let zeros = (!table.is_tracked()).then_some(shape.zeros);
+    let pages: Vec<StoredPage> = chunk.iter().filter_map(|page| stored_page(page, zeros)).collect();
     if pages.is_empty() {
         return None;
     }
@@ -89,10 +99,13 @@ fn plan_row(chunk: &[(u32, PageContent)], row: u32, table: &SlotTable, shape: Ro
     Some(RowPlan { row: Row(table.home().first_row.0 + u64::from(row)), first_page, pages, fill })
 }
 
-fn stored_page((page, content): &(u32, PageContent)) -> Option<StoredPage> {
-    let PageContent::Data { buf, log } = content else { return None };
+fn stored_page((page, content): &(u32, PageContent), zeros: Option<&Buf>) -> Option<StoredPage> {
+    let (buf, log) = match content {
+        PageContent::Data { buf, log } => (buf, Some(*log)),
+        PageContent::Zero => (zeros?, None),
+    };
     assert_eq!(u64::from(buf.sectors()), PAGE_SECTORS, "page {page} is no whole page");
-    Some(StoredPage { page: *page, buf: buf.clone(), log: *log })
+    Some(StoredPage { page: *page, buf: buf.clone(), log })
 }
 
 /// The pages to be filled with zeros, if the row is to be written whole.
@@ -102,6 +115,9 @@ fn fill(
     pages: &[StoredPage],
     table: &SlotTable,
 ) -> Option<Vec<u32>> {
+    if !table.is_tracked() {
+        return (pages.len() == row.len()).then(Vec::new);
+    }
     let unwritten = row.clone().all(|page| !table.is_stored(page));
     let becomes_zero = |page: &u32| match chunk.binary_search_by_key(page, |(page, _)| *page) {
         Ok(at) => matches!(chunk[at].1, PageContent::Zero),

@@ -43,10 +43,11 @@ impl SlotIo {
     /// When the pages of a slot are not ascending or not its own, or a slot occurs twice.
     pub async fn write_batch(
         &self,
-        batch: Vec<SlotWrite>,
+        mut batch: Vec<SlotWrite>,
         intents: &dyn IntentLog,
     ) -> Result<Vec<SlotOutcome>, IoError> {
         self.check(&batch);
+        self.complete_unwiped(&mut batch);
         let slots: BTreeSet<u64> = batch.iter().map(|write| write.slot.slot).collect();
         assert_eq!(slots.len(), batch.len(), "a slot occurs twice in a batch");
         let _guard = self.0.locks.lock(slots.clone()).await;
@@ -63,6 +64,7 @@ impl SlotIo {
             all_zero: table.is_all_zero(),
         };
         self.forget_lost_pages(&batch);
+        self.wiped(&batch);
         Ok(batch.iter().zip(&tables).map(outcome).collect())
     }
 
@@ -72,6 +74,9 @@ impl SlotIo {
     /// # Errors
     /// [`IoError::RedundancyLost`] when no copy of the table took it, or what a drive fails with.
     pub async fn make_known(&self, slot: SlotRef) -> Result<(), IoError> {
+        if !self.is_checked() {
+            return self.wipe(slot).await;
+        }
         let _guard = self.0.locks.lock([slot.slot].into()).await;
         let _changing = self.changing([slot.slot].into());
         let table = self.table(slot).await?;
@@ -100,7 +105,8 @@ impl SlotIo {
         intents: &dyn IntentLog,
     ) -> Result<bool, IoError> {
         let layout = self.raid().sets().layout();
-        let shape = RowShape { pages: layout.row_pages() as u32, has_parity: layout.parities() > 0 };
+        let (pages, zeros) = (layout.row_pages() as u32, &self.0.zero_page);
+        let shape = RowShape { pages, zeros, has_parity: layout.parities() > 0 };
         let rows: Vec<RowWrite<'_>> = batch
             .iter()
             .zip(tables)

@@ -10,4 +10,4 @@ pub use codec::{FoundTable, TABLE_VERSION, TableBlock, block_sectors, decode, en
 pub use error::TableError;
 pub use placement::{ColumnPlan, TableCopy, TablePlacement, table_sectors};
 pub(crate) use slot_table::SlotTable;
-pub(crate) use tables::SlotTables;
+pub(crate) use tables::{Keeping, SlotTables};

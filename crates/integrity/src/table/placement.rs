@@ -134,6 +134,16 @@ impl ColumnPlan {
         let table_sectors = placement.table_sectors(slots).max(no_further.next_multiple_of(PAGE_SECTORS));
         ColumnPlan { table_sectors, slots_per_set: slots, pages_per_slot }
     }
+
+    /// The same where slots have no tables.
+    pub fn without_tables(layout: &Layout, column_sectors: u64, extent_sectors: u64) -> ColumnPlan {
+        let row_sectors = layout.row_sectors().0;
+        let rows_per_slot = extent_sectors.div_ceil(row_sectors);
+        let pages_per_slot = u32::try_from(rows_per_slot * row_sectors / PAGE_SECTORS)
+            .expect("a slot has fewer than 2^32 pages");
+        let slots_per_set = column_sectors / (rows_per_slot * layout.stripe_unit().0);
+        ColumnPlan { table_sectors: 0, slots_per_set, pages_per_slot }
+    }
 }
 
 #[cfg(test)]

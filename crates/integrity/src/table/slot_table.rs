@@ -11,8 +11,8 @@ use tier0_raid::set::SetIndex;
 use tier0_units::SlotRef;
 use tier0_world::{PlantedBug, planted, prefetch};
 
-/// What a page that is stored has for a checksum where nothing is checked.
-const STORED: u32 = 1;
+/// What stands for the checksum of every page where none are kept.
+const UNCHECKED: u32 = 1;
 
 /// Bytes of entries in memory, of all tables together.
 pub(super) type Usage = Rc<Cell<usize>>;
@@ -34,7 +34,8 @@ pub(crate) struct TableHome {
 pub(crate) struct SlotTable {
     home: TableHome,
     pages: u32,
-    verified: bool,
+    /// What pages are where there are no entries.
+    absent: u32,
     /// A checksum, or [`NOT_STORED`] or [`GIVEN_UP`]. Empty while no page is stored: then every row is unwritten, and what
     /// the drives hold of pages that were given up counts in no parity.
     entries: RefCell<Box<[u32]>>,
@@ -57,11 +58,11 @@ pub(crate) struct SlotTable {
 
 impl SlotTable {
     /// A table whose pages all read as zeros, never written.
-    pub(super) fn zero(home: TableHome, pages: u32, verified: bool, usage: &Usage) -> SlotTable {
+    pub(super) fn zero(home: TableHome, pages: u32, usage: &Usage) -> SlotTable {
         SlotTable {
             home,
             pages,
-            verified,
+            absent: NOT_STORED,
             entries: RefCell::default(),
             stored: Cell::new(0),
             usage: usage.clone(),
@@ -74,6 +75,26 @@ impl SlotTable {
         }
     }
 
+    /// Stands for the table of a slot that has none: every page is stored, whatever the drives hold is right, and nothing
+    /// is ever to be written.
+    pub(super) fn untracked(home: TableHome, pages: u32, usage: &Usage) -> SlotTable {
+        let mut table = SlotTable::zero(home, pages, usage);
+        table.absent = UNCHECKED;
+        table.stored.set(pages);
+        table.generation.set(1);
+        table
+    }
+
+    /// Whether it is a table at all.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.absent == NOT_STORED
+    }
+
+    /// Every page is stored, with this checksum.
+    pub(super) fn load_full(&self, checksum: u32) {
+        self.load(1, &vec![checksum; self.pages as usize]);
+    }
+
     /// A table as it was read, in its write `generation`.
     pub(super) fn load(&self, generation: u64, entries: &[u32]) {
         assert_eq!(entries.len(), self.pages as usize, "a table has one entry per page");
@@ -84,12 +105,6 @@ impl SlotTable {
                 self.put(page as u32, *entry);
             }
         }
-    }
-
-    /// Every page is stored, and nothing is known of it.
-    pub(super) fn load_unchecked(&self) {
-        self.generation.set(1);
-        (0..self.pages).for_each(|page| self.put(page, STORED));
     }
 
     pub(crate) fn home(&self) -> &TableHome {
@@ -120,7 +135,7 @@ impl SlotTable {
     #[inline]
     fn entry(&self, page: u32) -> u32 {
         debug_assert!(page < self.pages, "page {page} is behind the slot's {}", self.pages);
-        self.entries.borrow().get(page as usize).copied().unwrap_or(NOT_STORED)
+        self.entries.borrow().get(page as usize).copied().unwrap_or(self.absent)
     }
 
     /// All entries.
@@ -131,9 +146,13 @@ impl SlotTable {
 
     /// Page `page` of the slot holds data with this checksum from now on.
     pub(crate) fn set_stored(&self, page: u32, bytes: &[u8]) {
-        let entry = if self.verified { page_checksum(bytes) } else { STORED };
+        if !self.is_tracked() {
+            return;
+        }
+        let entry = page_checksum(bytes);
         // Without payload every write changes something, as it would with it.
-        if self.entry(page) != entry || !self.verified {
+        // What has no bytes looks like what was there before, but is new.
+        if self.entry(page) != entry || bytes.is_empty() {
             self.put(page, entry);
             self.dirty.set(true);
         }
@@ -141,7 +160,7 @@ impl SlotTable {
 
     /// Page `page` of the slot reads as zeros from now on; its place was left as it is.
     pub(crate) fn give_up(&self, page: u32) {
-        if self.is_stored(page) {
+        if self.is_tracked() && self.is_stored(page) {
             self.put(page, GIVEN_UP);
             self.dirty.set(true);
         }
@@ -149,7 +168,7 @@ impl SlotTable {
 
     /// Page `page` of the slot was filled with zeros.
     pub(crate) fn set_zero(&self, page: u32) {
-        if self.entry(page) != NOT_STORED {
+        if self.is_tracked() && self.entry(page) != NOT_STORED {
             self.put(page, NOT_STORED);
             self.dirty.set(true);
         }
@@ -197,7 +216,7 @@ impl Expect for SlotTable {
         match self.entry((page - self.home.first_page) as u32) {
             NOT_STORED => Expected::Zero,
             GIVEN_UP => Expected::GivenUp,
-            _ if !self.verified || planted(PlantedBug::IgnoreChecksum) => Expected::Unknown,
+            _ if !self.is_tracked() || planted(PlantedBug::IgnoreChecksum) => Expected::Unknown,
             checksum => Expected::Crc(checksum),
         }
     }
@@ -219,7 +238,7 @@ impl Expect for SlotTable {
 mod tests {
     use super::*;
 
-    fn table(verified: bool, usage: &Usage) -> SlotTable {
+    fn table(usage: &Usage) -> SlotTable {
         let home = TableHome {
             slot: SlotRef { slot: 4, allocation: 2 },
             set: SetIndex(1),
@@ -227,13 +246,13 @@ mod tests {
             first_page: 32,
             first_row: Row(8),
         };
-        SlotTable::zero(home, 32, verified, usage)
+        SlotTable::zero(home, 32, usage)
     }
 
     #[test]
     fn zeros_take_no_memory() {
         let usage = Usage::default();
-        let one = table(true, &usage);
+        let one = table(&usage);
         assert_eq!((one.expect(SetIndex(1), 35), usage.get()), (Expected::Zero, 0));
         one.set_stored(3, &[7; 4096]);
         assert_eq!(one.expect(SetIndex(1), 35), Expected::Crc(page_checksum(&[7; 4096])));
@@ -247,7 +266,7 @@ mod tests {
 
     #[test]
     fn only_pages_that_are_not_stored_are_zeros() {
-        let one = table(true, &Usage::default());
+        let one = table(&Usage::default());
         assert!(one.all_zero(SetIndex(1), 32..64));
         (0..31).for_each(|page| one.set_stored(page, &[7; 4096]));
         assert!(one.all_zero(SetIndex(1), 63..64));
@@ -257,8 +276,23 @@ mod tests {
     }
 
     #[test]
+    fn without_checksums_all_is_stored_and_nothing_known() {
+        let usage = Usage::default();
+        let one = SlotTable::untracked(*table(&usage).home(), 32, &usage);
+        one.set_zero(1);
+        one.give_up(2);
+        one.set_stored(3, &[7; 4096]);
+        let expected: Vec<Expected> = (32..36).map(|page| one.expect(SetIndex(1), page)).collect();
+        assert_eq!(expected, [Expected::Unknown; 4]);
+        assert_eq!(
+            (one.is_all_zero(), one.is_dirty(), one.is_fresh(), usage.get()),
+            (false, false, false, 0)
+        );
+    }
+
+    #[test]
     fn what_was_given_up_is_known_as_that_until_it_is_written() {
-        let (one, other) = (table(true, &Usage::default()), table(true, &Usage::default()));
+        let (one, other) = (table(&Usage::default()), table(&Usage::default()));
         (1..4).for_each(|page| one.set_stored(page, &[7; 4096]));
         [1, 2].into_iter().for_each(|page| one.give_up(page));
         one.give_up(0);
@@ -273,15 +307,5 @@ mod tests {
             assert_eq!(table.expect(SetIndex(1), 33), Expected::Zero, "its row is unwritten");
             assert_eq!(table.usage.get(), 0);
         }
-    }
-
-    #[test]
-    fn without_checks_only_zeros_are_known() {
-        let usage = Usage::default();
-        let one = table(false, &usage);
-        one.load_unchecked();
-        one.set_zero(1);
-        assert_eq!(one.expect(SetIndex(1), 32), Expected::Unknown);
-        assert_eq!(one.expect(SetIndex(1), 33), Expected::Zero);
     }
 }

@@ -45,6 +45,18 @@ struct Inner {
     hand: Cell<u64>,
     loading: RefCell<BTreeMap<u64, Rc<Loading>>>,
     counts: Rc<IntegrityCounts>,
+    keeping: Keeping,
+}
+
+/// What there is of tables at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// None: nothing is checked, and no page is known to be zeros.
+    Nothing,
+    /// The tables of all slots that have extents.
+    Tables,
+    /// The same, of a pool that was born full: where no table was ever written, every page has this checksum.
+    TablesSince(u32),
 }
 
 /// A load under way, for all who wait for it.
@@ -71,6 +83,11 @@ impl FoundCopy {
         self.valid.iter().any(|block| block.generation == generation)
     }
 
+    /// Whether it could be read and holds nothing.
+    fn is_blank(&self) -> bool {
+        self.valid.is_empty() && self.unreadable.is_empty() && self.too_new.is_none()
+    }
+
     /// Whether what lies in the place of the generation after this one cannot be read.
     fn is_spoiled(&self, generation: u64) -> bool {
         self.unreadable.contains(&((generation + 1) % GENERATIONS))
@@ -84,6 +101,7 @@ impl SlotTables {
         pool: u64,
         memory_limit: usize,
         counts: Rc<IntegrityCounts>,
+        keeping: Keeping,
     ) -> SlotTables {
         let pages_per_slot =
             u32::try_from(slots.slot_sectors() / PAGE_SECTORS).expect("a slot has fewer than 2^32 pages");
@@ -91,7 +109,11 @@ impl SlotTables {
         let room = raid.sets().table_sectors();
         let slots_per_set = slots.count() / u64::from(raid.sets().count()).max(1);
         let needed = placement.table_sectors(slots_per_set);
-        assert!(needed <= room, "the tables of {slots_per_set} slots need {needed} sectors, not {room}");
+        let kept = keeping != Keeping::Nothing;
+        assert!(
+            !kept || needed <= room,
+            "the tables of {slots_per_set} slots need {needed} sectors, not {room}"
+        );
         SlotTables(Rc::new(Inner {
             raid,
             slots,
@@ -104,6 +126,7 @@ impl SlotTables {
             hand: Cell::new(0),
             loading: RefCell::default(),
             counts,
+            keeping,
         }))
     }
 
@@ -111,14 +134,12 @@ impl SlotTables {
         self.0.pages_per_slot
     }
 
-    /// Whether pages are checked: where the world keeps whole sectors.
-    pub(crate) fn verifies(&self) -> bool {
-        self.0.raid.members().width() == PayloadWidth::REAL
-    }
-
     /// The slot was just allocated: every page reads as zeros, whatever its place on the drives holds.
     pub(crate) fn allocate(&self, slot: SlotRef) {
         self.forget(slot.slot);
+        if self.0.keeping == Keeping::Nothing {
+            return;
+        }
         self.insert(self.zero(slot));
     }
 
@@ -135,6 +156,13 @@ impl SlotTables {
     /// The table of a slot, if memory has it.
     #[inline]
     pub(crate) fn cached(&self, slot: SlotRef) -> Option<Rc<SlotTable>> {
+        if self.0.keeping == Keeping::Nothing {
+            return Some(Rc::new(SlotTable::untracked(
+                self.home(slot),
+                self.0.pages_per_slot,
+                &self.0.usage,
+            )));
+        }
         let tables = self.0.tables.borrow();
         let table = tables.get(&slot.slot).filter(|table| table.home().slot == slot)?;
         table.referenced.set(true);
@@ -186,12 +214,14 @@ impl SlotTables {
             return Err(TableError::ColumnsLost { slot, set: table.home().set, columns: lost });
         }
         let found = join_all(live.iter().map(|copy| self.read_copy(&table, *copy))).await;
-        if !self.verifies() {
-            table.load_unchecked();
-            return Ok(table);
-        }
         let newest = found.iter().flat_map(|found| &found.valid).max_by_key(|block| block.generation);
         let Some(newest) = newest else {
+            if let Keeping::TablesSince(checksum) = self.0.keeping
+                && found.iter().all(FoundCopy::is_blank)
+            {
+                table.load_full(checksum);
+                return Ok(table);
+            }
             if let Some(version) = found.iter().find_map(|found| found.too_new) {
                 return Err(TableError::TooNew { slot, version });
             }
@@ -230,9 +260,6 @@ impl SlotTables {
                 found.unreadable.push((place + 1) % GENERATIONS);
                 continue;
             };
-            if !self.verifies() {
-                continue;
-            }
             match decode(block.as_slice()) {
                 FoundTable::Valid(block) if self.is_of(&block, table.home()) => found.valid.push(block),
                 FoundTable::TooNew(version) => found.too_new = Some(version),
@@ -245,7 +272,7 @@ impl SlotTables {
     async fn read_place(&self, table: &SlotTable, copy: TableCopy, offset: u64, sectors: u64) -> Option<Buf> {
         let (member, lba) = self.place(table, copy, offset);
         let members = self.0.raid.members();
-        let (result, buf) = members.read(member, lba, BufMut::new(sectors as u32, members.width())).await;
+        let (result, buf) = members.read(member, lba, BufMut::new(sectors as u32, PayloadWidth::REAL)).await;
         result.ok().map(|()| buf.freeze())
     }
 
@@ -320,7 +347,7 @@ impl SlotTables {
             columns.iter().filter(|column| self.0.raid.sets().source(set, *column).is_none()).collect();
         table.lacking.set(table.lacking.get() - moved);
         table.spoiled.set(table.spoiled.get() - moved);
-        if own.is_empty() || table.is_fresh() {
+        if own.is_empty() || table.is_fresh() || !table.is_tracked() {
             return Ok(());
         }
         let generation = table.generation.get();
@@ -331,7 +358,7 @@ impl SlotTables {
     /// Reads all live copies again and has those rewritten that lack the newest generation, or cannot be read; returns
     /// how many.
     pub(crate) async fn scrub(&self, table: &SlotTable) -> Result<u64, IoError> {
-        if table.is_fresh() || !self.verifies() {
+        if table.is_fresh() || !table.is_tracked() {
             return Ok(0);
         }
         let (live, _) = self.live_copies(table);
@@ -368,17 +395,15 @@ impl SlotTables {
 
     fn encode(&self, table: &SlotTable) -> Buf {
         let home = table.home();
-        let mut buf = BufMut::new(self.0.placement.block_sectors() as u32, self.0.raid.members().width());
-        if self.verifies() {
-            let block = TableBlock {
-                pool: self.0.pool,
-                set: home.set,
-                slot: home.slot,
-                generation: table.generation.get(),
-                entries: table.snapshot(),
-            };
-            encode(&block, buf.as_mut_slice());
-        }
+        let mut buf = BufMut::new(self.0.placement.block_sectors() as u32, PayloadWidth::REAL);
+        let block = TableBlock {
+            pool: self.0.pool,
+            set: home.set,
+            slot: home.slot,
+            generation: table.generation.get(),
+            entries: table.snapshot(),
+        };
+        encode(&block, buf.as_mut_slice());
         buf.freeze()
     }
 
@@ -408,15 +433,18 @@ impl SlotTables {
     }
 
     fn zero(&self, slot: SlotRef) -> Rc<SlotTable> {
+        Rc::new(SlotTable::zero(self.home(slot), self.0.pages_per_slot, &self.0.usage))
+    }
+
+    fn home(&self, slot: SlotRef) -> TableHome {
         let (place, rows) = (self.0.slots.place(slot.slot), self.0.slots.rows(slot.slot));
-        let home = TableHome {
+        TableHome {
             slot,
             set: place.set,
             slot_in_set: place.first_sector / self.0.slots.slot_sectors(),
             first_page: place.first_sector / PAGE_SECTORS,
             first_row: rows.start,
-        };
-        Rc::new(SlotTable::zero(home, self.0.pages_per_slot, self.verifies(), &self.0.usage))
+        }
     }
 
     /// Bytes that the tables in memory take.

@@ -299,7 +299,9 @@ fn tables_that_nobody_uses_give_way() {
         }
         let all = shard.io.table_memory_bytes();
         let limit = all / 2;
-        let shard = rack.open(&world, SlotIoOptions { table_memory_bytes: limit, rows_in_flight: 8 });
+        let tight =
+            SlotIoOptions { table_memory_bytes: limit, rows_in_flight: 8, ..SlotIoOptions::default() };
+        let shard = rack.open(&world, tight);
         for slot in 0..model.slots.len() {
             model.check_range(&shard, slot, 0, 8).await;
             assert!(shard.io.table_memory_bytes() <= limit, "slot {slot}: more than {limit} of {all} bytes");

@@ -183,7 +183,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_world_without_payload_does_the_same_io() {
+fn a_world_without_payload_does_the_same_io_and_recovers_the_same_records() {
     let io = |width| {
         let runtime = VirtualRuntime::new(3, width);
         let world = runtime.world().clone();
@@ -197,7 +197,9 @@ fn a_world_without_payload_does_the_same_io() {
             };
             let region = |i| Region { drive: drive(i), first: tier0_units::Lba(0), sectors: 8 * 66 };
             let owner = Owner::of_good_copies(&world);
-            let ring = Ring::format(&world, vec![region(0), region(1)], ID, Settings::default(), owner).await;
+            let (kept, joined) = (region(1), region(2));
+            let ring =
+                Ring::format(&world, vec![region(0), kept.clone()], ID, Settings::default(), owner).await;
             let ring = ring.expect("formats");
             for mark in 0..100 {
                 let mut buf = world.buffer(24);
@@ -209,10 +211,22 @@ fn a_world_without_payload_does_the_same_io() {
                 }
             }
             ring.drop_copy(0);
-            ring.add_copy(0, region(2)).await.expect("joins");
+            ring.add_copy(0, joined.clone()).await.expect("joins");
             ring.confirm_copy(0).expect("counts");
-            (world.now(), ring.space())
+            let (end, space) = (world.now(), ring.space());
+            drop(ring);
+            let owner = Owner::of_good_copies(&world);
+            let regions = vec![Some(kept), Some(joined)];
+            let found = Ring::recover(&world, regions, ID, Settings::default(), owner).await;
+            let found = found.expect("finds what was appended");
+            let shape = |entry: tier0_journal::Entry| {
+                let sectors: u32 = entry.pages.iter().map(tier0_world::Buf::sectors).sum();
+                (entry.position, entry.head, sectors)
+            };
+            (end, space, found.entries.into_iter().map(shape).collect::<Vec<_>>())
         })
     };
-    assert_eq!(io(PayloadWidth::REAL), io(PayloadWidth::NONE));
+    let kept = io(PayloadWidth::NONE);
+    assert!(!kept.2.is_empty(), "what was not released is there");
+    assert_eq!(io(PayloadWidth::REAL), kept);
 }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use tier0_array::description::{DriveDescription, PoolDescription, VolumeDescription};
+use tier0_array::engine::Born;
 use tier0_array::simulated::build;
 use tier0_array::{Description, Volume};
 use tier0_catalog::{ArraySpec, DriveSpec};
@@ -10,7 +11,7 @@ use tier0_drive::flash::FlashModel;
 use tier0_drive::{Content, DriveHandle, FlashDrive};
 use tier0_raid::layout::{Layout, RaidConfig};
 use tier0_units::{ByteCount, SectorCount};
-use tier0_world::World;
+use tier0_world::VirtualRuntime;
 
 use super::Bench;
 use crate::LabError;
@@ -69,6 +70,7 @@ impl Bench {
                 extent_sectors: None,
                 spare_drives: 0,
                 checksums: false,
+                log: false,
                 log_sectors: None,
                 log_drives: Vec::new(),
                 space: Default::default(),
@@ -85,11 +87,11 @@ impl Bench {
     /// The array in a world, with its front end, write buffer and back end.
     pub(super) fn assemble(
         &self,
-        world: &World,
+        runtime: &VirtualRuntime,
         description: &Description,
         configuration: &Configuration,
     ) -> Result<Group<Volume>, LabError> {
-        let setup = &configuration.setup;
+        let (world, setup) = (runtime.world(), &configuration.setup);
         let array = &self.array(setup)?.parameters;
         let link = &self.catalog.link(&array.front_end_link.value)?.parameters;
         let drive = self.catalog.drive_by_reference(&setup.drive)?;
@@ -99,14 +101,19 @@ impl Bench {
         let member = |_| {
             let destaging = setup.write_buffer.map(|_| pages as u64);
             let back_end = BackEnd::new(world, array, setup.drives as usize, destaging);
-            let built = build(world, description, &self.shelf, |number, drive| {
+            let built = build(world, description, &self.shelf, Born::Full, |number, drive| {
                 let retimed = retimed.as_ref().map(|model| {
                     let model = model.clone_with_seed(number as u64);
-                    DriveHandle::new(FlashDrive::new(world, &drive.info().name, model, Content::None))
+                    DriveHandle::new(FlashDrive::new(
+                        world,
+                        &drive.info().name,
+                        model,
+                        Content::memory(world),
+                    ))
                 });
                 back_end.attach(number, retimed.unwrap_or(drive))
             });
-            let built = built.map_err(|source| LabError::Array {
+            let built = runtime.run(built).map_err(|source| LabError::Array {
                 configuration: configuration.id.clone(),
                 source: Box::new(source),
             })?;

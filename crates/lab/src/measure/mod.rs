@@ -162,7 +162,7 @@ impl Bench {
         let description = self.describe(configuration)?;
         let runtime = VirtualRuntime::new(seed, PayloadWidth::NONE);
         let world = runtime.world().clone();
-        let group = Rc::new(self.assemble(&world, &description, configuration)?);
+        let group = Rc::new(self.assemble(&runtime, &description, configuration)?);
         let load = load(setup, seed, outstanding, effort);
         let name = || configuration.id.clone();
         let run = LoadRun::new(&world, group.clone(), load)

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tier0_drive::DriveHandle;
 use tier0_journal::Position;
 use tier0_units::{Lba, SECTOR_BYTES};
-use tier0_world::{BufMut, IoError, PlantedBug, planted};
+use tier0_world::{BufMut, IoError, PayloadWidth, PlantedBug, planted};
 use uuid::Uuid;
 
 use super::core::Core;
@@ -62,13 +62,13 @@ async fn read_slot(drive: &DriveHandle, area: &MetadataArea, slot: u64, pool: Uu
 }
 
 async fn read_bytes(drive: &DriveHandle, at: Lba, bytes: usize) -> Result<Vec<u8>, IoError> {
-    let buf = drive.world().buffer((bytes as u64 / SECTOR_BYTES) as u32);
+    let buf = BufMut::new((bytes as u64 / SECTOR_BYTES) as u32, PayloadWidth::REAL);
     let (result, buf) = drive.read(at, buf).await;
     result.map(|()| buf.as_slice().to_vec())
 }
 
 async fn write_bytes(drive: &DriveHandle, at: u64, bytes: &[u8], durable: bool) -> Result<(), IoError> {
-    let buf = BufMut::copy_from(bytes, drive.world().width()).freeze();
+    let buf = BufMut::copy_from(bytes, PayloadWidth::REAL).freeze();
     drive.write(Lba(at), buf, durable).await
 }
 

@@ -3,7 +3,7 @@
 use tier0_drive::DriveHandle;
 use tier0_journal::Region;
 use tier0_units::PAGE_SECTORS;
-use tier0_world::{BufMut, World};
+use tier0_world::{BufMut, PayloadWidth, World};
 
 use super::carriers;
 use super::core::{Core, LossHook, Metadata};
@@ -61,7 +61,7 @@ async fn wipe_checkpoints(core: &Core, drives: &[DriveHandle]) -> Result<(), Poo
     for (member, drive) in (0u32..).zip(drives) {
         let carries = core.labels.borrow().label.carriers.contains(&member);
         for slot in (0..2).filter(|slot| !carries || *slot != generation % 2) {
-            let zeros = BufMut::zeroed(PAGE_SECTORS as u32, drive.world().width()).freeze();
+            let zeros = BufMut::zeroed(PAGE_SECTORS as u32, PayloadWidth::REAL).freeze();
             let written = drive.write(area.checkpoint_start(slot), zeros, true).await;
             written.map_err(|source| drive_error(drive, source))?;
         }

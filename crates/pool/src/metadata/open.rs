@@ -15,7 +15,7 @@ use tier0_drive::DriveHandle;
 use tier0_journal::header::{HeaderPlace as JournalHeader, decode as decode_journal_header};
 use tier0_journal::{Inspected as JournalContent, Region, Ring, RingError};
 use tier0_units::{Lba, PAGE_SECTORS};
-use tier0_world::{IoError, World};
+use tier0_world::{BufMut, IoError, PayloadWidth, World};
 use uuid::Uuid;
 
 use super::checkpoints::{self, Copies};
@@ -243,7 +243,7 @@ impl Journal<'_> {
         let mut is_unreadable = false;
         for place in 0..2 {
             let at = Lba(start.0 + place * PAGE_SECTORS);
-            let (result, buf) = drive.read(at, drive.world().buffer(PAGE_SECTORS as u32)).await;
+            let (result, buf) = drive.read(at, BufMut::new(PAGE_SECTORS as u32, PayloadWidth::REAL)).await;
             match result {
                 Ok(()) => {}
                 Err(IoError::Gone) => return Err(IoError::Gone),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use futures_util::future::join_all;
 use tier0_drive::DriveHandle;
 use tier0_units::{Lba, Nanos, PAGE_SECTORS};
-use tier0_world::{BufMut, IoError, PlantedBug, World, planted};
+use tier0_world::{BufMut, IoError, PayloadWidth, PlantedBug, World, planted};
 
 use super::core::Core;
 use super::pages::PageBytes;
@@ -122,7 +122,7 @@ async fn read_range(
 ) -> Result<Vec<(u64, Vec<u8>)>, IoError> {
     let sectors = (pages.end - pages.start) * PAGE_SECTORS;
     let at = area.page_start(side, pages.end - 1);
-    let (result, buf) = drive.read(at, drive.world().buffer(sectors as u32)).await;
+    let (result, buf) = drive.read(at, BufMut::new(sectors as u32, PayloadWidth::REAL)).await;
     result?;
     // The last page lies in front.
     Ok(pages.rev().zip(buf.as_slice().chunks(PAGE_BYTES).map(<[u8]>::to_vec)).collect())
@@ -161,7 +161,7 @@ pub(super) async fn copy(
             found = found.or(read.unwrap_or_default().remove(page));
         }
         let Some(bytes) = found else { return Ok(false) };
-        let buf = BufMut::copy_from(&bytes, to.world().width()).freeze();
+        let buf = BufMut::copy_from(&bytes, PayloadWidth::REAL).freeze();
         to.write(area.page_start(table.side(*page), *page), buf, false).await?;
     }
     Ok(true)
@@ -198,7 +198,7 @@ fn runs_of(area: &MetadataArea, pages: &[(u64, u64, Vec<u8>)]) -> Vec<PageRun> {
 async fn write_runs(drive: &DriveHandle, runs: &[PageRun]) -> Result<(), IoError> {
     for some in runs.chunks(RUNS_AT_ONCE) {
         let write = |run: &PageRun| {
-            let buf = BufMut::copy_from(&run.bytes, drive.world().width()).freeze();
+            let buf = BufMut::copy_from(&run.bytes, PayloadWidth::REAL).freeze();
             drive.write(run.at, buf, false)
         };
         join_all(some.iter().map(write).collect::<Vec<_>>()).await.into_iter().collect::<Result<(), _>>()?;

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 
 use tier0_drive::DriveHandle;
 use tier0_units::{Lba, SECTOR_BYTES};
-use tier0_world::{BufMut, IoError};
+use tier0_world::{BufMut, IoError, PayloadWidth};
 use uuid::Uuid;
 
 use crate::checkpoint::{
@@ -297,7 +297,7 @@ pub async fn read(drive: &DriveHandle) -> Result<Option<Newest>, PoolError> {
 /// Reads a copy as far as its header says that it goes: a bad sector behind that is nobody's.
 async fn read_copy(drive: &DriveHandle, copy: u64) -> Result<Vec<u8>, IoError> {
     let read = async |offset: usize, bytes: usize| {
-        let buf = BufMut::new((bytes as u64 / SECTOR_BYTES) as u32, drive.world().width());
+        let buf = BufMut::new((bytes as u64 / SECTOR_BYTES) as u32, PayloadWidth::REAL);
         let at = Lba(copy_lba(copy).0 + offset as u64 / SECTOR_BYTES);
         let (result, buf) = drive.read(at, buf).await;
         result.map(|()| buf.as_slice().to_vec())
@@ -337,7 +337,7 @@ pub async fn write(drive: &DriveHandle, superblock: &Superblock, first: u64) -> 
 
 /// Writes copy 0 or 1, and makes it stable.
 pub async fn write_copy(drive: &DriveHandle, superblock: &Superblock, copy: u64) -> Result<(), IoError> {
-    let buf = BufMut::copy_from(&encode(superblock), drive.world().width()).freeze();
+    let buf = BufMut::copy_from(&encode(superblock), PayloadWidth::REAL).freeze();
     drive.write(copy_lba(copy), buf, true).await?;
     drive.flush().await
 }
@@ -346,7 +346,7 @@ pub async fn write_copy(drive: &DriveHandle, superblock: &Superblock, copy: u64)
 pub async fn erase(drive: &DriveHandle) -> Result<(), IoError> {
     let sectors = (BLOCK_BYTES as u64 / SECTOR_BYTES) as u32;
     for copy in 0..COPIES {
-        let zeros = BufMut::zeroed(sectors, drive.world().width()).freeze();
+        let zeros = BufMut::zeroed(sectors, PayloadWidth::REAL).freeze();
         drive.write(copy_lba(copy), zeros, true).await?;
     }
     drive.flush().await

@@ -56,7 +56,7 @@ impl ExtentMap {
     }
 
     /// Maps an extent, and returns what it was mapped to before.
-    pub(crate) fn insert(&mut self, index: u32, slot: SlotRef) -> Option<SlotRef> {
+    pub fn insert(&mut self, index: u32, slot: SlotRef) -> Option<SlotRef> {
         assert!(slot.allocation != 0, "allocations count from 1");
         let fresh = || Box::new(Page { mapped: 0, slots: [0; 256], allocations: [0; 256] });
         let page = self.pages.entry(index / PAGE_EXTENTS).or_insert_with(fresh);
@@ -72,7 +72,7 @@ impl ExtentMap {
     }
 
     /// Unmaps an extent, and returns what it was mapped to.
-    pub(crate) fn remove(&mut self, index: u32) -> Option<SlotRef> {
+    pub fn remove(&mut self, index: u32) -> Option<SlotRef> {
         let page = self.pages.get_mut(&(index / PAGE_EXTENTS))?;
         let place = (index % PAGE_EXTENTS) as usize;
         let before = page.get(place)?;

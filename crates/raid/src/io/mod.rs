@@ -1,7 +1,7 @@
 //! Reading and writing RAID sets: parity, mirrors, and service without the drives that are lost.
 //!
-//! There are two ways in. The direct one ([`RaidIo::read`], [`RaidIo::write`]) writes through and knows no checksums: for
-//! studies, and for arrays of which nothing outlives the process. What a power cut between two columns leaves behind is
+//! There are two ways in. One ([`RaidIo::read`], [`RaidIo::write`]) knows no checksums and writes through: for pools
+//! without a log, of which nothing outlives the process. What a power cut between two columns leaves behind is
 //! not repaired there. The other works on pages and row by row: [`RaidIo::prepare`] tells the new parity before anything
 //! is written, so that it can be logged first, and [`RaidIo::replay_row`] makes a torn row whole from that;
 //! [`RaidIo::read_verified`] answers with nothing but what the checksums ([`Expect`]) admit.

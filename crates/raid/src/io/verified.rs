@@ -117,7 +117,7 @@ impl RaidIo {
         expect: &dyn Expect,
     ) -> (Result<(), IoError>, BufMut) {
         if expect.all_zero(part.set, part.pages()) {
-            buf.as_mut_slice().fill(0);
+            buf.set_zero();
             return (Ok(()), buf);
         }
         let layout = self.sets().layout();

@@ -18,6 +18,7 @@ pub(crate) struct Drives {
     pub(crate) media: Vec<SimMedium>,
     switch: PowerSwitch,
     seed: u64,
+    width: PayloadWidth,
 }
 
 impl Drives {
@@ -33,12 +34,23 @@ impl Drives {
     }
 
     pub(crate) fn described(description: Description, drives: usize, shards: usize, seed: u64) -> Drives {
-        let mut all = Drives { media: Vec::new(), switch: PowerSwitch::default(), seed };
+        Drives::in_world(PayloadWidth::REAL, description, drives, shards, seed)
+    }
+
+    /// As [`Drives::described`], in worlds that keep so much of the data.
+    pub(crate) fn in_world(
+        width: PayloadWidth,
+        description: Description,
+        drives: usize,
+        shards: usize,
+        seed: u64,
+    ) -> Drives {
+        let mut all = Drives { media: Vec::new(), switch: PowerSwitch::default(), seed, width };
         for _ in 0..drives {
             all.plug_in();
         }
         let own = all.clone();
-        live(seed, |world| async move {
+        live_in(width, seed, |world| async move {
             create(&world, &description, own.open(&world), shards).await.expect("created");
         });
         all
@@ -48,7 +60,9 @@ impl Drives {
     pub(crate) fn plug_in(&mut self) -> String {
         let number = self.media.len();
         let name = format!("d{number}");
-        let options = SimOptions::new(&name, SectorCount(DRIVE_SECTORS), self.seed * 1000 + number as u64);
+        let seed = self.seed * 1000 + number as u64;
+        let options =
+            SimOptions { width: self.width, ..SimOptions::new(&name, SectorCount(DRIVE_SECTORS), seed) };
         self.media.push(SimMedium::new(options, &self.switch));
         name
     }
@@ -68,7 +82,7 @@ impl Drives {
         life: impl FnOnce(World, Engine, Drives) -> F + 'static,
     ) -> T {
         let drives = self.clone();
-        let result = live(seed, |world| async move {
+        let result = live_in(self.width, seed, |world| async move {
             let engine = start(&world, drives.open(&world)).await.expect("started");
             life(world, engine, drives).await
         });
@@ -110,7 +124,15 @@ pub(crate) fn live<F: Future<Output = T> + 'static, T: 'static>(
     seed: u64,
     life: impl FnOnce(World) -> F,
 ) -> T {
-    let runtime = VirtualRuntime::new(seed, PayloadWidth::REAL);
+    live_in(PayloadWidth::REAL, seed, life)
+}
+
+fn live_in<F: Future<Output = T> + 'static, T: 'static>(
+    width: PayloadWidth,
+    seed: u64,
+    life: impl FnOnce(World) -> F,
+) -> T {
+    let runtime = VirtualRuntime::new(seed, width);
     let world = runtime.world().clone();
     runtime.run(life(world))
 }

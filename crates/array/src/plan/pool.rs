@@ -1,39 +1,32 @@
-//! Pools that lose nothing: with metadata on their drives, a write log and slot tables.
+//! Pools: where their metadata, write log, slot tables and sets lie. Log and tables are options.
 
 use std::sync::Arc;
 
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
-    ChunkletAddress, Chunklets, Geometry, LogCopy, LogPlacement, LogRing, Member, MetaRecord, MetadataArea,
-    PoolError, PoolState, RebuildSource, Volume,
+    ChunkletAddress, Chunklets, Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord,
+    MetadataArea, PoolError, PoolState, RebuildSource, Run, Volume,
 };
-use tier0_raid::layout::{Layout, RaidConfig};
+use tier0_raid::layout::Layout;
 use tier0_raid::set::{RaidSets, SetIndex, SlotMap};
-use tier0_units::{SectorCount, WriteCache};
+use tier0_units::{SectorCount, SlotRef, WriteCache};
 use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::{CHUNKLET_SECTORS_MAX, CHUNKLETS_PER_DRIVE_MIN, config_of, default_extent, record_of};
-use crate::description::{Description, PoolDescription, VolumeDescription};
+use crate::description::{PoolDescription, VolumeDescription};
 use crate::{ArrayError, description};
 
-/// The smallest chunklet that is chosen, sectors: 4 MiB, so that what the tables leave over at a chunklet's end is little.
+/// The smallest chunklet that is chosen, sectors: 4 MiB, so that what the tables leave over at a chunklet's end is little;
+/// without tables 1 MiB.
 const CHUNKLET_SECTORS_MIN: u64 = 8192;
+const CHUNKLET_SECTORS_MIN_UNTABLED: u64 = 2048;
 /// The share of a drive that the log takes where its size is not given, and the most, sectors: 4 GiB.
 const LOG_SHARE: u64 = 16;
 const LOG_SECTORS_MAX: u64 = 8 << 20;
 /// Copies of the log: one more than what the level survives, but a log has two wherever there are two drives, and a
 /// ring has three at most.
 const LOG_COPIES: std::ops::RangeInclusive<usize> = 2..=3;
-
-/// Whether a pool of the description keeps log, checksums and metadata: always on drives that outlive the process, and
-/// elsewhere if a volume's write cache asks for it.
-pub(crate) fn is_protected(description: &Description, number: usize) -> bool {
-    let pool = &description.pools[number];
-    let outlives = |drive: &usize| description.drives[*drive].path.is_some();
-    let asked = |volume: &VolumeDescription| volume.pool == number && volume.write_cache.is_some();
-    pool.drives.iter().any(outlives) || description.volumes.iter().any(asked)
-}
 
 /// A pool that is to be.
 pub(crate) struct NewPool<'a> {
@@ -51,16 +44,13 @@ impl NewPool<'_> {
     /// Its first state; `id` makes identities.
     pub(crate) fn state(self, mut id: impl FnMut() -> Uuid) -> Result<PoolState, ArrayError> {
         let pool = self.description;
-        if !pool.checksums {
-            return Err(ArrayError::WithoutChecksums { pool: pool.name.clone() });
-        }
         let layout = Layout::new(&pool.raid).expect("a checked description");
         let least = self.members.iter().map(|member| member.sectors).min().unwrap_or(0);
-        let chunklet_sectors = pool.chunklet_sectors.unwrap_or_else(|| default_chunklet(least, &pool.raid));
+        let chunklet_sectors = pool.chunklet_sectors.unwrap_or_else(|| default_chunklet(least, pool));
         let extent_sectors = pool.extent_sectors.unwrap_or_else(|| default_extent(&layout));
         let sizes = self.members.iter().map(|member| member.sectors);
         let area = MetadataArea::plan(sizes, chunklet_sectors, extent_sectors);
-        let plan = ColumnPlan::new(&layout, chunklet_sectors, extent_sectors);
+        let plan = column_plan(&layout, chunklet_sectors, extent_sectors, pool.checksums);
         let chunklets = least.saturating_sub(area.data_start_sectors) / chunklet_sectors;
         let data_members = pool.drives.len();
         let spare_chunklets = (chunklets * u64::from(pool.spare_drives)).div_ceil(data_members.max(1) as u64);
@@ -80,12 +70,15 @@ impl NewPool<'_> {
             slots_per_set: u32::try_from(plan.slots_per_set).unwrap_or(u32::MAX),
             spare_chunklets,
             raid: record_of(&pool.raid),
-            checksums: true,
+            checksums: pool.checksums,
             area,
         };
         let mut state = PoolState::new(self.array, &pool.name, id(), geometry, self.members.clone())?;
-        let log = self.place_log(&state, least, &layout, &mut id)?;
-        let mut records = vec![MetaRecord::LogPlaced(log.placement)];
+        let log = match pool.log {
+            true => self.place_log(&state, least, &layout, &mut id)?,
+            false => PlacedLog { placement: None, chunklets: vec![0; self.members.len()] },
+        };
+        let mut records: Vec<MetaRecord> = log.placement.into_iter().map(MetaRecord::LogPlaced).collect();
         let (columns, sets_per_band) = form_sets(&state, layout, &plan, data_members, &log.chunklets)?;
         records.push(MetaRecord::SetsAdded { columns, sets_per_band });
         state.apply_all(&records)?;
@@ -140,7 +133,7 @@ impl NewPool<'_> {
         for member in members {
             taken[member as usize] = u32::try_from(chunklets).unwrap_or(u32::MAX);
         }
-        Ok(PlacedLog { placement, chunklets: taken })
+        Ok(PlacedLog { placement: Some(placement), chunklets: taken })
     }
 
     fn choose_log_members(&self, layout: &Layout) -> Vec<u32> {
@@ -157,7 +150,8 @@ impl NewPool<'_> {
 }
 
 struct PlacedLog {
-    placement: LogPlacement,
+    /// None where the pool keeps no log.
+    placement: Option<LogPlacement>,
     /// By member: chunklets at its front that the log takes.
     chunklets: Vec<u32>,
 }
@@ -212,13 +206,41 @@ pub(crate) fn check_fits(state: &PoolState, volume: &VolumeDescription) -> Resul
     })
 }
 
-fn default_chunklet(drive_sectors: u64, raid: &RaidConfig) -> u64 {
-    let share = drive_sectors / CHUNKLETS_PER_DRIVE_MIN;
-    let power = if share == 0 { 0 } else { 1 << share.ilog2() };
-    power.clamp(CHUNKLET_SECTORS_MIN, CHUNKLET_SECTORS_MAX).max(raid.stripe_unit.0)
+/// Maps every extent of the thick volumes, to the lowest slots: a pool that is to be as full as its volumes are large.
+pub(crate) fn fill(state: &mut PoolState) -> Result<(), ArrayError> {
+    let thick = state.volumes().filter(|volume| !volume.thin);
+    let mut slot = SlotRef { slot: 0, allocation: state.allocation_end() };
+    let mut runs = Vec::new();
+    for volume in thick {
+        let count = u32::try_from(state.extents_of(volume.sectors)).expect("the volume was checked");
+        runs.push(MappedRun { volume: volume.number, run: Run { index: 0, count, slot } });
+        slot.slot += u64::from(count);
+        slot.allocation += u64::from(count);
+    }
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let reserved = MetaRecord::AllocationsReserved { end: slot.allocation };
+    state.apply_all(&[reserved, MetaRecord::MapExtents(runs)])?;
+    Ok(())
 }
 
-/// The sets and slots of a protected pool, shared by all shards.
+fn default_chunklet(drive_sectors: u64, pool: &PoolDescription) -> u64 {
+    let share = drive_sectors / CHUNKLETS_PER_DRIVE_MIN;
+    let power = if share == 0 { 0 } else { 1 << share.ilog2() };
+    let least = if pool.checksums { CHUNKLET_SECTORS_MIN } else { CHUNKLET_SECTORS_MIN_UNTABLED };
+    power.clamp(least, CHUNKLET_SECTORS_MAX).max(pool.raid.stripe_unit.0)
+}
+
+/// How a column of chunklets is divided; without checksums there are no tables in it.
+fn column_plan(layout: &Layout, chunklet_sectors: u64, extent_sectors: u64, checksums: bool) -> ColumnPlan {
+    match checksums {
+        true => ColumnPlan::new(layout, chunklet_sectors, extent_sectors),
+        false => ColumnPlan::without_tables(layout, chunklet_sectors, extent_sectors),
+    }
+}
+
+/// The sets and slots of a pool, shared by all shards.
 #[derive(Clone)]
 pub(crate) struct PoolShape {
     pub(crate) sets: Arc<RaidSets>,
@@ -232,7 +254,8 @@ impl PoolShape {
         let contradiction = |fact: String| ArrayError::Record { pool: state.name().to_owned(), fact };
         let config = config_of(&geometry.raid).map_err(contradiction)?;
         let layout = Layout::new(&config).map_err(|error| contradiction(error.to_string()))?;
-        let columns = ColumnPlan::new(&layout, geometry.chunklet_sectors, geometry.extent_sectors);
+        let columns =
+            column_plan(&layout, geometry.chunklet_sectors, geometry.extent_sectors, geometry.checksums);
         if columns.slots_per_set != u64::from(geometry.slots_per_set) {
             return Err(contradiction("its sets have another number of slots than their size gives".into()));
         }
