@@ -21,6 +21,13 @@ const START_SECONDS_MAX: u32 = 180;
 pub(crate) struct Program(pub(crate) PathBuf);
 
 impl Program {
+    /// The drive without which a start that was refused for what has become of it would go on.
+    fn named_without(server: &Server) -> Option<String> {
+        let words = server.last_words();
+        let (_, drive) = words.rsplit_once("or start without it with --without ")?;
+        drive.split_whitespace().next().map(str::to_owned)
+    }
+
     fn command(&self, verb: &str, site: &Site) -> Command {
         let mut command = Command::new(&self.0);
         command.arg(verb).arg(site.array_file());
@@ -33,10 +40,29 @@ impl Program {
         Ok(())
     }
 
-    /// Starts the server and waits until it can be connected to; also how many milliseconds that took.
+    /// Starts the server and waits until it can be connected to; also how many milliseconds that took. Drives that were
+    /// damaged past recognition are done without, as the refused start says.
     pub(crate) fn serve(&self, site: &Site) -> Result<(Server, f64), TortureError> {
+        let mut without = Vec::new();
+        loop {
+            match self.serve_without(site, &without)? {
+                Ok(served) => return Ok(served),
+                Err(drive) if !without.contains(&drive) => without.push(drive),
+                Err(drive) => {
+                    return Err(TortureError::Failed(format!("tier0 serve does not go on without {drive}")));
+                }
+            }
+        }
+    }
+
+    /// One start; the drive that it asks to be done without, if that is why it is refused.
+    fn serve_without(
+        &self,
+        site: &Site,
+        without: &[String],
+    ) -> Result<Result<(Server, f64), String>, TortureError> {
         let began = wall_s();
-        let mut server = self.launch(site)?;
+        let mut server = self.launch_without(site, without)?;
         let socket = site.socket();
         let listening = wait_until("tier0 serve listening", START_SECONDS_MAX, || {
             if let Some(status) = server.process.status()? {
@@ -46,20 +72,31 @@ impl Program {
         });
         let took_ms = (wall_s() - began) * 1e3;
         match listening {
-            Ok(()) => Ok((server, took_ms)),
-            Err(error) => {
-                Err(TortureError::Failed(format!("{error}; its last words: {}", server.last_words())))
-            }
+            Ok(()) => Ok(Ok((server, took_ms))),
+            Err(error) => match Program::named_without(&server) {
+                Some(drive) => Ok(Err(drive)),
+                None => {
+                    Err(TortureError::Failed(format!("{error}; its last words: {}", server.last_words())))
+                }
+            },
         }
     }
 
     /// Starts the server and does not wait for anything.
     pub(crate) fn launch(&self, site: &Site) -> Result<Server, TortureError> {
+        self.launch_without(site, &[])
+    }
+
+    fn launch_without(&self, site: &Site, without: &[String]) -> Result<Server, TortureError> {
         // The socket of the server that was killed would answer "connection refused"; without it there is no doubt
         // about who listens.
         let _ = std::fs::remove_file(site.socket());
         let log = site.directory.join("serve.log");
-        let process = Running::start("tier0 serve", &mut self.command("serve", site), &log)?;
+        let mut command = self.command("serve", site);
+        without.iter().for_each(|drive| {
+            command.args(["--without", drive]);
+        });
+        let process = Running::start("tier0 serve", &mut command, &log)?;
         Ok(Server { process, log })
     }
 }

@@ -89,7 +89,11 @@ fn drives_that_have_shrunk_are_named_with_what_they_held() {
         let drive = std::fs::File::options().write(true).open(directory.path().join(name)).expect("a drive");
         drive.set_len(20 << 20).expect("truncated");
     }
-    refuse(&["serve", text(&array)], 2, &["d2.img", "shrunk", "20MiB", "64MiB", "restore"]);
+    refuse(
+        &["serve", text(&array)],
+        2,
+        &["d0.img", "shrunk", "20MiB", "64MiB", "give it its size back", "--without d0"],
+    );
 }
 
 #[test]
