@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 /// The most probes of one search: 2^20 outstanding requests are reached by doubling in 20, and a bracket closes in a
 /// few more.
 pub const PROBES_MAX: usize = 40;
+/// Where the throughput above the limit is less than this share of that below it, more requests have cost throughput, by
+/// more than measurements scatter: there is nothing between the two to be found by a line.
+const COLLAPSE_SHARE: f64 = 0.95;
 /// The steepest step: the cost of a probe grows with its length, not with its depth, so growth may be bold.
 const GROWTH_MAX: f64 = 4.0;
 /// The flattest step, so that a search on the wrong side of a knee makes headway.
@@ -148,6 +151,10 @@ impl LimitSearch {
             (None, None) => return None,
             (Some(below), None) => (*below, SearchEnd::NeverPassed),
             (None, Some(above)) => (*above, SearchEnd::AboveFromTheStart),
+            // A write log that has filled, for instance.
+            (Some(below), Some(above)) if above.iops < below.iops * COLLAPSE_SHARE => {
+                (*below, SearchEnd::Limit)
+            }
             (Some(below), Some(above)) => {
                 let (low, high) = (below.worse_latency_ms(), above.worse_latency_ms());
                 let share = ((self.plan.latency_limit_ms - low) / (high - low)).clamp(0.0, 1.0);
@@ -275,6 +282,18 @@ mod tests {
             assert!((found.at_limit.worse_latency_ms() - 20.0).abs() < 1e-9);
             assert!(found.probes.len() <= 14, "{servers}: {} probes", found.probes.len());
         }
+    }
+
+    /// A line between a target that works well and one that has collapsed was taken for what it gives within the limit.
+    #[test]
+    fn where_throughput_collapses_the_result_is_that_before() {
+        let collapses = |n: u32| {
+            let is_full = n > 50;
+            sample(n, if is_full { 400.0 } else { f64::from(n) * 20.0 }, if is_full { 60.0 } else { 15.0 })
+        };
+        let Ok(found) = search(SearchPlan::new(20.0), |n| Ok::<_, Infallible>(collapses(n)));
+        assert_eq!((found.at_limit.worse_latency_ms(), found.end), (15.0, SearchEnd::Limit));
+        assert!(found.at_limit.iops > 900.0, "{:?}", found.at_limit);
     }
 
     #[test]

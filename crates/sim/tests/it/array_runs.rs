@@ -17,7 +17,7 @@ const MISHAP_SEEDS: Range<u64> = 0..120;
 /// Seeds with incidents that must be clean.
 const INCIDENT_SEEDS: Range<u64> = 0..120;
 /// Seeds with ordeals that must be clean.
-const ORDEAL_SEEDS: Range<u64> = 0..60;
+const ORDEAL_SEEDS: Range<u64> = 0..160;
 /// Seeds of users who come through NBD that must be clean.
 const NETWORK_SEEDS: Range<u64> = 0..60;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
