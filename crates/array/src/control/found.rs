@@ -108,10 +108,10 @@ impl Control {
         let sectors = guarded.metadata.state().geometry().extent_sectors;
         let Some((name, extent)) = guarded.tenant_of(slot) else { return };
         let what = format!(
-            "volume {name} sectors {}+{sectors}: no copy of their checksums is right; reads of them fail",
+            "volume {name} sectors {}+{sectors}: no copy of their checksums is right; reads of them fail until they are written again",
             u64::from(extent.index) * sectors
         );
-        let remedy = "restore them from a backup: discard the whole extent first";
+        let remedy = "restore what they held from a backup";
         self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
     }
 }

@@ -90,8 +90,7 @@ impl SlotIo {
     /// is there.
     ///
     /// # Errors
-    /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost; [`IoError::Gone`] or what else the
-    /// spare's drive fails with.
+    /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::Gone`] or what else the spare's drive fails with.
     pub async fn rebuild_slot(
         &self,
         slot: SlotRef,
@@ -100,7 +99,7 @@ impl SlotIo {
     ) -> Result<SlotRebuilt, IoError> {
         let guard = self.0.locks.lock([slot.slot].into()).await;
         tracing::trace!(?slot, ?column, "a slot is rebuilt");
-        let table = self.table(slot).await?;
+        let table = self.table_to_write(slot).await?;
         let set = table.home().set;
         let target = self.raid().sets().chunklet(set, column);
         let rows = self.slots().rows(slot.slot);

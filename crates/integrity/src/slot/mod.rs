@@ -27,7 +27,7 @@ use crate::counts::IntegrityCounts;
 use crate::slot::changed::ChangedSlots;
 use crate::slot::locks::SlotLocks;
 use crate::slot::unchecked::Unchecked;
-use crate::table::{Keeping, SlotTable, SlotTables};
+use crate::table::{Keeping, SlotTable, SlotTables, TableError};
 
 /// How much a [`SlotIo`] may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,9 +149,20 @@ impl SlotIo {
         if let Some(table) = self.0.tables.cached(slot) {
             return Ok(table);
         }
-        self.0.tables.get(slot).await.map_err(|error| {
-            tracing::error!("{error}");
-            error.io_error()
-        })
+        self.0.tables.get(slot).await.map_err(told)
     }
+
+    /// The table of a slot that is to be written; anew where it is lost.
+    async fn table_to_write(&self, slot: SlotRef) -> Result<Rc<SlotTable>, IoError> {
+        match self.0.tables.cached(slot) {
+            Some(table) => Ok(table),
+            None => self.0.tables.get_or_begin(slot).await.map_err(told),
+        }
+    }
+}
+
+/// What is wrong with a table is told where it is met.
+fn told(error: TableError) -> IoError {
+    tracing::error!("{error}");
+    error.io_error()
 }

@@ -20,7 +20,7 @@ impl SlotIo {
     ///
     /// # Errors
     /// [`IoError::OutOfRange`] when an intent does not fit the pool or its pages; [`IoError::RedundancyLost`] when too
-    /// many drives are lost; [`IoError::DataLost`] when the slot's table is lost. The intents before it were replayed.
+    /// many drives are lost. The intents before it were replayed.
     pub async fn replay_intents(&self, intents: &[(&Intent, &[Buf])]) -> Result<(), IoError> {
         if planted(PlantedBug::IgnoreIntents) {
             return Ok(());
@@ -69,7 +69,7 @@ impl SlotIo {
         let contents = self.fit(intent, pages).ok_or(IoError::OutOfRange)?;
         let _guard = self.0.locks.lock([intent.slot.slot].into()).await;
         self.recovered(intent.slot.slot);
-        let table = self.table(intent.slot).await?;
+        let table = self.table_to_write(intent.slot).await?;
         let layout = self.raid().sets().layout();
         let written = if contents.len() == layout.row_pages() && layout.parities() > 0 {
             let mut prepared =

@@ -52,7 +52,7 @@ impl SlotIo {
         assert_eq!(slots.len(), batch.len(), "a slot occurs twice in a batch");
         let _guard = self.0.locks.lock(slots.clone()).await;
         let _changing = self.changing(slots);
-        let tables = try_join_all(batch.iter().map(|write| self.table(write.slot))).await?;
+        let tables = try_join_all(batch.iter().map(|write| self.table_to_write(write.slot))).await?;
         let wrote_rows = self.write_rows(&batch, &tables, intents).await?;
         for (write, table) in batch.iter().zip(&tables) {
             zeroed_pages(write).for_each(|page| table.give_up(page));

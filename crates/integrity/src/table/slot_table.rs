@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use tier0_raid::checksum::{GIVEN_UP, NOT_STORED, page_checksum};
+use tier0_raid::checksum::{GIVEN_UP, NOT_STORED, STAND_IN, page_checksum};
 use tier0_raid::io::{Expect, Expected};
 use tier0_raid::layout::{ColumnMask, Row};
 use tier0_raid::set::SetIndex;
@@ -93,6 +93,12 @@ impl SlotTable {
     /// Every page is stored, with this checksum.
     pub(super) fn load_full(&self, checksum: u32) {
         self.load(1, &vec![checksum; self.pages as usize]);
+    }
+
+    /// In the place of a table that is lost: every page is stored, and none passes.
+    pub(super) fn load_lost(&self) {
+        self.load(1, &vec![STAND_IN; self.pages as usize]);
+        self.dirty.set(true);
     }
 
     /// A table as it was read, in its write `generation`.

@@ -76,6 +76,8 @@ struct FoundCopy {
     too_new: Option<u32>,
     /// Places, of an odd generation or an even one, that cannot be read.
     unreadable: Vec<u64>,
+    /// Whether its drive was lost meanwhile, so that nothing is known of it.
+    is_gone: bool,
 }
 
 impl FoundCopy {
@@ -194,7 +196,12 @@ impl SlotTables {
         self.0.loading.borrow_mut().insert(slot.slot, loading.clone());
         let end = EndOfLoad { tables: self, slot, loading: &loading };
         let outcome = Box::pin(self.load(slot)).await;
-        // A later tenant's table stays.
+        // A later tenant's table stays, and one that was begun anew meanwhile.
+        let held = self.0.tables.borrow().get(&slot.slot).cloned();
+        let outcome = match held {
+            Some(held) if held.home().slot == slot => Ok(held),
+            _ => outcome,
+        };
         let newest = |allocation: u64| allocation <= slot.allocation;
         let held = self.0.tables.borrow().get(&slot.slot).map(|table| table.home().slot.allocation);
         if let Ok(table) = &outcome
@@ -226,6 +233,9 @@ impl SlotTables {
                 return Err(TableError::TooNew { slot, version });
             }
             let columns = live.iter().map(|copy| copy.column).collect();
+            if found.iter().any(|found| found.is_gone) {
+                return Err(TableError::ColumnsLost { slot, set: table.home().set, columns });
+            }
             self.0.raid.reported_to().table_lost(slot.slot);
             return Err(TableError::Lost { slot, columns });
         };
@@ -236,17 +246,38 @@ impl SlotTables {
         Ok(table)
     }
 
+    /// The table of a slot that is to be written, its slot locked. Where no copy is right, it begins anew, and no page passes
+    /// before it is written: what is lost must not keep others from being written. The new table is stable when this ends,
+    /// in both places of every live copy, so that none that cannot be read now comes back.
+    pub(crate) async fn get_or_begin(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
+        let lost = match self.get(slot).await {
+            Err(lost @ TableError::Lost { .. }) => lost,
+            result => return result,
+        };
+        let table = self.zero(slot);
+        table.load_lost();
+        self.insert(table.clone());
+        tracing::warn!("{lost}; they begin anew, and every page is lost until it is written");
+        for _ in 0..GENERATIONS {
+            if self.write(&table).await.is_err() {
+                return Err(lost);
+            }
+        }
+        Ok(table)
+    }
+
     /// Reads both generations of a copy. One that cannot be read holds nothing, and says nothing of the other.
     async fn read_copy(&self, table: &SlotTable, copy: TableCopy) -> FoundCopy {
-        let mut found = FoundCopy { copy, valid: Vec::new(), too_new: None, unreadable: Vec::new() };
+        let mut found =
+            FoundCopy { copy, valid: Vec::new(), too_new: None, unreadable: Vec::new(), is_gone: false };
         let both = self.read_place(table, copy, 0, self.0.placement.place_sectors()).await;
-        let blocks: Vec<(u64, Option<Buf>)> = match both {
-            Some(both) => {
+        let blocks: Vec<(u64, Result<Buf, IoError>)> = match both {
+            Ok(both) => {
                 let sectors = self.0.placement.block_sectors() as u32;
-                let block = |place: u64| Some(both.slice(place as u32 * sectors, sectors));
+                let block = |place: u64| Ok(both.slice(place as u32 * sectors, sectors));
                 (0..GENERATIONS).map(|place| (place, block(place))).collect()
             }
-            None => {
+            Err(_) => {
                 let single = |place| async move {
                     let sectors = self.0.placement.block_sectors();
                     (place, self.read_place(table, copy, place * sectors, sectors).await)
@@ -255,10 +286,14 @@ impl SlotTables {
             }
         };
         for (place, block) in blocks {
-            let Some(block) = block else {
-                // An odd generation lies in front.
-                found.unreadable.push((place + 1) % GENERATIONS);
-                continue;
+            let block = match block {
+                Ok(block) => block,
+                Err(error) => {
+                    found.is_gone |= error != IoError::Medium;
+                    // An odd generation lies in front.
+                    found.unreadable.push((place + 1) % GENERATIONS);
+                    continue;
+                }
             };
             match decode(block.as_slice()) {
                 FoundTable::Valid(block) if self.is_of(&block, table.home()) => found.valid.push(block),
@@ -269,11 +304,17 @@ impl SlotTables {
         found
     }
 
-    async fn read_place(&self, table: &SlotTable, copy: TableCopy, offset: u64, sectors: u64) -> Option<Buf> {
+    async fn read_place(
+        &self,
+        table: &SlotTable,
+        copy: TableCopy,
+        offset: u64,
+        sectors: u64,
+    ) -> Result<Buf, IoError> {
         let (member, lba) = self.place(table, copy, offset);
         let members = self.0.raid.members();
         let (result, buf) = members.read(member, lba, BufMut::new(sectors as u32, PayloadWidth::REAL)).await;
-        result.ok().map(|()| buf.freeze())
+        result.map(|()| buf.freeze())
     }
 
     fn is_of(&self, block: &TableBlock, home: &TableHome) -> bool {

@@ -5,10 +5,10 @@ use std::future::Future;
 use crate::bench::{Model, NoLog, Rack, SHAPES, Shard, TIGHT, content, is_noticed};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_integrity::table::TablePlacement;
-use tier0_integrity::{LogPlace, SlotIoOptions, SlotWrite};
+use tier0_integrity::{LogPlace, PageContent, SlotIoOptions, SlotWrite};
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
-use tier0_units::{ExtentId, Lba, SlotRef};
+use tier0_units::{ExtentId, Lba, PAGE_SECTORS, SlotRef};
 use tier0_world::{IoError, PayloadWidth, PlantedBug, Random, VirtualRuntime, World};
 
 const SEEDS: u64 = 3;
@@ -230,6 +230,40 @@ fn a_lost_table_counts_as_the_loss_of_all_its_pages_once() {
         for _ in 0..2 {
             shard.io.scrub_slot(slot).await.expect_err("nothing vouches for any page");
             assert_eq!(shard.io.counts().unrecoverable(), all);
+        }
+    });
+}
+
+/// A write to such a slot could not be destaged, and held up the log of all others until the extent was discarded.
+#[test]
+fn what_is_written_to_a_slot_whose_table_is_lost_is_right_and_the_rest_stays_lost() {
+    on_each_shape(|rack, world, mut random| async move {
+        let shard = rack.open(&world, TIGHT);
+        let mut model = Model::allocate(&shard, 1);
+        while model.slots[0].1.iter().all(|mark| *mark == 0) {
+            model.write(&shard, &mut random).await.expect("a batch");
+        }
+        shard.io.raid().flush().await.expect("a flush");
+        let slot = model.slots[0].0;
+        scramble_table(&rack, 0, |_| true);
+        let new = |page| content(world.width(), 1_000 + u64::from(page), LogPlace { position: 0, page });
+        for last in 0..2 {
+            let shard = rack.open(&world, TIGHT);
+            let extent = ExtentId { volume: 0, index: 0 };
+            let batch = vec![SlotWrite { extent, slot, pages: vec![(last, new(last))] }];
+            shard.io.write_batch(batch, &NoLog).await.expect("a batch");
+            for page in 0..shard.io.pages_per_slot() {
+                let (result, buf) = shard.io.read(slot, u64::from(page) * PAGE_SECTORS, world.buffer(8)).await;
+                if page > last {
+                    assert_eq!(result, Err(IoError::DataLost), "page {page}");
+                    continue;
+                }
+                assert_eq!(result, Ok(()), "page {page}");
+                let PageContent::Data { buf: written, .. } = new(page) else { panic!("no zeros") };
+                assert_eq!(buf.as_slice(), written.as_slice());
+            }
+            let found = shard.io.scrub_slot(slot).await.expect("there is a table");
+            assert_eq!(found.lost_pages.len() as u32, shard.io.pages_per_slot() - 1 - last);
         }
     });
 }
