@@ -107,10 +107,29 @@ impl Witness {
     /// Why the pool must not go on.
     pub(crate) async fn note(&self, world: &World, parting: Parting, consent: bool) -> Result<(), String> {
         let path = self.0.clone();
-        let given_up = GiveUp::default();
-        let told = given_up.0.clone();
-        let tell = move || note(&path, &parting, consent, || told.load(Ordering::Acquire));
+        let waiting = Waiting::default();
+        let given_up = waiting.given_up();
+        let tell = move || note(&path, &parting, consent, || given_up.is_set());
         // What is not waited for any longer must not be noted later: the pool has not gone on.
+        self.beside(world, tell)
+            .await
+            .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.0))
+    }
+
+    /// Takes back that a pool went on without a member, as `parting` says: it has not. What others have noted stays. Ends when
+    /// that is stable.
+    ///
+    /// # Errors
+    /// Why it cannot be told.
+    pub(crate) async fn take_back(
+        &self,
+        world: &World,
+        parting: Parting,
+        member: Uuid,
+        given_up: GivenUp,
+    ) -> Result<(), String> {
+        let path = self.0.clone();
+        let tell = move || take_back(&path, &parting, member, || given_up.is_set());
         self.beside(world, tell)
             .await
             .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.0))
@@ -138,9 +157,26 @@ impl Witness {
 
 /// Tells a thread, when it is dropped, that nobody waits for it any more.
 #[derive(Default)]
-struct GiveUp(Arc<AtomicBool>);
+pub(crate) struct Waiting(Arc<AtomicBool>);
 
-impl Drop for GiveUp {
+/// What the thread has of it.
+#[derive(Clone)]
+pub(crate) struct GivenUp(Arc<AtomicBool>);
+
+impl Waiting {
+    pub(crate) fn given_up(&self) -> GivenUp {
+        GivenUp(self.0.clone())
+    }
+}
+
+impl GivenUp {
+    /// Whether nobody waits.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
@@ -167,6 +203,48 @@ fn read(path: &Path) -> io::Result<Content> {
 
 /// Notes a parting, unless nobody waits for that any more by the time it would be there for all to see.
 fn note(path: &Path, parting: &Parting, consent: bool, is_given_up: impl Fn() -> bool) -> io::Result<()> {
+    change(path, is_given_up, |content| part(content, parting, consent))
+}
+
+/// Takes back that a pool went on without a member, unless others have gone on without those who would have.
+fn take_back(
+    path: &Path,
+    parting: &Parting,
+    member: Uuid,
+    is_given_up: impl Fn() -> bool,
+) -> io::Result<()> {
+    change(path, is_given_up, |content| {
+        let Some(entry) = content.pools.get_mut(&parting.pool) else { return Ok(false) };
+        Ok(entry.without.is_disjoint(&parting.going_on) && entry.without.remove(&member))
+    })
+}
+
+/// Whether a parting changes what is known.
+///
+/// # Errors
+/// The others have gone on without those that are to go on.
+fn part(content: &mut Content, parting: &Parting, consent: bool) -> io::Result<bool> {
+    let entry = content.pools.entry(parting.pool).or_default();
+    if !consent && !entry.without.is_disjoint(&parting.going_on) {
+        return Err(io::Error::other("the other drives have gone on without these"));
+    }
+    let known = entry.name == parting.name && entry.without.is_superset(&parting.without);
+    if known && entry.without.is_disjoint(&parting.going_on) {
+        return Ok(false);
+    }
+    entry.name.clone_from(&parting.name);
+    entry.without.retain(|member| !parting.going_on.contains(member));
+    entry.without.extend(&parting.without);
+    Ok(true)
+}
+
+/// Changes the file as a whole, locked, unless nobody waits for that any more. Whoever comes later waits for the lock even
+/// if this hangs at its last step, so what was given up too late is seen by the next.
+fn change(
+    path: &Path,
+    is_given_up: impl Fn() -> bool,
+    edit: impl FnOnce(&mut Content) -> io::Result<bool>,
+) -> io::Result<()> {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);
@@ -175,17 +253,9 @@ fn note(path: &Path, parting: &Parting, consent: bool, is_given_up: impl Fn() ->
     let lock = File::options().create(true).truncate(false).write(true).open(beside(".lock"))?;
     lock.lock()?;
     let mut content = read(path)?;
-    let entry = content.pools.entry(parting.pool).or_default();
-    if !consent && !entry.without.is_disjoint(&parting.going_on) {
-        return Err(io::Error::other("the other drives have gone on without these"));
-    }
-    let known = entry.name == parting.name && entry.without.is_superset(&parting.without);
-    if known && entry.without.is_disjoint(&parting.going_on) {
+    if !edit(&mut content)? {
         return Ok(());
     }
-    entry.name.clone_from(&parting.name);
-    entry.without.retain(|member| !parting.going_on.contains(member));
-    entry.without.extend(&parting.without);
     let new = beside(".new");
     let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec_pretty(&content).map_err(io::Error::other)?)?;
@@ -238,12 +308,28 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("witness");
         note(&path, &parting(&[1, 2], &[]), false, || false).expect("both are there");
-        let given_up = GiveUp::default();
-        let told = given_up.0.clone();
-        drop(given_up);
-        let is_given_up = || told.load(Ordering::Acquire);
-        note(&path, &parting(&[1], &[2]), false, is_given_up).expect_err("it comes too late");
+        let waiting = Waiting::default();
+        let given_up = waiting.given_up();
+        drop(waiting);
+        note(&path, &parting(&[1], &[2]), false, || given_up.is_set()).expect_err("it comes too late");
         assert_eq!(left_behind(&path), Some(ids(&[])));
+    }
+
+    #[test]
+    fn what_did_not_come_to_pass_is_taken_back_and_nothing_else() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("witness");
+        let (all, ours, two) = (parting(&[1, 2, 3], &[]), parting(&[1], &[2, 3]), Uuid::from_u128(2));
+        take_back(&path, &ours, two, || false).expect("nothing is known");
+        note(&path, &all, false, || false).expect("all are there");
+        note(&path, &ours, false, || false).expect("nobody went on without 1");
+        take_back(&path, &ours, two, || true).expect_err("nobody waits");
+        assert_eq!(left_behind(&path), Some(ids(&[2, 3])));
+        take_back(&path, &ours, two, || false).expect("2 serves on");
+        assert_eq!(left_behind(&path), Some(ids(&[3])));
+        note(&path, &parting(&[3], &[1, 2]), true, || false).expect("somebody consents");
+        take_back(&path, &ours, two, || false).expect("it is not theirs");
+        assert_eq!(left_behind(&path), Some(ids(&[1, 2])));
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Control {
     }
 
     /// Decides that the array does without this drive from now on.
-    pub(super) async fn condemn_drive(&self, number: usize, place: u32) -> Result<(), AdminError> {
+    pub(super) async fn condemn_drive(self: &Rc<Self>, number: usize, place: u32) -> Result<(), AdminError> {
         let name = self.guarded(number).drive_name(place);
         self.condemn_in_turn(number, place).await.map_err(|reason| not_without(&name, &reason))
     }

@@ -129,7 +129,7 @@ impl Control {
 
     /// What is on a member is to go elsewhere, and the member is to be forgotten then.
     async fn let_go(
-        &self,
+        self: &Rc<Self>,
         number: usize,
         place: u32,
         state: MemberState,

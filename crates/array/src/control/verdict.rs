@@ -22,7 +22,10 @@ use tier0_world::{IoError, PlantedBug, planted};
 use super::judge::look;
 use super::placing::Placings;
 use super::{Control, Guarded, PoolControl};
-use crate::witness::Parting;
+use crate::witness::{Parting, Waiting};
+
+/// How long after one attempt the witness is told again of what did not come to pass.
+const TELL_PAUSE: Nanos = Nanos::from_secs(10);
 
 /// The court of one pool.
 pub(super) struct Court {
@@ -35,6 +38,8 @@ pub(super) struct Court {
     pub(super) placings: Placings,
     /// When the newest judgement of a member began that ended with [`Verdict::Wait`], and why.
     waited: RefCell<BTreeMap<u32, (Nanos, String)>>,
+    /// Members of which the witness may know that the pool goes on without them, which it does not: it is being told.
+    untold: RefCell<BTreeMap<u32, Waiting>>,
 }
 
 impl Default for Court {
@@ -45,6 +50,7 @@ impl Default for Court {
             log_given_up: RefCell::default(),
             placings: Placings::default(),
             waited: RefCell::default(),
+            untold: RefCell::default(),
         }
     }
 }
@@ -184,7 +190,7 @@ impl Control {
     ///
     /// # Errors
     /// What speaks against it.
-    pub(super) async fn condemn_in_turn(&self, number: usize, member: u32) -> Result<(), String> {
+    pub(super) async fn condemn_in_turn(self: &Rc<Self>, number: usize, member: u32) -> Result<(), String> {
         let _turn = self.guarded(number).court.turn.acquire(1).await;
         self.condemn(number, member).await
     }
@@ -208,38 +214,57 @@ impl Control {
     }
 
     /// The verdict on a member, by a fresh probe of all others.
-    async fn condemn(&self, number: usize, member: u32) -> Result<(), String> {
+    async fn condemn(self: &Rc<Self>, number: usize, member: u32) -> Result<(), String> {
         let silent = self.silent_members(number, member).await;
         self.check_without(number, member, &silent)?;
-        self.part(number, member).await?;
-        // Something may have been put onto the drive while the witness was asked.
-        self.check_without(number, member, &silent)?;
+        if let Some(parting) = self.parting(number, member)
+            && let Some(witness) = &self.witness
+        {
+            self.guarded(number).court.untold.borrow_mut().remove(&member);
+            let noted = witness.note(&self.world, parting.clone(), false).await;
+            // Something may have been put onto the drive while the witness was asked.
+            if let Err(reason) = noted.and_then(|()| self.check_without(number, member, &silent)) {
+                self.take_note_back(number, member, parting);
+                return Err(reason);
+            }
+        }
         self.guarded(number).court.condemned.borrow_mut().insert(member);
         Ok(())
     }
 
-    /// Has the witness know that the pool goes on without this member too, where those that are lost could go on by
-    /// themselves. Nothing else is recorded before.
-    ///
-    /// # Errors
-    /// Why the pool must not go on.
-    async fn part(&self, number: usize, member: u32) -> Result<(), String> {
-        let Some(witness) = &self.witness else { return Ok(()) };
+    /// The pool does not go on without a member, and the witness may have heard that it does: then nobody could do without
+    /// the others later. It is told until it answers, or until the member is judged again.
+    fn take_note_back(self: &Rc<Self>, number: usize, member: u32, parting: Parting) {
+        let Some(witness) = self.witness.clone() else { return };
+        let Some(id) = self.guarded(number).metadata.state().member(member).map(|one| one.id) else { return };
+        let waiting = Waiting::default();
+        let given_up = waiting.given_up();
+        self.guarded(number).court.untold.borrow_mut().insert(member, waiting);
+        let control = self.clone();
+        let tell = async move {
+            while !given_up.is_set() {
+                let told = witness.take_back(&control.world, parting.clone(), id, given_up.clone()).await;
+                let Err(fact) = told else { break };
+                tracing::debug!(member, "{fact}; it may know of a loss that was none");
+                control.world.sleep(TELL_PAUSE).await;
+            }
+        };
+        self.world.spawn(tell).detach();
+    }
+
+    /// The parting that the witness has to know of before the pool goes on without this member too; none where those that
+    /// are lost could not go on by themselves. Nothing else is recorded before.
+    fn parting(&self, number: usize, member: u32) -> Option<Parting> {
+        self.witness.as_ref()?;
         let guarded = self.guarded(number);
         let mut lost: Vec<u32> =
             self.pools[number].lost_members().into_iter().map(|place| place as u32).collect();
         lost.extend(guarded.court.condemned.borrow().iter());
         lost.push(member);
-        let parting = {
-            let state = guarded.metadata.state();
-            let serves_only = |_: SetIndex, _: Column, drive: u32| !lost.contains(&drive);
-            let could_go_on = sets_survive(&guarded.shape.sets, state.set_count(), serves_only);
-            if !could_go_on {
-                return Ok(());
-            }
-            Parting::of(&state, &lost)
-        };
-        witness.note(&self.world, parting, false).await
+        let state = guarded.metadata.state();
+        let serves_only = |_: SetIndex, _: Column, drive: u32| !lost.contains(&drive);
+        let could_go_on = sets_survive(&guarded.shape.sets, state.set_count(), serves_only);
+        could_go_on.then(|| Parting::of(&state, &lost))
     }
 
     /// The members besides this one that should serve and do not answer a probe. All are asked at once.
