@@ -53,12 +53,7 @@ impl DriveShop for MediumShop {
     ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>> + '_>> {
         let world = self.world.clone();
         Box::pin(async move {
-            // What was deleted or replaced since is not what lies there.
-            let is_it = |medium: &&Arc<Medium>| {
-                medium.path().is_some() && medium.path() == description.path && medium.is_in_place()
-            };
-            let known =
-                self.known.borrow().iter().find(is_it).map(|medium| medium.renewed(&description.name));
+            let known = self.held_at(&description).await?.map(|medium| medium.renewed(&description.name));
             if let Some(medium) = known.as_ref().filter(|_| !force) {
                 check_held(&world, medium, &description.name).await?;
             }
@@ -69,6 +64,20 @@ impl DriveShop for MediumShop {
             self.known.borrow_mut().push(new.medium.clone());
             Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new })
         })
+    }
+}
+
+impl MediumShop {
+    /// What this process holds of a path. What was deleted or replaced since is not what lies there.
+    async fn held_at(&self, description: &DriveDescription) -> Result<Option<Arc<Medium>>, ArrayError> {
+        let is_there =
+            |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;
+        let held: Vec<Arc<Medium>> = self.known.borrow().iter().filter(is_there).cloned().collect();
+        if held.is_empty() {
+            return Ok(None);
+        }
+        let find = move || held.into_iter().find(|medium| medium.is_in_place());
+        beside(&self.world, &description.name, find).await
     }
 }
 
@@ -99,27 +108,37 @@ fn silent(drive: &str) -> ArrayError {
     }
 }
 
-/// Opens a drive in a thread of its own: opening, locking and reading it may take as long as the drive likes, and the
-/// shard serves hosts meanwhile.
+/// Opens a drive beside the shard.
 async fn open_beside(
     world: &World,
     description: DriveDescription,
     force: bool,
 ) -> Result<NewMedium, ArrayError> {
     let name = description.name.clone();
+    // Whoever asked may have stopped waiting; then the drive is closed, and a file that was made goes again.
+    beside(world, &name, move || open_new_medium(&description, force)).await?
+}
+
+/// Does what concerns a drive in a thread of its own: opening, locking and reading it may take as long as the drive likes,
+/// and the shard serves hosts meanwhile.
+///
+/// # Errors
+/// It has not ended in time.
+async fn beside<T: Send + 'static>(
+    world: &World,
+    drive: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ArrayError> {
     let (reply, answer) = oneshot::channel();
-    let open = move || {
-        // Whoever asked may have stopped waiting; then the drive is closed, and a file that was made goes again.
-        let _ = reply.send(open_new_medium(&description, force));
-    };
+    let work = move || drop(reply.send(work()));
     let thread = std::thread::Builder::new().name("tier0-open".to_owned());
-    thread.spawn(open).map_err(|source| ArrayError::System {
+    thread.spawn(work).map_err(|source| ArrayError::System {
         what: "a thread to open the drive cannot be started".into(),
         source,
     })?;
     let limit = pin!(world.sleep(OPEN_LIMIT));
     match select(answer, limit).await {
-        Either::Left((opened, _)) => opened.map_err(|_| silent(&name))?,
-        Either::Right(_) => Err(silent(&name)),
+        Either::Left((Ok(done), _)) => Ok(done),
+        Either::Left((Err(_), _)) | Either::Right(_) => Err(silent(drive)),
     }
 }

@@ -13,6 +13,8 @@ use super::{Medium, OpenOptions};
 use crate::description::DriveDescription;
 use crate::{ArrayError, Description};
 
+/// The error number of a device into which nothing is inserted, ENOMEDIUM.
+const NO_MEDIUM: i32 = 123;
 /// How long drives may take to be opened: as long as a command may take.
 const OPEN_LIMIT: Duration = Duration::from_secs(30);
 
@@ -56,6 +58,15 @@ enum Named {
     ByFile,
     /// It lies in a directory to search, or a drive's label remembers it.
     ByChance,
+}
+
+/// What was to be opened.
+struct Tried<'a> {
+    drive: &'a DriveDescription,
+    path: PathBuf,
+    /// What can be read of it although it could not be opened.
+    seen: Option<Arc<Medium>>,
+    named: Named,
 }
 
 impl Opened {
@@ -159,16 +170,21 @@ impl Opened {
         let first = self.media.len();
         let opening = fresh.iter().enumerate().map(|(number, (drive, _))| {
             let drive = drive.clone();
-            move || Medium::open(&drive, first + number)
+            move || {
+                let opened = Medium::open(&drive, first + number);
+                // What somebody else holds can still be read.
+                let seen = opened.is_err().then(|| Medium::peek(&drive, 0).map(Arc::new)).flatten();
+                (opened, seen)
+            }
         });
         let opened = each(opening)?;
         // In their order, whoever was first: of several that fail always the same is told.
         for ((drive, path), result) in fresh.into_iter().zip(opened) {
-            let Some(result) = result else {
+            let Some((result, seen)) = result else {
                 self.note_silent(&drive, named);
                 continue;
             };
-            let medium = self.judge(&drive, path, result, named, options)?;
+            let medium = self.judge(Tried { drive: &drive, path, seen, named }, result, options)?;
             self.media.extend(medium.map(Arc::new));
         }
         Ok(())
@@ -185,20 +201,23 @@ impl Opened {
 
     fn judge(
         &mut self,
-        drive: &DriveDescription,
-        path: PathBuf,
+        tried: Tried<'_>,
         result: Result<Medium, ArrayError>,
-        named: Named,
         options: &OpenOptions,
     ) -> Result<Option<Medium>, ArrayError> {
+        let Tried { drive, path, seen, named } = tried;
         match result {
             Ok(medium) => Ok(Some(medium)),
             Err(ArrayError::Open(OpenError::Missing { .. })) => Ok(None),
-            // A link to a directory, a terminal.
+            // A link to a directory, a terminal, an empty card reader.
             Err(ArrayError::Open(OpenError::NotADrive { .. })) if named == Named::ByChance => Ok(None),
+            Err(ArrayError::Open(OpenError::System { ref source, .. }))
+                if named == Named::ByChance && source.raw_os_error() == Some(NO_MEDIUM) =>
+            {
+                Ok(None)
+            }
             Err(error) if named == Named::ByChance || options.without.contains(&drive.name) => {
                 self.warnings.push(format!("{error}; it is not looked at"));
-                let seen = Medium::peek(drive, 0).map(Arc::new);
                 let paths = [absolute(drive), path];
                 self.unopened.push(Unopened { paths, named: None, fact: error.to_string(), seen });
                 Ok(None)
