@@ -112,6 +112,26 @@ impl Scene {
         self.faulty.get_mut(name).expect("the story has made it")
     }
 
+    /// A faulty drive is pulled: commands that are under way and all later ones fail, and its path is gone.
+    pub(crate) fn pull(&mut self, name: &str) {
+        self.faulty(name).pull();
+        if self.setting.media == Media::Loop {
+            let _ = std::fs::remove_file(self.path(name));
+        }
+    }
+
+    /// It is put back with what it held; a device has another number then.
+    pub(crate) fn put_back(&mut self, name: &str) -> Result<(), TortureError> {
+        self.faulty(name).put_back()?;
+        let dead = self.loops.remove(name);
+        self.attach(name)?;
+        if let Some(dead) = dead {
+            // Whoever has it open keeps what is left of it.
+            tools::run("losetup", &["--detach", &dead])?;
+        }
+        Ok(())
+    }
+
     /// Gives a drive another set of manners while no server runs.
     pub(crate) fn misbehave(&mut self, name: &str, manners: Manners) -> Result<(), TortureError> {
         self.detach(name)?;

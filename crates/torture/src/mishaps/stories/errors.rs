@@ -89,10 +89,10 @@ pub(super) fn killed_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
 /// A drive is pulled and put back while the array serves; it is lost, or taken back, and nothing else happens.
 pub(super) fn pulled_and_put_back(scene: &mut Scene) -> Result<(), TortureError> {
     mirror(scene)?;
-    scene.faulty("d1").pull();
+    scene.pull("d1");
     scene.pool("the loss of d1", 60, |pool| drive_state(pool, "d1") == "lost")?;
     scene.host.goes_on(200, 20)?;
-    scene.faulty("d1").put_back()?;
+    scene.put_back("d1")?;
     scene.done(&["drive", "rejoin", "@", "d1"])?;
     scene.host.goes_on(200, 20)?;
     scene.host.end()?;
@@ -104,11 +104,11 @@ pub(super) fn pulled_and_put_back(scene: &mut Scene) -> Result<(), TortureError>
 /// ones until it was started anew.
 pub(super) fn both_pulled_and_put_back(scene: &mut Scene) -> Result<(), TortureError> {
     mirror(scene)?;
-    scene.faulty("d0").pull();
-    scene.faulty("d1").pull();
+    scene.pull("d0");
+    scene.pull("d1");
     scene.pool("a pause", 60, |pool| !pool["paused"].is_null())?;
-    scene.faulty("d0").put_back()?;
-    scene.faulty("d1").put_back()?;
+    scene.put_back("d0")?;
+    scene.put_back("d1")?;
     scene.host.goes_on(200, 30)?;
     scene.host.end()?;
     scene.pool("the end of the pause", 20, |pool| pool["paused"].is_null())?;
