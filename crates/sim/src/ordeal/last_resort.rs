@@ -189,7 +189,7 @@ fn add_losses(losses: &mut Losses, earlier: Losses) {
     }
 }
 
-/// Writes here and there; a write may find no room.
+/// Writes here and there; a write may find no room, or be lost with its connection.
 async fn write<R: Running>(
     world: &World,
     session: &Session,
@@ -205,10 +205,10 @@ async fn write<R: Running>(
             let ticket = session.auditor.borrow_mut().begin_write(number, lba, buf.as_mut_slice(), |_| false);
             let result = volume.write(lba, buf.freeze(), true).await;
             session.auditor.borrow_mut().end_write(ticket, result.is_ok(), true);
-            if let Err(error) = result
-                && error != IoError::NoSpace
-            {
-                return Err(format!("a write of volume {number} at {lba} fails: {error}"));
+            match result {
+                Ok(()) | Err(IoError::NoSpace) => {}
+                Err(IoError::Gone) if running.may_lose_requests() => {}
+                Err(error) => return Err(format!("a write of volume {number} at {lba} fails: {error}")),
             }
         }
     }

@@ -99,10 +99,13 @@ const KEPT_INCIDENTS: &[(u64, &str)] = &[
 ];
 
 /// The same with ordeals.
-const KEPT_ORDEALS: &[(u64, &str)] = &[(
-    1763,
-    "readers of a slot table whose load a failed batch gave up were told that it is lost, after a last resort",
-)];
+const KEPT_ORDEALS: &[(u64, &str)] = &[
+    (
+        1763,
+        "readers of a slot table whose load a failed batch gave up were told that it is lost, after a last resort",
+    ),
+    (501050, "the simulator took a write for refused that was lost with its connection"),
+];
 
 #[test]
 fn seeds_that_once_failed_stay_clean() {
