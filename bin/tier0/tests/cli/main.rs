@@ -8,4 +8,6 @@ mod demo;
 mod examples;
 mod lab;
 mod load;
+mod places;
+mod refusals;
 mod support;
