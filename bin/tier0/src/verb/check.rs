@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
 use tier0_array::description::Finding;
-use tier0_array::open::rehearse;
+use tier0_array::open::{rehearse, witness_fault};
 
 use super::config::facts;
 use crate::failure::Failure;
@@ -55,6 +55,7 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
     let (mut refusals, mut told) = (Vec::new(), description.all_notes());
     match facts {
         Some(facts) => {
+            told.extend(witness_fault(&description)?);
             for finding in description.compare(&facts).map_err(Failure::Run)? {
                 match finding {
                     Finding::Refused(text) => refusals.push(text),

@@ -9,5 +9,5 @@ mod examples;
 mod lab;
 mod load;
 mod places;
-mod refusals;
 mod support;
+mod witness;

@@ -51,10 +51,12 @@ pub(super) struct NewPlace {
 }
 
 fn not_without(drive: &str, reason: &str) -> AdminError {
-    AdminError::new(format!(
-        "the array cannot do without drive {drive:?} now: {reason}; wait for the rebuild (tier0 status), bring other drives \
-         back, or add drives"
-    ))
+/// Some reasons, as that the witness cannot be told, say themselves what to do.
+    let remedy = match reason.contains("; ") {
+        true => "",
+        false => "; wait for the rebuild (tier0 status), bring other drives back, or add drives",
+    };
+    AdminError::new(format!("the array cannot do without drive {drive:?} now: {reason}{remedy}"))
 }
 
 impl Control {

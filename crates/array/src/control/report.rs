@@ -55,6 +55,9 @@ impl Control {
         found.look_at_log(&log, reports, sets_tolerance(guarded));
         found.look_at_integrity(&integrity, guarded.scrub.settled.get());
         found.look_at_space(&space, &guarded.space_rules.borrow());
+        if let Some(fault) = &*self.witness_fault.borrow() {
+            found.add(Health::Warning, fault.clone());
+        }
         if guarded.metadata.failure().is_some() {
             found.add(
                 Health::Critical,

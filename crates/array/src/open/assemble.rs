@@ -65,6 +65,18 @@ pub fn rehearse(description: &Description) -> Result<Vec<String>, ArrayError> {
 }
 
 /// The array as its drives tell.
+/// What is wrong with the witness of `description`, and what to do; none where it could be used, or there is none.
+///
+/// # Errors
+/// The system has no world for it.
+pub fn witness_fault(description: &Description) -> Result<Option<String>, ArrayError> {
+    let consents = consents_of(description, &OpenOptions::default());
+    if consents.witness.is_none() {
+        return Ok(None);
+    }
+    in_real_world(|world| async move { consents.witness_fault(&world).await })
+}
+
 struct Found {
     /// The pools as they would go on, with what the description adds.
     states: Vec<PoolState>,
@@ -79,7 +91,8 @@ fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Med
     let (consents, unopened, named) = (consents_of(description, options), opened.unopened, opened.named);
     let found = in_real_world(|world| async move {
         let at_hand = AtHand { media: &media, named, unopened: &unopened };
-        let found = look(&world, &at_hand, &wanted, &consents).await?;
+        let mut found = look(&world, &at_hand, &wanted, &consents).await?;
+        found.warnings.extend(consents.witness_fault(&world).await);
         Ok((at_hand.of_array(&world, &wanted.name).await, found))
     })?;
     let (media, mut found) = found.map_err(|error: ArrayError| match opened.warnings.is_empty() {

@@ -27,7 +27,7 @@ use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
 pub(crate) use assemble::check_same_shape;
-pub use assemble::{open, rehearse};
+pub use assemble::{open, rehearse, witness_fault};
 pub(crate) use consent::Consents;
 pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
