@@ -35,6 +35,14 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
             &["\"n n\"", "no name"],
         ),
         (&["drive", "add", array, "--name", "n", "--path", text(&taken)], &["d1.img", "\"d1\"", "already"]),
+        (
+            &["drive", "replace", array, "d1", "--name", "n", "--path", new, "--size", "16MiB"],
+            &["\"n\"", "16MiB", "\"d1\"", "larger"],
+        ),
+        (
+            &["drive", "replace", array, "d1", "--name", "d2", "--path", new, "--size", "64MiB"],
+            &["\"d2\"", "already"],
+        ),
         (&["drive", "add", array, "--pool", "p9", "--name", "n", "--path", new], &["\"p9\""]),
         (&["pool", "grow", array, "--pool", "p9"], &["\"p9\""]),
         (&["pool", "grow", array], &["pool0", "tier0 drive add"]),

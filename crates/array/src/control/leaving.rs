@@ -30,7 +30,7 @@ pub(super) enum Leave {
 }
 
 /// What stands against emptying a drive; none where there is room for all that it holds.
-fn lacking(state: &PoolState, member: u32) -> Option<String> {
+pub(super) fn lacking(state: &PoolState, member: u32) -> Option<String> {
     let homeless = state.homeless_without(member);
     let chunklet = state.geometry().chunklet_sectors * SECTOR_BYTES;
     if homeless > 0 {
@@ -92,13 +92,13 @@ impl Control {
     pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
         let (number, leaving, _) = self.member_named(old)?;
         let name = place.name.clone();
-        self.join(number, place).await?;
-        // It may have been lost meanwhile.
+        self.join(number, place, Some(leaving)).await?;
+        // It may have been lost meanwhile, or others that had room.
         let (_, _, state) = self.member_named(old)?;
         if state == MemberState::Active
             && let Err(error) = self.check_room(number, leaving, old)
         {
-            return Err(AdminError::new(format!(
+            return Err(AdminError::failed(format!(
                 "drive {name:?} is in the pool, and {old:?} stays: {error}"
             )));
         }
