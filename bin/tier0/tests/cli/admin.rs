@@ -168,6 +168,44 @@ fn check_says_what_a_file_would_do_without_doing_it() {
     served.stop();
 }
 
+/// What a file said to no effect was told by nobody at a start, and with wrong values by `check`.
+#[test]
+fn fields_without_effect_are_told_served_or_not() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid1", 2);
+    let right = std::fs::read_to_string(&array).expect("an array file");
+    let right = right.replace("raid = ", "chunklet = \"4MiB\"\nlog = \"8MiB\"\nraid = ");
+    std::fs::write(&array, &right).expect("an array file");
+    succeed(&["create", text(&array)]);
+    assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
+    let wrong = right
+        .replace("chunklet = \"4MiB\"", "chunklet = \"2MiB\"\nextent = \"2MiB\"\nchecksums = false")
+        .replace("log = \"8MiB\"", "log = \"1MiB\"")
+        .replace("size = \"24MiB\"", "size = \"24MiB\"\nthin = true");
+    std::fs::write(&array, wrong).expect("an array file");
+    let told = [
+        "chunklet is 4MiB, as created, and the array file says 2MiB",
+        "extent is 1MiB, as created, and the array file says 2MiB",
+        "log is 8MiB, as created, and the array file says 1MiB",
+        "checksums is true, as created, and the array file says false",
+        "thin is false, as created, and the array file says true",
+    ];
+    let tells_all = |who: &str, said: &str| {
+        told.iter().for_each(|words| assert!(said.contains(words), "{who} does not say {words}: {said}"));
+    };
+    tells_all("check of drives", &succeed(&["check", text(&array)]));
+    let mut server = crate::support::tier0();
+    let log = std::fs::File::create(at.join("log")).expect("a file");
+    server.args(["serve", text(&array), "--listen", "127.0.0.1:0", "--json"]);
+    server.stdout(std::process::Stdio::piped()).stderr(log);
+    let mut server = crate::support::Background::of(server);
+    server.read_until(|line| line == "}");
+    tells_all("check of a server", &succeed(&["check", text(&array)]));
+    assert_eq!(server.interrupt(), Some(0));
+    tells_all("serve", &std::fs::read_to_string(at.join("log")).expect("a log").replace('\\', ""));
+}
+
 /// The section of an array with its socket where it is by default.
 fn control(directory: &std::path::Path) -> String {
     format!("[array]\ncontrol = \"{}/array.control\"\n", text(directory))

@@ -19,6 +19,7 @@ use super::examine::examine;
 use super::missing::{AtHand, is_named};
 use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
+use crate::admin::PoolFacts;
 use crate::description::{PoolDescription, not_in_file, size_differs};
 use crate::open::CreateOptions;
 use crate::plan::{check_fits, new_volume, record_of};
@@ -64,7 +65,6 @@ pub fn rehearse(description: &Description) -> Result<Vec<String>, ArrayError> {
     find(description, &OpenOptions::default()).map(|(_, found)| found.warnings)
 }
 
-/// The array as its drives tell.
 /// What is wrong with the witness of `description`, and what to do; none where it could be used, or there is none.
 ///
 /// # Errors
@@ -77,6 +77,7 @@ pub fn witness_fault(description: &Description) -> Result<Option<String>, ArrayE
     in_real_world(|world| async move { consents.witness_fault(&world).await })
 }
 
+/// The array as its drives tell.
 struct Found {
     /// The pools as they would go on, with what the description adds.
     states: Vec<PoolState>,
@@ -146,6 +147,8 @@ async fn look(
         states.push(state);
     }
     warnings.extend(never_made(description, &states));
+    let facts: Vec<PoolFacts> = states.iter().map(|state| PoolFacts::of(state, |_| None)).collect();
+    warnings.extend(description.without_effect(&facts));
     seen.extend(states.iter().flat_map(PoolState::members).map(|member| member.name.clone()));
     if let Some(name) = without.iter().find(|name| !seen.contains(name)) {
         return Err(ArrayError::UnknownDrive { drive: name.clone() });
