@@ -1,6 +1,7 @@
 //! Results on stdout: texts, tables, JSON. A closed stdout is no failure.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 use serde::Serialize;
@@ -13,8 +14,28 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 /// Blanks around a cell's content.
 const PADDING: u16 = 2;
 
+/// Whether anything was written to stdout.
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Why a verb has no result, for JSON.
+#[derive(Serialize)]
+struct Unfinished<'a> {
+    /// `refused` (nothing was changed) or `failed`.
+    result: &'a str,
+    /// One sentence.
+    text: String,
+}
+
+/// Tells as JSON why a verb has no result, unless it has said something already.
+pub(crate) fn tell_failure(failure: &Failure) {
+    let Some(text) = failure.text().filter(|_| !HAS_PRINTED.load(Ordering::Relaxed)) else { return };
+    // It is said on stderr too, and the code says the rest.
+    let _ = print(&json(&Unfinished { result: failure.result(), text }));
+}
+
 /// Writes `text` to stdout as it is.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     let mut stdout = std::io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(|error| match error.kind() {

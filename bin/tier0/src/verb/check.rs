@@ -37,6 +37,10 @@ pub(crate) struct Check {
 /// What was found, for JSON.
 #[derive(Serialize)]
 struct Found {
+    /// `refused` where a start would be, else `done`.
+    result: &'static str,
+    /// Why a start would be refused; empty where it would not.
+    text: String,
     array: String,
     /// Whether a start with this file would be refused.
     refused: bool,
@@ -69,6 +73,8 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
     }
     let first = refusals.first().cloned();
     let found = Found {
+        result: if first.is_some() { "refused" } else { "done" },
+        text: first.clone().unwrap_or_default(),
         array: description.name.clone(),
         refused: first.is_some(),
         served,

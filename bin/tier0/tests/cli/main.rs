@@ -9,5 +9,6 @@ mod examples;
 mod lab;
 mod load;
 mod places;
+mod refusals;
 mod support;
 mod witness;
