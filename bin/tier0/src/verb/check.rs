@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
 use tier0_array::description::Finding;
-use tier0_array::open::{rehearse, witness_fault};
+use tier0_array::open::{look_at_places, rehearse, witness_fault};
 
 use super::config::facts;
 use crate::failure::Failure;
@@ -60,6 +60,7 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
     match facts {
         Some(facts) => {
             told.extend(witness_fault(&description)?);
+            told.extend(look_at_places(&facts)?);
             for finding in description.compare(&facts).map_err(Failure::Run)? {
                 match finding {
                     Finding::Refused(text) => refusals.push(text),

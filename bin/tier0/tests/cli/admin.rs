@@ -168,6 +168,42 @@ fn check_says_what_a_file_would_do_without_doing_it() {
     served.stop();
 }
 
+/// Files that were moved or replaced under a server, and wrong paths, were noticed at the next start.
+#[test]
+fn check_of_a_server_looks_at_the_drives_files() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid5", 4);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
+    let swap = |one: &str, other: &str| {
+        let (one, other, aside) = (at.join(one), at.join(other), at.join("aside"));
+        std::fs::rename(&one, &aside).expect("a file");
+        std::fs::rename(&other, &one).expect("a file");
+        std::fs::rename(&aside, &other).expect("a file");
+    };
+    swap("d0.img", "d1.img");
+    let told = succeed(&["check", text(&array)]);
+    assert!(told.contains("d0.img") && told.contains("is another drive by now"), "{told}");
+    swap("d0.img", "d1.img");
+    let file = std::fs::read_to_string(&array).expect("an array file");
+    std::fs::rename(at.join("d3.img"), at.join("moved")).expect("a file");
+    std::fs::write(at.join("d3.img"), vec![0; 64 << 20]).expect("a blank one");
+    let told = succeed(&["check", text(&array)]);
+    assert!(told.contains("\"d3\"") && told.contains("is no drive of tier0 by now"), "{told}");
+    std::fs::rename(at.join("moved"), at.join("d3.img")).expect("a file");
+    let elsewhere = file.replace("/d{n}.img", "/elsewhere{n}.img");
+    let searched = elsewhere.replace("[array]", &format!("[array]\nsearch = [{at:?}]"));
+    std::fs::write(&array, searched).expect("an array file");
+    let told = succeed(&["check", text(&array)]);
+    for words in ["\"d2\" is at", "d2.img", "elsewhere2.img", "correct its path"] {
+        assert!(told.contains(words), "{words} is missing: {told}");
+    }
+    assert!(!told.contains("is not in the file"), "{told}");
+    served.stop();
+}
+
 /// What a file said to no effect was told by nobody at a start, and with wrong values by `check`.
 #[test]
 fn fields_without_effect_are_told_served_or_not() {

@@ -1,12 +1,13 @@
 //! What a file would do to an array that is: differences, with the value that counts.
 
 use std::fmt::Display;
+use std::path::Path;
 
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::{Description, PoolDescription, VolumeDescription};
 use crate::ArrayError;
-use crate::admin::{DriveState, PoolFacts};
+use crate::admin::{DriveFacts, DriveState, PoolFacts};
 use crate::open::{check_same_shape, plain};
 use crate::plan::record_of;
 
@@ -51,7 +52,6 @@ impl Description {
         Ok(findings)
     }
 
-    /// Whether a start finds what lies at `path`: the file names it, or the directory that it lies in.
     /// What this file says to no effect of pools that are, given what they are.
     pub(crate) fn without_effect(&self, facts: &[PoolFacts]) -> Vec<String> {
         // Facts that make no sense are told by whoever opens the pool.
@@ -99,7 +99,8 @@ impl Description {
         texts
     }
 
-    fn leads_to(&self, path: &std::path::Path) -> bool {
+    /// Whether a start finds what lies at `path`: the file names it, or the directory that it lies in.
+    fn leads_to(&self, path: &Path) -> bool {
         self.drives
             .iter()
             .any(|wanted| wanted.path.as_deref().is_some_and(|named| plain(named) == plain(path)))
@@ -107,6 +108,12 @@ impl Description {
                 .search
                 .iter()
                 .any(|directory| path.parent().is_some_and(|parent| plain(parent) == plain(directory)))
+    }
+
+    /// Where the file has a drive, if that is not where it is.
+    fn other_place(&self, drive: &DriveFacts) -> Option<&Path> {
+        let named = self.drives.iter().find(|named| named.name == drive.name)?.path.as_deref()?;
+        (plain(named) != plain(drive.path.as_deref()?)).then_some(named)
     }
 
     fn compare_drives(&self, facts: &[PoolFacts], findings: &mut Vec<Finding>) {
@@ -126,7 +133,7 @@ impl Description {
         for pool in facts {
             for drive in &pool.drives {
                 let mentioned = drive.path.as_deref().is_some_and(|path| self.leads_to(path));
-                let is_there = drive.path.as_deref().is_none_or(std::path::Path::exists);
+                let is_there = drive.path.as_deref().is_none_or(Path::exists);
                 if drive.state == DriveState::Lost {
                     told(format!(
                         "drive {:?} of pool {:?} is lost; take it back if it answers (tier0 drive rejoin), or replace or \
@@ -138,7 +145,13 @@ impl Description {
                         "drive {:?} of pool {:?} is not where it was opened ({:?}): a start now would miss it; put it back",
                         drive.name,
                         pool.name,
-                        drive.path.as_deref().unwrap_or(std::path::Path::new(""))
+                        drive.path.as_deref().unwrap_or(Path::new(""))
+                    ));
+                } else if let (Some(is), Some(named)) = (&drive.path, self.other_place(drive)) {
+                    told(format!(
+                        "drive {:?} is at {is:?}, where the server has it, and the array file says {named:?}; correct its \
+                         path in the file",
+                        drive.name
                     ));
                 } else if !mentioned && drive.path.is_some() {
                     told(format!(
@@ -150,9 +163,8 @@ impl Description {
         }
         for drive in &self.drives {
             let Some(path) = drive.path.as_deref() else { continue };
-            let is = |known: &crate::admin::DriveFacts| {
-                known.path.as_deref().is_some_and(|known| plain(known) == plain(path))
-            };
+            let is =
+                |known: &DriveFacts| known.path.as_deref().is_some_and(|known| plain(known) == plain(path));
             let is_known = facts.iter().flat_map(|pool| &pool.drives).any(|known| known.name == drive.name);
             if !path.exists() {
                 if is_known {

@@ -232,7 +232,7 @@ impl Opened {
 
 /// Does each piece of work in a thread of its own, so that one that hangs holds up nobody but itself. What takes longer
 /// than [`OPEN_LIMIT`] has no result.
-fn each<T, W>(work: impl Iterator<Item = W>) -> Result<Vec<Option<T>>, ArrayError>
+pub(super) fn each<T, W>(work: impl Iterator<Item = W>) -> Result<Vec<Option<T>>, ArrayError>
 where
     T: Send + 'static,
     W: FnOnce() -> T + Send + 'static,
@@ -283,6 +283,6 @@ fn absolute(drive: &DriveDescription) -> PathBuf {
     std::path::absolute(&given).unwrap_or(given)
 }
 
-fn drive_at(name: String, path: PathBuf) -> DriveDescription {
+pub(super) fn drive_at(name: String, path: PathBuf) -> DriveDescription {
     DriveDescription { name, path: Some(path), size: None, ram: None, model: None }
 }

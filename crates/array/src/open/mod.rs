@@ -16,6 +16,7 @@ mod media;
 mod medium;
 mod missing;
 mod opening;
+mod places;
 pub mod recover;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ pub(crate) use create::{NewMedium, check_blank, open_new_medium};
 pub(crate) use examine::examine;
 pub(crate) use media::plain;
 pub(crate) use medium::Medium;
+pub use places::look_at_places;
 
 use crate::ArrayError;
 
