@@ -114,6 +114,9 @@ pub struct DriveHealth {
     pub outages: u64,
     /// Whether writes wait because the file system under it is full.
     pub no_space: bool,
+    /// Whether it lies on a device, which has no file system to free space on.
+    #[serde(default)]
+    pub on_device: bool,
     /// Pages on it that were wrong or unreadable and were repaired.
     pub pages_repaired: u64,
     /// Pages on it that nothing could make good.

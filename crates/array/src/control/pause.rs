@@ -16,6 +16,7 @@ use tier0_drive::guard::{Health, HealthSnapshot, Standing};
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
+use super::report_drives::{Full, is_device};
 use super::{Control, Guarded};
 use crate::admin::{PauseStatus, Severity};
 use crate::upkeep::Order;
@@ -129,11 +130,13 @@ impl Control {
         for member in healths {
             let Some(now) = guarded.pauses.health(member) else { continue };
             let before = guarded.pauses.told.borrow_mut().insert(member, now.clone()).unwrap_or_default();
-            self.tell_of_drive(&guarded.drive_name(member), &before, &now);
+            let path = guarded.metadata.state().member(member).map(|known| known.path.clone());
+            let full = Full::of(path.is_some_and(|path| is_device(&path)));
+            self.tell_of_drive(&guarded.drive_name(member), &full, &before, &now);
         }
     }
 
-    fn tell_of_drive(&self, name: &str, before: &HealthSnapshot, now: &HealthSnapshot) {
+    fn tell_of_drive(&self, name: &str, full: &Full, before: &HealthSnapshot, now: &HealthSnapshot) {
         let thing = || format!("drive {name}");
         let error = now.last_error.clone().unwrap_or_else(|| "it does not answer".to_owned());
         match now.standing {
@@ -152,8 +155,8 @@ impl Control {
             Standing::Awaited | Standing::Lost => {}
         }
         if now.no_space && !before.no_space {
-            let what = "the file system under it is full, so writes to it wait";
-            self.tell(Severity::Critical, thing(), what, "free space on the file system that holds it");
+            let what = format!("{}, so writes to it wait", full.what);
+            self.tell(Severity::Critical, thing(), what, full.remedy);
         }
         if !now.no_space && before.no_space {
             self.tell(Severity::Info, thing(), "there is space under it again", "");

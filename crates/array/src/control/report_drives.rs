@@ -8,6 +8,33 @@ use super::Guarded;
 use super::report::Findings;
 use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
 
+/// What has no space left, and what to do.
+pub(super) struct Full {
+    pub(super) what: &'static str,
+    pub(super) remedy: &'static str,
+}
+
+impl Full {
+    pub(super) fn of(on_device: bool) -> Full {
+        match on_device {
+            true => Full {
+                what: "no space is left on its device, which has shrunk, or is thin and what holds it is full",
+                remedy: "give the device its size or its space back, and it goes on by itself, or take the drive out \
+                         (tier0 drive fail)",
+            },
+            false => Full {
+                what: "the file system under it is full",
+                remedy: "free space there, and it goes on by itself",
+            },
+        }
+    }
+}
+
+/// Whether a drive lies on a device, by its path: the file system is not asked, which may hang.
+pub(super) fn is_device(path: &str) -> bool {
+    path.starts_with("/dev/")
+}
+
 fn seconds(time: Nanos) -> u64 {
     time.0 / Nanos::from_secs(1).0
 }
@@ -31,7 +58,10 @@ impl Guarded {
                 chunklets_free: free,
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),
-                health: self.pauses.health(place).map(|health| self.drive_health(place, health, now)),
+                health: self.pauses.health(place).map(|health| DriveHealth {
+                    on_device: is_device(&member.path),
+                    ..self.drive_health(place, health, now)
+                }),
             }
         };
         there.map(drive).collect()
@@ -56,6 +86,7 @@ impl Guarded {
             retried: known.retried,
             outages: known.outages,
             no_space: known.no_space,
+            on_device: false,
             pages_repaired,
             pages_unrecoverable,
             error_patience_s: seconds(patience.errors),
@@ -92,14 +123,30 @@ impl Findings {
                 );
             }
             if health.no_space {
+                let Full { what, remedy } = Full::of(health.on_device);
                 self.add(
                     Health::Critical,
                     format!(
-                        "the file system under drive {name} is full, so writes to it wait and hosts get \"no space\" when \
-                         the write log is full; free space there, and it goes on by itself"
+                        "drive {name}: {what}, so writes to it wait and hosts get \"no space\" when the write log is full; \
+                         {remedy}"
                     ),
                 );
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that had shrunk was told as a full file system, which it does not have.
+    #[test]
+    fn a_full_device_is_no_full_file_system() {
+        assert!(is_device("/dev/disk/by-id/x") && !is_device("/srv/dev/d0.img") && !is_device(""));
+        let device = Full::of(true);
+        assert!(device.what.contains("shrunk") && device.remedy.contains("drive fail"));
+        let file = Full::of(false);
+        assert!(file.what.contains("file system") && !file.remedy.contains("drive fail"));
     }
 }

@@ -88,7 +88,12 @@ fn happened(health: &DriveHealth) -> Vec<String> {
         told.push(format!("{} tried again with success", counted(health.retried, "command")));
     }
     if health.no_space {
-        told.push("the file system under it is full".to_owned());
+        let full = if health.on_device {
+            "no space is left on its device"
+        } else {
+            "the file system under it is full"
+        };
+        told.push(full.to_owned());
     }
     told
 }
@@ -117,6 +122,7 @@ mod tests {
                 retried: 0,
                 outages: 0,
                 no_space: false,
+                on_device: false,
                 pages_repaired: 0,
                 pages_unrecoverable: 0,
                 error_patience_s: 3,
