@@ -224,9 +224,20 @@ impl Opened {
             }
             Err(ArrayError::Open(
                 error @ (OpenError::System { .. } | OpenError::Busy { .. } | OpenError::ReadOnly { .. }),
-            )) => Err(ArrayError::NotOpened { drive: drive.name.clone(), fact: error.to_string() }),
+            )) => Err(ArrayError::NotOpened { drive: drive.name.clone(), fact: told(&error) }),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Why a drive cannot be opened. Whoever holds it may be the very array, started with another file.
+fn told(error: &OpenError) -> String {
+    match error {
+        OpenError::Busy { .. } => format!(
+            "{error}; a tier0 server may be serving this array: ask it with \"tier0 status\" and the array file that it was \
+             started with"
+        ),
+        error => error.to_string(),
     }
 }
 
