@@ -214,9 +214,27 @@ pub struct SetsStatus {
 /// A rebuild.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RebuildStatus {
+/// Why columns are written anew, or copied to other drives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RebuildPurpose {
+    /// Something was lost.
+    #[default]
+    Rebuild,
+    /// Drives are to leave.
+    Emptying,
+    /// The pool is to grow.
+    Growth,
+    /// Drives get back the chunklets that they keep for rebuilding.
+    Spares,
+}
+
     /// Slots rebuilt.
     pub slots_done: u64,
     /// Slots to rebuild, those done included.
+    /// What it is for.
+    #[serde(default)]
+    pub purpose: RebuildPurpose,
     pub slots_total: u64,
     /// How fast, of late.
     pub rate_bytes_per_s: u64,
