@@ -190,6 +190,9 @@ pub struct DriveStatus {
     pub holds_log: bool,
     /// Whether it holds a copy of the metadata.
     pub holds_metadata: bool,
+    /// Why it is lost, as half a sentence; none where it serves.
+    #[serde(default)]
+    pub lost_because: Option<String>,
     /// What is known of its health; none where nobody watches it.
     #[serde(default)]
     pub health: Option<DriveHealth>,
@@ -211,9 +214,6 @@ pub struct SetsStatus {
     pub failed: u64,
 }
 
-/// A rebuild.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RebuildStatus {
 /// Why columns are written anew, or copied to other drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -229,12 +229,15 @@ pub enum RebuildPurpose {
     Spares,
 }
 
-    /// Slots rebuilt.
-    pub slots_done: u64,
-    /// Slots to rebuild, those done included.
+/// A rebuild.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RebuildStatus {
     /// What it is for.
     #[serde(default)]
     pub purpose: RebuildPurpose,
+    /// Slots rebuilt.
+    pub slots_done: u64,
+    /// Slots to rebuild, those done included.
     pub slots_total: u64,
     /// How fast, of late.
     pub rate_bytes_per_s: u64,

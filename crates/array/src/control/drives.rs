@@ -96,6 +96,7 @@ impl Control {
             )));
         }
         self.condemn_drive(number, place).await?;
+        self.guarded(number).taken_out.borrow_mut().insert(place);
         self.take_out(number, place).await;
         self.start_rebuilds(number);
         Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))

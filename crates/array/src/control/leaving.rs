@@ -147,6 +147,7 @@ impl Control {
             self.take_out(number, place).await;
         }
         Ok(())
+            guarded.taken_out.borrow_mut().insert(place);
     }
 
     pub(crate) async fn set_leaving(

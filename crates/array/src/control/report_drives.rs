@@ -46,6 +46,8 @@ impl Guarded {
         let there = (0u32..).zip(state.members()).filter(|(_, member)| member.state != MemberState::Removed);
         let drive = |(place, member): (u32, &Member)| {
             let free = state.free_chunklets(place);
+            let known = self.pauses.health(place);
+            let lost_because = (!member.is_active()).then(|| self.lost_because(place, known.as_ref()));
             DriveStatus {
                 name: member.name.clone(),
                 state: match (member.is_active(), member.leaving) {
@@ -58,13 +60,25 @@ impl Guarded {
                 chunklets_free: free,
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),
-                health: self.pauses.health(place).map(|health| DriveHealth {
+                lost_because,
+                health: known.map(|health| DriveHealth {
                     on_device: is_device(&member.path),
                     ..self.drive_health(place, health, now)
                 }),
             }
         };
         there.map(drive).collect()
+    }
+
+    /// Why a member does not serve, as half a sentence.
+    fn lost_because(&self, member: u32, known: Option<&HealthSnapshot>) -> String {
+        if self.taken_out.borrow().contains(&member) {
+            return "it was taken out (tier0 drive fail, or drive remove --force)".to_owned();
+        }
+        let Some(known) = known else {
+            return "it was not there at the start, or was lost before".to_owned();
+        };
+        known.last_error.clone().unwrap_or_else(|| "it did not answer".to_owned())
     }
 
     fn drive_health(&self, member: u32, known: HealthSnapshot, now: Nanos) -> DriveHealth {
@@ -103,7 +117,10 @@ impl Findings {
             let names = lost.join(", ");
             self.add(
                 Health::Warning,
-                format!("drive {names} is lost and what it held is rebuilt; replace it to have spares again"),
+                format!(
+                    "drive {names} is lost and what it held is rebuilt; take it back if it answers (tier0 drive rejoin), or \
+                     replace it, to have spares again"
+                ),
             );
         }
     }
