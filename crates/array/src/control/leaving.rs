@@ -77,10 +77,13 @@ impl Control {
         let (number, place, state) = self.member_named(name)?;
         let leaving =
             self.guarded(number).metadata.state().member(place).is_some_and(|member| member.leaving);
-        if !leaving || state != MemberState::Active {
+        if state != MemberState::Active {
             return Err(AdminError::new(format!(
-                "drive {name:?} is not being emptied, so there is nothing to stop"
+                "drive {name:?} is lost and cannot stay; take it back if it answers (tier0 drive rejoin)"
             )));
+        }
+        if !leaving {
+            return Ok(format!("drive {name} is not being emptied; there is nothing to stop"));
         }
         self.set_leaving(number, place, false).await?;
         // Its copy of the log may have been given up already.
@@ -144,10 +147,10 @@ impl Control {
         self.set_leaving(number, place, true).await?;
         guarded.leaving.borrow_mut().insert(place, drive);
         if at_once {
+            guarded.taken_out.borrow_mut().insert(place);
             self.take_out(number, place).await;
         }
         Ok(())
-            guarded.taken_out.borrow_mut().insert(place);
     }
 
     pub(crate) async fn set_leaving(
