@@ -9,6 +9,8 @@ mod examples;
 mod lab;
 mod load;
 mod places;
+mod recover;
 mod refusals;
+mod small;
 mod support;
 mod witness;
