@@ -7,7 +7,8 @@
 //! One task per pool looks at what the guards know of its drives, in steps of a second, and tells what has changed.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use tier0_drive::guard::{Health, HealthSnapshot, Standing};
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
-use super::report_drives::{Full, is_device};
+use super::report_drives::Full;
 use super::{Control, Guarded};
 use crate::admin::{PauseStatus, Severity};
 use crate::upkeep::Order;
@@ -34,6 +35,8 @@ pub(super) struct Pauses {
     refused: Cell<Refused>,
     /// By member, where its drive has a guard.
     healths: RefCell<BTreeMap<u32, Arc<Health>>>,
+    /// Members whose drives are block devices.
+    devices: RefCell<BTreeSet<u32>>,
     /// What has been told of them.
     told: RefCell<BTreeMap<u32, HealthSnapshot>>,
 }
@@ -60,11 +63,20 @@ impl Pauses {
         if let Some(guard) = drive.guard() {
             self.healths.borrow_mut().insert(member, guard.health().clone());
         }
+        // Asked now, when the drive has just been opened: later its directory may hang.
+        if !drive.world().is_virtual() && is_device(Path::new(&drive.info().name)) {
+            self.devices.borrow_mut().insert(member);
+        }
     }
 
     /// What is known of a member's drive, where it has a guard.
     pub(super) fn health(&self, member: u32) -> Option<HealthSnapshot> {
         self.healths.borrow().get(&member).map(|health| health.snapshot())
+    }
+
+    /// Whether a member's drive is a block device.
+    pub(super) fn is_on_device(&self, member: u32) -> bool {
+        self.devices.borrow().contains(&member)
     }
 
     /// Whether the pool waits for this drive.
@@ -82,6 +94,11 @@ impl Pauses {
         let healths = self.healths.borrow();
         healths.iter().filter(|(_, health)| health.snapshot().no_space).map(|(place, _)| *place).collect()
     }
+}
+
+/// Whether a path leads to a device.
+fn is_device(path: &Path) -> bool {
+    std::fs::canonicalize(path).is_ok_and(|plain| plain.starts_with("/dev"))
 }
 
 impl Control {
@@ -130,8 +147,7 @@ impl Control {
         for member in healths {
             let Some(now) = guarded.pauses.health(member) else { continue };
             let before = guarded.pauses.told.borrow_mut().insert(member, now.clone()).unwrap_or_default();
-            let path = guarded.metadata.state().member(member).map(|known| known.path.clone());
-            let full = Full::of(path.is_some_and(|path| is_device(&path)));
+            let full = Full::of(guarded.pauses.is_on_device(member));
             self.tell_of_drive(&guarded.drive_name(member), &full, &before, &now);
         }
     }
@@ -254,5 +270,20 @@ impl Guarded {
     pub(super) fn drive_name(&self, member: u32) -> String {
         let state = self.metadata.state();
         state.member(member).map_or_else(|| format!("number {member}"), |known| known.name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_known_through_a_link() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let link = directory.path().join("d0.dev");
+        std::os::unix::fs::symlink("/dev/null", &link).expect("a link");
+        std::fs::write(directory.path().join("d1.img"), [0]).expect("a file");
+        assert!(is_device(&link) && is_device(Path::new("/dev/null")));
+        assert!(!is_device(&directory.path().join("d1.img")) && !is_device(Path::new("d0")));
     }
 }

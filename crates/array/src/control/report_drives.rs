@@ -30,11 +30,6 @@ impl Full {
     }
 }
 
-/// Whether a drive lies on a device, by its path: the file system is not asked, which may hang.
-pub(super) fn is_device(path: &str) -> bool {
-    path.starts_with("/dev/")
-}
-
 fn seconds(time: Nanos) -> u64 {
     time.0 / Nanos::from_secs(1).0
 }
@@ -62,7 +57,7 @@ impl Guarded {
                 holds_metadata: carriers.contains(&place),
                 lost_because,
                 health: known.map(|health| DriveHealth {
-                    on_device: is_device(&member.path),
+                    on_device: self.pauses.is_on_device(place),
                     ..self.drive_health(place, health, now)
                 }),
             }
@@ -160,7 +155,6 @@ mod tests {
     /// A device that had shrunk was told as a full file system, which it does not have.
     #[test]
     fn a_full_device_is_no_full_file_system() {
-        assert!(is_device("/dev/disk/by-id/x") && !is_device("/srv/dev/d0.img") && !is_device(""));
         let device = Full::of(true);
         assert!(device.what.contains("shrunk") && device.remedy.contains("drive fail"));
         let file = Full::of(false);
