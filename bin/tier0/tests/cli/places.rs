@@ -51,3 +51,29 @@ fn an_array_file_is_the_same_wherever_the_command_is_given() {
     assert!(home.join("w/witness").exists());
     assert_eq!(server.interrupt(), Some(0));
 }
+
+/// A directory whose sockets have too long names is reached from nearby, as before.
+#[test]
+fn a_deep_directory_is_reached_from_within() {
+    let directory = directory();
+    let deep = directory.path().join("a-directory-with-a-name-of-some-length/".repeat(3));
+    std::fs::create_dir_all(&deep).expect("a directory");
+    let listen = ARRAY.split("[nbd]").next().expect("a part");
+    let begins = |line: &&str| ["search", "witness", "control"].iter().any(|field| line.starts_with(field));
+    let plain: Vec<&str> = listen.lines().filter(|line| !begins(line)).collect();
+    let plain = plain.join("\n").replace("drives/", "");
+    file(&deep, "array.toml", &plain);
+    told(&deep, &["create", "array.toml"]);
+    let mut server = tier0();
+    server
+        .current_dir(&deep)
+        .args(["serve", "array.toml", "--json", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped());
+    let mut server = Background::of(server);
+    server.read_until(|line| line == "}");
+    told(&deep, &["status", "array.toml"]);
+    assert_eq!(server.interrupt(), Some(0));
+    file(&deep, "array.toml", &format!("{plain}\n[nbd]\nlisten = [\"unix:s\"]\n"));
+    let refused = run_in(&deep, &["check", "array.toml"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("at most 107 fit"), "{}", refused.stderr);
+}

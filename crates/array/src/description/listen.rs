@@ -1,12 +1,17 @@
 //! Addresses to listen on.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tier0_world::net::PeerAddress;
 
 /// The kernel's `sockaddr_un` has room for so many bytes and a zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Whether a path has no room in the address of a unix socket.
+pub(super) fn is_too_long(path: &Path) -> bool {
+    path.as_os_str().len() > SOCKET_PATH_BYTES_MAX
+}
 
 /// An address to listen on: `unix:/path` or `127.0.0.1:10809`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +40,8 @@ impl ListenAddress {
 
     /// A unix socket.
     fn unix(path: PathBuf) -> Result<ListenAddress, String> {
-        let bytes = path.as_os_str().len();
-        if bytes > SOCKET_PATH_BYTES_MAX {
+        if is_too_long(&path) {
+            let bytes = path.as_os_str().len();
             return Err(format!(
                 "the unix socket's path {path:?} has {bytes} bytes, at most {SOCKET_PATH_BYTES_MAX} fit; shorten it"
             ));

@@ -128,7 +128,11 @@ impl Description {
         let directory = place.parent().unwrap_or(Path::new(""));
         let mut description = Description::parse_in(&text, &path.display().to_string(), directory)?;
         // Beside the file: whoever can name the one finds the other.
-        description.control.get_or_insert_with(|| place.with_extension("control"));
+        description.control.get_or_insert_with(|| {
+            let beside = place.with_extension("control");
+            // In a deep directory, only whoever stands near it can name a socket there.
+            if listen::is_too_long(&beside) { path.with_extension("control") } else { beside }
+        });
         Ok(description)
     }
 
