@@ -179,8 +179,8 @@ fn on_full_file_system(scene: &mut Scene, point: &std::path::Path) -> Result<(),
     scene.nothing_lost()
 }
 
-/// A device that had shrunk was told as a full file system. The array waits, says what it is, and does without the drive
-/// when somebody decides that.
+/// A device that had shrunk was told as a full file system. The array waits, says what it is, and goes on by
+/// itself when the device has its size again.
 pub(super) fn device_shrinks(scene: &mut Scene) -> Result<(), TortureError> {
     scene.drive("d0")?;
     let image = scene.at.join("d1.backing");
@@ -208,9 +208,12 @@ fn on_shrinking_device(scene: &mut Scene, image: &std::path::Path, device: &str)
     scene.write_file(&text)?;
     scene.done(&["create", "@"])?;
     scene.serve(&[])?;
-    let shrunk = std::fs::File::options().write(true).open(image).and_then(|file| file.set_len(12 << 20));
-    shrunk.map_err(TortureError::system("the backing file cannot be cut short"))?;
-    tools::run("losetup", &["--set-capacity", device])?;
+    let resize = |bytes| {
+        let resized = std::fs::File::options().write(true).open(image).and_then(|file| file.set_len(bytes));
+        resized.map_err(TortureError::system("the backing file does not get another size"))?;
+        tools::run("losetup", &["--set-capacity", device])
+    };
+    resize(12 << 20)?;
     scene.host.begin(true);
     let status = scene.pool("a pool that tells the device without space", 60, |pool| {
         let told = pool["problems"].to_string();
@@ -218,7 +221,7 @@ fn on_shrinking_device(scene: &mut Scene, image: &std::path::Path, device: &str)
     })?;
     let drives = ["d0", "d1"].map(|drive| drive_state(&status["pools"][0], drive).to_owned());
     ensure(drives.iter().all(|state| state == "active"), || format!("the drives are {drives:?}"))?;
-    scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+    resize(64 << 20)?;
     scene.host.goes_on(500, 30)?;
     scene.host.end()?;
     scene.nothing_lost()
