@@ -202,7 +202,10 @@ impl Control {
         let now = self.world.now();
         let waits_too_long =
             pauses.since().is_some_and(|since| now.saturating_sub(since) >= self.pause_timeout);
-        let due = Refused { waiting: waits_too_long, full: !pauses.full().is_empty() };
+        let serves = |member: &u32| self.guarded(number).metadata.state().is_active(*member);
+        // Nobody waits for the space of a drive that is done without.
+        let full = pauses.full().iter().any(serves);
+        let due = Refused { waiting: waits_too_long, full };
         let before = pauses.refused.replace(due);
         if due == before {
             return;
