@@ -1,8 +1,9 @@
 //! A witness that nobody can use: everybody who is asked says so, before it is needed.
 
+use std::process::Stdio;
 use std::time::Duration;
 
-use crate::support::{Served, array_text, directory, file, json, refuse, run, succeed, text};
+use crate::support::{Background, array_text, directory, file, json, refuse, run, succeed, text, tier0};
 
 /// Status said that all was well and `drive fail` named a remedy that was none.
 #[test]
@@ -17,7 +18,16 @@ fn a_broken_witness_is_told_by_everybody() {
     let told = succeed(&["check", text(&array)]);
     assert!(tells(&told), "check of drives: {told}");
 
-    let served = Served::start(&array, at);
+    let log = std::fs::File::create(at.join("log")).expect("a file");
+    let mut server = tier0();
+    server
+        .args(["serve", text(&array), "--listen", "127.0.0.1:0", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(log);
+    let mut server = Background::of(server);
+    server.read_until(|line| line == "}");
+    let told = std::fs::read_to_string(at.join("log")).expect("a log");
+    assert!(tells(&told), "serve: {told}");
     let told = succeed(&["check", text(&array)]);
     assert!(tells(&told), "check of a server: {told}");
     await_status(text(&array), 4, &words);
@@ -32,7 +42,7 @@ fn a_broken_witness_is_told_by_everybody() {
     refuse(&["drive", "fail", text(&array), "d1", "--yes"], 2, &["take that file away"]);
     std::fs::remove_file(at.join("absent/witness")).expect("a file");
     assert_eq!(json(&["drive", "fail", text(&array), "d1", "--yes"])["result"], "done");
-    served.stop();
+    assert_eq!(server.interrupt(), Some(0));
 }
 
 /// The server looks from time to time.
