@@ -84,7 +84,9 @@ impl Control {
     }
 
     pub(super) async fn take_out(&self, number: usize, place: u32) {
-        self.pools[number].lose(place as usize, IoError::Gone).await;
+        if self.pools[number].lose(place as usize, IoError::Gone).await {
+            self.guarded(number).pauses.end_waits_for_space(place, self.world.now());
+        }
         self.drop_log_copies(number, place as usize).await;
     }
 

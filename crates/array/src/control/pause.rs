@@ -89,6 +89,14 @@ impl Pauses {
         self.awaited.borrow().values().map(|awaited| awaited.since).min()
     }
 
+    /// A member was taken out. What waits for space on its drive fails then: no error would ever ask for a verdict on it.
+    pub(super) fn end_waits_for_space(&self, member: u32, now: Nanos) {
+        let health = self.healths.borrow().get(&member).cloned();
+        if let Some(health) = health.filter(|health| health.snapshot().no_space) {
+            health.lose(now);
+        }
+    }
+
     /// Members whose drives' backing store is full.
     pub(super) fn full(&self) -> Vec<u32> {
         let healths = self.healths.borrow();
