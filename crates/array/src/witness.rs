@@ -254,12 +254,7 @@ fn note(path: &Path, parting: &Parting, consent: bool, is_given_up: impl Fn() ->
 }
 
 /// Takes back that a pool went on without a member, unless others have gone on without those who would have.
-fn take_back(
-    path: &Path,
-    parting: &Parting,
-    member: Uuid,
-    is_given_up: impl Fn() -> bool,
-) -> io::Result<()> {
+fn take_back(path: &Path, parting: &Parting, member: Uuid, is_given_up: impl Fn() -> bool) -> io::Result<()> {
     change(path, is_given_up, |content| {
         let Some(entry) = content.pools.get_mut(&parting.pool) else { return Ok(false) };
         Ok(entry.without.is_disjoint(&parting.going_on) && entry.without.remove(&member))
