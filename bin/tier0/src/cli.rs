@@ -1,7 +1,7 @@
 //! The command line: verbs, options that all of them take, and how a wrong one is answered.
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit;
 use crate::failure::Failure;
@@ -37,6 +37,9 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) verb: Verb,
+    /// Whether the verb was given `--json`.
+    #[arg(skip)]
+    pub(crate) json: bool,
 }
 
 /// Options of every verb.
@@ -98,7 +101,10 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
     if let Some(width) = output::terminal_width() {
         command = with_help_at(command, width.into());
     }
-    let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = command.try_get_matches().and_then(|matches| {
+        let json = is_json(&matches);
+        Ok(Cli { json, ..Cli::from_arg_matches(&matches)? })
+    });
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
@@ -110,6 +116,13 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
         }
         _ => Failure::Input(usage_line(&error)),
     })
+}
+
+/// Whether a verb, or one of a verb's, was given `--json`.
+fn is_json(matches: &ArgMatches) -> bool {
+    // Most verbs do not have it.
+    let own = matches.try_get_one("json").ok().flatten().copied().unwrap_or(false);
+    own || matches.subcommand().is_some_and(|(_, verb)| is_json(verb))
 }
 
 /// The command with all its examples wrapped to so many columns: what goes on in the next line stays under what it is

@@ -45,6 +45,14 @@ impl Failure {
         }
     }
 
+    /// What JSON calls it.
+    pub(crate) fn result(&self) -> &'static str {
+        match self {
+            Failure::Input(_) => "refused",
+            _ => "failed",
+        }
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {

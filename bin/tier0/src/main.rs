@@ -4,7 +4,8 @@
 //! only join crates together: no engine, model or protocol lives here.
 //!
 //! Invariants: whatever the user gives, the program ends with one line on stderr and a documented exit code, never
-//! with a panic; results go to stdout, everything else to stderr; a closed stdout ends the program quietly.
+//! with a panic; results go to stdout, everything else to stderr; with `--json`, stdout gets one object however it ends; a
+//! closed stdout ends the program quietly.
 
 mod cli;
 mod consent;
@@ -29,6 +30,11 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     exit::of(cli::parse().and_then(|cli| {
         logging::start(&cli.global);
-        verb::run(cli)
+        let json = cli.json;
+        verb::run(cli).inspect_err(|failure| {
+            if json {
+                output::tell_failure(failure);
+            }
+        })
     }))
 }

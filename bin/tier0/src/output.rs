@@ -1,6 +1,7 @@
 //! Results on stdout: texts, tables, JSON. A closed stdout is no failure.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 use serde::Serialize;
@@ -13,8 +14,28 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 /// Blanks around a cell's content.
 const PADDING: u16 = 2;
 
+/// Whether anything was written to stdout.
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Why a verb has no result, for JSON.
+#[derive(Serialize)]
+struct Unfinished<'a> {
+    /// `refused` (nothing was changed) or `failed`.
+    result: &'a str,
+    /// One sentence.
+    text: String,
+}
+
+/// Tells as JSON why a verb has no result, unless it has said something already.
+pub(crate) fn tell_failure(failure: &Failure) {
+    let Some(text) = failure.text().filter(|_| !HAS_PRINTED.load(Ordering::Relaxed)) else { return };
+    // It is said on stderr too, and the code says the rest.
+    let _ = print(&json(&Unfinished { result: failure.result(), text }));
+}
+
 /// Writes `text` to stdout as it is.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     let mut stdout = std::io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(|error| match error.kind() {
@@ -63,7 +84,12 @@ fn rendered_at(table: &Table, width: u16) -> String {
             column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word + PADDING)));
         }
     }
-    table.trim_fmt()
+    let text = table.trim_fmt();
+    // What keeps columns apart counts too.
+    match text.lines().all(|line| line.chars().count() <= usize::from(width)) {
+        true => text,
+        false => records(&table, width.into()),
+    }
 }
 
 /// The longest word of each column, the header's included: narrower, and words would be cut.
@@ -169,6 +195,24 @@ mod tests {
         assert_eq!(rendered_at(&table, 15), "drive: d0\nstate: active\nnote\n\ndrive: d1");
         assert_eq!(rendered_at(&table, 11), "drive: d0\nstate:\n  active\nnote\n\ndrive: d1");
         assert!(rendered_at(&table, 40).starts_with(" drive"), "{}", rendered_at(&table, 40));
+    }
+
+    /// A table whose words just fitted was a few columns wider than the terminal.
+    #[test]
+    fn no_table_is_wider_than_the_terminal() {
+        let mut table = Table::new();
+        table.load_style(STYLE);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_header(["volume", "size", "mapped", "kind", "write cache"]);
+        table.add_row(["lun0", "24MiB", "24MiB", "thick", "durable"]);
+        table.add_row(["a-longer-name", "1.5TiB", "1023.5GiB", "thin", "volatile"]);
+        for width in 20..80 {
+            let mut table = table.clone();
+            table.set_width(width);
+            let text = rendered_at(&table, width);
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width.into()), "{width}: {text}");
+        }
     }
 
     /// At 80 columns, words of the narrow columns were cut in the middle for the sake of the wide one.

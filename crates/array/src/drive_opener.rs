@@ -70,8 +70,7 @@ impl DriveShop for MediumShop {
 impl MediumShop {
     /// What this process holds of a path. What was deleted or replaced since is not what lies there.
     async fn held_at(&self, description: &DriveDescription) -> Result<Option<Arc<Medium>>, ArrayError> {
-        let is_there =
-            |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;
+        let is_there = |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;
         let held: Vec<Arc<Medium>> = self.known.borrow().iter().filter(is_there).cloned().collect();
         if held.is_empty() {
             return Ok(None);

@@ -217,6 +217,14 @@ pub enum ArrayError {
         /// The options that give consent.
         options: String,
     },
+    /// The witness does not let a pool go on without drives.
+    #[error("pool {pool:?} does not start without drives that could go on by themselves: {fact}")]
+    NotParted {
+        /// The pool.
+        pool: String,
+        /// What the witness says, and the remedy.
+        fact: String,
+    },
     /// A drive that is to join is one that this server has open and does without.
     #[error(
         "what drive {drive:?} is to lie on was a drive of this array, and the server still holds it; take it back (tier0 \

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{Either, select};
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use tier0_pool::PoolState;
 use tier0_units::Nanos;
@@ -135,6 +136,21 @@ impl Witness {
             .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.0))
     }
 
+    /// Whether it could be asked and told now. Nothing is written.
+    ///
+    /// # Errors
+    /// Why not, what follows, and what to do.
+    pub(crate) async fn check(&self, world: &World) -> Result<(), String> {
+        let path = self.0.clone();
+        self.beside(world, move || examine(&path)).await.map_err(|fact| {
+            format!(
+                "the witness {:?} cannot be used, so that a pool pauses instead of going on without half of its drives: \
+                 {fact}",
+                self.0
+            )
+        })
+    }
+
     /// In a thread of its own: the witness may lie on a file system that hangs.
     async fn beside<T: Send + 'static>(
         &self,
@@ -147,9 +163,14 @@ impl Witness {
         let work = move || drop(reply.send(work()));
         thread.spawn(work).map_err(|error| error.to_string())?;
         let limit = pin!(world.sleep(LIMIT));
-        let silent = || format!("no answer within {} s", LIMIT.0 / Nanos::from_secs(1).0);
+        let silent = || {
+            format!(
+                "no answer within {} s; mend that, or correct array.witness",
+                LIMIT.0 / Nanos::from_secs(1).0
+            )
+        };
         match select(answer, limit).await {
-            Either::Left((Ok(done), _)) => done.map_err(|error| error.to_string()),
+            Either::Left((Ok(done), _)) => done.map_err(|error| with_remedy(&error)),
             Either::Left((Err(_), _)) | Either::Right(_) => Err(silent()),
         }
     }
@@ -182,6 +203,28 @@ impl Drop for Waiting {
     }
 }
 
+/// What is wrong with a witness, and what to do.
+fn with_remedy(error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => "make its directory, or correct array.witness",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "let the server write to its directory, or correct array.witness"
+        }
+        io::ErrorKind::InvalidData => "take that file away, or correct array.witness",
+        io::ErrorKind::ResourceBusy => "bring those back",
+        _ => "mend that, or correct array.witness",
+    };
+    format!("{error}; {remedy}")
+}
+
+/// Whether a witness could be read and replaced.
+fn examine(path: &Path) -> io::Result<()> {
+    read(path)?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)?;
+    Ok(())
+}
+
 /// What a witness knows; nothing yet where there is no file.
 fn read(path: &Path) -> io::Result<Content> {
     let mut text = String::new();
@@ -192,13 +235,17 @@ fn read(path: &Path) -> io::Result<Content> {
         }
         Err(error) => return Err(error),
     };
-    let content: Content = serde_json::from_str(&text)
-        .map_err(|error| io::Error::other(format!("it is no witness file: {error}")))?;
+    let content: Content =
+        serde_json::from_str(&text).map_err(|error| no_witness(format!("it is no witness file: {error}")))?;
     if content.version != VERSION {
         let fact = format!("it has version {}, and this program knows {VERSION}", content.version);
-        return Err(io::Error::other(fact));
+        return Err(no_witness(fact));
     }
     Ok(content)
+}
+
+fn no_witness(fact: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, fact)
 }
 
 /// Notes a parting, unless nobody waits for that any more by the time it would be there for all to see.
@@ -207,12 +254,7 @@ fn note(path: &Path, parting: &Parting, consent: bool, is_given_up: impl Fn() ->
 }
 
 /// Takes back that a pool went on without a member, unless others have gone on without those who would have.
-fn take_back(
-    path: &Path,
-    parting: &Parting,
-    member: Uuid,
-    is_given_up: impl Fn() -> bool,
-) -> io::Result<()> {
+fn take_back(path: &Path, parting: &Parting, member: Uuid, is_given_up: impl Fn() -> bool) -> io::Result<()> {
     change(path, is_given_up, |content| {
         let Some(entry) = content.pools.get_mut(&parting.pool) else { return Ok(false) };
         Ok(entry.without.is_disjoint(&parting.going_on) && entry.without.remove(&member))
@@ -226,7 +268,8 @@ fn take_back(
 fn part(content: &mut Content, parting: &Parting, consent: bool) -> io::Result<bool> {
     let entry = content.pools.entry(parting.pool).or_default();
     if !consent && !entry.without.is_disjoint(&parting.going_on) {
-        return Err(io::Error::other("the other drives have gone on without these"));
+        let fact = "the other drives have gone on without these";
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, fact));
     }
     let known = entry.name == parting.name && entry.without.is_superset(&parting.without);
     if known && entry.without.is_disjoint(&parting.going_on) {
@@ -343,6 +386,20 @@ mod tests {
             note(&path, &parting(&[1], &[2]), true, || false).expect_err(text);
             assert_eq!(fs::read_to_string(&path).expect("read"), text);
         }
+    }
+
+    /// A witness that nobody could use was noticed when it was needed.
+    #[test]
+    fn what_is_wrong_with_a_witness_is_found_before_it_is_needed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("witness");
+        let told =
+            |path: &Path| examine(path).map_err(|error| with_remedy(&error)).expect_err("it is broken");
+        examine(&path).expect("it is made when it is needed");
+        assert!(!path.exists(), "nothing is written");
+        assert!(told(&directory.path().join("absent/witness")).contains("make its directory"));
+        fs::write(&path, "garbage").expect("written");
+        assert!(told(&path).contains("no witness file") && told(&path).contains("take that file away"));
     }
 
     #[test]

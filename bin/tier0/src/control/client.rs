@@ -14,6 +14,8 @@ use crate::failure::Failure;
 
 /// How long an answer may take: a drive that is to join has 30 s to be opened.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+/// How long an answer to a question may take, for which no drive is asked.
+const QUESTION_LIMIT: Duration = Duration::from_secs(10);
 /// The longest reply that is read, bytes: a status of thousands of drives is far below it.
 const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// How often a question is asked that a server which ends did not hear.
@@ -48,7 +50,7 @@ pub(crate) fn ask_if_served(
     description: &Description,
     request: &AdminRequest,
 ) -> Result<Option<AdminReply>, Failure> {
-    let is_question = matches!(request, AdminRequest::Status | AdminRequest::Describe);
+    let is_question = is_question(request);
     for _ in 1..QUESTIONS_MAX {
         match ask_once(description, request)? {
             Asked::Unheard if is_question => {}
@@ -56,6 +58,11 @@ pub(crate) fn ask_if_served(
         }
     }
     ask_once(description, request)?.reply()
+}
+
+/// Whether a request changes nothing.
+fn is_question(request: &AdminRequest) -> bool {
+    matches!(request, AdminRequest::Status | AdminRequest::Describe)
 }
 
 /// What came of one connection.
@@ -97,8 +104,11 @@ fn ask_once(description: &Description, request: &AdminRequest) -> Result<Asked, 
         }
         Err(error) => return Err(unusable(error)),
     };
-    let limit = Some(ANSWER_LIMIT);
-    stream.set_read_timeout(limit).and_then(|()| stream.set_write_timeout(limit)).map_err(unusable)?;
+    let limit = if is_question(request) { QUESTION_LIMIT } else { ANSWER_LIMIT };
+    stream
+        .set_read_timeout(Some(limit))
+        .and_then(|()| stream.set_write_timeout(Some(limit)))
+        .map_err(unusable)?;
     let envelope = Envelope { array: Some(description.name.clone()), request: request.clone() };
     let mut line = serde_json::to_string(&envelope).expect("a request can be written as JSON");
     line.push('\n');
@@ -115,7 +125,7 @@ fn ask_once(description: &Description, request: &AdminRequest) -> Result<Asked, 
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => Err(Failure::Run(format!(
                     "the server has not answered for {} s; look at its log, and whether it is stopped or its machine \
                      is busy",
-                    ANSWER_LIMIT.as_secs()
+                    limit.as_secs()
                 ))),
                 _ => Err(Failure::Run(format!(
                     "the server does not answer: {error}; look at its log, and try again"

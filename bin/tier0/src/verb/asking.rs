@@ -52,8 +52,7 @@ pub(super) fn carry_out(
     }
     let (result, text) = match &done {
         Ok(text) => ("done", text.as_str()),
-        Err(Failure::Input(text)) => ("refused", text.as_str()),
-        Err(failure) => ("failed", &*failure.text().unwrap_or_default()),
+        Err(failure) => (failure.result(), &*failure.text().unwrap_or_default()),
     };
     print(&json(&Answer { result, text, what: request }))?;
     done.map(|_| ())

@@ -1,12 +1,13 @@
 //! `tier0 check`: what an array file would do, without doing it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
-use tier0_array::description::Finding;
-use tier0_array::open::rehearse;
+use tier0_array::description::{Finding, ListenAddress};
+use tier0_array::open::{look_at_places, rehearse, witness_fault};
+use tier0_world::net::PeerAddress;
 
 use super::config::facts;
 use crate::failure::Failure;
@@ -37,6 +38,10 @@ pub(crate) struct Check {
 /// What was found, for JSON.
 #[derive(Serialize)]
 struct Found {
+    /// `refused` where a start would be, else `done`.
+    result: &'static str,
+    /// Why a start would be refused; empty where it would not.
+    text: String,
     array: String,
     /// Whether a start with this file would be refused.
     refused: bool,
@@ -52,9 +57,12 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
     Accesses::of(&description)?;
     let facts = facts(&description)?;
     let served = facts.is_some();
-    let (mut refusals, mut told) = (Vec::new(), description.all_notes());
+    let (mut refusals, mut told) = (homeless_sockets(&description), description.all_notes());
+    told.extend(homeless_control(&description));
     match facts {
         Some(facts) => {
+            told.extend(witness_fault(&description)?);
+            told.extend(look_at_places(&facts)?);
             for finding in description.compare(&facts).map_err(Failure::Run)? {
                 match finding {
                     Finding::Refused(text) => refusals.push(text),
@@ -68,6 +76,8 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
     }
     let first = refusals.first().cloned();
     let found = Found {
+        result: if first.is_some() { "refused" } else { "done" },
+        text: first.clone().unwrap_or_default(),
         array: description.name.clone(),
         refused: first.is_some(),
         served,
@@ -79,6 +89,34 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
         print(&text(&description, &found))?;
     }
     first.map_or(Ok(()), |text| Err(Failure::Input(text)))
+}
+
+/// Sockets for clients in directories that are not there: a server that cannot listen does not start.
+fn homeless_sockets(description: &Description) -> Vec<String> {
+    let directory = |address: &ListenAddress| match &address.0 {
+        PeerAddress::Unix(path) => absent_directory(path),
+        PeerAddress::Tcp(_) => None,
+    };
+    let tell = |directory: PathBuf| {
+        format!(
+            "nbd.listen: the directory {directory:?} of a unix socket is not there, so a server cannot listen; make it, or \
+             correct the address"
+        )
+    };
+    description.listen.iter().filter_map(directory).map(tell).collect()
+}
+
+/// The same of the control socket, without which a server serves all the same.
+fn homeless_control(description: &Description) -> Option<String> {
+    let directory = absent_directory(description.control.as_deref()?)?;
+    Some(format!(
+        "array.control: the directory {directory:?} of the control socket is not there, so no verb reaches a server; make it, \
+         or correct the path"
+    ))
+}
+
+fn absent_directory(socket: &Path) -> Option<PathBuf> {
+    socket.parent().filter(|directory| !directory.is_dir()).map(Path::to_owned)
 }
 
 fn text(description: &Description, found: &Found) -> String {

@@ -50,7 +50,7 @@ pub(crate) struct Recover {
 struct Told<'a> {
     /// `done`, `refused` (nothing was changed) or `failed`.
     result: &'a str,
-    /// Why not, in one sentence; empty where it is done.
+    /// One sentence: why not, or where the pools stand.
     text: String,
     array: &'a str,
     /// Whether pools were written; otherwise nothing was.
@@ -60,15 +60,22 @@ struct Told<'a> {
 
 impl<'a> Told<'a> {
     fn new(array: &'a str, assembled: bool, pools: &'a [Recovery], done: &Result<(), Failure>) -> Told<'a> {
-        let result = match done {
-            Ok(()) => "done",
-            Err(Failure::Input(_)) => "refused",
-            Err(_) => "failed",
+        let result = done.as_ref().err().map_or("done", Failure::result);
+        let text = match (done, assembled) {
+            (Err(failure), _) => failure.text().unwrap_or_default(),
+            (Ok(()), true) => ASSEMBLED.to_owned(),
+            (Ok(()), false) if pools.iter().any(|one| one.is_needed) => ASSEMBLABLE.to_owned(),
+            (Ok(()), false) => NOTHING_TO_DO.to_owned(),
         };
-        let text = done.as_ref().err().and_then(Failure::text).unwrap_or_default();
         Told { result, text, array, assembled, pools }
     }
 }
+
+/// Where pools stand.
+const ASSEMBLED: &str = "assembled; \"tier0 serve\" opens it, \"tier0 scrub\" finds what does not fit together, and \
+    \"tier0 drive rejoin\" takes drives back that are not used";
+const ASSEMBLABLE: &str = "it can be assembled: add --accept-loss";
+const NOTHING_TO_DO: &str = "there is nothing to recover: \"tier0 serve\" opens it or says what to do";
 
 /// What is agreed to.
 const CONSEQUENCE: &str =
@@ -118,11 +125,7 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
 
 fn how_it_went(description: &Description) -> String {
     match rehearse(description) {
-        Ok(_) => {
-            "assembled; \"tier0 serve\" opens it, \"tier0 scrub\" finds what does not fit together, and \
-                  \"tier0 drive rejoin\" takes drives back that are not used\n"
-                .to_owned()
-        }
+        Ok(_) => format!("{ASSEMBLED}\n"),
         Err(error) => format!("assembled, and a start would still be refused: {error}\n"),
     }
 }
@@ -133,8 +136,10 @@ fn text(pools: &[Recovery]) -> String {
 
 fn pool_text(one: &Recovery) -> String {
     let mut text = format!("pool {}, superblocks of generation {}\n", one.pool, one.generation);
+    text.extend(one.obstacle.iter().map(|obstacle| format!("  ! {obstacle}\n")));
+    let can_be_assembled = one.is_needed && one.obstacle.is_none();
     for drive in &one.drives {
-        text.push_str(&format!("  drive {}: {}\n", drive.name, words(drive)));
+        text.push_str(&format!("  drive {}: {}\n", drive.name, words(drive, can_be_assembled)));
     }
     for volume in &one.volumes {
         text.push_str(&format!("  volume {} of {}:", volume.name, ByteCount(volume.size_bytes)));
@@ -143,21 +148,25 @@ fn pool_text(one: &Recovery) -> String {
     for note in &one.notes {
         text.push_str(&format!("  ! {note}\n"));
     }
-    text.push_str(match (&one.obstacle, one.is_needed) {
-        (Some(_), _) => "  it cannot be assembled\n",
-        (None, true) => "  it can be assembled: add --accept-loss\n",
-        (None, false) => "  there is nothing to recover: \"tier0 serve\" opens it or says what to do\n",
-    });
+    let end = match (&one.obstacle, one.is_needed) {
+        (Some(_), _) => "it cannot be assembled",
+        (None, true) => ASSEMBLABLE,
+        (None, false) => NOTHING_TO_DO,
+    };
+    text.push_str(&format!("  {end}\n"));
     text
 }
 
-fn words(drive: &DriveRole) -> String {
+fn words(drive: &DriveRole, can_be_assembled: bool) -> String {
     let words = match drive.role {
         Role::Believed => "is there",
         Role::Readmitted => "was out of service, is believed again",
         Role::Stale => "is stale, and not needed",
         Role::RolledBack => "was put back to an older image, and is not needed",
-        Role::Missing => "is missing; what it holds is given up",
+        Role::Missing if can_be_assembled => "is missing; --accept-loss gives up what it holds",
+        Role::Missing => "is missing",
+        Role::OneHistory => "is there, and belongs to one history",
+        Role::OtherHistory => "is there, and belongs to another history",
         Role::Lost => "is lost, and not there",
         Role::Left => "left the pool",
         Role::Joins => "is blank, joins to hold the write log",
@@ -213,6 +222,50 @@ mod tests {
             log_bytes_max: 0,
             may_be_older: false,
         }
+    }
+
+    fn recovery(roles: &[Role]) -> Recovery {
+        let role = |(number, role): (usize, &Role)| DriveRole {
+            name: format!("d{number}"),
+            role: *role,
+            generation: None,
+        };
+        Recovery {
+            pool: "p".into(),
+            obstacle: None,
+            is_needed: true,
+            generation: 7,
+            drives: roles.iter().enumerate().map(role).collect(),
+            volumes: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Of two histories one was told as stale, and that there are two stood in the last line.
+    #[test]
+    fn what_stands_against_it_is_told_first() {
+        let obstacle = Some("two groups; choose".to_owned());
+        let told = pool_text(&Recovery { obstacle, ..recovery(&[Role::OneHistory, Role::OtherHistory]) });
+        assert!(told.lines().nth(1).is_some_and(|line| line.contains("two groups")), "{told}");
+        assert!(told.contains("drive d1: is there, and belongs to another history\n"), "{told}");
+        assert!(!told.contains("stale") && told.ends_with("it cannot be assembled\n"), "{told}");
+    }
+
+    /// What a drive that was only missing held was told as given up, where nobody had given up anything.
+    #[test]
+    fn nothing_is_given_up_before_somebody_does() {
+        let needed = recovery(&[Role::Missing]);
+        assert!(pool_text(&needed).contains("--accept-loss gives up"));
+        let told = pool_text(&Recovery { is_needed: false, ..needed });
+        assert!(told.contains("drive d0: is missing\n") && told.contains(NOTHING_TO_DO), "{told}");
+    }
+
+    #[test]
+    fn json_says_what_the_text_says_where_nothing_is_to_recover() {
+        let whole = Recovery { is_needed: false, ..recovery(&[Role::Believed]) };
+        let pools = std::slice::from_ref(&whole);
+        let told = Told::new("a", false, pools, &Ok(()));
+        assert!(pool_text(&whole).contains(&told.text) && !told.text.is_empty());
     }
 
     #[test]

@@ -35,6 +35,14 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
             &["\"n n\"", "no name"],
         ),
         (&["drive", "add", array, "--name", "n", "--path", text(&taken)], &["d1.img", "\"d1\"", "already"]),
+        (
+            &["drive", "replace", array, "d1", "--name", "n", "--path", new, "--size", "16MiB"],
+            &["\"n\"", "16MiB", "\"d1\"", "larger"],
+        ),
+        (
+            &["drive", "replace", array, "d1", "--name", "d2", "--path", new, "--size", "64MiB"],
+            &["\"d2\"", "already"],
+        ),
         (&["drive", "add", array, "--pool", "p9", "--name", "n", "--path", new], &["\"p9\""]),
         (&["pool", "grow", array, "--pool", "p9"], &["\"p9\""]),
         (&["pool", "grow", array], &["pool0", "tier0 drive add"]),
@@ -158,6 +166,80 @@ fn check_says_what_a_file_would_do_without_doing_it() {
         words.iter().for_each(|word| assert!(told.contains(word), "{word} is missing: {told}"));
     }
     served.stop();
+}
+
+/// Files that were moved or replaced under a server, and wrong paths, were noticed at the next start.
+#[test]
+fn check_of_a_server_looks_at_the_drives_files() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid5", 4);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
+    let swap = |one: &str, other: &str| {
+        let (one, other, aside) = (at.join(one), at.join(other), at.join("aside"));
+        std::fs::rename(&one, &aside).expect("a file");
+        std::fs::rename(&other, &one).expect("a file");
+        std::fs::rename(&aside, &other).expect("a file");
+    };
+    swap("d0.img", "d1.img");
+    let told = succeed(&["check", text(&array)]);
+    assert!(told.contains("d0.img") && told.contains("is another drive by now"), "{told}");
+    swap("d0.img", "d1.img");
+    let file = std::fs::read_to_string(&array).expect("an array file");
+    std::fs::rename(at.join("d3.img"), at.join("moved")).expect("a file");
+    std::fs::write(at.join("d3.img"), vec![0; 64 << 20]).expect("a blank one");
+    let told = succeed(&["check", text(&array)]);
+    assert!(told.contains("\"d3\"") && told.contains("is no drive of tier0 by now"), "{told}");
+    std::fs::rename(at.join("moved"), at.join("d3.img")).expect("a file");
+    let elsewhere = file.replace("/d{n}.img", "/elsewhere{n}.img");
+    let searched = elsewhere.replace("[array]", &format!("[array]\nsearch = [{at:?}]"));
+    std::fs::write(&array, searched).expect("an array file");
+    let told = succeed(&["check", text(&array)]);
+    for words in ["\"d2\" is at", "d2.img", "elsewhere2.img", "correct its path"] {
+        assert!(told.contains(words), "{words} is missing: {told}");
+    }
+    assert!(!told.contains("is not in the file"), "{told}");
+    served.stop();
+}
+
+/// What a file said to no effect was told by nobody at a start, and with wrong values by `check`.
+#[test]
+fn fields_without_effect_are_told_served_or_not() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid1", 2);
+    let right = std::fs::read_to_string(&array).expect("an array file");
+    let right = right.replace("raid = ", "chunklet = \"4MiB\"\nlog = \"8MiB\"\nraid = ");
+    std::fs::write(&array, &right).expect("an array file");
+    succeed(&["create", text(&array)]);
+    assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
+    let wrong = right
+        .replace("chunklet = \"4MiB\"", "chunklet = \"2MiB\"\nextent = \"2MiB\"\nchecksums = false")
+        .replace("log = \"8MiB\"", "log = \"1MiB\"")
+        .replace("size = \"24MiB\"", "size = \"24MiB\"\nthin = true");
+    std::fs::write(&array, wrong).expect("an array file");
+    let told = [
+        "chunklet is 4MiB, as created, and the array file says 2MiB",
+        "extent is 1MiB, as created, and the array file says 2MiB",
+        "log is 8MiB, as created, and the array file says 1MiB",
+        "checksums is true, as created, and the array file says false",
+        "thin is false, as created, and the array file says true",
+    ];
+    let tells_all = |who: &str, said: &str| {
+        told.iter().for_each(|words| assert!(said.contains(words), "{who} does not say {words}: {said}"));
+    };
+    tells_all("check of drives", &succeed(&["check", text(&array)]));
+    let mut server = crate::support::tier0();
+    let log = std::fs::File::create(at.join("log")).expect("a file");
+    server.args(["serve", text(&array), "--listen", "127.0.0.1:0", "--json"]);
+    server.stdout(std::process::Stdio::piped()).stderr(log);
+    let mut server = crate::support::Background::of(server);
+    server.read_until(|line| line == "}");
+    tells_all("check of a server", &succeed(&["check", text(&array)]));
+    assert_eq!(server.interrupt(), Some(0));
+    tells_all("serve", &std::fs::read_to_string(at.join("log")).expect("a log").replace('\\', ""));
 }
 
 /// The section of an array with its socket where it is by default.

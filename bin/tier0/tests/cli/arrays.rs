@@ -150,7 +150,11 @@ fn a_drive_in_use_is_not_touched() {
     let elsewhere =
         std::fs::read_to_string(&array).expect("a file").replace("[array]", "[array]\ncontrol = \"other\"");
     let other = file(directory.path(), "other.toml", &elsewhere);
-    refuse(&["serve", text(&other), "--listen", "127.0.0.1:0"], 2, &["d0.img", "in use"]);
+    refuse(
+        &["serve", text(&other), "--listen", "127.0.0.1:0"],
+        2,
+        &["d0.img", "in use", "tier0 server may be serving"],
+    );
     refuse(&["create", text(&other), "--force"], 1, &["d0.img", "in use"]);
     refuse(&["load", text(&directory.path().join("d0.img"))], 1, &["d0.img", "in use"]);
     served.stop();

@@ -136,6 +136,22 @@ impl Drop for SmallDisk {
     }
 }
 
+/// That a server could not listen was found out by starting it.
+#[test]
+fn check_finds_sockets_without_a_directory() {
+    let directory = directory();
+    let at = directory.path();
+    let right = array_text(at, "raid1", 2);
+    let array = file(at, "array.toml", &right);
+    succeed(&["create", text(&array)]);
+    std::fs::write(&array, format!("{right}[nbd]\nlisten = [\"unix:absent/s\"]\n")).expect("an array file");
+    refuse(&["check", text(&array)], 2, &["nbd.listen", "absent", "make it"]);
+    let control = right.replace("[array]", "[array]\ncontrol = \"gone/c\"");
+    std::fs::write(&array, control).expect("an array file");
+    let told = succeed(&["check", text(&array)]);
+    assert!(told.contains("array.control") && told.contains("gone"), "{told}");
+}
+
 #[test]
 fn memory_cannot_be_created_on() {
     let directory = directory();

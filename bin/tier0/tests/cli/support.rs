@@ -34,6 +34,11 @@ pub(crate) fn run(arguments: &[&str]) -> Ended {
     tier0().args(arguments).output().expect("the program starts").into()
 }
 
+/// The same, begun in `directory`.
+pub(crate) fn run_in(directory: &Path, arguments: &[&str]) -> Ended {
+    tier0().current_dir(directory).args(arguments).output().expect("the program starts").into()
+}
+
 /// Runs it, demands success and returns its stdout.
 pub(crate) fn succeed(arguments: &[&str]) -> String {
     let ended = run(arguments);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tier0_pool::{Member, MemberState, PoolState, SpaceRules};
 use tier0_units::{SECTOR_BYTES, WriteCache};
+use uuid::Uuid;
 
 use super::DriveState;
 
@@ -51,6 +52,9 @@ pub struct PoolFacts {
 pub struct DriveFacts {
     /// Its name.
     pub name: String,
+    /// Its identity in the pool; none from a server that does not tell it.
+    #[serde(default)]
+    pub id: Option<Uuid>,
     /// Where it is, or was last.
     pub path: Option<PathBuf>,
     /// Its size.
@@ -92,6 +96,7 @@ impl PoolFacts {
         };
         let drive = |(place, member): (u32, &Member)| DriveFacts {
             name: member.name.clone(),
+            id: Some(member.id),
             path: path(place),
             size_bytes: member.sectors * SECTOR_BYTES,
             state: if member.is_active() { DriveState::Active } else { DriveState::Lost },

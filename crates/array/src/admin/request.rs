@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tier0_drive::OpenError;
 use tier0_pool::Reserve;
 use tier0_units::{ByteCount, WriteCache};
 
@@ -187,9 +188,11 @@ impl From<AdminError> for AdminReply {
 }
 
 impl From<ArrayError> for AdminError {
-    /// What the system or a drive refuses has failed; what else is wrong is in the request.
+    /// What the system or a drive refuses has failed; what else is wrong is in the request, as a drive that somebody else
+    /// has.
     fn from(error: ArrayError) -> AdminError {
-        match error.is_input() {
+        let is_busy = matches!(error, ArrayError::Open(OpenError::Busy { .. }));
+        match error.is_input() || is_busy {
             true => AdminError::Refused(error.to_string()),
             false => AdminError::Failed(error.to_string()),
         }
@@ -198,8 +201,6 @@ impl From<ArrayError> for AdminError {
 
 #[cfg(test)]
 mod tests {
-    use tier0_drive::OpenError;
-
     use super::*;
 
     /// A drive that was not there, or too small, ended a verb with the code of a failure while running.
@@ -207,6 +208,8 @@ mod tests {
     fn what_the_request_names_wrongly_is_refused_and_what_breaks_has_failed() {
         let missing = ArrayError::Open(OpenError::Missing { path: "/nowhere".into() });
         assert!(matches!(AdminError::from(missing), AdminError::Refused(_)));
+        let busy = ArrayError::Open(OpenError::Busy { path: "/dev/x".into() });
+        assert!(matches!(AdminError::from(busy), AdminError::Refused(_)));
         let small = tier0_pool::PoolError::TooSmall { drive: "d".into(), sectors: 8, needed: 80 };
         assert!(matches!(AdminError::from(ArrayError::from(small)), AdminError::Refused(_)));
         let source = std::io::Error::other("the disk is on fire");

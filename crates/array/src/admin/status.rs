@@ -114,6 +114,9 @@ pub struct DriveHealth {
     pub outages: u64,
     /// Whether writes wait because the file system under it is full.
     pub no_space: bool,
+    /// Whether it lies on a device, which has no file system to free space on.
+    #[serde(default)]
+    pub on_device: bool,
     /// Pages on it that were wrong or unreadable and were repaired.
     pub pages_repaired: u64,
     /// Pages on it that nothing could make good.
@@ -187,6 +190,9 @@ pub struct DriveStatus {
     pub holds_log: bool,
     /// Whether it holds a copy of the metadata.
     pub holds_metadata: bool,
+    /// Why it is lost, as half a sentence; none where it serves.
+    #[serde(default)]
+    pub lost_because: Option<String>,
     /// What is known of its health; none where nobody watches it.
     #[serde(default)]
     pub health: Option<DriveHealth>,
@@ -208,9 +214,27 @@ pub struct SetsStatus {
     pub failed: u64,
 }
 
+/// Why columns are written anew, or copied to other drives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RebuildPurpose {
+    /// Something was lost.
+    #[default]
+    Rebuild,
+    /// Drives are to leave.
+    Emptying,
+    /// The pool is to grow.
+    Growth,
+    /// Drives get back the chunklets that they keep for rebuilding.
+    Spares,
+}
+
 /// A rebuild.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RebuildStatus {
+    /// What it is for.
+    #[serde(default)]
+    pub purpose: RebuildPurpose,
     /// Slots rebuilt.
     pub slots_done: u64,
     /// Slots to rebuild, those done included.

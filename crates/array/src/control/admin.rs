@@ -128,10 +128,9 @@ impl Control {
             0 if self.pools_meant(pool)?.into_iter().any(|number| self.is_scrub_stopping(number)) => {
                 Err(AdminError::new("the last scrub is about to stop; ask again in a moment"))
             }
-            0 if rate.is_some() => Ok(
-                "a scrub is going on already, and keeps its rate; to change it, stop it (--stop) and start it again"
-                    .to_owned(),
-            ),
+            0 if rate.is_some() => Err(AdminError::new(
+                "a scrub is going on already, and keeps its rate; to change it, stop it (--stop) and start it again",
+            )),
             0 => Ok("a scrub is going on already; \"tier0 status\" shows how far".to_owned()),
             _ => Ok("the scrub has begun; \"tier0 status\" shows how far".to_owned()),
         }
@@ -140,7 +139,7 @@ impl Control {
     fn end_scrubs(&self, pool: Option<&str>) -> Done {
         let stopped = self.pools_meant(pool)?.into_iter().filter(|number| self.stop_scrub(*number));
         match stopped.count() {
-            0 => Ok("no scrub is going on".to_owned()),
+            0 => Ok("no scrub is going on; there is nothing to stop".to_owned()),
             _ => Ok("the scrub stops; the next one goes on from here".to_owned()),
         }
     }

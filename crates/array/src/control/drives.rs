@@ -6,12 +6,13 @@ use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock;
-use tier0_pool::{DriveClass, Member, MemberState};
+use tier0_pool::{DriveClass, Member, MemberState, MetaRecord};
 use tier0_units::ByteCount;
 use tier0_world::IoError;
 use uuid::Uuid;
 
 use super::admin::Done;
+use super::leaving::lacking;
 use super::{Control, MemberJudge};
 use crate::ArrayError;
 use crate::admin::AdminError;
@@ -50,11 +51,13 @@ pub(super) struct NewPlace {
     pub(super) force: bool,
 }
 
+/// Some reasons, as that the witness cannot be told, say themselves what to do.
 fn not_without(drive: &str, reason: &str) -> AdminError {
-    AdminError::new(format!(
-        "the array cannot do without drive {drive:?} now: {reason}; wait for the rebuild (tier0 status), bring other drives \
-         back, or add drives"
-    ))
+    let remedy = match reason.contains("; ") {
+        true => "",
+        false => "; wait for the rebuild (tier0 status), bring other drives back, or add drives",
+    };
+    AdminError::new(format!("the array cannot do without drive {drive:?} now: {reason}{remedy}"))
 }
 
 impl Control {
@@ -81,7 +84,9 @@ impl Control {
     }
 
     pub(super) async fn take_out(&self, number: usize, place: u32) {
-        self.pools[number].lose(place as usize, IoError::Gone).await;
+        if self.pools[number].lose(place as usize, IoError::Gone).await {
+            self.guarded(number).pauses.end_waits_for_space(place, self.world.now());
+        }
         self.drop_log_copies(number, place as usize).await;
     }
 
@@ -93,6 +98,7 @@ impl Control {
             )));
         }
         self.condemn_drive(number, place).await?;
+        self.guarded(number).taken_out.borrow_mut().insert(place);
         self.take_out(number, place).await;
         self.start_rebuilds(number);
         Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
@@ -101,7 +107,7 @@ impl Control {
     pub(super) async fn add_drive(self: &Rc<Self>, pool: Option<&str>, place: NewPlace) -> Done {
         let number = self.pool_meant(pool)?;
         let (name, path) = (place.name.clone(), place.path.clone());
-        self.join(number, place).await?;
+        self.join(number, place, None).await?;
         let pool = &self.pools[number].name;
         Ok(format!(
             "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them. The \
@@ -109,8 +115,14 @@ impl Control {
         ))
     }
 
-    /// Opens a drive and makes it a member in the metadata and in every shard.
-    pub(super) async fn join(self: &Rc<Self>, number: usize, place: NewPlace) -> Result<(), AdminError> {
+    /// Opens a drive and makes it a member in the metadata and in every shard. If it is to take the place of a member that
+    /// serves, there must be room for all that this one holds.
+    pub(super) async fn join(
+        self: &Rc<Self>,
+        number: usize,
+        place: NewPlace,
+        instead_of: Option<u32>,
+    ) -> Result<(), AdminError> {
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let _turn = self.turn.acquire(1).await;
         if !is_name(&place.name) {
@@ -142,7 +154,53 @@ impl Control {
         };
         let new = shop.open(description, place.force).await?;
         self.check_serves_nowhere(&place.name, &new.drive).await?;
+        if let Some(leaving) = instead_of {
+            self.check_room_with(number, leaving, &place.name, &new.drive)?;
+        }
         self.bring_in(number, &place.name, new, None).await
+    }
+
+    /// Whether a member could be emptied if this drive were in the pool. It is not yet.
+    fn check_room_with(
+        &self,
+        number: usize,
+        leaving: u32,
+        name: &str,
+        drive: &DriveHandle,
+    ) -> Result<(), AdminError> {
+        let mut state = self.guarded(number).metadata.state().clone();
+        if !state.is_active(leaving) {
+            return Ok(());
+        }
+        let joined = MetaRecord::MemberAdded(self.new_member(number, name, None, drive, Uuid::max()));
+        state.apply_all(&[joined]).map_err(ArrayError::from)?;
+        let Some(lacking) = lacking(&state, leaving) else { return Ok(()) };
+        Err(AdminError::new(format!(
+            "drive {name:?} of {} cannot take the place of {:?}: {lacking}; name a larger one, or add another one first \
+             (tier0 drive add)",
+            drive.info().sectors.bytes(),
+            self.guarded(number).drive_name(leaving),
+        )))
+    }
+
+    /// A member to be, on this drive.
+    fn new_member(
+        &self,
+        number: usize,
+        name: &str,
+        path: Option<PathBuf>,
+        drive: &DriveHandle,
+        id: Uuid,
+    ) -> Member {
+        Member {
+            id,
+            name: name.to_owned(),
+            sectors: drive.info().sectors.0,
+            class: self.guarded(number).metadata.class(0).unwrap_or(DriveClass::Disk),
+            state: MemberState::Active,
+            leaving: false,
+            path: path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_default(),
+        }
     }
 
     /// What is to join is no member that serves, reached in another way: a device on its file, another name of its device.
@@ -228,16 +286,7 @@ impl Control {
             );
             return Err(ArrayError::Unusable { drive: name.to_owned(), fact });
         }
-        let class = guarded.metadata.class(0).unwrap_or(DriveClass::Disk);
-        let member = Member {
-            id: self.new_id(),
-            name: name.to_owned(),
-            sectors: drive.info().sectors.0,
-            class,
-            state: MemberState::Active,
-            leaving: false,
-            path: path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_default(),
-        };
+        let member = self.new_member(number, name, path, &drive, self.new_id());
         let member = guarded.metadata.add_member(drive.clone(), member).await?;
         MemberJudge::appoint(&drive, number, member as usize, &self.post);
         guarded.pauses.watch(member, &drive);

@@ -79,9 +79,12 @@ impl Control {
         let guarded = self.guarded(number);
         let member = member as u32;
         let known = guarded.pauses.health(member).and_then(|health| health.last_error);
-        let why = known.map_or_else(String::new, |error| format!(" ({error})"));
+        let why = match guarded.taken_out.borrow().contains(&member) {
+            true => " (it was taken out)".to_owned(),
+            false => known.map_or_else(String::new, |error| format!(" ({error})")),
+        };
         let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
-        let remedy = "replace it (tier0 drive replace)";
+        let remedy = "take it back if it answers (tier0 drive rejoin), or replace it (tier0 drive replace)";
         self.tell(Severity::Critical, format!("drive {}", guarded.drive_name(member)), what, remedy);
     }
 

@@ -30,7 +30,7 @@ pub(super) enum Leave {
 }
 
 /// What stands against emptying a drive; none where there is room for all that it holds.
-fn lacking(state: &PoolState, member: u32) -> Option<String> {
+pub(super) fn lacking(state: &PoolState, member: u32) -> Option<String> {
     let homeless = state.homeless_without(member);
     let chunklet = state.geometry().chunklet_sectors * SECTOR_BYTES;
     if homeless > 0 {
@@ -77,10 +77,13 @@ impl Control {
         let (number, place, state) = self.member_named(name)?;
         let leaving =
             self.guarded(number).metadata.state().member(place).is_some_and(|member| member.leaving);
-        if !leaving || state != MemberState::Active {
+        if state != MemberState::Active {
             return Err(AdminError::new(format!(
-                "drive {name:?} is not being emptied, so there is nothing to stop"
+                "drive {name:?} is lost and cannot stay; take it back if it answers (tier0 drive rejoin)"
             )));
+        }
+        if !leaving {
+            return Ok(format!("drive {name} is not being emptied; there is nothing to stop"));
         }
         self.set_leaving(number, place, false).await?;
         // Its copy of the log may have been given up already.
@@ -92,13 +95,13 @@ impl Control {
     pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
         let (number, leaving, _) = self.member_named(old)?;
         let name = place.name.clone();
-        self.join(number, place).await?;
-        // It may have been lost meanwhile.
+        self.join(number, place, Some(leaving)).await?;
+        // It may have been lost meanwhile, or others that had room.
         let (_, _, state) = self.member_named(old)?;
         if state == MemberState::Active
             && let Err(error) = self.check_room(number, leaving, old)
         {
-            return Err(AdminError::new(format!(
+            return Err(AdminError::failed(format!(
                 "drive {name:?} is in the pool, and {old:?} stays: {error}"
             )));
         }
@@ -144,6 +147,7 @@ impl Control {
         self.set_leaving(number, place, true).await?;
         guarded.leaving.borrow_mut().insert(place, drive);
         if at_once {
+            guarded.taken_out.borrow_mut().insert(place);
             self.take_out(number, place).await;
         }
         Ok(())

@@ -29,6 +29,7 @@ mod scrub;
 mod space;
 mod verdict;
 mod volumes;
+mod witnessed;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -72,6 +73,8 @@ pub(crate) struct Control {
     post: MailSender<ControlMessage>,
     /// Told before a loss is recorded, if there is one.
     witness: Option<Witness>,
+    /// What was wrong with it when it was looked at last.
+    witness_fault: RefCell<Option<String>>,
     events: Events,
     /// Slow turns of this world that events have told.
     slow_turns_told: Cell<u64>,
@@ -124,6 +127,7 @@ impl Control {
             shards,
             post,
             witness: rules.witness,
+            witness_fault: RefCell::default(),
             events: Events::default(),
             slow_turns_told: Cell::new(0),
             pause_timeout: rules.pause_timeout,
@@ -151,6 +155,7 @@ impl Control {
     /// All shards are there: rebuilds and scrubs may begin, or go on.
     pub(crate) fn begin_upkeep(self: &Rc<Self>) {
         self.upkeep.set(true);
+        self.world.spawn(self.clone().watch_witness()).detach();
         for number in 0..self.pools.len() {
             let control = self.clone();
             let begin = async move {

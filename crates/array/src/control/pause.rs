@@ -7,7 +7,8 @@
 //! One task per pool looks at what the guards know of its drives, in steps of a second, and tells what has changed.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use tier0_drive::guard::{Health, HealthSnapshot, Standing};
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
+use super::report_drives::Full;
 use super::{Control, Guarded};
 use crate::admin::{PauseStatus, Severity};
 use crate::upkeep::Order;
@@ -33,6 +35,8 @@ pub(super) struct Pauses {
     refused: Cell<Refused>,
     /// By member, where its drive has a guard.
     healths: RefCell<BTreeMap<u32, Arc<Health>>>,
+    /// Members whose drives are block devices.
+    devices: RefCell<BTreeSet<u32>>,
     /// What has been told of them.
     told: RefCell<BTreeMap<u32, HealthSnapshot>>,
 }
@@ -59,11 +63,20 @@ impl Pauses {
         if let Some(guard) = drive.guard() {
             self.healths.borrow_mut().insert(member, guard.health().clone());
         }
+        // Asked now, when the drive has just been opened: later its directory may hang.
+        if !drive.world().is_virtual() && is_device(Path::new(&drive.info().name)) {
+            self.devices.borrow_mut().insert(member);
+        }
     }
 
     /// What is known of a member's drive, where it has a guard.
     pub(super) fn health(&self, member: u32) -> Option<HealthSnapshot> {
         self.healths.borrow().get(&member).map(|health| health.snapshot())
+    }
+
+    /// Whether a member's drive is a block device.
+    pub(super) fn is_on_device(&self, member: u32) -> bool {
+        self.devices.borrow().contains(&member)
     }
 
     /// Whether the pool waits for this drive.
@@ -76,11 +89,24 @@ impl Pauses {
         self.awaited.borrow().values().map(|awaited| awaited.since).min()
     }
 
+    /// A member was taken out. What waits for space on its drive fails then: no error would ever ask for a verdict on it.
+    pub(super) fn end_waits_for_space(&self, member: u32, now: Nanos) {
+        let health = self.healths.borrow().get(&member).cloned();
+        if let Some(health) = health.filter(|health| health.snapshot().no_space) {
+            health.lose(now);
+        }
+    }
+
     /// Members whose drives' backing store is full.
     pub(super) fn full(&self) -> Vec<u32> {
         let healths = self.healths.borrow();
         healths.iter().filter(|(_, health)| health.snapshot().no_space).map(|(place, _)| *place).collect()
     }
+}
+
+/// Whether a path leads to a device.
+fn is_device(path: &Path) -> bool {
+    std::fs::canonicalize(path).is_ok_and(|plain| plain.starts_with("/dev"))
 }
 
 impl Control {
@@ -129,11 +155,12 @@ impl Control {
         for member in healths {
             let Some(now) = guarded.pauses.health(member) else { continue };
             let before = guarded.pauses.told.borrow_mut().insert(member, now.clone()).unwrap_or_default();
-            self.tell_of_drive(&guarded.drive_name(member), &before, &now);
+            let full = Full::of(guarded.pauses.is_on_device(member));
+            self.tell_of_drive(&guarded.drive_name(member), &full, &before, &now);
         }
     }
 
-    fn tell_of_drive(&self, name: &str, before: &HealthSnapshot, now: &HealthSnapshot) {
+    fn tell_of_drive(&self, name: &str, full: &Full, before: &HealthSnapshot, now: &HealthSnapshot) {
         let thing = || format!("drive {name}");
         let error = now.last_error.clone().unwrap_or_else(|| "it does not answer".to_owned());
         match now.standing {
@@ -152,8 +179,8 @@ impl Control {
             Standing::Awaited | Standing::Lost => {}
         }
         if now.no_space && !before.no_space {
-            let what = "the file system under it is full, so writes to it wait";
-            self.tell(Severity::Critical, thing(), what, "free space on the file system that holds it");
+            let what = format!("{}, so writes to it wait", full.what);
+            self.tell(Severity::Critical, thing(), what, full.remedy);
         }
         if !now.no_space && before.no_space {
             self.tell(Severity::Info, thing(), "there is space under it again", "");
@@ -183,7 +210,10 @@ impl Control {
         let now = self.world.now();
         let waits_too_long =
             pauses.since().is_some_and(|since| now.saturating_sub(since) >= self.pause_timeout);
-        let due = Refused { waiting: waits_too_long, full: !pauses.full().is_empty() };
+        let serves = |member: &u32| self.guarded(number).metadata.state().is_active(*member);
+        // Nobody waits for the space of a drive that is done without.
+        let full = pauses.full().iter().any(serves);
+        let due = Refused { waiting: waits_too_long, full };
         let before = pauses.refused.replace(due);
         if due == before {
             return;
@@ -251,5 +281,20 @@ impl Guarded {
     pub(super) fn drive_name(&self, member: u32) -> String {
         let state = self.metadata.state();
         state.member(member).map_or_else(|| format!("number {member}"), |known| known.name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_known_through_a_link() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let link = directory.path().join("d0.dev");
+        std::os::unix::fs::symlink("/dev/null", &link).expect("a link");
+        std::fs::write(directory.path().join("d1.img"), [0]).expect("a file");
+        assert!(is_device(&link) && is_device(Path::new("/dev/null")));
+        assert!(!is_device(&directory.path().join("d1.img")) && !is_device(Path::new("d0")));
     }
 }

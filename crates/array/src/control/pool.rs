@@ -72,6 +72,8 @@ pub(crate) struct Guarded {
     pub(crate) restripe: RestripeProgress,
     /// Columns that are rebuilt where they were until their drive was lost: set, column and place.
     pub(super) returned: RefCell<BTreeSet<(u32, u32, ChunkletAddress)>>,
+    /// Members that somebody has taken out of service, in this run.
+    pub(super) taken_out: RefCell<BTreeSet<u32>>,
     /// Somebody has asked for sets that need columns to move first.
     pub(super) growing: Cell<bool>,
     /// Extents move, or columns are rebuilt, not both.
@@ -111,6 +113,7 @@ impl Guarded {
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),
             returned: RefCell::default(),
+            taken_out: RefCell::default(),
             growing: Cell::new(false),
             extents_or_rebuild: Semaphore::new(1),
         }

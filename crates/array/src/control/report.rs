@@ -9,8 +9,8 @@ use tier0_units::{SECTOR_BYTES, counted};
 
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
-    Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildStatus, ScrubStatus, SetsStatus,
-    Status, VolumeStatus,
+    Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
+    SetsStatus, Status, VolumeStatus,
 };
 use crate::upkeep::ShardReport;
 
@@ -38,7 +38,7 @@ impl Control {
         let sets = sets_status(guarded, &state, pool);
         let log = log_status(&state, reports);
         let space = guarded.space(reports);
-        let rebuild = guarded.rebuild.is_running().then(|| self.rebuild_status(guarded));
+        let rebuild = guarded.rebuild.is_running().then(|| self.rebuild_status(guarded, &state, &sets));
         let scrub = scrub_status(guarded);
         let integrity = IntegrityStatus {
             checksums: state.geometry().checksums,
@@ -55,6 +55,9 @@ impl Control {
         found.look_at_log(&log, reports, sets_tolerance(guarded));
         found.look_at_integrity(&integrity, guarded.scrub.settled.get());
         found.look_at_space(&space, &guarded.space_rules.borrow());
+        if let Some(fault) = &*self.witness_fault.borrow() {
+            found.add(Health::Warning, fault.clone());
+        }
         if guarded.metadata.failure().is_some() {
             found.add(
                 Health::Critical,
@@ -79,12 +82,21 @@ impl Control {
         }
     }
 
-    fn rebuild_status(&self, guarded: &Guarded) -> RebuildStatus {
+    fn rebuild_status(&self, guarded: &Guarded, state: &PoolState, sets: &SetsStatus) -> RebuildStatus {
         let progress = &guarded.rebuild;
         let rate = progress.rate_bytes_per_s(self.world.now());
         let (done, total) = (progress.done.get(), progress.total.get().max(progress.done.get()));
         let left_bytes = (total - done) * guarded.shape.slots.slot_sectors() * SECTOR_BYTES;
+        let leaves = state.members().iter().any(|member| member.leaving && member.is_active());
+        let purpose = match () {
+            () if sets.degraded > 0 => RebuildPurpose::Rebuild,
+            () if leaves => RebuildPurpose::Emptying,
+            () if guarded.growing.get() => RebuildPurpose::Growth,
+            () if sets.evacuating > 0 => RebuildPurpose::Spares,
+            () => RebuildPurpose::Rebuild,
+        };
         RebuildStatus {
+            purpose,
             slots_done: done,
             slots_total: total,
             rate_bytes_per_s: rate,
@@ -128,6 +140,7 @@ impl Findings {
         }
         let without = guarded.rebuild.without_spare.get();
         let what = match rebuild {
+            Some(rebuild) if without == 0 && rebuild.slots_total == 0 => "being rebuilt".to_owned(),
             Some(rebuild) if without == 0 => {
                 format!(
                     "being rebuilt, {} of {} done",
@@ -137,7 +150,10 @@ impl Findings {
             }
             _ if without > 0 => {
                 let columns = counted(without, "column");
-                format!("and no spare chunklet is there for {columns}; add a drive (tier0 drive add)")
+                format!(
+                    "and no spare chunklet is there for {columns}; add a drive (tier0 drive add), or take back one that is lost \
+                     and answers (tier0 drive rejoin)"
+                )
             }
             _ => "waiting for a rebuild".to_owned(),
         };

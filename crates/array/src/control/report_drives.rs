@@ -8,6 +8,28 @@ use super::Guarded;
 use super::report::Findings;
 use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
 
+/// What has no space left, and what to do.
+pub(super) struct Full {
+    pub(super) what: &'static str,
+    pub(super) remedy: &'static str,
+}
+
+impl Full {
+    pub(super) fn of(on_device: bool) -> Full {
+        match on_device {
+            true => Full {
+                what: "no space is left on its device, which has shrunk, or is thin and what holds it is full",
+                remedy: "give the device its size or its space back, and it goes on by itself, or take the drive out \
+                         (tier0 drive fail)",
+            },
+            false => Full {
+                what: "the file system under it is full",
+                remedy: "free space there, and it goes on by itself",
+            },
+        }
+    }
+}
+
 fn seconds(time: Nanos) -> u64 {
     time.0 / Nanos::from_secs(1).0
 }
@@ -19,6 +41,8 @@ impl Guarded {
         let there = (0u32..).zip(state.members()).filter(|(_, member)| member.state != MemberState::Removed);
         let drive = |(place, member): (u32, &Member)| {
             let free = state.free_chunklets(place);
+            let known = self.pauses.health(place);
+            let lost_because = (!member.is_active()).then(|| self.lost_because(place, known.as_ref()));
             DriveStatus {
                 name: member.name.clone(),
                 state: match (member.is_active(), member.leaving) {
@@ -31,10 +55,25 @@ impl Guarded {
                 chunklets_free: free,
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),
-                health: self.pauses.health(place).map(|health| self.drive_health(place, health, now)),
+                lost_because,
+                health: known.map(|health| DriveHealth {
+                    on_device: self.pauses.is_on_device(place),
+                    ..self.drive_health(place, health, now)
+                }),
             }
         };
         there.map(drive).collect()
+    }
+
+    /// Why a member does not serve, as half a sentence.
+    fn lost_because(&self, member: u32, known: Option<&HealthSnapshot>) -> String {
+        if self.taken_out.borrow().contains(&member) {
+            return "it was taken out (tier0 drive fail, or drive remove --force)".to_owned();
+        }
+        let Some(known) = known else {
+            return "it was not there at the start, or was lost before".to_owned();
+        };
+        known.last_error.clone().unwrap_or_else(|| "it did not answer".to_owned())
     }
 
     fn drive_health(&self, member: u32, known: HealthSnapshot, now: Nanos) -> DriveHealth {
@@ -56,6 +95,7 @@ impl Guarded {
             retried: known.retried,
             outages: known.outages,
             no_space: known.no_space,
+            on_device: false,
             pages_repaired,
             pages_unrecoverable,
             error_patience_s: seconds(patience.errors),
@@ -72,7 +112,10 @@ impl Findings {
             let names = lost.join(", ");
             self.add(
                 Health::Warning,
-                format!("drive {names} is lost and what it held is rebuilt; replace it to have spares again"),
+                format!(
+                    "drive {names} is lost and what it held is rebuilt; take it back if it answers (tier0 drive rejoin), or \
+                     replace it, to have spares again"
+                ),
             );
         }
     }
@@ -92,14 +135,29 @@ impl Findings {
                 );
             }
             if health.no_space {
+                let Full { what, remedy } = Full::of(health.on_device);
                 self.add(
                     Health::Critical,
                     format!(
-                        "the file system under drive {name} is full, so writes to it wait and hosts get \"no space\" when \
-                         the write log is full; free space there, and it goes on by itself"
+                        "drive {name}: {what}, so writes to it wait and hosts get \"no space\" when the write log is full; \
+                         {remedy}"
                     ),
                 );
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that had shrunk was told as a full file system, which it does not have.
+    #[test]
+    fn a_full_device_is_no_full_file_system() {
+        let device = Full::of(true);
+        assert!(device.what.contains("shrunk") && device.remedy.contains("drive fail"));
+        let file = Full::of(false);
+        assert!(file.what.contains("file system") && !file.remedy.contains("drive fail"));
     }
 }

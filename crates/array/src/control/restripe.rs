@@ -107,7 +107,7 @@ impl Control {
         let name = &self.pools[number].name;
         let progress = &self.guarded(number).restripe;
         match (stop, progress.running.get()) {
-            (true, false) => Ok(format!("nothing of pool {name} is moving")),
+            (true, false) => Ok(format!("nothing of pool {name} is moving; there is nothing to stop")),
             (true, true) => {
                 progress.stopping.set(true);
                 progress.halt.store(true, Ordering::SeqCst);
@@ -118,7 +118,9 @@ impl Control {
             (false, _) if self.start_restripe(number, rate.map(|rate| rate.0)) => {
                 Ok(format!("restriping of pool {name} has begun; \"tier0 status\" shows how far"))
             }
-            (false, true) => Err(AdminError::new(format!("pool {name:?} is being restriped already"))),
+            (false, true) => Err(AdminError::new(format!(
+                "pool {name:?} is being restriped already; \"tier0 status\" shows how far, --stop ends it"
+            ))),
             (false, false) => Err(AdminError::failed("the array is starting; ask again")),
         }
     }

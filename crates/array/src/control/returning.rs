@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use tier0_drive::DriveHandle;
+use tier0_drive::{DriveHandle, OpenError};
 use tier0_pool::metadata::superblock::{self, Superblock};
 use tier0_pool::{ChunkletAddress, MemberState, MetaRecord};
 use tier0_world::IoError;
@@ -16,6 +16,7 @@ use super::admin::Done;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::{Control, Guarded};
+use crate::ArrayError;
 use crate::admin::{AdminError, Severity};
 use crate::description::DriveDescription;
 
@@ -50,7 +51,13 @@ impl Control {
             ram: None,
             model: None,
         };
-        let new = shop.open(description, true).await?;
+        let new = shop.open(description, true).await.map_err(|error| match error {
+            ArrayError::Open(OpenError::Missing { .. }) => AdminError::new(format!(
+                "drive {name:?} is not at {path:?}, where it was last; put it back there, or name its directory in \
+                 array.search and start the array again, or put another drive in its place (tier0 drive replace)"
+            )),
+            error => error.into(),
+        })?;
         let left = self.left_as(number, place, &new.drive).await;
         let left = left.map_err(|error| AdminError::failed(error.to_string()))?.ok_or_else(|| {
             AdminError::new(format!(

@@ -88,6 +88,9 @@ impl Control {
                 "volume {name:?} has {now} and can only grow; create a smaller one and copy what it holds"
             )));
         }
+        if sectors == record.sectors {
+            return Ok(format!("volume {name} has {now} already; nothing is changed"));
+        }
         let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
         self.guarded(pool).metadata.commit(vec![resized]).await.map_err(refused)?;
         self.order(|reply| VolumesOrder::Resize { number, sectors, reply }).await?;

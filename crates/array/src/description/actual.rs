@@ -153,6 +153,7 @@ mod tests {
     fn a_drive_has_one_place_whatever_became_of_it() {
         let drive = |name: &str, size_bytes, state| DriveFacts {
             name: name.to_owned(),
+            id: None,
             path: None,
             size_bytes,
             state,

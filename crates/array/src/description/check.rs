@@ -61,12 +61,13 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
         .collect::<Result<Vec<_>, _>>()?;
     check_distinct(file.volumes.iter().map(|volume| &volume.name), "volume", place)?;
     let listen = file.nbd.listen.iter().map(|address| {
-        let parsed = ListenAddress::parse(address.get_ref(), file.nbd.allow_remote);
+        let parsed = ListenAddress::parse(address.get_ref(), file.nbd.allow_remote)
+            .and_then(|address| address.resolved(|path| place.resolve(path)));
         parsed.map_err(|fact| place.wrong(address.span(), format!("nbd.listen: {fact}")))
     });
     let listen = listen.collect::<Result<_, _>>()?;
     let control = file.array.control.as_ref().map(|path| check_control(path, place)).transpose()?;
-    let witness = file.array.witness.as_ref().map(|path| check_witness(path, place)).transpose()?;
+    let witness = file.array.witness.as_ref().map(|path| place.resolve(path.get_ref()));
     let timeout = file.array.pause_timeout.as_ref();
     let pause_timeout =
         timeout.map(|seconds| check_pause_timeout(seconds, place)).transpose()?.unwrap_or(PAUSE_TIMEOUT);
@@ -79,6 +80,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     let [mode, owner, group] = [&control_mode, &control_owner, &control_group].map(Option::as_ref);
     let control_access = check_access("array.control", mode, owner, group, place)?;
     let (name, keep_awake) = (name.into_inner(), keep_awake.unwrap_or(true));
+    let search = search.iter().map(|directory| place.resolve(directory)).collect();
     Ok(Description {
         name,
         cores,
@@ -136,21 +138,11 @@ fn check_pause_timeout(seconds: &Spanned<u64>, place: &Place<'_>) -> Result<Nano
 }
 
 fn check_control(path: &Spanned<String>, place: &Place<'_>) -> Result<PathBuf, DescriptionError> {
-    match ListenAddress::parse(&format!("unix:{}", path.get_ref()), false) {
-        Ok(_) => Ok(PathBuf::from(path.get_ref())),
+    let parsed = ListenAddress::parse(&format!("unix:{}", path.get_ref()), false);
+    match parsed.and_then(|address| address.resolved(|path| place.resolve(path))) {
+        Ok(_) => Ok(place.resolve(path.get_ref())),
         Err(fact) => Err(place.wrong(path.span(), format!("array.control: {fact}"))),
     }
-}
-
-/// A witness that is looked for elsewhere at the next start knows nothing.
-fn check_witness(path: &Spanned<String>, place: &Place<'_>) -> Result<PathBuf, DescriptionError> {
-    let file = PathBuf::from(path.get_ref());
-    if file.is_absolute() {
-        return Ok(file);
-    }
-    let text =
-        format!("array.witness: {file:?} depends on where the array is started; give an absolute path");
-    Err(place.wrong(path.span(), text))
 }
 
 fn check_distinct<'a>(
@@ -222,7 +214,7 @@ fn expand_drive(
                 format!("drive.name: there are two of the name {name:?}; rename one"),
             );
         }
-        let path = section.path.as_ref().map(|path| PathBuf::from(fill(path)));
+        let path = section.path.as_ref().map(|path| place.resolve(fill(path)));
         if let Some(other) = drives.iter().find(|drive| drive.path.is_some() && drive.path == path) {
             let (span, other) = (section.name.span(), &other.name);
             let text = format!("drive.path: {name:?} and {other:?} have the same path; give each its own");

@@ -1,12 +1,13 @@
 //! What a file would do to an array that is: differences, with the value that counts.
 
 use std::fmt::Display;
+use std::path::Path;
 
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::{Description, PoolDescription, VolumeDescription};
 use crate::ArrayError;
-use crate::admin::{DriveState, PoolFacts};
+use crate::admin::{DriveFacts, DriveState, PoolFacts};
 use crate::open::{check_same_shape, plain};
 use crate::plan::record_of;
 
@@ -36,7 +37,7 @@ impl Description {
             if let Err(error) = check_same_shape(pool, &record_of(&actual.pools[place].raid)) {
                 findings.push(Finding::Refused(error.to_string()));
             }
-            findings.extend(differences(pool, &actual.pools[place]).map(Finding::Told));
+            findings.extend(self.vain_fields(number, &actual, place).into_iter().map(Finding::Told));
             let volumes = |of: &'_ Description, pool: usize| -> Vec<VolumeDescription> {
                 of.volumes.iter().filter(|volume| volume.pool == pool).cloned().collect()
             };
@@ -51,8 +52,55 @@ impl Description {
         Ok(findings)
     }
 
+    /// What this file says to no effect of pools that are, given what they are.
+    pub(crate) fn without_effect(&self, facts: &[PoolFacts]) -> Vec<String> {
+        // Facts that make no sense are told by whoever opens the pool.
+        let Ok((actual, _)) = self.actual(facts) else { return Vec::new() };
+        let same = |pool: &PoolDescription| actual.pools.iter().position(|other| other.name == pool.name);
+        let pools = self.pools.iter().enumerate();
+        pools
+            .filter_map(|(number, pool)| Some(self.vain_fields(number, &actual, same(pool)?)))
+            .flatten()
+            .collect()
+    }
+
+    /// Fields in which this file contradicts what was created, and what counts.
+    fn vain_fields(&self, number: usize, actual: &Description, place: usize) -> Vec<String> {
+        let (wanted, there) = (&self.pools[number], &actual.pools[place]);
+        let mut texts = differences(wanted, there);
+        let names = |of: &Description, places: &[usize]| -> Vec<String> {
+            let mut names: Vec<String> = places.iter().map(|drive| of.drives[*drive].name.clone()).collect();
+            names.sort();
+            names
+        };
+        let log_drives = [names(self, &wanted.log_drives), names(actual, &there.log_drives)];
+        if let [wanted_log, log] = &log_drives
+            && !wanted_log.is_empty()
+            && !log.is_empty()
+            && wanted_log != log
+        {
+            texts.push(format!(
+                "pool {:?}: the write log lies on {}, and the array file says {}; correct the file",
+                wanted.name,
+                log.join(", "),
+                wanted_log.join(", ")
+            ));
+        }
+        for volume in self.volumes.iter().filter(|volume| volume.pool == number) {
+            let is_it = |other: &&VolumeDescription| other.pool == place && other.name == volume.name;
+            let known = actual.volumes.iter().find(is_it);
+            if let Some(known) = known.filter(|known| known.thin != volume.thin) {
+                texts.push(format!(
+                    "volume {:?}: thin is {}, as created, and the array file says {}; correct the file",
+                    volume.name, known.thin, volume.thin
+                ));
+            }
+        }
+        texts
+    }
+
     /// Whether a start finds what lies at `path`: the file names it, or the directory that it lies in.
-    fn leads_to(&self, path: &std::path::Path) -> bool {
+    fn leads_to(&self, path: &Path) -> bool {
         self.drives
             .iter()
             .any(|wanted| wanted.path.as_deref().is_some_and(|named| plain(named) == plain(path)))
@@ -60,6 +108,12 @@ impl Description {
                 .search
                 .iter()
                 .any(|directory| path.parent().is_some_and(|parent| plain(parent) == plain(directory)))
+    }
+
+    /// Where the file has a drive, if that is not where it is.
+    fn other_place(&self, drive: &DriveFacts) -> Option<&Path> {
+        let named = self.drives.iter().find(|named| named.name == drive.name)?.path.as_deref()?;
+        (plain(named) != plain(drive.path.as_deref()?)).then_some(named)
     }
 
     fn compare_drives(&self, facts: &[PoolFacts], findings: &mut Vec<Finding>) {
@@ -79,7 +133,7 @@ impl Description {
         for pool in facts {
             for drive in &pool.drives {
                 let mentioned = drive.path.as_deref().is_some_and(|path| self.leads_to(path));
-                let is_there = drive.path.as_deref().is_none_or(std::path::Path::exists);
+                let is_there = drive.path.as_deref().is_none_or(Path::exists);
                 if drive.state == DriveState::Lost {
                     told(format!(
                         "drive {:?} of pool {:?} is lost; take it back if it answers (tier0 drive rejoin), or replace or \
@@ -91,7 +145,13 @@ impl Description {
                         "drive {:?} of pool {:?} is not where it was opened ({:?}): a start now would miss it; put it back",
                         drive.name,
                         pool.name,
-                        drive.path.as_deref().unwrap_or(std::path::Path::new(""))
+                        drive.path.as_deref().unwrap_or(Path::new(""))
+                    ));
+                } else if let (Some(is), Some(named)) = (&drive.path, self.other_place(drive)) {
+                    told(format!(
+                        "drive {:?} is at {is:?}, where the server has it, and the array file says {named:?}; correct its \
+                         path in the file",
+                        drive.name
                     ));
                 } else if !mentioned && drive.path.is_some() {
                     told(format!(
@@ -103,9 +163,8 @@ impl Description {
         }
         for drive in &self.drives {
             let Some(path) = drive.path.as_deref() else { continue };
-            let is = |known: &crate::admin::DriveFacts| {
-                known.path.as_deref().is_some_and(|known| plain(known) == plain(path))
-            };
+            let is =
+                |known: &DriveFacts| known.path.as_deref().is_some_and(|known| plain(known) == plain(path));
             let is_known = facts.iter().flat_map(|pool| &pool.drives).any(|known| known.name == drive.name);
             if !path.exists() {
                 if is_known {
@@ -126,31 +185,33 @@ impl Description {
 }
 
 /// Fields of a pool in which the file contradicts what was created, and what counts.
-fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> impl Iterator<Item = String> {
+fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String> {
     let name = &wanted.name;
     let tell = |field: &str, wanted: &dyn Display, actual: &dyn Display| {
         format!(
-            "pool {name:?}: {field} is {actual}, as created, and the file says {wanted}; correct the file"
+            "pool {name:?}: {field} is {actual}, as created, and the array file says {wanted}; correct the file"
         )
     };
     let bytes = |sectors: u64| ByteCount(sectors * SECTOR_BYTES);
     // Whole chunklets are taken for the log, at least as many as were asked for.
     let chunklet = actual.chunklet_sectors.unwrap_or(1);
-    let log = wanted.log_sectors.map(|log| log.next_multiple_of(chunklet));
     let pieces = [
-        ("chunklet", wanted.chunklet_sectors, actual.chunklet_sectors),
-        ("extent", wanted.extent_sectors, actual.extent_sectors),
-        ("log", log, actual.log_sectors),
+        ("chunklet", wanted.chunklet_sectors, actual.chunklet_sectors, 1),
+        ("extent", wanted.extent_sectors, actual.extent_sectors, 1),
+        ("log", wanted.log_sectors, actual.log_sectors, chunklet),
     ];
     let mut texts = Vec::new();
-    for (field, wanted, actual) in pieces {
+    for (field, wanted, actual, step) in pieces {
         if let (Some(wanted), Some(actual)) = (wanted, actual)
-            && wanted != actual
+            && wanted.next_multiple_of(step) != actual
         {
             texts.push(tell(field, &bytes(wanted), &bytes(actual)));
         }
     }
-    if wanted.spare_drives != actual.spare_drives {
+    // As many chunklets of more drives are another number of drives' worth.
+    let comparable =
+        wanted.drives.len() == actual.drives.len() || wanted.spare_drives.min(actual.spare_drives) == 0;
+    if comparable && wanted.spare_drives != actual.spare_drives {
         texts.push(tell("spare_drives", &wanted.spare_drives, &actual.spare_drives));
     }
     if wanted.checksums != actual.checksums {
@@ -162,7 +223,7 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> impl Itera
             actual.space.reserve, wanted.space.reserve
         ));
     }
-    texts.into_iter()
+    texts
 }
 
 fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescription]) -> Option<Finding> {
@@ -172,10 +233,6 @@ fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescrip
     };
     if known.sectors != wanted.sectors {
         return Some(Finding::Told(size_differs(name, known.sectors, wanted.sectors)));
-    }
-    if known.thin != wanted.thin {
-        let kind = if known.thin { "thin" } else { "thick" };
-        return Some(Finding::Told(format!("volume {name:?} is {kind}, as created; correct the file")));
     }
     let mode = wanted.write_cache.filter(|mode| known.write_cache != Some(*mode))?;
     let before = known.write_cache?;

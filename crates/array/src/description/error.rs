@@ -1,7 +1,7 @@
 //! What is wrong with a description.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use tier0_toml::Misread;
@@ -33,9 +33,23 @@ pub enum DescriptionError {
 pub(super) struct Place<'a> {
     pub(super) text: &'a str,
     pub(super) name: &'a str,
+    /// Where its relative paths begin.
+    pub(super) directory: &'a Path,
 }
 
 impl Place<'_> {
+    /// A path of the file, wherever whoever reads it stands.
+    pub(super) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        match path.is_absolute() || self.directory.as_os_str().is_empty() {
+            true => path.to_owned(),
+            false => {
+                let joined = self.directory.join(path);
+                std::path::absolute(&joined).unwrap_or(joined)
+            }
+        }
+    }
+
     /// An error at the bytes of `span`.
     pub(super) fn wrong(&self, span: Range<usize>, text: String) -> DescriptionError {
         DescriptionError::Wrong {

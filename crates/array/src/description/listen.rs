@@ -1,9 +1,17 @@
 //! Addresses to listen on.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tier0_world::net::PeerAddress;
+
+/// The kernel's `sockaddr_un` has room for so many bytes and a zero.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Whether a path has no room in the address of a unix socket.
+pub(super) fn is_too_long(path: &Path) -> bool {
+    path.as_os_str().len() > SOCKET_PATH_BYTES_MAX
+}
 
 /// An address to listen on: `unix:/path` or `127.0.0.1:10809`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,14 +24,7 @@ impl ListenAddress {
             if path.is_empty() {
                 return Err("a unix socket needs a path, as in \"unix:/run/tier0.sock\"".into());
             }
-            // The kernel's sockaddr_un has room for 107 bytes and a zero.
-            if path.len() > 107 {
-                return Err(format!(
-                    "the unix socket's path has {} bytes, at most 107 fit; shorten it",
-                    path.len()
-                ));
-            }
-            return Ok(ListenAddress(PeerAddress::Unix(PathBuf::from(path))));
+            return ListenAddress::unix(PathBuf::from(path));
         }
         let address: SocketAddr = text.parse().map_err(|_| {
             format!("{text:?} is no address; write \"unix:/path\" or an IP address with a port, as in \"127.0.0.1:10809\"")
@@ -35,6 +36,25 @@ impl ListenAddress {
             ));
         }
         Ok(ListenAddress(PeerAddress::Tcp(address)))
+    }
+
+    /// A unix socket.
+    fn unix(path: PathBuf) -> Result<ListenAddress, String> {
+        if is_too_long(&path) {
+            let bytes = path.as_os_str().len();
+            return Err(format!(
+                "the unix socket's path {path:?} has {bytes} bytes, at most {SOCKET_PATH_BYTES_MAX} fit; shorten it"
+            ));
+        }
+        Ok(ListenAddress(PeerAddress::Unix(path)))
+    }
+
+    /// The same with the path of a socket made another one.
+    pub(super) fn resolved(self, resolve: impl Fn(PathBuf) -> PathBuf) -> Result<ListenAddress, String> {
+        match self.0 {
+            PeerAddress::Unix(path) => ListenAddress::unix(resolve(path)),
+            PeerAddress::Tcp(_) => Ok(self),
+        }
     }
 }
 

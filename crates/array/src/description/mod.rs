@@ -10,7 +10,7 @@ mod notes;
 mod write;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 use tier0_pool::SpaceRules;
@@ -117,16 +117,22 @@ pub struct VolumeDescription {
 }
 
 impl Description {
-    /// Reads a description from a file.
+    /// Reads a description from a file. Relative paths in it are those of the directory that it lies in, whoever reads it.
     ///
     /// # Errors
     /// The first thing that is wrong, with its line, its field and what to do.
     pub fn read(path: &Path) -> Result<Description, DescriptionError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| DescriptionError::Unreadable { path: path.to_owned(), source })?;
-        let mut description = Description::parse(&text, &path.display().to_string())?;
+        let unreadable = |source| DescriptionError::Unreadable { path: path.to_owned(), source };
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let place = place_of(path).map_err(unreadable)?;
+        let directory = place.parent().unwrap_or(Path::new(""));
+        let mut description = Description::parse_in(&text, &path.display().to_string(), directory)?;
         // Beside the file: whoever can name the one finds the other.
-        description.control.get_or_insert_with(|| path.with_extension("control"));
+        description.control.get_or_insert_with(|| {
+            let beside = place.with_extension("control");
+            // In a deep directory, only whoever stands near it can name a socket there.
+            if listen::is_too_long(&beside) { path.with_extension("control") } else { beside }
+        });
         Ok(description)
     }
 
@@ -135,11 +141,27 @@ impl Description {
         self.pools.iter().map(|pool| (pool.name.clone(), pool.space.clone())).collect()
     }
 
-    /// Reads a description from text; `name` stands for the file in messages.
+    /// Reads a description from text; `name` stands for the file in messages. Relative paths stay as they are.
     pub fn parse(text: &str, name: &str) -> Result<Description, DescriptionError> {
-        let place = error::Place { text, name };
+        Description::parse_in(text, name, Path::new(""))
+    }
+
+    /// Reads a description from text whose relative paths are those of `directory`.
+    fn parse_in(text: &str, name: &str, directory: &Path) -> Result<Description, DescriptionError> {
+        let place = error::Place { text, name, directory };
         let file: File = tier0_toml::read(text).map_err(|misread| place.misread(misread))?;
         check::check(file, &place)
+    }
+}
+
+/// Where a file lies, without steps back: a path of it is told and compared.
+fn place_of(file: &Path) -> std::io::Result<PathBuf> {
+    let absolute = std::path::absolute(file)?;
+    match (absolute.components().any(|part| part == Component::ParentDir), absolute.parent()) {
+        (true, Some(directory)) => {
+            Ok(std::fs::canonicalize(directory)?.join(absolute.file_name().unwrap_or_default()))
+        }
+        _ => Ok(absolute),
     }
 }
 

@@ -19,6 +19,7 @@ use super::examine::examine;
 use super::missing::{AtHand, is_named};
 use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
+use crate::admin::PoolFacts;
 use crate::description::{PoolDescription, not_in_file, size_differs};
 use crate::open::CreateOptions;
 use crate::plan::{check_fits, new_volume, record_of};
@@ -64,6 +65,18 @@ pub fn rehearse(description: &Description) -> Result<Vec<String>, ArrayError> {
     find(description, &OpenOptions::default()).map(|(_, found)| found.warnings)
 }
 
+/// What is wrong with the witness of `description`, and what to do; none where it could be used, or there is none.
+///
+/// # Errors
+/// The system has no world for it.
+pub fn witness_fault(description: &Description) -> Result<Option<String>, ArrayError> {
+    let consents = consents_of(description, &OpenOptions::default());
+    if consents.witness.is_none() {
+        return Ok(None);
+    }
+    in_real_world(|world| async move { consents.witness_fault(&world).await })
+}
+
 /// The array as its drives tell.
 struct Found {
     /// The pools as they would go on, with what the description adds.
@@ -79,7 +92,8 @@ fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Med
     let (consents, unopened, named) = (consents_of(description, options), opened.unopened, opened.named);
     let found = in_real_world(|world| async move {
         let at_hand = AtHand { media: &media, named, unopened: &unopened };
-        let found = look(&world, &at_hand, &wanted, &consents).await?;
+        let mut found = look(&world, &at_hand, &wanted, &consents).await?;
+        found.warnings.extend(consents.witness_fault(&world).await);
         Ok((at_hand.of_array(&world, &wanted.name).await, found))
     })?;
     let (media, mut found) = found.map_err(|error: ArrayError| match opened.warnings.is_empty() {
@@ -133,6 +147,8 @@ async fn look(
         states.push(state);
     }
     warnings.extend(never_made(description, &states));
+    let facts: Vec<PoolFacts> = states.iter().map(|state| PoolFacts::of(state, |_| None)).collect();
+    warnings.extend(description.without_effect(&facts));
     seen.extend(states.iter().flat_map(PoolState::members).map(|member| member.name.clone()));
     if let Some(name) = without.iter().find(|name| !seen.contains(name)) {
         return Err(ArrayError::UnknownDrive { drive: name.clone() });

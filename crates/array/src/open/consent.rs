@@ -26,6 +26,11 @@ impl Consents {
         Consents { without: drives.to_vec(), witness: None }
     }
 
+    /// What is wrong with the witness, if there is one, and what to do.
+    pub(super) async fn witness_fault(&self, world: &World) -> Option<String> {
+        self.witness.as_ref()?.check(world).await.err()
+    }
+
     /// Whether a pool may go on without what is missing. Nothing is written.
     pub(super) async fn check(
         &self,
@@ -64,7 +69,7 @@ impl Consents {
         let noted = witness.note(world, Parting::of(state, &[]), is_given).await;
         match noted {
             Err(fact) if check_consent(inspected, &sets, &[]).is_err() => {
-                Err(ArrayError::Recovery { pool: state.name().to_owned(), fact })
+                Err(ArrayError::NotParted { pool: state.name().to_owned(), fact })
             }
             // Nobody can go on without those that are here.
             Err(fact) => {

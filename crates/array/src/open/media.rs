@@ -224,15 +224,26 @@ impl Opened {
             }
             Err(ArrayError::Open(
                 error @ (OpenError::System { .. } | OpenError::Busy { .. } | OpenError::ReadOnly { .. }),
-            )) => Err(ArrayError::NotOpened { drive: drive.name.clone(), fact: error.to_string() }),
+            )) => Err(ArrayError::NotOpened { drive: drive.name.clone(), fact: told(&error) }),
             Err(error) => Err(error),
         }
     }
 }
 
+/// Why a drive cannot be opened. Whoever holds it may be the very array, started with another file.
+fn told(error: &OpenError) -> String {
+    match error {
+        OpenError::Busy { .. } => format!(
+            "{error}; a tier0 server may be serving this array: ask it with \"tier0 status\" and the array file that it was \
+             started with"
+        ),
+        error => error.to_string(),
+    }
+}
+
 /// Does each piece of work in a thread of its own, so that one that hangs holds up nobody but itself. What takes longer
 /// than [`OPEN_LIMIT`] has no result.
-fn each<T, W>(work: impl Iterator<Item = W>) -> Result<Vec<Option<T>>, ArrayError>
+pub(super) fn each<T, W>(work: impl Iterator<Item = W>) -> Result<Vec<Option<T>>, ArrayError>
 where
     T: Send + 'static,
     W: FnOnce() -> T + Send + 'static,
@@ -283,6 +294,6 @@ fn absolute(drive: &DriveDescription) -> PathBuf {
     std::path::absolute(&given).unwrap_or(given)
 }
 
-fn drive_at(name: String, path: PathBuf) -> DriveDescription {
+pub(super) fn drive_at(name: String, path: PathBuf) -> DriveDescription {
     DriveDescription { name, path: Some(path), size: None, ram: None, model: None }
 }

@@ -16,6 +16,7 @@ mod media;
 mod medium;
 mod missing;
 mod opening;
+mod places;
 pub mod recover;
 
 use std::collections::BTreeMap;
@@ -27,13 +28,14 @@ use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
 pub(crate) use assemble::check_same_shape;
-pub use assemble::{open, rehearse};
+pub use assemble::{open, rehearse, witness_fault};
 pub(crate) use consent::Consents;
 pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
 pub(crate) use examine::examine;
 pub(crate) use media::plain;
 pub(crate) use medium::Medium;
+pub use places::look_at_places;
 
 use crate::ArrayError;
 

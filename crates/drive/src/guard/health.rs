@@ -102,7 +102,7 @@ impl Health {
     }
 
     /// It was given up: every guard fails every command on it.
-    pub(super) fn lose(&self, now: Nanos) {
+    pub fn lose(&self, now: Nanos) {
         self.lost.store(true, Ordering::SeqCst);
         self.lock().settle(true, now);
     }

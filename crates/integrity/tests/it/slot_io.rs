@@ -253,7 +253,8 @@ fn what_is_written_to_a_slot_whose_table_is_lost_is_right_and_the_rest_stays_los
             let batch = vec![SlotWrite { extent, slot, pages: vec![(last, new(last))] }];
             shard.io.write_batch(batch, &NoLog).await.expect("a batch");
             for page in 0..shard.io.pages_per_slot() {
-                let (result, buf) = shard.io.read(slot, u64::from(page) * PAGE_SECTORS, world.buffer(8)).await;
+                let (result, buf) =
+                    shard.io.read(slot, u64::from(page) * PAGE_SECTORS, world.buffer(8)).await;
                 if page > last {
                     assert_eq!(result, Err(IoError::DataLost), "page {page}");
                     continue;

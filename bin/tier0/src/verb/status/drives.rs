@@ -57,10 +57,7 @@ fn told(drive: &DriveStatus) -> Option<String> {
     }
     let since = known.map_or_else(String::new, |health| format!(" for {}", duration(health.since_s)));
     let error = known.and_then(|health| health.last_error.clone());
-    let why = error.unwrap_or_else(|| match word {
-        "failed" => "it was away at the start, or was taken out".to_owned(),
-        _ => "it does not answer".to_owned(),
-    });
+    let why = drive.lost_because.clone().or(error).unwrap_or_else(|| "it does not answer".to_owned());
     let counts = if happened.is_empty() { String::new() } else { format!(" ({})", happened.join(", ")) };
     let remedy = match word {
         "failed" => {
@@ -88,7 +85,12 @@ fn happened(health: &DriveHealth) -> Vec<String> {
         told.push(format!("{} tried again with success", counted(health.retried, "command")));
     }
     if health.no_space {
-        told.push("the file system under it is full".to_owned());
+        let full = if health.on_device {
+            "no space is left on its device"
+        } else {
+            "the file system under it is full"
+        };
+        told.push(full.to_owned());
     }
     told
 }
@@ -106,6 +108,7 @@ mod tests {
             chunklets_free: 1,
             holds_log: true,
             holds_metadata: true,
+            lost_because: None,
             health: Some(DriveHealth {
                 standing,
                 since_s: 61,
@@ -117,6 +120,7 @@ mod tests {
                 retried: 0,
                 outages: 0,
                 no_space: false,
+                on_device: false,
                 pages_repaired: 0,
                 pages_unrecoverable: 0,
                 error_patience_s: 3,
@@ -139,9 +143,10 @@ mod tests {
         assert_eq!(told(&suspect).as_deref(), Some(line));
         let awaited = drive(DriveStanding::Awaited, None);
         assert_eq!(told(&awaited).as_deref(), Some("  drive d1: awaited for 1 min 1 s: it does not answer"));
-        let lost = DriveStatus { state: DriveState::Lost, health: None, ..awaited };
+        let lost_because = Some("it was taken out".to_owned());
+        let lost = DriveStatus { state: DriveState::Lost, health: None, lost_because, ..awaited };
         assert_eq!(health(&lost), "failed");
-        assert!(text(&[lost]).contains("drive d1: failed: it was away"));
+        assert!(text(&[lost]).contains("drive d1: failed: it was taken out;"));
     }
 
     #[test]

@@ -21,7 +21,10 @@ Examples:
   tier0 status array.toml
   tier0 status array.toml --json | jq .summary
   tier0 status array.toml --quiet || page-somebody
-      ends with 4, 5 or 6 unless the array is healthy";
+      ends with 4, 5 or 6 unless the array is healthy
+
+Ends with 1 where nobody serves the array, or its server does not answer within
+10 s.";
 
 /// How an array does.
 #[derive(Args, Debug)]

@@ -1,6 +1,6 @@
 //! A pool: its space, what is wrong, what goes on, its drives and volumes.
 
-use tier0_array::admin::{PoolStatus, ScrubStatus, SpaceStatus, VolumeStatus};
+use tier0_array::admin::{PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus, SpaceStatus, VolumeStatus};
 use tier0_units::{ByteCount, counted};
 
 use super::{drives, duration};
@@ -18,8 +18,7 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     let notes = pool.space.warnings.iter().filter(|warning| !pool.problems.contains(warning));
     lines.extend(notes.map(|note| format!("  note: {note}")));
     if let Some(rebuild) = &pool.rebuild {
-        let done = [rebuild.slots_done, rebuild.slots_total];
-        lines.push(format!("  rebuild: {}", progress(done, rebuild.rate_bytes_per_s, rebuild.left_s)));
+        lines.push(format!("  {}", copying(rebuild)));
         if let Some(error) = &rebuild.waits {
             lines.push(format!(
                 "  ! the rebuild cannot end: {error}; it is tried again every 10 s, and the log says which extents"
@@ -82,6 +81,24 @@ fn progress([done, total]: [u64; 2], rate: u64, left_s: Option<u64>) -> String {
     let left = left_s
         .map_or_else(|| "time left unknown".to_owned(), |left| format!("about {} left", duration(left)));
     format!("{done} of {} ({}), {}/s, {left}", counted(total, "slot"), percent(done, total), ByteCount(rate))
+}
+
+/// What is written anew or copied, what for, and how far it is.
+fn copying(rebuild: &RebuildStatus) -> String {
+    let what = match rebuild.purpose {
+        RebuildPurpose::Rebuild => "rebuild",
+        RebuildPurpose::Emptying => "copying off drives that leave",
+        RebuildPurpose::Growth => "growing: columns move",
+        RebuildPurpose::Spares => "columns move to drives that have more room",
+    };
+    match rebuild.slots_total {
+        // It is not counted yet, or nothing of the columns is in use.
+        0 => format!("{what}: under way"),
+        total => {
+            let done = [rebuild.slots_done, total];
+            format!("{what}: {}", progress(done, rebuild.rate_bytes_per_s, rebuild.left_s))
+        }
+    }
 }
 
 fn scrub(scrub: &ScrubStatus) -> String {
@@ -148,6 +165,22 @@ mod tests {
         let told = "40MiB of 100MiB taken (40 %): 10MiB by data, 30MiB reserved for thick volumes; thin volumes \
                     leave 5MiB free; 200MiB promised to volumes";
         assert_eq!(space(&of), told);
+    }
+
+    /// A pool that grew was told as "rebuild: 0 of 0 slots".
+    #[test]
+    fn what_is_copied_is_told_with_what_it_is_for() {
+        let mut rebuild = RebuildStatus {
+            purpose: RebuildPurpose::Growth,
+            slots_done: 1,
+            slots_total: 4,
+            rate_bytes_per_s: 1 << 20,
+            left_s: Some(3),
+            waits: None,
+        };
+        assert_eq!(copying(&rebuild), "growing: columns move: 1 of 4 slots (25 %), 1MiB/s, about 3 s left");
+        (rebuild.purpose, rebuild.slots_done, rebuild.slots_total) = (RebuildPurpose::Rebuild, 0, 0);
+        assert_eq!(copying(&rebuild), "rebuild: under way");
     }
 
     #[test]

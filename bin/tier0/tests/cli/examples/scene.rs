@@ -113,6 +113,9 @@ impl Scene {
         if line.starts_with("tier0 drive") {
             self.wait_for_rebuild();
         }
+        if line.starts_with("tier0 scrub") && line.contains("--rate") {
+            self.wait_while(|pool| pool["scrub"]["running"] == true);
+        }
         // The last resort is for an array that nobody serves.
         let was_served = line.starts_with("tier0 pool recover") && self.server.take().is_some();
         let ended = shell(self.directory.path(), &line).output().expect("a shell");
@@ -129,11 +132,15 @@ impl Scene {
 
     /// Drives leave one after the other, as the documents say; where nothing can be rebuilt, there is nothing to wait for.
     fn wait_for_rebuild(&self) {
+        self.wait_while(|pool| !pool["rebuild"].is_null());
+    }
+
+    fn wait_while(&self, is_so: impl Fn(&serde_json::Value) -> bool) {
         let array = self.directory.path().join("array.toml");
         for _ in 0..100 {
             let told = run(&["status", text(&array), "--json"]).stdout;
             let status: serde_json::Value = serde_json::from_str(&told).expect("JSON");
-            if status["pools"][0]["rebuild"].is_null() {
+            if !is_so(&status["pools"][0]) {
                 return;
             }
             #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]

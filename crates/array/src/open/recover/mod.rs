@@ -14,8 +14,8 @@ mod plan;
 use serde::Serialize;
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_pool::Member;
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey};
+use tier0_pool::{Member, PoolError};
 use tier0_world::World;
 use uuid::Uuid;
 
@@ -72,6 +72,10 @@ pub enum Role {
     Missing,
     /// It is lost and not there.
     Lost,
+    /// It is there, and went on without the drives of the other history.
+    OneHistory,
+    /// It is there, and went on without the drives of the first history.
+    OtherHistory,
     /// It left the pool.
     Left,
     /// It is blank and joins to hold the write log.
@@ -178,6 +182,7 @@ async fn recover_found(
     for found in pools {
         let mut plan = Plan::of(world, found, &blanks, &mut id).await?;
         plan.recovery.notes.splice(0..0, notes.iter().cloned());
+        plan.recovery.drives = once_each(plan.recovery.drives);
         recoveries.push(plan.recovery.clone());
         if accepts_loss && plan.recovery.is_needed && plan.recovery.obstacle.is_none() {
             plan.carry_out(world).await?;
@@ -186,16 +191,40 @@ async fn recover_found(
     Ok(recoveries)
 }
 
+/// Every drive once: one that was taken back, or whose name another one has by now, has old places in the pool.
+fn once_each(drives: Vec<DriveRole>) -> Vec<DriveRole> {
+    let is_old = |drive: &DriveRole| matches!(drive.role, Role::Left | Role::Lost);
+    let is_now = |drive: &DriveRole| drives.iter().any(|other| other.name == drive.name && !is_old(other));
+    let last = |drive: &DriveRole| drives.iter().rfind(|other| other.name == drive.name);
+    let counts = |drive: &&DriveRole| match is_now(drive) {
+        true => !is_old(drive),
+        false => last(drive).is_some_and(|last| std::ptr::eq(last, *drive)),
+    };
+    drives.iter().filter(counts).cloned().collect()
+}
+
 /// The parts of a pool's drives, before anybody decided anything.
 fn roles(found: &FoundPool) -> Vec<DriveRole> {
     let unbelieved = found.unbelieved();
+    // Neither of two histories is the right one.
+    let history_of = |name: &str| {
+        let Some(PoolError::Split { one, other, .. }) = &found.problem else { return None };
+        // The names of its drives stand first in what is told of a history.
+        let is_in =
+            |told: &str| told.split(" (").next().is_some_and(|names| names.contains(&format!("{name:?}")));
+        match (is_in(one), is_in(other)) {
+            (true, _) => Some(Role::OneHistory),
+            (_, true) => Some(Role::OtherHistory),
+            _ => None,
+        }
+    };
     let of = |(place, (member, standing)): (u32, (&Member, Standing))| DriveRole {
         name: member.name.clone(),
         role: match standing {
-            Standing::Present => Role::Believed,
+            Standing::Present => history_of(&member.name).unwrap_or(Role::Believed),
             Standing::Missing => Role::Missing,
             Standing::Lost => Role::Lost,
-            Standing::Stale => Role::Stale,
+            Standing::Stale => history_of(&member.name).unwrap_or(Role::Stale),
             Standing::RolledBack => Role::RolledBack,
             Standing::Removed => Role::Left,
         },

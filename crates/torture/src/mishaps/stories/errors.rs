@@ -178,3 +178,74 @@ fn on_full_file_system(scene: &mut Scene, point: &std::path::Path) -> Result<(),
     scene.whole(2)?;
     scene.nothing_lost()
 }
+
+/// A device that had shrunk was told as a full file system. The array waits, says what it is, and goes on by
+/// itself when the device has its size again.
+pub(super) fn device_shrinks(scene: &mut Scene) -> Result<(), TortureError> {
+    on_shrinking_device(scene, Remedy::Size)
+}
+
+/// What had waited for space on a drive that was taken out waited on, and so did all hosts.
+pub(super) fn device_shrinks_for_good(scene: &mut Scene) -> Result<(), TortureError> {
+    on_shrinking_device(scene, Remedy::DriveFail)
+}
+
+/// What is done about a device that has shrunk.
+enum Remedy {
+    Size,
+    DriveFail,
+}
+
+fn on_shrinking_device(scene: &mut Scene, remedy: Remedy) -> Result<(), TortureError> {
+    scene.drive("d0")?;
+    let image = scene.at.join("d1.backing");
+    let made = std::fs::File::create(&image).and_then(|file| file.set_len(64 << 20));
+    made.map_err(TortureError::system("no backing file can be made"))?;
+    let device =
+        tools::run("losetup", &["--find", "--show", &image.display().to_string()])?.trim().to_owned();
+    let told = shrink(scene, &image, &device, &remedy);
+    scene.host.server_ends();
+    let _ = scene.kill();
+    tools::run("losetup", &["--detach", &device])?;
+    told
+}
+
+fn shrink(
+    scene: &mut Scene,
+    image: &std::path::Path,
+    device: &str,
+    remedy: &Remedy,
+) -> Result<(), TortureError> {
+    let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
+    for (name, path) in [("d0", scene.path("d0").display().to_string()), ("d1", device.to_owned())] {
+        text += &format!("[[drive]]\nname = \"{name}\"\npath = \"{path}\"\n\n");
+    }
+    text += &format!(
+        "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
+         [nbd]\nlisten = [\"unix:{}/nbd.sock\"]\n",
+        scene.at.display()
+    );
+    scene.write_file(&text)?;
+    scene.done(&["create", "@"])?;
+    scene.serve(&[])?;
+    let resize = |bytes| {
+        let resized = std::fs::File::options().write(true).open(image).and_then(|file| file.set_len(bytes));
+        resized.map_err(TortureError::system("the backing file does not get another size"))?;
+        tools::run("losetup", &["--set-capacity", device])
+    };
+    resize(12 << 20)?;
+    scene.host.begin(true);
+    let status = scene.pool("a pool that tells the device without space", 60, |pool| {
+        let told = pool["problems"].to_string();
+        told.contains("no space is left on its device") && told.contains("tier0 drive fail")
+    })?;
+    let drives = ["d0", "d1"].map(|drive| drive_state(&status["pools"][0], drive).to_owned());
+    ensure(drives.iter().all(|state| state == "active"), || format!("the drives are {drives:?}"))?;
+    match remedy {
+        Remedy::Size => resize(64 << 20)?,
+        Remedy::DriveFail => scene.done(&["drive", "fail", "@", "d1", "--yes"])?,
+    };
+    scene.host.goes_on(500, 30)?;
+    scene.host.end()?;
+    scene.nothing_lost()
+}

@@ -67,6 +67,8 @@ pub(crate) const STORIES: &[Story] = {
         long("errors/pulled-and-put-back", Faulty, errors::pulled_and_put_back),
         long("errors/both-pulled-and-put-back", Faulty, errors::both_pulled_and_put_back),
         short("errors/bad-sector-in-a-superblock", Faulty, errors::bad_sector_in_a_superblock),
+        short("errors/device-shrinks", Root, errors::device_shrinks),
+        short("errors/device-shrinks-for-good", Root, errors::device_shrinks_for_good),
         long("errors/backing-file-system-full", Root, errors::backing_file_system_full),
         long("stalls/server-stopped-35-s", Nothing, stalls::server_stopped),
         long("stalls/slow-drive-joins", Faulty, stalls::slow_drive_joins),

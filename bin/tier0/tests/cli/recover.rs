@@ -1,0 +1,63 @@
+//! What the last resort says of arrays that need it, and of those that do not.
+
+use std::path::Path;
+
+use crate::support::{Background, Served, array_file, directory, json, run, succeed, text};
+
+fn away(at: &Path, drive: &str) {
+    std::fs::rename(at.join(format!("{drive}.img")), at.join(format!("{drive}.away"))).expect("a drive");
+}
+
+fn back(at: &Path, drive: &str) {
+    std::fs::rename(at.join(format!("{drive}.away")), at.join(format!("{drive}.img"))).expect("a drive");
+}
+
+/// One of two histories was told as stale and not needed, and that there are two stood in the last line.
+#[test]
+fn a_split_is_told_at_the_top() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid1", 2);
+    succeed(&["create", text(&array)]);
+    for (here, gone) in [("d0", "d1"), ("d1", "d0")] {
+        away(at, gone);
+        let serve = ["serve", text(&array), "--listen", "127.0.0.1:0", "--json", "--without", gone];
+        let mut server = Background::start(&serve);
+        server.read_until(|line| line == "}");
+        assert_eq!(server.interrupt(), Some(0), "{here} serves alone");
+        back(at, gone);
+    }
+    let ended = run(&["pool", "recover", text(&array)]);
+    assert_eq!(ended.code, Some(1));
+    let second = ended.stdout.lines().nth(1).unwrap_or_default();
+    assert!(second.contains("two groups without each other"), "{}", ended.stdout);
+    for words in ["belongs to one history", "belongs to another history"] {
+        assert_eq!(ended.stdout.matches(words).count(), 1, "{words}: {}", ended.stdout);
+    }
+    for words in ["stale", "given up", "is there\n"] {
+        assert!(!ended.stdout.contains(words), "{words}: {}", ended.stdout);
+    }
+}
+
+/// A drive that was taken back was listed as one that left, too.
+#[test]
+fn a_drive_that_was_taken_back_is_listed_once() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid1", 2);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    succeed(&["drive", "fail", text(&array), "d1", "--yes"]);
+    succeed(&["drive", "rejoin", text(&array), "d1"]);
+    served.stop();
+    let told = succeed(&["pool", "recover", text(&array)]);
+    assert_eq!(told.matches("drive d1:").count(), 1, "{told}");
+    let found = json(&["pool", "recover", text(&array)]);
+    let sentence = found["text"].as_str().expect("a text");
+    assert!(told.contains(sentence) && sentence.contains("nothing to recover"), "{found}");
+    assert_eq!(found["pools"][0]["drives"].as_array().map(Vec::len), Some(2), "{found}");
+
+    away(at, "d1");
+    let told = succeed(&["pool", "recover", text(&array)]);
+    assert!(told.contains("drive d1: is missing\n") && !told.contains("given up"), "{told}");
+}

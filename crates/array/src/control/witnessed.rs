@@ -1,0 +1,32 @@
+//! Looking after the witness while the array runs: what is wrong with it is told before it is needed.
+
+use std::rc::Rc;
+
+use tier0_units::Nanos;
+
+use super::Control;
+use crate::admin::Severity;
+
+/// How often the witness is looked at.
+const LOOK: Nanos = Nanos::from_secs(5);
+
+impl Control {
+    /// Looks whether the witness could be used, as long as the array runs. Whoever asks for the status is told what was
+    /// found last: a file system that hangs holds up nobody.
+    pub(super) async fn watch_witness(self: Rc<Self>) {
+        let Some(witness) = self.witness.clone() else { return };
+        loop {
+            let fault = witness.check(&self.world).await.err();
+            let before = self.witness_fault.replace(fault.clone());
+            let thing = || format!("array {}", self.array);
+            match (before, fault) {
+                (before, Some(fault)) if before.as_ref() != Some(&fault) => {
+                    self.tell(Severity::Warning, thing(), fault, "");
+                }
+                (Some(_), None) => self.tell(Severity::Info, thing(), "the witness can be used again", ""),
+                _ => {}
+            }
+            self.world.sleep(LOOK).await;
+        }
+    }
+}
