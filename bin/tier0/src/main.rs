@@ -16,6 +16,7 @@ mod failure;
 mod logging;
 mod mounting;
 mod output;
+mod patience;
 mod requests;
 mod serving;
 mod signals;

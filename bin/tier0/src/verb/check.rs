@@ -1,6 +1,7 @@
 //! `tier0 check`: what an array file would do, without doing it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -12,7 +13,11 @@ use tier0_world::net::PeerAddress;
 use super::config::facts;
 use crate::failure::Failure;
 use crate::output::{json, print};
+use crate::patience::within;
 use crate::sockets::Accesses;
+
+/// How long the files that are named may take to be looked at: as long as a command of a drive.
+const COMPARE_LIMIT: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,7 +68,13 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
         Some(facts) => {
             told.extend(witness_fault(&description)?);
             told.extend(look_at_places(&facts)?);
-            for finding in description.compare(&facts).map_err(Failure::Run)? {
+            let compared = description.clone();
+            let Some(findings) = within(COMPARE_LIMIT, move || compared.compare(&facts)) else {
+                return Err(Failure::Run(
+                    "a file that the array file or the server names does not answer; \"tier0 status\" shows the drives".into(),
+                ));
+            };
+            for finding in findings.map_err(Failure::Run)? {
                 match finding {
                     Finding::Refused(text) => refusals.push(text),
                     Finding::Told(text) => told.push(text),

@@ -5,6 +5,7 @@ mod events;
 mod pool;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use tier0_array::Description;
@@ -15,6 +16,10 @@ use super::config::facts;
 use crate::control::ask_of;
 use crate::failure::Failure;
 use crate::output::{json, print, wrapped};
+use crate::patience::within;
+
+/// How long the files that the array file names may take to be looked at.
+const COMPARE_LIMIT: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,10 +57,13 @@ pub(crate) fn run(verb: &StatusVerb) -> Result<(), Failure> {
     }
 }
 
-/// What would refuse the next start with this file is a problem now: later the server cannot be asked any more.
+/// What would refuse the next start with this file is a problem now: later the server cannot be asked any more. The server
+/// tells of drives whose files do not answer.
 fn add_refusals(status: &mut Status, description: &Description) -> Result<(), Failure> {
     let Some(facts) = facts(description)? else { return Ok(()) };
-    for finding in description.compare(&facts).map_err(Failure::Run)? {
+    let description = description.clone();
+    let Some(findings) = within(COMPARE_LIMIT, move || description.compare(&facts)) else { return Ok(()) };
+    for finding in findings.map_err(Failure::Run)? {
         let Finding::Refused(text) = finding else { continue };
         if status.health == Health::Healthy {
             status.health = Health::Warning;

@@ -1,0 +1,28 @@
+//! Looking at files that may hang: in a thread of its own, and not for ever.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// What `work` finds, unless it takes longer than `limit`; then it goes on for nobody.
+pub(crate) fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (reply, answer) = channel();
+    // Nobody may be waiting any more.
+    std::thread::spawn(move || drop(reply.send(work())));
+    answer.recv_timeout(limit).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hangs_is_not_waited_for() {
+        let (release, held) = channel::<()>();
+        assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
+        assert_eq!(within(Duration::from_millis(1), move || held.recv().is_err()), None);
+        drop(release);
+    }
+}
