@@ -375,6 +375,25 @@ fn a_client_says_why_it_cannot_connect() {
     });
 }
 
+/// The first of two connections was kept for ever when the second one failed, and a server that was waited for until
+/// nobody used the export waited as long.
+#[test]
+fn a_client_that_cannot_have_all_its_connections_keeps_none() {
+    on_each_driver(|world| async move {
+        let sockets = Sockets::new();
+        let one = TargetOptions { connections_max: 1, ..TargetOptions::default() };
+        let server = server(&world, &sockets, "x", ServerOptions { target: one, ..ServerOptions::default() });
+        let two = ClientOptions { connections: 2, ..ClientOptions::default() };
+        let error = Client::connect(&world, &sockets.uri("x"), &two).await.err().expect("one has no place");
+        assert!(matches!(error, ClientError::Closed | ClientError::Socket(_)), "{error}");
+        let deadline = world.now() + Nanos::from_secs(10);
+        while server.connection_count() > 0 {
+            assert!(world.now() < deadline, "the other one is kept");
+            world.sleep(Nanos::from_millis(1)).await;
+        }
+    });
+}
+
 #[test]
 fn a_server_says_why_it_cannot_listen() {
     on_each_driver(|world| async move {
