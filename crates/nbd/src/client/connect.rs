@@ -1,4 +1,4 @@
-//! Connecting and negotiating.
+//! Connecting and negotiating. A connection that does not come to be used is closed, whatever becomes of the attempt.
 
 use std::net::ToSocketAddrs;
 use std::pin::pin;
@@ -20,9 +20,8 @@ use crate::protocol::{NbdAddress, NbdUri};
 /// Where it cannot be reached, refuses, or does not speak NBD.
 pub async fn list(world: &World, address: &NbdAddress) -> Result<Vec<ListedExport>, ClientError> {
     let timeout = ClientOptions::default().handshake_timeout;
-    let socket = open(world, address)?;
-    let (ended, _) = within(world, timeout, negotiate(&socket, ClientGoal::List)).await?;
-    socket.shutdown();
+    let opened = Opened::at(world, address)?;
+    let (ended, _) = within(world, timeout, negotiate(opened.socket(), ClientGoal::List)).await?;
     match ended {
         End::Listed(listed) => Ok(listed),
         End::Ready(_) => unreachable!("a list was asked for"),
@@ -43,11 +42,36 @@ pub async fn enter(
         structured_replies: options.structured_replies,
         block_status: options.block_status,
     };
-    let socket = open(world, &uri.address)?;
-    let (ended, received) = within(world, options.handshake_timeout, negotiate(&socket, goal)).await?;
+    let opened = Opened::at(world, &uri.address)?;
+    let (ended, received) =
+        within(world, options.handshake_timeout, negotiate(opened.socket(), goal)).await?;
     match ended {
-        End::Ready(negotiated) => Ok((socket, negotiated, received)),
+        End::Ready(negotiated) => Ok((opened.keep(), negotiated, received)),
         End::Listed(_) => unreachable!("an export was asked for"),
+    }
+}
+
+/// A connection that is not entered yet. Dropped, it is shut down: a receive that is under way in the kernel would keep it
+/// open otherwise.
+struct Opened(Option<Socket>);
+
+impl Opened {
+    fn at(world: &World, address: &NbdAddress) -> Result<Opened, ClientError> {
+        open(world, address).map(|socket| Opened(Some(socket)))
+    }
+
+    fn socket(&self) -> &Socket {
+        self.0.as_ref().expect("it is there until it is kept")
+    }
+
+    fn keep(mut self) -> Socket {
+        self.0.take().expect("it is there until it is kept")
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Socket::shutdown);
     }
 }
 

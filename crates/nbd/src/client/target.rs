@@ -57,14 +57,19 @@ impl Client {
         if options.connections > 1 && !first.export.features.multi_conn {
             return Err(ClientError::NoMultiConn { export: first.export.name });
         }
-        let mut links = vec![Link::start(world, socket, &first, received)];
-        while links.len() < options.connections {
+        // Dropped where a later connection fails, it ends the earlier ones.
+        let mut inner = Inner {
+            world: world.clone(),
+            block_status: first.base_allocation.is_some(),
+            links: vec![Link::start(world, socket, &first, received)],
+            export: first.export,
+            next: Cell::new(0),
+        };
+        while inner.links.len() < options.connections {
             let (socket, negotiated, received) = enter(world, uri, options).await?;
-            links.push(Link::start(world, socket, &negotiated, received));
+            inner.links.push(Link::start(world, socket, &negotiated, received));
         }
-        let block_status = first.base_allocation.is_some();
-        let (world, next) = (world.clone(), Cell::new(0));
-        Ok(Client(Rc::new(Inner { world, export: first.export, block_status, links, next })))
+        Ok(Client(Rc::new(inner)))
     }
 
     /// What the server says of the export.

@@ -1,9 +1,11 @@
 //! Server and client of this crate against each other, on both drivers of the real world.
 
 use std::cell::Cell;
+use std::pin::pin;
 use std::rc::Rc;
 
 use crate::common::{Sockets, on_each_driver, ram, server};
+use futures_util::future::{Either, select};
 use tier0_drive::{BlockStatus, BlockTarget, DriveHandle, TargetInfo};
 use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
 use tier0_nbd::protocol::{NbdAddress, NbdUri};
@@ -369,9 +371,32 @@ fn a_client_says_why_it_cannot_connect() {
         let tcp = NbdAddress::Tcp { host: "no-such-host.invalid".into(), port: 1 };
         let unknown = connect(&NbdUri { address: tcp, export: String::new() }).await;
         assert!(matches!(unknown, ClientError::Resolve { .. }), "{unknown}");
-        let _silent = Listener::bind(&world, &sockets.address()).expect("binds");
+        let listener = Listener::bind(&world, &sockets.address()).expect("binds");
         let silent = connect(&sockets.uri("x")).await;
         assert!(matches!(silent, ClientError::Timeout(_)), "{silent}");
+        let peer = listener.accept().await.expect("it has connected");
+        let end = pin!(peer.receive(Vec::with_capacity(1)));
+        let closed = select(end, world.sleep(Nanos::from_secs(10))).await;
+        assert!(matches!(closed, Either::Left(((Ok(0), _), _))), "its receive kept the connection open");
+    });
+}
+
+/// The first of two connections was kept for ever when the second one failed, and a server that was waited for until
+/// nobody used the export waited as long.
+#[test]
+fn a_client_that_cannot_have_all_its_connections_keeps_none() {
+    on_each_driver(|world| async move {
+        let sockets = Sockets::new();
+        let one = TargetOptions { connections_max: 1, ..TargetOptions::default() };
+        let server = server(&world, &sockets, "x", ServerOptions { target: one, ..ServerOptions::default() });
+        let two = ClientOptions { connections: 2, ..ClientOptions::default() };
+        let error = Client::connect(&world, &sockets.uri("x"), &two).await.err().expect("one has no place");
+        assert!(matches!(error, ClientError::Closed | ClientError::Socket(_)), "{error}");
+        let deadline = world.now() + Nanos::from_secs(10);
+        while server.connection_count() > 0 {
+            assert!(world.now() < deadline, "the other one is kept");
+            world.sleep(Nanos::from_millis(1)).await;
+        }
     });
 }
 

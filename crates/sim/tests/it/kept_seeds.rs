@@ -44,6 +44,11 @@ const KEPT: &[(u64, &str)] = &[
     (1864, "as 1265"),
     (1960, "a rebuild called a page lost that had no content and lay on a bad sector"),
     (7201, "a batch took an extent twice that had found a new slot while it was waited for"),
+    (
+        600031,
+        "a client whose second connection died in its handshake kept the first one for ever, and nobody could connect \
+         anew",
+    ),
 ];
 
 /// The same for pools that grow, and volumes that come and go.
