@@ -9,8 +9,9 @@ pub(crate) fn within<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (reply, answer) = channel();
+    let thread = std::thread::Builder::new().name("tier0-look".to_owned());
     // Nobody may be waiting any more.
-    std::thread::spawn(move || drop(reply.send(work())));
+    thread.spawn(move || drop(reply.send(work()))).ok()?;
     answer.recv_timeout(limit).ok()
 }
 
