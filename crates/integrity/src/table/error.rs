@@ -29,6 +29,8 @@ pub enum TableError {
         slot: SlotRef,
         /// The columns that were looked at.
         columns: ColumnMask,
+        /// Whether every copy could be read: what cannot be read now may be read later.
+        read: bool,
     },
     /// A newer tier0 wrote it.
     #[error("the table of slot {} has format {version}, and this tier0 knows up to {}; use a newer tier0", slot.slot, super::TABLE_VERSION)]

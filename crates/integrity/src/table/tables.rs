@@ -237,7 +237,8 @@ impl SlotTables {
                 return Err(TableError::ColumnsLost { slot, set: table.home().set, columns });
             }
             self.0.raid.reported_to().table_lost(slot.slot);
-            return Err(TableError::Lost { slot, columns });
+            let read = found.iter().all(|found| found.unreadable.is_empty());
+            return Err(TableError::Lost { slot, columns, read });
         };
         table.load(newest.generation, &newest.entries);
         table.note(&found, newest.generation);
@@ -246,12 +247,12 @@ impl SlotTables {
         Ok(table)
     }
 
-    /// The table of a slot that is to be written, its slot locked. Where no copy is right, it begins anew, and no page passes
-    /// before it is written: what is lost must not keep others from being written. The new table is stable when this ends,
-    /// in both places of every live copy, so that none that cannot be read now comes back.
+    /// The table of a slot that is to be written, its slot locked. Where every copy was read and none is right, it begins
+    /// anew, and no page passes before it is written: what is lost must not keep others from being written. The new table
+    /// is stable when this ends, in both places of every live copy.
     pub(crate) async fn get_or_begin(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
         let lost = match self.get(slot).await {
-            Err(lost @ TableError::Lost { .. }) => lost,
+            Err(lost @ TableError::Lost { read: true, .. }) => lost,
             result => return result,
         };
         let table = self.zero(slot);

@@ -269,6 +269,27 @@ fn what_is_written_to_a_slot_whose_table_is_lost_is_right_and_the_rest_stays_los
     });
 }
 
+/// Errors of reads that passed made a write begin the table anew, and the other pages of the slot were lost for good.
+#[test]
+fn a_table_that_cannot_be_read_for_a_while_is_not_begun_anew() {
+    on_each_shape(|rack, world, mut random| async move {
+        let shard = rack.open(&world, TIGHT);
+        let mut model = Model::allocate(&shard, 1);
+        while model.slots[0].1.iter().all(|mark| *mark == 0) {
+            model.write(&shard, &mut random).await.expect("a batch");
+        }
+        shard.io.raid().flush().await.expect("a flush");
+        let slot = model.slots[0].0;
+        let shard = rack.open(&world, TIGHT);
+        rack.media.iter().for_each(|medium| medium.inject(FaultPlan::share(Fault::ReadError, 1.0)));
+        let page = (0, content(world.width(), 1_000, LogPlace { position: 0, page: 0 }));
+        let batch = vec![SlotWrite { extent: ExtentId { volume: 0, index: 0 }, slot, pages: vec![page] }];
+        shard.io.write_batch(batch, &NoLog).await.expect_err("nobody knows what the slot holds");
+        rack.media.iter().for_each(|medium| medium.clear_plans());
+        model.check(&shard).await;
+    });
+}
+
 /// Scrambles the copies of a slot's table on these columns.
 fn scramble_table(rack: &Rack, slot_in_set: u64, columns: impl Fn(usize) -> bool) {
     let placement = TablePlacement::new(&rack.layout, rack.plan.pages_per_slot);
