@@ -338,6 +338,9 @@ impl PoolsSeat {
         );
         control.follow_space_rules(&self.space);
         world.spawn(control.clone().serve(first.messages)).detach();
+        (0..parts.len()).for_each(|number| {
+            world.spawn(control.clone().watch_starting_drives(number)).detach();
+        });
         first.seeds.iter().for_each(|seeds| seeds.send(parts.clone()));
         Ok(control)
     }

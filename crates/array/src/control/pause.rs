@@ -130,6 +130,15 @@ impl Control {
         }
     }
 
+    /// Tells of a pool's drives while its shards start: what the log has is written to its places then, and a drive that
+    /// takes no write holds up the start.
+    pub(crate) async fn watch_starting_drives(self: Rc<Self>, number: usize) {
+        while !self.upkeep.get() {
+            self.look_at_drives(number);
+            self.world.sleep(LOOK).await;
+        }
+    }
+
     /// Looks after a pool's drives as long as the array runs.
     pub(super) async fn watch_drives(self: Rc<Self>, number: usize) {
         let guarded = self.guarded(number);
