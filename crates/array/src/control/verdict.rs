@@ -291,23 +291,27 @@ impl Control {
         let silent = join_all(others.into_iter().map(probe)).await.into_iter().flatten();
         silent
             .map(|(place, fact)| {
-                tracing::warn!(member = place, "a drive does not answer a probe: {fact}");
-                self.rouse(number, place);
+                // What its guard knows has been told.
+                match self.rouse(number, place) {
+                    true => tracing::warn!(member = place, "a drive does not answer a probe: {fact}"),
+                    false => tracing::debug!(member = place, "a drive does not answer a probe: {fact}"),
+                }
                 place
             })
             .collect()
     }
 
     /// Has the guard of a drive notice that it does not answer, and bring it back if it can: nobody may have asked the drive
-    /// for anything since its device went away and came back.
-    fn rouse(&self, number: usize, member: u32) {
+    /// for anything since its device went away and came back. Whether that is news to it.
+    fn rouse(&self, number: usize, member: u32) -> bool {
         let guarded = self.guarded(number);
-        let Some(drive) = guarded.metadata.drive(member) else { return };
+        let Some(drive) = guarded.metadata.drive(member) else { return true };
         let knows =
             drive.guard().is_some_and(|guard| guard.health().snapshot().standing != Standing::Healthy);
         if !knows {
             // The guard judges what comes of it.
             self.world.spawn(async move { drop(Seen::read(&drive).await) }).detach();
         }
+        !knows
     }
 }

@@ -9,7 +9,7 @@ use crate::description::DriveDescription;
 
 /// What lies behind a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Identity {
+pub(super) enum Identity {
     /// A file: its file system and its number there.
     File(u64, u64),
     /// A block device by its number.
@@ -32,7 +32,7 @@ pub(super) fn check_distinct(drives: &[DriveDescription]) -> Result<(), ArrayErr
 }
 
 /// What lies behind a path; nothing where it is not there, which whoever opens it tells.
-fn identity(path: &Path) -> Option<Identity> {
+pub(super) fn identity(path: &Path) -> Option<Identity> {
     let metadata = std::fs::metadata(path).ok()?;
     if !metadata.file_type().is_block_device() {
         return Some(Identity::File(metadata.dev(), metadata.ino()));

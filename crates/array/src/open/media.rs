@@ -1,7 +1,7 @@
 //! Opening what may be drives of an array. A drive that is not there is gone; one that is there and cannot be opened is
 //! not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tier0_drive::OpenError;
 
+use super::identity::{Identity, identity};
 use super::{Medium, OpenOptions};
 use crate::description::DriveDescription;
 use crate::{ArrayError, Description};
@@ -158,10 +159,19 @@ impl Opened {
         options: &OpenOptions,
     ) -> Result<(), ArrayError> {
         let path_of = |drive: &DriveDescription| drive.path.clone().expect("checked: every drive has a path");
-        let paths = each(drives.iter().map(path_of).map(|path| move || plain(&path)))?;
+        let paths = each(drives.iter().map(path_of).map(|path| move || (plain(&path), identity(&path))))?;
         let mut fresh = Vec::new();
+        let mut identities: BTreeMap<Identity, String> = BTreeMap::new();
         for (drive, path) in drives.into_iter().zip(paths) {
-            match path {
+            // A link in a drive's place would make that one missing, or busy, which says nothing of the cause.
+            if let Some((_, Some(identity))) = path
+                && named == Named::ByFile
+                && !options.without.contains(&drive.name)
+                && let Some(first) = identities.insert(identity, drive.name.clone())
+            {
+                return Err(ArrayError::SameDrive { first, second: drive.name });
+            }
+            match path.map(|(path, _)| path) {
                 None => self.note_silent(&drive, named),
                 Some(path) if self.tried.insert(path.clone()) => fresh.push((drive, path)),
                 Some(_) => {}
