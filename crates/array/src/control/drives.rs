@@ -26,6 +26,9 @@ pub(crate) trait DriveShop {
     /// Where a member lies of all drives that were found at the start; none if it is not among them.
     fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>>;
 
+    /// Where drives lay that are open, whose files were deleted.
+    fn deleted(&self) -> Pin<Box<dyn Future<Output = Vec<PathBuf>> + '_>>;
+
     /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something,
     /// and that it is one that the array has open and has given up. Nothing else in this world waits for it.
     fn open(

@@ -5,6 +5,7 @@
 //! and the metadata journal keeps the order.
 
 mod admin;
+mod deleted;
 mod describe;
 mod drives;
 mod events;
@@ -33,6 +34,7 @@ mod witnessed;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -75,6 +77,8 @@ pub(crate) struct Control {
     witness: Option<Witness>,
     /// What was wrong with it when it was looked at last.
     witness_fault: RefCell<Option<String>>,
+    /// Where drives lay whose files were deleted.
+    deleted: RefCell<Vec<PathBuf>>,
     events: Events,
     /// Slow turns of this world that events have told.
     slow_turns_told: Cell<u64>,
@@ -128,6 +132,7 @@ impl Control {
             post,
             witness: rules.witness,
             witness_fault: RefCell::default(),
+            deleted: RefCell::default(),
             events: Events::default(),
             slow_turns_told: Cell::new(0),
             pause_timeout: rules.pause_timeout,
@@ -156,6 +161,7 @@ impl Control {
     pub(crate) fn begin_upkeep(self: &Rc<Self>) {
         self.upkeep.set(true);
         self.world.spawn(self.clone().watch_witness()).detach();
+        self.world.spawn(self.clone().watch_deleted_files()).detach();
         for number in 0..self.pools.len() {
             let control = self.clone();
             let begin = async move {

@@ -118,6 +118,11 @@ impl Medium {
         }
     }
 
+    /// Whether it is a file that was deleted.
+    pub(crate) fn is_deleted(&self) -> bool {
+        matches!(&self.base, Base::File(file) if file.is_deleted())
+    }
+
     /// Sectors that the array can use.
     pub(crate) fn sectors(&self) -> SectorCount {
         self.model.as_ref().map_or(self.base_sectors(), Model::sectors)

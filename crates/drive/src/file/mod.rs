@@ -156,6 +156,11 @@ impl FileMedium {
         is_at(&self.path, &self.openings.accepted().file).unwrap_or(false)
     }
 
+    /// Whether it is a file that no directory has any more: it is there as long as somebody has it open.
+    pub fn is_deleted(&self) -> bool {
+        rustix::fs::fstat(&*self.openings.accepted().file).is_ok_and(|about| about.st_nlink == 0)
+    }
+
     /// Opens a drive on it in a world of full sectors.
     pub fn drive(self: &Arc<Self>, world: &World) -> io::Result<FileDrive> {
         assert_eq!(world.width().bytes() as u64, SECTOR_BYTES, "a file holds whole sectors");
