@@ -46,19 +46,13 @@ impl DriveShop for MediumShop {
         })
     }
 
-    fn deleted(&self) -> Pin<Box<dyn Future<Output = Vec<PathBuf>> + '_>> {
-        Box::pin(async move {
-            let known = self.known.borrow().clone();
-            let deleted = move || -> Vec<PathBuf> {
-                let (deleted, there): (Vec<_>, Vec<_>) = known.iter().partition(|medium| medium.is_deleted());
-                // A new drive may lie where an old one was.
-                let there: Vec<PathBuf> = there.into_iter().filter_map(|medium| medium.path()).collect();
-                let gone = deleted.into_iter().filter_map(|medium| medium.path());
-                gone.filter(|path| !there.contains(path)).collect()
-            };
-            // What does not answer is told by its guard.
-            beside(&self.world, "", deleted).await.unwrap_or_default()
-        })
+    fn deleted(&self) -> Vec<PathBuf> {
+        let known = self.known.borrow();
+        let (deleted, there): (Vec<_>, Vec<_>) = known.iter().partition(|medium| medium.is_deleted());
+        // A new drive may lie where an old one was.
+        let there: Vec<PathBuf> = there.into_iter().filter_map(|medium| medium.path()).collect();
+        let gone = deleted.into_iter().filter_map(|medium| medium.path());
+        gone.filter(|path| !there.contains(path)).collect()
     }
 
     fn open(

@@ -19,7 +19,7 @@ impl Control {
     pub(super) async fn watch_deleted_files(self: Rc<Self>) {
         let Some(shop) = self.shop.clone() else { return };
         loop {
-            let found = shop.deleted().await;
+            let found = shop.deleted();
             let before = self.deleted.replace(found.clone());
             for number in 0..self.pools.len() {
                 for (name, path) in deleted_of(&self.guarded(number).metadata.state(), &found) {

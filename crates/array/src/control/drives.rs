@@ -27,7 +27,7 @@ pub(crate) trait DriveShop {
     fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>>;
 
     /// Where drives lay that are open, whose files were deleted.
-    fn deleted(&self) -> Pin<Box<dyn Future<Output = Vec<PathBuf>> + '_>>;
+    fn deleted(&self) -> Vec<PathBuf>;
 
     /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something,
     /// and that it is one that the array has open and has given up. Nothing else in this world waits for it.

@@ -156,9 +156,13 @@ impl FileMedium {
         is_at(&self.path, &self.openings.accepted().file).unwrap_or(false)
     }
 
-    /// Whether it is a file that no directory has any more: it is there as long as somebody has it open.
+    /// Whether it is a file that no directory has any more: it is there as long as somebody has it open. Nobody is asked
+    /// who might not answer, so that it is not known of a file system with a server.
     pub fn is_deleted(&self) -> bool {
-        rustix::fs::fstat(&*self.openings.accepted().file).is_ok_and(|about| about.st_nlink == 0)
+        let is_file = |mode| rustix::fs::FileType::from_raw_mode(mode).is_file();
+        self.submission == Submission::Direct
+            && rustix::fs::fstat(&*self.openings.accepted().file)
+                .is_ok_and(|about| is_file(about.st_mode) && about.st_nlink == 0)
     }
 
     /// Opens a drive on it in a world of full sectors.
