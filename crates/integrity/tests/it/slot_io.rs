@@ -219,10 +219,7 @@ fn what_cannot_be_repaired_is_an_error_until_it_is_written_anew() {
 fn a_lost_table_counts_as_the_loss_of_all_its_pages_once() {
     on_each_shape(|rack, world, mut random| async move {
         let shard = rack.open(&world, TIGHT);
-        let mut model = Model::allocate(&shard, 1);
-        while model.slots[0].1.iter().all(|mark| *mark == 0) {
-            model.write(&shard, &mut random).await.expect("a batch");
-        }
+        let model = Model::stored(&shard, &mut random).await;
         shard.io.raid().flush().await.expect("a flush");
         scramble_table(&rack, 0, |_| true);
         let shard = rack.open(&world, TIGHT);
@@ -239,10 +236,7 @@ fn a_lost_table_counts_as_the_loss_of_all_its_pages_once() {
 fn what_is_written_to_a_slot_whose_table_is_lost_is_right_and_the_rest_stays_lost() {
     on_each_shape(|rack, world, mut random| async move {
         let shard = rack.open(&world, TIGHT);
-        let mut model = Model::allocate(&shard, 1);
-        while model.slots[0].1.iter().all(|mark| *mark == 0) {
-            model.write(&shard, &mut random).await.expect("a batch");
-        }
+        let model = Model::stored(&shard, &mut random).await;
         shard.io.raid().flush().await.expect("a flush");
         let slot = model.slots[0].0;
         scramble_table(&rack, 0, |_| true);
@@ -274,10 +268,7 @@ fn what_is_written_to_a_slot_whose_table_is_lost_is_right_and_the_rest_stays_los
 fn a_table_that_cannot_be_read_for_a_while_is_not_begun_anew() {
     on_each_shape(|rack, world, mut random| async move {
         let shard = rack.open(&world, TIGHT);
-        let mut model = Model::allocate(&shard, 1);
-        while model.slots[0].1.iter().all(|mark| *mark == 0) {
-            model.write(&shard, &mut random).await.expect("a batch");
-        }
+        let model = Model::stored(&shard, &mut random).await;
         shard.io.raid().flush().await.expect("a flush");
         let slot = model.slots[0].0;
         let shard = rack.open(&world, TIGHT);
@@ -306,10 +297,7 @@ fn scramble_table(rack: &Rack, slot_in_set: u64, columns: impl Fn(usize) -> bool
 fn a_table_survives_in_any_one_copy_and_its_loss_is_an_error() {
     on_each_shape(|rack, world, mut random| async move {
         let shard = rack.open(&world, TIGHT);
-        let mut model = Model::allocate(&shard, 1);
-        while model.slots[0].1.iter().all(|mark| *mark == 0) {
-            model.write(&shard, &mut random).await.expect("a batch");
-        }
+        let model = Model::stored(&shard, &mut random).await;
         let copies = TablePlacement::new(&rack.layout, rack.plan.pages_per_slot).copies_per_slot();
         for kept in 0..copies {
             let shard = rack.open(&world, TIGHT);
@@ -334,10 +322,7 @@ fn a_table_survives_in_any_one_copy_and_its_loss_is_an_error() {
 fn a_former_tenants_table_is_never_believed() {
     on_each_shape(|rack, world, mut random| async move {
         let shard = rack.open(&world, TIGHT);
-        let mut model = Model::allocate(&shard, 1);
-        while model.slots[0].1.iter().all(|mark| *mark == 0) {
-            model.write(&shard, &mut random).await.expect("a batch");
-        }
+        Model::stored(&shard, &mut random).await;
         let other = SlotRef { slot: 0, allocation: 1_000 };
         let shard = rack.open(&world, TIGHT);
         let (result, _) = shard.io.read(other, 0, world.buffer(8)).await;

@@ -269,6 +269,15 @@ impl Model {
         Model { pages, slots: (0..count).map(slot).collect(), mapped: BTreeSet::new(), next_mark: 1 }
     }
 
+    /// One slot, newly allocated, of which something is stored.
+    pub(crate) async fn stored(shard: &Shard, random: &mut Random) -> Model {
+        let mut model = Model::allocate(shard, 1);
+        while model.slots[0].1.iter().all(|mark| *mark == 0) {
+            model.write(shard, random).await.expect("a batch");
+        }
+        model
+    }
+
     /// Another process on the same drives.
     pub(crate) fn reopen(&self, rack: &Rack, world: &World, options: SlotIoOptions) -> Shard {
         let shard = rack.open(world, options);
