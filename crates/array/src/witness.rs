@@ -35,7 +35,11 @@ const LIMIT: Nanos = Nanos::from_secs(10);
 
 /// A witness file.
 #[derive(Clone, Debug)]
-pub(crate) struct Witness(Arc<Path>);
+pub(crate) struct Witness {
+    path: Arc<Path>,
+    /// Whether a thread looks at it. On a file system that hangs none ends, so there is never more than one.
+    looked_at: Arc<AtomicBool>,
+}
 
 /// Who goes on, and without whom: members by identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +86,7 @@ impl Parting {
 impl Witness {
     /// The witness in this file, which need not be there yet.
     pub(crate) fn new(path: &Path) -> Witness {
-        Witness(path.into())
+        Witness { path: path.into(), looked_at: Arc::default() }
     }
 
     /// The members that the witness knows a pool went on without; none if it does not know the pool.
@@ -94,11 +98,11 @@ impl Witness {
         world: &World,
         pool: Uuid,
     ) -> Result<Option<BTreeSet<Uuid>>, String> {
-        let path = self.0.clone();
+        let path = self.path.clone();
         let ask = move || Ok(read(&path)?.pools.remove(&pool).map(|entry| entry.without));
         self.beside(world, ask)
             .await
-            .map_err(|fact| format!("the witness {:?} cannot be asked: {fact}", self.0))
+            .map_err(|fact| format!("the witness {:?} cannot be asked: {fact}", self.path))
     }
 
     /// Notes that a pool goes on without members, unless it has gone on already without one that is to go on; with
@@ -107,14 +111,14 @@ impl Witness {
     /// # Errors
     /// Why the pool must not go on.
     pub(crate) async fn note(&self, world: &World, parting: Parting, consent: bool) -> Result<(), String> {
-        let path = self.0.clone();
+        let path = self.path.clone();
         let waiting = Waiting::default();
         let given_up = waiting.given_up();
         let tell = move || note(&path, &parting, consent, || given_up.is_set());
         // What is not waited for any longer must not be noted later: the pool has not gone on.
         self.beside(world, tell)
             .await
-            .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.0))
+            .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.path))
     }
 
     /// Takes back that a pool went on without a member, as `parting` says: it has not. What others have noted stays. Ends when
@@ -129,11 +133,11 @@ impl Witness {
         member: Uuid,
         given_up: GivenUp,
     ) -> Result<(), String> {
-        let path = self.0.clone();
+        let path = self.path.clone();
         let tell = move || take_back(&path, &parting, member, || given_up.is_set());
         self.beside(world, tell)
             .await
-            .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.0))
+            .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.path))
     }
 
     /// Whether it could be asked and told now. Nothing is written.
@@ -141,12 +145,23 @@ impl Witness {
     /// # Errors
     /// Why not, what follows, and what to do.
     pub(crate) async fn check(&self, world: &World) -> Result<(), String> {
-        let path = self.0.clone();
-        self.beside(world, move || examine(&path)).await.map_err(|fact| {
+        let (path, looked_at) = (self.path.clone(), self.looked_at.clone());
+        let looked = match looked_at.swap(true, Ordering::AcqRel) {
+            true => Err(silent()),
+            false => {
+                let look = Look(looked_at);
+                let work = move || {
+                    let _until_it_ends = look;
+                    examine(&path)
+                };
+                self.beside(world, work).await
+            }
+        };
+        looked.map_err(|fact| {
             format!(
                 "the witness {:?} cannot be used, so that a pool pauses instead of going on without half of its drives: \
                  {fact}",
-                self.0
+                self.path
             )
         })
     }
@@ -163,16 +178,19 @@ impl Witness {
         let work = move || drop(reply.send(work()));
         thread.spawn(work).map_err(|error| error.to_string())?;
         let limit = pin!(world.sleep(LIMIT));
-        let silent = || {
-            format!(
-                "no answer within {} s; mend that, or correct array.witness",
-                LIMIT.0 / Nanos::from_secs(1).0
-            )
-        };
         match select(answer, limit).await {
             Either::Left((Ok(done), _)) => done.map_err(|error| with_remedy(&error)),
             Either::Left((Err(_), _)) | Either::Right(_) => Err(silent()),
         }
+    }
+}
+
+/// A look at the witness, until it is dropped.
+struct Look(Arc<AtomicBool>);
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -201,6 +219,10 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
+}
+
+fn silent() -> String {
+    format!("no answer within {} s; mend that, or correct array.witness", LIMIT.0 / Nanos::from_secs(1).0)
 }
 
 /// What is wrong with a witness, and what to do.
@@ -314,6 +336,8 @@ fn change(
 
 #[cfg(test)]
 mod tests {
+    use tier0_world::{PayloadWidth, VirtualRuntime};
+
     use super::*;
 
     fn ids(numbers: &[u128]) -> BTreeSet<Uuid> {
@@ -386,6 +410,17 @@ mod tests {
             note(&path, &parting(&[1], &[2]), true, || false).expect_err(text);
             assert_eq!(fs::read_to_string(&path).expect("read"), text);
         }
+    }
+
+    #[test]
+    fn what_hangs_is_looked_at_by_one_thread_at_a_time() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
+        let world = runtime.world().clone();
+        let witness = Witness::new(&directory.path().join("witness"));
+        witness.looked_at.store(true, Ordering::Release);
+        let told = runtime.run(async move { witness.check(&world).await.expect_err("a look goes on") });
+        assert!(told.contains("no answer"), "{told}");
     }
 
     /// A witness that nobody could use was noticed when it was needed.
