@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
+use tier0_array::admin::PoolFacts;
 use tier0_array::description::{Finding, ListenAddress};
 use tier0_array::open::{look_at_places, rehearse, witness_fault};
 use tier0_world::net::PeerAddress;
@@ -17,7 +18,7 @@ use crate::patience::within;
 use crate::sockets::Accesses;
 
 /// How long the files that are named may take to be looked at: as long as a command of a drive.
-const COMPARE_LIMIT: Duration = Duration::from_secs(30);
+const LOOK_LIMIT: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,29 +63,17 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
     Accesses::of(&description)?;
     let facts = facts(&description)?;
     let served = facts.is_some();
-    let (mut refusals, mut told) = (homeless_sockets(&description), description.all_notes());
-    told.extend(homeless_control(&description));
-    match facts {
+    let (refusals, told) = match facts {
         Some(facts) => {
-            told.extend(witness_fault(&description)?);
-            told.extend(look_at_places(&facts)?);
-            let compared = description.clone();
-            let Some(findings) = within(COMPARE_LIMIT, move || compared.compare(&facts)) else {
-                return Err(Failure::Run(
+            let description = description.clone();
+            within(LOOK_LIMIT, move || compare(&description, &facts)).ok_or_else(|| {
+                Failure::Run(
                     "a file that the array file or the server names does not answer; \"tier0 status\" shows the drives".into(),
-                ));
-            };
-            for finding in findings.map_err(Failure::Run)? {
-                match finding {
-                    Finding::Refused(text) => refusals.push(text),
-                    Finding::Told(text) => told.push(text),
-                }
-            }
+                )
+            })??
         }
-        // Memory has no labels: it is created at every start.
-        None if description.drives.iter().all(|drive| drive.path.is_none()) => {}
-        None => told.extend(rehearse(&description)?),
-    }
+        None => look(&description)?,
+    };
     let first = refusals.first().cloned();
     let found = Found {
         result: if first.is_some() { "refused" } else { "done" },
@@ -100,6 +89,40 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
         print(&text(&description, &found))?;
     }
     first.map_or(Ok(()), |text| Err(Failure::Input(text)))
+}
+
+/// Why a start with this file would be refused, and what else is to be told.
+type Findings = (Vec<String>, Vec<String>);
+
+/// Of the array that is served. Files are looked at, so it may take as long as they like.
+fn compare(description: &Description, facts: &[PoolFacts]) -> Result<Findings, Failure> {
+    let (mut refusals, mut told) = of_file(description);
+    told.extend(witness_fault(description)?);
+    told.extend(look_at_places(facts)?);
+    for finding in description.compare(facts).map_err(Failure::Run)? {
+        match finding {
+            Finding::Refused(text) => refusals.push(text),
+            Finding::Told(text) => told.push(text),
+        }
+    }
+    Ok((refusals, told))
+}
+
+/// Of the drives of an array that nobody serves.
+fn look(description: &Description) -> Result<Findings, Failure> {
+    let (refusals, mut told) = of_file(description);
+    // Memory has no labels: it is created at every start.
+    if description.drives.iter().any(|drive| drive.path.is_some()) {
+        told.extend(rehearse(description)?);
+    }
+    Ok((refusals, told))
+}
+
+/// What the file itself says in vain, and names in vain.
+fn of_file(description: &Description) -> Findings {
+    let mut told = description.all_notes();
+    told.extend(homeless_control(description));
+    (homeless_sockets(description), told)
 }
 
 /// Sockets for clients in directories that are not there: a server that cannot listen does not start.

@@ -56,10 +56,7 @@ impl Guarded {
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),
                 lost_because,
-                health: known.map(|health| DriveHealth {
-                    on_device: self.pauses.is_on_device(place),
-                    ..self.drive_health(place, health, now)
-                }),
+                health: known.map(|health| self.drive_health(place, health, now)),
             }
         };
         there.map(drive).collect()
@@ -95,7 +92,7 @@ impl Guarded {
             retried: known.retried,
             outages: known.outages,
             no_space: known.no_space,
-            on_device: false,
+            on_device: self.pauses.is_on_device(member),
             pages_repaired,
             pages_unrecoverable,
             error_patience_s: seconds(patience.errors),
