@@ -28,7 +28,7 @@ pub(crate) struct PoolShard {
     pub(crate) extent_sectors: u64,
     pub(crate) slot_io: SlotIo,
     pub(crate) mapping: Rc<ShardMapping>,
-    pub(crate) write_back: WriteBack<SlotIo>,
+    pub(crate) write_back: WriteBack,
     /// None in a pool without a log.
     log: Option<ShardLog>,
 }

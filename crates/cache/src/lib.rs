@@ -19,7 +19,8 @@
 //! which is 47 bytes per page for writes of 8 KiB and 26 for writes of 64 KiB, beside the data.
 //!
 //! What it does not do: it caches nothing for reads, knows no volumes' sizes, keeps no map and no free space of its own
-//! ([`Mapping`]), and knows neither RAID nor checksums ([`SlotStore`]).
+//! ([`Mapping`]), and knows neither RAID nor checksums, which are
+//! [`SlotIo`](tier0_integrity::SlotIo)'s.
 
 mod head;
 mod level;
@@ -31,9 +32,7 @@ mod rate;
 mod readers;
 mod records;
 mod recovery;
-mod slot_io;
 mod status;
-mod store;
 mod write_back;
 
 pub use head::{Head, HeadError, Run};
@@ -41,5 +40,4 @@ pub use mapping::{LocalFuture, Mapping};
 pub use options::{WriteBackOptions, ring_sectors_min, ring_settings};
 pub use recovery::{RecoverError, RecoveryReport};
 pub use status::{Stage, WriteBackStatus};
-pub use store::SlotStore;
 pub use write_back::{Relocate, Relocation, WriteBack};

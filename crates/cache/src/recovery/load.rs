@@ -9,7 +9,6 @@ use tier0_units::{ExtentId, SlotRef};
 use super::decode::{DataRecord, Decoded};
 use super::replay::FailedReplay;
 use super::{RecoverError, RecoveryReport};
-use crate::SlotStore;
 use crate::pages::{Page, RecordId};
 use crate::write_back::{Inner, Trouble};
 
@@ -23,8 +22,8 @@ struct Newest {
 type NewestPages = BTreeMap<(ExtentId, u32), Newest>;
 
 /// Loads the pages, and gives slots to extents that need one.
-pub(super) async fn load<S: SlotStore>(
-    cache: &Rc<Inner<S>>,
+pub(super) async fn load(
+    cache: &Rc<Inner>,
     decoded: &Decoded<'_>,
     failed: Vec<FailedReplay>,
     report: &mut RecoveryReport,
@@ -51,8 +50,8 @@ fn newest_pages(decoded: &Decoded<'_>) -> NewestPages {
 }
 
 /// The slot of every extent with pages. Extents without data and without a slot read as zeros already.
-async fn allocate<S: SlotStore>(
-    cache: &Rc<Inner<S>>,
+async fn allocate(
+    cache: &Rc<Inner>,
     newest: &mut NewestPages,
     report: &mut RecoveryReport,
 ) -> Result<BTreeMap<ExtentId, SlotRef>, RecoverError> {
@@ -74,8 +73,8 @@ async fn allocate<S: SlotStore>(
 }
 
 /// Loads the records.
-fn load_records<S: SlotStore>(
-    cache: &Rc<Inner<S>>,
+fn load_records(
+    cache: &Rc<Inner>,
     decoded: &Decoded<'_>,
     newest: &NewestPages,
     slots: &BTreeMap<ExtentId, SlotRef>,

@@ -14,6 +14,7 @@ mod replay;
 
 use std::rc::Rc;
 
+use tier0_integrity::SlotIo;
 use tier0_journal::{Entry, Ring};
 use tier0_units::ExtentId;
 use tier0_world::{IoError, World};
@@ -21,7 +22,7 @@ use tier0_world::{IoError, World};
 pub use error::RecoverError;
 
 use crate::recovery::decode::Decoded;
-use crate::{Mapping, SlotStore, WriteBack, WriteBackOptions};
+use crate::{Mapping, WriteBack, WriteBackOptions};
 
 /// What recovery had to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct RecoveryReport {
     pub failures: Vec<(ExtentId, IoError)>,
 }
 
-impl<S: SlotStore> WriteBack<S> {
+impl WriteBack {
     /// The write cache of a shard after whatever happened. `entries` are those of `ring`, in order, without a gap; `exists`
     /// says which extents there are: what is in the log of others is given up.
     ///
@@ -49,12 +50,12 @@ impl<S: SlotStore> WriteBack<S> {
     pub async fn recover(
         world: &World,
         ring: Ring,
-        slots: S,
+        slots: SlotIo,
         mapping: Rc<dyn Mapping>,
         options: WriteBackOptions,
         entries: &[Entry],
         exists: impl Fn(ExtentId) -> bool,
-    ) -> Result<(WriteBack<S>, RecoveryReport), RecoverError> {
+    ) -> Result<(WriteBack, RecoveryReport), RecoverError> {
         let decoded = Decoded::new(entries, exists)?;
         let mut report =
             RecoveryReport { records: decoded.records.len() as u64, ..RecoveryReport::default() };

@@ -10,13 +10,13 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use tier0_integrity::Intent;
+use tier0_integrity::{Intent, SlotIo};
 use tier0_units::ExtentId;
 use tier0_world::{Buf, IoError, PlantedBug, planted};
 
 use super::decode::{Decoded, FoundIntent};
 use super::{RecoverError, RecoveryReport};
-use crate::{Mapping, SlotStore};
+use crate::Mapping;
 
 /// Extents that are replayed at once.
 const EXTENTS_AT_ONCE: usize = 32;
@@ -36,8 +36,8 @@ struct Replay<'a> {
 }
 
 /// Replays what must be, and makes it stable.
-pub(super) async fn replay<S: SlotStore>(
-    slots: &S,
+pub(super) async fn replay(
+    slots: &SlotIo,
     mapping: &dyn Mapping,
     decoded: &Decoded<'_>,
     report: &mut RecoveryReport,
@@ -64,7 +64,7 @@ pub(super) async fn replay<S: SlotStore>(
     Ok(failed)
 }
 
-async fn replay_extent<S: SlotStore>(slots: &S, replays: &[Replay<'_>]) -> Result<(), IoError> {
+async fn replay_extent(slots: &SlotIo, replays: &[Replay<'_>]) -> Result<(), IoError> {
     let intents: Vec<(&Intent, &[Buf])> =
         replays.iter().map(|replay| (&replay.found.intent, replay.pages.as_slice())).collect();
     slots.replay_intents(&intents).await

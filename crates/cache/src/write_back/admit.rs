@@ -6,7 +6,6 @@ use tier0_units::Nanos;
 use tier0_world::IoError;
 
 use super::Inner;
-use crate::SlotStore;
 use crate::level::admission_rate;
 
 /// How long a delayed writer waits before it looks again how full it is.
@@ -17,13 +16,13 @@ const RECORD_PAGES: f64 = 0.25;
 const PATIENCE: u32 = 3;
 
 /// Room for a record, given back when dropped.
-pub(crate) struct Admission<S: SlotStore> {
-    inner: Rc<Inner<S>>,
+pub(crate) struct Admission {
+    inner: Rc<Inner>,
     pages: u64,
     blocks: u64,
 }
 
-impl<S: SlotStore> Drop for Admission<S> {
+impl Drop for Admission {
     fn drop(&mut self) {
         let mut state = self.inner.state.borrow_mut();
         state.reserved_pages -= self.pages;
@@ -35,9 +34,9 @@ impl<S: SlotStore> Drop for Admission<S> {
     }
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     /// Waits until there is room for a record with so many data pages.
-    pub(crate) async fn admit(self: &Rc<Self>, pages: u64) -> Result<Admission<S>, IoError> {
+    pub(crate) async fn admit(self: &Rc<Self>, pages: u64) -> Result<Admission, IoError> {
         self.check_log()?;
         let blocks = pages + 1;
         if self.turnstile.free() == 0 || self.level(pages, blocks) > self.high() {
@@ -48,7 +47,7 @@ impl<S: SlotStore> Inner<S> {
     }
 
     /// Takes room without asking.
-    pub(crate) fn reserve(self: &Rc<Self>, pages: u64, blocks: u64) -> Admission<S> {
+    pub(crate) fn reserve(self: &Rc<Self>, pages: u64, blocks: u64) -> Admission {
         let mut state = self.state.borrow_mut();
         state.reserved_pages += pages;
         state.reserved_blocks += blocks;

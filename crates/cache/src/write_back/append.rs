@@ -10,7 +10,6 @@ use tier0_world::{Buf, BufMut, IoError, Task};
 
 use super::admit::Admission;
 use super::{Inner, io_error};
-use crate::SlotStore;
 use crate::head::{Head, Run};
 use crate::pages::{Page, RecordId};
 
@@ -73,8 +72,8 @@ fn gather(first: u32, buf: &Buf, runs: &[Run]) -> Buf {
 /// A record that is in memory and on its way into the log. Whoever drops it does not learn whether it got there; the
 /// bookkeeping does.
 #[must_use = "a write is acknowledged when its record is stable"]
-pub(crate) struct Logging<S: SlotStore> {
-    inner: Rc<Inner<S>>,
+pub(crate) struct Logging {
+    inner: Rc<Inner>,
     append: Option<Append>,
     id: RecordId,
     /// Its number without wrapping.
@@ -87,15 +86,15 @@ pub(crate) struct Logging<S: SlotStore> {
     detached: bool,
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     /// Makes a change the newest content of its pages, and sends it into the log.
     pub(crate) fn log(
         self: &Rc<Self>,
         extent: ExtentId,
         slot: SlotRef,
         change: Change,
-        admission: Admission<S>,
-    ) -> Logging<S> {
+        admission: Admission,
+    ) -> Logging {
         let pages = change.pages();
         let mut state = self.state.borrow_mut();
         let sequence = state.records.end();
@@ -131,7 +130,7 @@ impl<S: SlotStore> Inner<S> {
     }
 }
 
-impl<S: SlotStore> Logging<S> {
+impl Logging {
     /// Waits until the record is stable.
     pub(crate) async fn finish(mut self) -> Result<(), IoError> {
         let append = self.append.as_mut().expect("it is awaited once");
@@ -176,32 +175,32 @@ impl<S: SlotStore> Logging<S> {
 }
 
 /// A record whose maker waits for it: by itself, or while it goes on by itself.
-pub(crate) struct UnderWay<S: SlotStore> {
+pub(crate) struct UnderWay {
     pub(crate) sequence: u64,
-    outcome: Outcome<S>,
+    outcome: Outcome,
 }
 
-enum Outcome<S: SlotStore> {
-    Waiting(Logging<S>),
+enum Outcome {
+    Waiting(Logging),
     GoingOn(Task<Result<(), IoError>>),
 }
 
-impl<S: SlotStore> Logging<S> {
+impl Logging {
     /// Waits for it when it is asked to.
-    pub(crate) fn wait(self) -> UnderWay<S> {
+    pub(crate) fn wait(self) -> UnderWay {
         UnderWay { sequence: self.sequence, outcome: Outcome::Waiting(self) }
     }
 
     /// Goes on without being asked: for records that their maker turns to only after others, which may need the room
     /// that this one gives back once it is stable and destaged.
-    pub(crate) fn go_on(self) -> UnderWay<S> {
+    pub(crate) fn go_on(self) -> UnderWay {
         let (sequence, world) = (self.sequence, self.inner.world.clone());
         let task = world.spawn(async move { self.finish().await });
         UnderWay { sequence, outcome: Outcome::GoingOn(task) }
     }
 }
 
-impl<S: SlotStore> UnderWay<S> {
+impl UnderWay {
     /// Waits until the record is stable.
     pub(crate) async fn finish(self) -> Result<(), IoError> {
         match self.outcome {
@@ -211,7 +210,7 @@ impl<S: SlotStore> UnderWay<S> {
     }
 }
 
-impl<S: SlotStore> Drop for Logging<S> {
+impl Drop for Logging {
     fn drop(&mut self) {
         if self.detached {
             return;

@@ -9,7 +9,6 @@ use tier0_units::Nanos;
 use super::Inner;
 use super::select::{Batch, Need};
 use super::state::State;
-use crate::SlotStore;
 use crate::level::batches_wanted;
 
 /// What to do next.
@@ -22,7 +21,7 @@ enum Step {
     End,
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     pub(crate) async fn conduct(self: Rc<Self>) {
         loop {
             match self.next_step() {
@@ -111,16 +110,16 @@ impl<S: SlotStore> Inner<S> {
     }
 
     /// Asks for everything to be destaged, until the result is dropped.
-    pub(super) fn begin_drain(self: &Rc<Self>) -> Draining<S> {
+    pub(super) fn begin_drain(self: &Rc<Self>) -> Draining {
         self.state.borrow_mut().draining += 1;
         Draining(self.clone())
     }
 }
 
 /// Somebody wants everything destaged.
-pub(super) struct Draining<S: SlotStore>(Rc<Inner<S>>);
+pub(super) struct Draining(Rc<Inner>);
 
-impl<S: SlotStore> Drop for Draining<S> {
+impl Drop for Draining {
     fn drop(&mut self) {
         self.0.state.borrow_mut().draining -= 1;
     }

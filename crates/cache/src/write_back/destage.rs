@@ -24,7 +24,6 @@ use tier0_world::{IoError, PlantedBug, planted};
 use super::select::{Batch, SlotBatch};
 use super::state::{State, Trouble};
 use super::{Inner, io_error};
-use crate::SlotStore;
 use crate::locks::PageGuard;
 use crate::pages::SLOT_PAGES_MAX;
 
@@ -34,13 +33,13 @@ const RETRY_MIN: Nanos = Nanos::from_millis(100);
 const RETRY_MAX: Nanos = Nanos::from_secs(30);
 
 /// The intents of one batch.
-struct BatchIntents<'a, S> {
-    inner: &'a Inner<S>,
+struct BatchIntents<'a> {
+    inner: &'a Inner,
     batch: u64,
     begun: Cell<bool>,
 }
 
-impl<S: SlotStore> IntentLog for BatchIntents<'_, S> {
+impl IntentLog for BatchIntents<'_> {
     fn append(&self, intents: Vec<Intent>) -> Pin<Box<dyn Future<Output = Result<(), IoError>> + '_>> {
         if !self.begun.replace(true) {
             // No intent can come before what is not acknowledged now.
@@ -64,7 +63,7 @@ async fn until_stable(appends: Vec<Append>) -> Result<(), IoError> {
     Ok(())
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     /// Carries a batch out and books its end.
     pub(crate) async fn destage(self: &Rc<Self>, batch: Batch) {
         let pages = batch.page_count();

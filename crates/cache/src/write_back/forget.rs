@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use tier0_units::ExtentId;
 
 use super::{Inner, WriteBack};
-use crate::SlotStore;
 use crate::locks::{PageGuard, WHOLE};
 use crate::pages::SLOT_PAGES_MAX;
 
-impl<S: SlotStore> WriteBack<S> {
+impl WriteBack {
     /// Drops whatever is dirty of extents that exist no more, and ends when nothing of them is under way.
     ///
     /// To be called after it is durable that they are gone (so that recovery does not own them), after the last request
@@ -24,7 +23,7 @@ impl<S: SlotStore> WriteBack<S> {
     }
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     fn dirty_extents(&self, wanted: impl Fn(ExtentId) -> bool) -> BTreeSet<ExtentId> {
         let state = self.state.borrow();
         let logged = state.records.iter_from(state.records.first()).map(|(_, record)| record.extent);

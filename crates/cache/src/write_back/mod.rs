@@ -33,6 +33,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tier0_integrity::SlotIo;
 use tier0_journal::{Ring, RingError, Space};
 use tier0_units::{ByteCount, ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 use tier0_world::sync::{Notify, Semaphore};
@@ -45,7 +46,7 @@ use crate::write_back::refuse::Refusal;
 pub use crate::write_back::relocate::{Relocate, Relocation};
 use crate::write_back::state::State;
 pub(crate) use crate::write_back::state::Trouble;
-use crate::{Mapping, SlotStore, Stage, WriteBackOptions, WriteBackStatus};
+use crate::{Mapping, Stage, WriteBackOptions, WriteBackStatus};
 
 /// Bytes of a page and of a block of the log.
 const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
@@ -54,13 +55,13 @@ const BOOKKEEPING_SHARE: u64 = PAGE_BYTES / 64;
 
 /// The write side of the cache of one shard and pool; clones share it.
 #[derive(Clone)]
-pub struct WriteBack<S>(pub(crate) Rc<Inner<S>>);
+pub struct WriteBack(pub(crate) Rc<Inner>);
 
-pub(crate) struct Inner<S> {
+pub(crate) struct Inner {
     pub(crate) world: World,
     /// None where writes go straight to the slots.
     ring: Option<Ring>,
-    pub(crate) slots: S,
+    pub(crate) slots: SlotIo,
     pub(crate) mapping: Rc<dyn Mapping>,
     pub(crate) options: WriteBackOptions,
     pub(crate) capacity: Capacity,
@@ -78,16 +79,16 @@ pub(crate) struct Inner<S> {
     work: Notify,
 }
 
-impl<S: SlotStore> WriteBack<S> {
+impl WriteBack {
     /// A write cache without dirty pages, whose log is `ring`, empty or no longer needed. It does nothing before
     /// [`WriteBack::start`] but keep what is written.
     pub fn new(
         world: &World,
         ring: Ring,
-        slots: S,
+        slots: SlotIo,
         mapping: Rc<dyn Mapping>,
         options: WriteBackOptions,
-    ) -> WriteBack<S> {
+    ) -> WriteBack {
         WriteBack::with_versions(world, Some(ring), slots, mapping, options, 1)
     }
 
@@ -95,11 +96,11 @@ impl<S: SlotStore> WriteBack<S> {
     pub(crate) fn with_versions(
         world: &World,
         ring: Option<Ring>,
-        slots: S,
+        slots: SlotIo,
         mapping: Rc<dyn Mapping>,
         options: WriteBackOptions,
         first_version: u64,
-    ) -> WriteBack<S> {
+    ) -> WriteBack {
         assert!(options.batches_max > 0 && options.batch_pages_max > 0, "destaging needs a batch of a page");
         assert!(options.low_percent < options.high_percent && options.high_percent < 100, "low < high < 100");
         let capacity = Capacity {
@@ -147,7 +148,7 @@ impl<S: SlotStore> WriteBack<S> {
     /// to wait: then whatever was not stable may become so later, and the next flush that succeeds covers it.
     pub async fn flush(&self) -> Result<(), IoError> {
         if !self.has_log() {
-            return self.0.slots.flush().await;
+            return self.0.slots.raid().flush().await;
         }
         self.0.unless_refused(self.until_stable()).await?
     }
@@ -247,7 +248,7 @@ impl<S: SlotStore> WriteBack<S> {
     }
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     /// The slot of an extent, none while it is being given back.
     fn slot(&self, extent: ExtentId) -> Option<SlotRef> {
         if self.state.borrow().emptied.contains(&extent) {

@@ -5,12 +5,11 @@ use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
 use tier0_world::{Buf, BufMut, IoError};
 
 use super::{Inner, WriteBack};
-use crate::SlotStore;
 
 /// A dirty page as a read finds it: its number, and its data unless it is zeros.
 type Overlay = Vec<(u32, Option<Buf>)>;
 
-impl<S: SlotStore> WriteBack<S> {
+impl WriteBack {
     /// Reads as many sectors of an extent as `buf` holds; it must not reach beyond the extent. What is not mapped reads
     /// as zeros. The buffer comes back in any case; after an error its content is arbitrary.
     ///
@@ -36,7 +35,7 @@ impl<S: SlotStore> WriteBack<S> {
     }
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     /// As [`WriteBack::read`], of an extent whose slot was looked up just now.
     pub(crate) async fn read_at(
         &self,

@@ -7,10 +7,9 @@ use tier0_units::ExtentId;
 use tier0_world::IoError;
 
 use super::{Inner, WriteBack};
-use crate::SlotStore;
 use crate::pages::SLOT_PAGES_MAX;
 
-impl<S: SlotStore> WriteBack<S> {
+impl WriteBack {
     /// Destages the extents that have pages of zeros in the log, so that those which are empty then give their slots
     /// back. Extents that cannot be destaged are left out. Costs nothing where there are none.
     ///
@@ -35,7 +34,7 @@ impl<S: SlotStore> WriteBack<S> {
     }
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     fn zeroed_extents(&self) -> BTreeSet<ExtentId> {
         let state = self.state.borrow();
         if state.pages.len() == state.pages.data_len() {

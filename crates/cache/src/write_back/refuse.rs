@@ -15,7 +15,6 @@ use tier0_units::{Nanos, PAGE_SECTORS, SlotRef};
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::{Inner, WriteBack};
-use crate::SlotStore;
 
 /// How long anything may take while requests are refused: what needs no drive that is away is done much earlier.
 const GRACE: Nanos = Nanos::from_secs(1);
@@ -69,7 +68,7 @@ impl Drop for Place<'_> {
     }
 }
 
-impl<S: SlotStore> WriteBack<S> {
+impl WriteBack {
     /// Whoever waits for a drive gets `error` from now on instead of waiting longer: reads, writers that wait for room or
     /// for the log, and flushes. None ends that; what could not be destaged is then tried again at once.
     ///
@@ -105,7 +104,7 @@ impl<S: SlotStore> WriteBack<S> {
     }
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     /// Waits for `work` on behalf of a host. It must not matter if it is dropped half way.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use tier0_world::IoError;
 use super::state::State;
 use super::{Inner, WriteBack};
 use crate::locks::WHOLE;
-use crate::{LocalFuture, Mapping, SlotStore};
+use crate::{LocalFuture, Mapping};
 
 /// Pages that are copied at once, if a row has not more: 1 MiB.
 const PAGES_AT_ONCE: u32 = 256;
@@ -59,7 +59,7 @@ impl IntentLog for NoIntents {
     }
 }
 
-impl<S: SlotStore> WriteBack<S> {
+impl WriteBack {
     /// Moves an extent to another slot; true when it has moved and the old slot is nobody's. False where it cannot move
     /// now: a batch is on it, it has failed, or has that slot no more; then nothing has changed.
     ///
@@ -105,7 +105,7 @@ impl<S: SlotStore> WriteBack<S> {
     }
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     /// Copies whatever is not dirty; how many pages.
     async fn copy(&self, relocation: Relocation) -> Result<usize, IoError> {
         let row = self.slots.row_pages();

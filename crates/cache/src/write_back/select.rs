@@ -17,7 +17,6 @@ use tier0_units::{ExtentId, Nanos, SlotRef};
 
 use super::Inner;
 use super::state::{Pass, State};
-use crate::SlotStore;
 use crate::pages::{Page, RecordId, SLOT_PAGES_MAX};
 
 /// One slot's part of a batch.
@@ -48,7 +47,7 @@ pub(crate) enum Need {
     Space,
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     /// The next batch, if there is anything that can be destaged; its pages are its own until it ends.
     pub(crate) fn next_batch(&self, need: Need) -> Option<Batch> {
         let mut state = self.state.borrow_mut();

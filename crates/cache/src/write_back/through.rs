@@ -7,25 +7,26 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use tier0_integrity::SlotIo;
 use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
 use tier0_world::{Buf, BufMut, IoError, World};
 
 use super::write::page_of;
 use super::{Inner, WriteBack};
 use crate::locks::{PageGuard, WHOLE};
-use crate::{Mapping, SlotStore, WriteBackOptions};
+use crate::{Mapping, WriteBackOptions};
 
 /// Sectors of zeros that are written at once: 1 MiB.
 const ZERO_SECTORS: u64 = 2048;
 
-impl<S: SlotStore> WriteBack<S> {
+impl WriteBack {
     /// Without a log: writes are acknowledged when the drives have them.
     pub fn without_log(
         world: &World,
-        slots: S,
+        slots: SlotIo,
         mapping: Rc<dyn Mapping>,
         options: WriteBackOptions,
-    ) -> WriteBack<S> {
+    ) -> WriteBack {
         WriteBack::with_versions(world, None, slots, mapping, options, 1)
     }
 
@@ -36,7 +37,7 @@ impl<S: SlotStore> WriteBack<S> {
     }
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     pub(super) async fn write_through(
         &self,
         extent: ExtentId,

@@ -9,13 +9,12 @@ use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
 
 use super::append::{Change, Logging, UnderWay};
 use super::{Inner, PAGE_BYTES, WriteBack};
-use crate::SlotStore;
 use crate::locks::{PageGuard, WHOLE};
 
 /// An arrival buffer is kept as it is if at least one in so many of its allocation's bytes is data of the record.
 const PINNED_SHARE: usize = 2;
 
-impl<S: SlotStore> WriteBack<S> {
+impl WriteBack {
     /// Writes `buf` at a sector of an extent; it must not reach beyond the extent. Acknowledged as `mode` says; `durable`
     /// makes a volatile write stable in the log before it ends.
     ///
@@ -79,11 +78,11 @@ impl<S: SlotStore> WriteBack<S> {
     }
 }
 
-impl<S: SlotStore> Inner<S> {
+impl Inner {
     /// Waits for what the mode promises.
     async fn acknowledge(
         self: &Rc<Self>,
-        logging: Vec<UnderWay<S>>,
+        logging: Vec<UnderWay>,
         durable: bool,
         mode: WriteCache,
     ) -> Result<(), IoError> {
@@ -112,7 +111,7 @@ impl<S: SlotStore> Inner<S> {
         extent: ExtentId,
         first_sector: u64,
         buf: Buf,
-    ) -> Result<Option<Logging<S>>, IoError> {
+    ) -> Result<Option<Logging>, IoError> {
         let end = first_sector + u64::from(buf.sectors());
         let pages = page_of(first_sector)..page_of(end.next_multiple_of(PAGE_SECTORS));
         let aligned = first_sector.is_multiple_of(PAGE_SECTORS) && end.is_multiple_of(PAGE_SECTORS);
@@ -143,7 +142,7 @@ impl<S: SlotStore> Inner<S> {
         self: &Rc<Self>,
         extent: ExtentId,
         sectors: &Range<u64>,
-    ) -> Result<Option<Logging<S>>, IoError> {
+    ) -> Result<Option<Logging>, IoError> {
         let pages = page_of(sectors.start)..page_of(sectors.end);
         let admission = self.admit(0).await?;
         let (_guard, slot) = self.unless_refused(self.enter(extent, &pages, false)).await?;
@@ -158,7 +157,7 @@ impl<S: SlotStore> Inner<S> {
         self: &Rc<Self>,
         extent: ExtentId,
         sectors: Range<u64>,
-    ) -> Result<Option<Logging<S>>, IoError> {
+    ) -> Result<Option<Logging>, IoError> {
         if sectors.is_empty() {
             return Ok(None);
         }

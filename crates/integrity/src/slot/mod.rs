@@ -124,6 +124,16 @@ impl SlotIo {
         self.0.tables.pages_per_slot()
     }
 
+    /// Pages of a row, at least 1: writing all of them at once needs no reads.
+    pub fn row_pages(&self) -> u32 {
+        self.raid().sets().layout().row_pages() as u32
+    }
+
+    /// Parity columns of a row.
+    pub fn parity_columns(&self) -> u32 {
+        self.raid().sets().layout().parities() as u32
+    }
+
     /// Bytes that slot tables take in memory now.
     pub fn table_memory_bytes(&self) -> usize {
         self.0.tables.memory_bytes()

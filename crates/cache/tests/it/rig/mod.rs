@@ -119,7 +119,7 @@ impl LossReport for Losses {
 /// The engine of one shard.
 #[derive(Clone)]
 pub(crate) struct Shard {
-    pub(crate) cache: WriteBack<SlotIo>,
+    pub(crate) cache: WriteBack,
     pub(crate) slots: SlotIo,
     pub(crate) map: Rc<PoolMap>,
 }
