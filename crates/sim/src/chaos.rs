@@ -63,7 +63,11 @@ async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Ran
         Trouble::AdminRejoin => return rejoin(life, random).await,
         Trouble::AdminEmpty => return empty_or_keep(life, random).await,
         trouble if trouble.is_mishap() => {
-            mishap::strike(life, trouble, random);
+            let strikes = mishap::strike(life, trouble, random);
+            // Users may not read in the moment that a stretch cannot be read.
+            if strikes && trouble == Trouble::StretchPasses && random.chance(0.5) {
+                ask(life, Admin::Scrub, "scrubs asked for").await?;
+            }
             return Ok(());
         }
         _ => {}
@@ -189,6 +193,7 @@ fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, drive: &str, random:
         | Trouble::ErrorsPass
         | Trouble::Outage
         | Trouble::HangPasses
+        | Trouble::StretchPasses
         | Trouble::Heal => unreachable!("an administrator does that"),
     };
     session.count(counted);

@@ -175,11 +175,13 @@ pub enum Trouble {
     AdminRejoin,
     /// An administrator has a healthy drive emptied and forgotten, or thinks better of it.
     AdminEmpty,
+    /// Any drives fail reads of a stretch for some seconds, and answer elsewhere.
+    StretchPasses,
 }
 
 impl Trouble {
     /// All troubles, in the order of their weights.
-    pub const ALL: [Trouble; 26] = [
+    pub const ALL: [Trouble; 27] = [
         Trouble::Rot,
         Trouble::Scramble,
         Trouble::Unreadable,
@@ -206,6 +208,7 @@ impl Trouble {
         Trouble::AdminRemove,
         Trouble::AdminRejoin,
         Trouble::AdminEmpty,
+        Trouble::StretchPasses,
     ];
 
     /// Whether it damages what is stored on a drive that stays in service.
@@ -221,7 +224,7 @@ impl Trouble {
     /// Whether it strikes any number of drives and passes ([`crate::mishap`]). Only runs that are to have mishaps have
     /// these ([`SimConfig::mishaps`]).
     pub const fn is_mishap(self) -> bool {
-        matches!(self, Trouble::ErrorsPass | Trouble::Outage | Trouble::HangPasses)
+        matches!(self, Trouble::ErrorsPass | Trouble::Outage | Trouble::HangPasses | Trouble::StretchPasses)
     }
 
     /// Whether only runs with mishaps have it.

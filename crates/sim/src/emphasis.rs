@@ -122,8 +122,10 @@ pub(crate) fn mishaps(config: &mut SimConfig) {
             _ => 0,
         };
     }
-    let empty = Trouble::ALL.iter().position(|trouble| *trouble == Trouble::AdminEmpty);
-    weights[empty.expect("it is one of all")] = Random::new(config.seed, 0xe317).below(5);
+    for (trouble, stream, most) in [(Trouble::AdminEmpty, 0xe317, 5), (Trouble::StretchPasses, 0x57e7, 7)] {
+        let place = Trouble::ALL.iter().position(|one| *one == trouble).expect("it is one of all");
+        weights[place] = Random::new(config.seed, stream).below(most);
+    }
     config.faults.per_life = 2.0 + random.unit() * 6.0;
     config.faults.refused_share = 0.5;
     config.faults.missing_share = if redundant { 0.3 * random.unit() } else { 0.0 };

@@ -11,6 +11,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use tier0_drive::{Fault, FaultPlan};
@@ -32,6 +33,9 @@ const NOTICED: Nanos = Nanos::from_secs(10);
 const SPREAD_MAX: u64 = 3_000_000_000;
 /// The shortest and the longest mishap.
 const LASTS: (u64, u64) = (1_000_000, 400_000_000_000);
+
+/// How long a stretch cannot be read: long enough that something reads it, and too short for users to be refused.
+const STRETCH_LASTS: (u64, u64) = (50_000_000, 4_000_000_000);
 
 /// A span of time in which users may be refused.
 struct Window {
@@ -142,18 +146,24 @@ pub(crate) fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &
         return false;
     }
     let drives = choose(life, random);
-    let whole = log_uniform(LASTS.0, LASTS.1, random);
+    let (shortest, longest) = if trouble == Trouble::StretchPasses { STRETCH_LASTS } else { LASTS };
+    let whole = log_uniform(shortest, longest, random);
     session.count(match trouble {
         Trouble::ErrorsPass => "mishaps: errors that pass",
         Trouble::Outage => "mishaps: drives without power for a while",
+        Trouble::StretchPasses => "mishaps: stretches that cannot be read for a while",
         _ => "mishaps: drives that hang for a while",
     });
     session.note(&life.world, format!("{trouble:?} on {} for {}", drives.join(" "), Nanos(whole)));
     let window = session.mishaps.begin(life.world.now());
     let left = Rc::new(Cell::new(drives.len()));
     for drive in drives {
+        let stretch = match trouble {
+            Trouble::StretchPasses => Stretch::draw(random),
+            _ => Stretch::WHOLE,
+        };
         let begins = if random.chance(0.5) { 0 } else { random.below(SPREAD_MAX) };
-        let lasts = if random.chance(0.5) { whole } else { log_uniform(LASTS.0, whole, random) };
+        let lasts = if random.chance(0.5) { whole } else { log_uniform(shortest, whole, random) };
         if trouble == Trouble::HangPasses {
             let until = life.world.now() + Nanos(begins + 2 * lasts);
             session.mishaps.hangs_until.set(session.mishaps.hangs_until.get().max(until));
@@ -165,7 +175,7 @@ pub(crate) fn strike<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &
             if life.session.mishaps.ended.get() != ended {
                 return;
             }
-            begin_on(&life, trouble, &drive, Nanos(lasts));
+            begin_on(&life, trouble, &drive, &stretch, Nanos(lasts));
             life.world.sleep(Nanos(lasts)).await;
             end_on(&life, &drive);
             if trouble == Trouble::HangPasses {
@@ -199,7 +209,29 @@ fn choose<R: Running>(life: &Life<R>, random: &mut Random) -> Vec<String> {
     if chosen.is_empty() { vec![pick(&present, random)] } else { chosen }
 }
 
-fn begin_on<R: Running>(life: &Life<R>, trouble: Trouble, drive: &str, lasts: Nanos) {
+/// Part of a drive, as shares of its size.
+struct Stretch {
+    begin: f64,
+    share: f64,
+}
+
+impl Stretch {
+    const WHOLE: Stretch = Stretch { begin: 0.0, share: 1.0 };
+
+    fn draw(random: &mut Random) -> Stretch {
+        match random.chance(0.3) {
+            true => Stretch::WHOLE,
+            false => Stretch { begin: random.unit(), share: random.unit() },
+        }
+    }
+
+    fn sectors(&self, all: u64) -> Range<u64> {
+        let begin = (all as f64 * self.begin) as u64;
+        begin..begin + 1 + (all as f64 * self.share) as u64
+    }
+}
+
+fn begin_on<R: Running>(life: &Life<R>, trouble: Trouble, drive: &str, stretch: &Stretch, lasts: Nanos) {
     let session = &life.session;
     let medium = session.shelf.borrow().medium(drive);
     *session.mishaps.struck.borrow_mut().entry(drive.to_owned()).or_default() += 1;
@@ -210,6 +242,10 @@ fn begin_on<R: Running>(life: &Life<R>, trouble: Trouble, drive: &str, lasts: Na
             }
         }
         Trouble::Outage => medium.lose_power(),
+        Trouble::StretchPasses => {
+            let sectors = stretch.sectors(medium.options().info.sectors.0);
+            medium.inject(FaultPlan::always_in(Fault::ReadError, sectors));
+        }
         // Whatever is asked meanwhile is answered as much later.
         _ => medium.inject(FaultPlan::share(Fault::Latency(lasts), 1.0)),
     }

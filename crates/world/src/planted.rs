@@ -86,6 +86,8 @@ pub enum PlantedBug {
     BelieveFirstLogCopy,
     /// A new pool's superblocks are written before its empty log.
     LabelsBeforeLog,
+    /// What several drives of a row cannot read is given up at once.
+    GiveUpUnreadable,
     /// The last resort does not say what is read from drives that have missed writes.
     HideStaleLosses,
     /// A server answers a write before the array has.
@@ -106,7 +108,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 40] = [
+    pub const ALL: [PlantedBug; 41] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -144,6 +146,7 @@ impl PlantedBug {
         PlantedBug::ForgetChangedSlots,
         PlantedBug::BelieveFirstLogCopy,
         PlantedBug::LabelsBeforeLog,
+        PlantedBug::GiveUpUnreadable,
         PlantedBug::HideStaleLosses,
         PlantedBug::AnswerBeforeWrite,
         PlantedBug::WriteHalfReceived,

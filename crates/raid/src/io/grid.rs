@@ -79,10 +79,24 @@ impl Grid {
 
     /// What is unread of these columns at these offsets, in runs.
     pub(crate) fn unread(&self, columns: ColumnMask, offsets: &[usize]) -> Vec<ColumnRun> {
+        self.runs(columns, offsets, |cell| matches!(cell, Cell::Unread))
+    }
+
+    /// What could not be read of these columns at these offsets, in runs.
+    pub(crate) fn unreadable(&self, columns: ColumnMask, offsets: &[usize]) -> Vec<ColumnRun> {
+        self.runs(columns, offsets, |cell| matches!(cell, Cell::Unreadable))
+    }
+
+    fn runs(
+        &self,
+        columns: ColumnMask,
+        offsets: &[usize],
+        is_wanted: impl Fn(&Cell) -> bool,
+    ) -> Vec<ColumnRun> {
         let mut runs: Vec<ColumnRun> = Vec::new();
         for column in columns {
             for &offset in offsets {
-                if !matches!(self.cell(column, offset), Cell::Unread) {
+                if !is_wanted(self.cell(column, offset)) {
                     continue;
                 }
                 match runs.last_mut() {

@@ -7,7 +7,8 @@ use tier0_world::Buf;
 
 use crate::io::RaidIo;
 use crate::io::expect::{Expect, Expected};
-use crate::io::grid::{Cell, Grid};
+use crate::io::grid::{Cell, ColumnRun, Grid};
+use crate::io::patience::{Stake, Wait};
 use crate::io::report::{PageFault, RepairEvent, RepairSource};
 use crate::io::solve::{DataPage, Slice, Solution};
 use crate::layout::{Column, ColumnMask, PagePlace, Row};
@@ -22,12 +23,13 @@ pub(crate) struct LostPage {
 
 impl RaidIo {
     /// Makes all data pages of a group at these offsets known and right: reads what is not read yet and, where that is
-    /// not there or fails its checksum, recovers it and repairs the columns. Gives the pages for which that fails; what
-    /// the drive holds of them, if it can be read, stays in the grid.
+    /// not there or fails its checksum, recovers it and repairs the columns. Gives the pages for which that fails, after
+    /// the patience that is due to what is at stake; what the drive holds of them, if it can be read, stays in the grid.
     pub(crate) async fn complete(
         &self,
         grid: &mut Grid,
         offsets: &[usize],
+        stake: Stake,
         expect: &dyn Expect,
     ) -> Vec<LostPage> {
         let at = grid.at();
@@ -43,6 +45,7 @@ impl RaidIo {
                 open = self.solve_all(grid, open, expect).await;
             }
         }
+        open = self.wait_for(grid, open, stake, expect).await;
         let mut lost = Vec::new();
         for offset in open {
             let slice = Slice::new(self.sets().layout(), grid, offset, expect);
@@ -98,6 +101,44 @@ impl RaidIo {
                 Some(solution) => self.apply(grid, offset, solution, expect).await,
                 None => open.push(offset),
             }
+        }
+        open
+    }
+
+    /// Tries again to solve offsets at which pages that are missed cannot be read, for as long as patience lasts; gives
+    /// those that stay unsolved.
+    async fn wait_for(
+        &self,
+        grid: &mut Grid,
+        mut open: Vec<usize>,
+        stake: Stake,
+        expect: &dyn Expect,
+    ) -> Vec<usize> {
+        let layout = self.sets().layout();
+        let at = grid.at();
+        let group = layout.group_column_mask(at.group);
+        let mut wait = None;
+        loop {
+            let live = group - self.lost_columns(at.set, at.row);
+            // Parity counts what pages hold of which nothing is stored any more, so it must not be made without them.
+            let is_missed = |offset: &usize| {
+                let wrong = Slice::new(layout, grid, *offset, expect).wrong();
+                stake == Stake::Content || wrong.iter().any(|data| !data.expected.reads_as_zeros())
+            };
+            let waited: Vec<usize> = open.iter().copied().filter(is_missed).collect();
+            let unreadable: Vec<ColumnRun> = grid.unreadable(live, &waited);
+            let Some(world) = self.world().filter(|_| !unreadable.is_empty()) else { break };
+            let wait = wait.get_or_insert_with(|| Wait::begin(world, &self.0.memory, stake));
+            if !wait.again().await {
+                return open;
+            }
+            grid.read(self, unreadable).await;
+            let solvable;
+            (solvable, open) = open.into_iter().partition(|offset| waited.contains(offset));
+            open.extend(self.solve_all(grid, solvable, expect).await);
+        }
+        if let Some(wait) = wait {
+            wait.succeeded();
         }
         open
     }
@@ -196,26 +237,11 @@ impl RaidIo {
         grid: &mut Grid,
         place: PagePlace,
         expected: Expected,
+        stake: Stake,
     ) -> Result<Buf, Option<Buf>> {
         let at = grid.at();
         let page = self.sets().layout().page_of_set(at.row, place);
-        let copies = self.sets().layout().copies(at.row, place.unit) - self.lost_columns(at.set, at.row);
-        let mut wrong: Vec<(Column, PageFault)> = Vec::new();
-        let mut found = None;
-        // Copies that are in the grid first: they cost nothing.
-        let known =
-            copies.iter().filter(|copy| grid.page(*copy, place.offset).is_some()).collect::<ColumnMask>();
-        for copy in known.iter().chain((copies - known).iter()) {
-            self.read_live(grid, ColumnMask::only(copy), &[place.offset]).await;
-            match grid.page(copy, place.offset) {
-                None => wrong.push((copy, PageFault::Unreadable)),
-                Some(content) if !expected.admits(content.as_slice()) => wrong.push((copy, PageFault::Rot)),
-                Some(content) => {
-                    found = Some((copy, content.clone()));
-                    break;
-                }
-            }
-        }
+        let (found, wrong) = self.find_copy(grid, place, expected, stake).await;
         let source = found.as_ref().map(|(copy, _)| RepairSource::Copy(*copy));
         for (copy, fault) in &wrong {
             self.report(grid, place.offset, *copy, Some(page), *fault, source);
@@ -228,5 +254,57 @@ impl RaidIo {
             self.repair_page(at.set, at.row, place.offset, copy, right.clone()).await;
         }
         Ok(right)
+    }
+
+    /// The first copy that is what it must be, and what is wrong with those before it. Where there is none, those that
+    /// cannot be read are read again for as long as patience lasts.
+    pub(crate) async fn find_copy(
+        &self,
+        grid: &mut Grid,
+        place: PagePlace,
+        expected: Expected,
+        stake: Stake,
+    ) -> (Option<(Column, Buf)>, Vec<(Column, PageFault)>) {
+        let at = grid.at();
+        let mut wait = None;
+        loop {
+            let copies = self.sets().layout().copies(at.row, place.unit) - self.lost_columns(at.set, at.row);
+            let (found, wrong) = self.look_for_copy(grid, place, copies, expected).await;
+            let unreadable = grid.unreadable(copies, &[place.offset]);
+            let world = self.world().filter(|_| found.is_none() && !unreadable.is_empty());
+            let Some(world) = world else {
+                if let Some(wait) = wait {
+                    Wait::succeeded(&wait);
+                }
+                return (found, wrong);
+            };
+            let wait = wait.get_or_insert_with(|| Wait::begin(world, &self.0.memory, stake));
+            if !wait.again().await {
+                return (found, wrong);
+            }
+            grid.read(self, unreadable).await;
+        }
+    }
+
+    /// Copies that are in the grid come first: they cost nothing.
+    async fn look_for_copy(
+        &self,
+        grid: &mut Grid,
+        place: PagePlace,
+        copies: ColumnMask,
+        expected: Expected,
+    ) -> (Option<(Column, Buf)>, Vec<(Column, PageFault)>) {
+        let known =
+            copies.iter().filter(|copy| grid.page(*copy, place.offset).is_some()).collect::<ColumnMask>();
+        let mut wrong = Vec::new();
+        for copy in known.iter().chain((copies - known).iter()) {
+            self.read_live(grid, ColumnMask::only(copy), &[place.offset]).await;
+            match grid.page(copy, place.offset) {
+                None => wrong.push((copy, PageFault::Unreadable)),
+                Some(content) if !expected.admits(content.as_slice()) => wrong.push((copy, PageFault::Rot)),
+                Some(content) => return (Some((copy, content.clone())), wrong),
+            }
+        }
+        (None, wrong)
     }
 }

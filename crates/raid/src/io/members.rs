@@ -117,6 +117,11 @@ impl Members {
         self.0.drives[member].drive.get()
     }
 
+    /// Some drive that is not missing.
+    pub(crate) fn any(&self) -> Option<&DriveHandle> {
+        self.0.drives.iter().find_map(|member| member.drive.get())
+    }
+
     /// Bytes per sector in the buffers of this world.
     pub fn width(&self) -> PayloadWidth {
         self.0.width

@@ -16,6 +16,7 @@ mod heal;
 mod locks;
 mod members;
 mod new_pages;
+mod patience;
 mod prepare;
 mod prepared;
 mod read;
@@ -32,7 +33,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_world::IoError;
+use tier0_world::{IoError, World};
 
 pub use expect::{Expect, Expected, Unchecked};
 pub use members::{FailureReport, LostDrives, Members};
@@ -43,6 +44,7 @@ pub use report::{PageFault, RepairCounts, RepairEvent, RepairReport, RepairSourc
 pub use scrub::ScrubOutcome;
 
 use crate::io::locks::{RowGuard, RowLocks};
+use crate::io::patience::Memory;
 use crate::layout::{Column, ColumnMask, Piece, Row};
 use crate::set::{RaidSets, SetIndex};
 
@@ -57,6 +59,7 @@ struct Inner {
     members: Members,
     locks: Rc<RowLocks>,
     report: Rc<dyn RepairReport>,
+    memory: Memory,
 }
 
 impl RaidIo {
@@ -72,12 +75,23 @@ impl RaidIo {
 
     /// I/O on `sets`, whose chunklets are on `members`; `report` is told what was wrong with pages.
     pub fn with_report(sets: Arc<RaidSets>, members: Members, report: Rc<dyn RepairReport>) -> RaidIo {
-        RaidIo(Rc::new(Inner { sets, members, locks: Rc::new(RowLocks::new()), report }))
+        RaidIo(Rc::new(Inner {
+            sets,
+            members,
+            locks: Rc::new(RowLocks::new()),
+            report,
+            memory: Memory::default(),
+        }))
     }
 
     /// The sets.
     pub fn sets(&self) -> &RaidSets {
         &self.0.sets
+    }
+
+    /// The world of the drives, if there is any.
+    pub(crate) fn world(&self) -> Option<&World> {
+        self.members().any().map(|drive| drive.world())
     }
 
     /// The drives.

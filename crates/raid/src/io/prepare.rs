@@ -16,6 +16,7 @@ use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, ColumnRun, Grid, GroupRow};
 use crate::io::heal::LostPage;
 use crate::io::new_pages::{NewPages, Rest};
+use crate::io::patience::Stake;
 use crate::io::prepared::{ColumnWrite, Prepared};
 use crate::io::report::{PageFault, RepairSource};
 use crate::io::solve::{DataPage, Slice};
@@ -87,27 +88,31 @@ impl RaidIo {
         let layout = self.sets().layout();
         let mut grid = Grid::new(self, at);
         let mut distrusted = vec![false; layout.unit_pages()];
-        let bands = loop {
+        let (bands, lost_pages) = loop {
             let lost = self.lost_columns(at.set, at.row);
             let bands = new.bands(layout, at.group, &distrusted);
             let bands = layout.plan_update(at.row, at.group, &bands, lost);
             let bands = bands.map_err(|_| IoError::RedundancyLost)?;
             grid.read(self, reads(&grid, &bands)).await;
-            let settled = !self.distrust(&grid, &bands, expect, &mut distrusted);
-            if settled && self.lost_columns(at.set, at.row) == lost {
-                break bands;
+            if self.distrust(&grid, &bands, expect, &mut distrusted) {
+                continue;
+            }
+            let doubtful = doubtful(self, &grid, &bands, expect);
+            let lost_pages = match doubtful.is_empty() {
+                true => Vec::new(),
+                false => self.complete(&mut grid, &doubtful, Stake::Content, expect).await,
+            };
+            if self.lost_columns(at.set, at.row) == lost {
+                break (bands, lost_pages);
             }
         };
-        let doubtful = doubtful(self, &grid, &bands, expect);
         let mut update = GroupUpdate::default();
         let mut modify: Vec<bool> = vec![false; layout.unit_pages()];
         for band in bands.iter().filter(|band| band.method == WriteMethod::ReadModifyWrite) {
             modify[offsets(band)].fill(true);
         }
-        if !doubtful.is_empty() {
-            for lost in self.complete(&mut grid, &doubtful, expect).await {
-                self.do_without(&mut grid, lost, new, expect, &mut modify, &mut update)?;
-            }
+        for lost in lost_pages {
+            self.do_without(&mut grid, lost, new, expect, &mut modify, &mut update)?;
         }
         update.parity = self.parity_writes(&grid, &bands, new, &modify);
         Ok(update)

@@ -15,6 +15,7 @@ use crate::io::RaidIo;
 use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, Grid, GroupRow};
 use crate::io::locks::RowGuard;
+use crate::io::patience::Stake;
 use crate::io::solve::Slice;
 use crate::layout::{Column, ColumnMask, Group, PagePlace, Role, Row, Unit};
 use crate::set::SetIndex;
@@ -181,7 +182,7 @@ impl RaidIo {
                 pages.push(self.blank_page());
                 continue;
             }
-            pages.push(match self.best_copy(&mut grid, place, expected).await {
+            pages.push(match self.best_copy(&mut grid, place, expected, Stake::Content).await {
                 Ok(copy) => copy,
                 Err(_) if expected == Expected::Unknown => return Err(IoError::Medium),
                 Err(wrong) => {
@@ -209,7 +210,7 @@ impl RaidIo {
         }
         let mut grid = Grid::new(self, at);
         let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
-        for lost in self.complete(&mut grid, &offsets, expect).await {
+        for lost in self.complete(&mut grid, &offsets, Stake::Content, expect).await {
             match lost.data.expected {
                 Expected::Unknown => return Err(IoError::Medium),
                 Expected::Crc(_) => outcome.lost_pages.push(lost.data.page),

@@ -11,6 +11,7 @@ use tier0_world::{IoError, PlantedBug, planted};
 use crate::io::RaidIo;
 use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, Grid, GroupRow};
+use crate::io::patience::Stake;
 use crate::io::report::{PageFault, RepairSource};
 use crate::io::solve::Slice;
 use crate::layout::{Column, ColumnMask, Group, PagePlace, Row, Unit};
@@ -124,7 +125,7 @@ impl RaidIo {
         };
         let before: Vec<(Column, Vec<Cell>)> =
             parities.iter().map(|column| (column, stored(column, grid))).collect();
-        let lost = self.complete(grid, offsets, expect).await;
+        let lost = self.complete(grid, offsets, Stake::Answer, expect).await;
         let hopeless = |offset: usize| lost.iter().any(|page| page.offset == offset);
         outcome.repaired += wrong - lost.iter().filter(|page| live.contains(page.data.column)).count() as u64;
         let with_checksum = lost.iter().filter(|page| !page.data.expected.reads_as_zeros());
@@ -205,6 +206,10 @@ impl RaidIo {
             Some(_) if planted(PlantedBug::ScrubBelievesFirstCopy) => None,
             Some(_) => Some(PageFault::Rot),
         };
+        if copies.iter().all(|copy| fault_of(copy, grid).is_some()) {
+            // Those that cannot be read may be in a moment.
+            self.find_copy(grid, place, expected, Stake::Answer).await;
+        }
         let right = copies.iter().find(|copy| fault_of(*copy, grid).is_none());
         let content = right.and_then(|copy| grid.page(copy, place.offset).cloned());
         let differs = |copy: Column, grid: &Grid| {

@@ -13,6 +13,7 @@ use tier0_world::{BufMut, IoError};
 use crate::io::RaidIo;
 use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, Grid, GroupRow};
+use crate::io::patience::Stake;
 use crate::io::read::join_reads;
 use crate::layout::{ColumnMask, Group, PagePlace, Piece, Row, UnitExtent};
 use crate::set::SetIndex;
@@ -201,7 +202,7 @@ impl RaidIo {
             for &offset in &offsets {
                 let place = PagePlace { unit: part.extent.unit, offset };
                 let expected = expected(offset);
-                match self.best_copy(grid, place, expected).await {
+                match self.best_copy(grid, place, expected, Stake::Answer).await {
                     Ok(page) => grid.set(column, offset, Cell::Page(page)),
                     Err(_) => return Err(self.loss(part, expected)),
                 }
@@ -215,7 +216,7 @@ impl RaidIo {
         if wrong.is_empty() {
             return Ok(());
         }
-        let lost = self.complete(grid, &wrong, expect).await;
+        let lost = self.complete(grid, &wrong, Stake::Answer, expect).await;
         let own = lost.iter().find(|page| page.data.unit == part.extent.unit);
         own.map_or(Ok(()), |page| Err(self.loss(part, page.data.expected)))
     }

@@ -8,6 +8,7 @@ use super::farm::{Farm, RowPages, SET, UNIT_PAGES, on_each_shape};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_raid::io::{Expected, PageFault, RepairSource};
 use tier0_raid::layout::{Column, Group, RaidLevel, Role, Row};
+use tier0_units::Nanos;
 use tier0_world::{IoError, Random};
 
 /// Harms a page of every offset of every row and group, with a chance of one half each, on one column.
@@ -127,6 +128,52 @@ fn unreadable_sectors_are_answered_from_the_rest() {
             farm.lose(Column((loss * 2 + 1) as u8 % farm.layout.columns() as u8));
         }
         assert!(farm.events.0.borrow().iter().any(|event| event.fault == PageFault::Unreadable));
+    });
+}
+
+/// All drives fail all reads of data for some seconds: longer than their guards try, and shorter than a host waits.
+fn fail_reads_for_a_while(farm: &Rc<Farm>, random: &mut Random) -> tier0_world::Task<()> {
+    for fault in &farm.faults {
+        fault.inject(FaultPlan::always_in(Fault::ReadError, tier0_pool::DATA_START_SECTORS..u64::MAX));
+    }
+    let lasts = Nanos::from_millis(50 + random.below(4_000));
+    let farm = farm.clone();
+    let world = farm.world.clone();
+    world.spawn(async move {
+        farm.world.sleep(lasts).await;
+        farm.faults.iter().for_each(|fault| fault.clear());
+    })
+}
+
+#[test]
+fn errors_of_more_drives_than_the_level_survives_pass() {
+    on_each_shape(13, |farm, mut random| async move {
+        farm.fill_with_noise(&mut random).await;
+        farm.live(100, &mut random).await;
+        for _ in 0..8 {
+            let passing = fail_reads_for_a_while(&farm, &mut random);
+            farm.live(10, &mut random).await;
+            farm.io.scrub_rows(SET, farm.rows(), &*farm.table).await.expect("a scrub");
+            passing.await;
+            farm.live(10, &mut random).await;
+            farm.check_all().await;
+            farm.check_redundancy().await;
+        }
+        if farm.layout.tolerated_failures() == 0 {
+            return;
+        }
+        let column = Column(1);
+        farm.lose(column);
+        farm.sets.start_rebuild(SET, column, spare_of(&farm));
+        let passing = fail_reads_for_a_while(&farm, &mut random);
+        let rebuilt = farm.io.rebuild_rows(SET, column, farm.rows(), &*farm.table).await.expect("rebuilt");
+        assert_eq!(rebuilt.lost_pages, [0; 0]);
+        farm.sets.set_rebuilt(SET, column, farm.rows());
+        drop(rebuilt);
+        passing.await;
+        farm.sets.finish_rebuild(SET, column);
+        farm.check_all().await;
+        farm.check_redundancy().await;
     });
 }
 

@@ -1,0 +1,83 @@
+//! Patience with pages that several drives of a row cannot read at once.
+//!
+//! The guard of a drive soon gives up a page that the drive cannot read, because the rest of the row has it too. Where
+//! the rest cannot be read either, the page is not lost yet: a path or an enclosure that fails for a second does that.
+//! The page is read again for a while before a reader gets an error, and for longer before anything is written in its
+//! place or it is recorded as lost.
+
+use std::cell::Cell;
+
+use tier0_units::Nanos;
+use tier0_world::{PlantedBug, World, planted};
+
+/// The first pause before a page is read again; it doubles.
+const PAUSE_MIN: Nanos = Nanos::from_millis(20);
+/// The longest.
+const PAUSE_MAX: Nanos = Nanos::from_secs(1);
+/// After a wait in vain, later waits are short for so long: a stretch of bad sectors shall not cost a wait for each.
+const TIRED: Nanos = Nanos::from_secs(600);
+
+/// What happens if a page stays unreadable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stake {
+    /// Whoever reads it gets an error, and may ask again.
+    Answer,
+    /// It is written over, or left out of a rebuilt column: nobody can have it again.
+    Content,
+}
+
+impl Stake {
+    fn patience(self, is_tired: bool) -> Nanos {
+        match (self, is_tired) {
+            (Stake::Answer, false) => Nanos::from_secs(5),
+            (Stake::Answer, true) => Nanos::ZERO,
+            (Stake::Content, false) => Nanos::from_secs(60),
+            (Stake::Content, true) => Nanos::from_secs(2),
+        }
+    }
+}
+
+/// How the last wait of a shard ended.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// When one ended in vain, unless a later one did not.
+    in_vain: Cell<Option<Nanos>>,
+}
+
+/// One wait for pages.
+pub(crate) struct Wait<'a> {
+    world: &'a World,
+    memory: &'a Memory,
+    until: Nanos,
+    pause: Nanos,
+}
+
+impl<'a> Wait<'a> {
+    /// Begins a wait. Time in which the runtime did not turn does not count.
+    pub(crate) fn begin(world: &'a World, memory: &'a Memory, stake: Stake) -> Wait<'a> {
+        let now = world.turned();
+        let is_tired = memory.in_vain.get().is_some_and(|at| now < at + TIRED);
+        let patience = match planted(PlantedBug::GiveUpUnreadable) {
+            true => Nanos::ZERO,
+            false => stake.patience(is_tired),
+        };
+        Wait { world, memory, until: now + patience, pause: PAUSE_MIN }
+    }
+
+    /// Waits before the next try; false where patience has run out.
+    pub(crate) async fn again(&mut self) -> bool {
+        let now = self.world.turned();
+        if now >= self.until {
+            self.memory.in_vain.set(Some(now));
+            return false;
+        }
+        self.world.sleep(self.pause).await;
+        self.pause = Nanos(self.pause.0 * 2).min(PAUSE_MAX);
+        true
+    }
+
+    /// The pages could be read in the end.
+    pub(crate) fn succeeded(&self) {
+        self.memory.in_vain.set(None);
+    }
+}
