@@ -8,12 +8,17 @@
 //! full moves no data but to where it was going anyway.
 //!
 //! What it does not do: it changes nothing of a pool that lacks drives, for then the log waits for none of them to be
-//! whole again; such an array runs on as many shards as before.
+//! whole again, nor of one whose drives have no space for what the log holds; such an array runs on as many shards as
+//! before.
 
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
+use tier0_drive::DriveHandle;
 use tier0_pool::metadata::Inspected;
 use tier0_pool::{LogCopy, LogPlacement, LogRing, MemberState, PoolState};
 use tier0_raid::layout::Layout;
-use tier0_units::{SectorCount, counted};
+use tier0_units::{Nanos, SectorCount, counted};
 use tier0_world::sync::mailbox;
 use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
@@ -21,6 +26,11 @@ use uuid::Uuid;
 use crate::ArrayError;
 use crate::engine::{Engine, OpenedPool};
 use crate::plan::config_of;
+
+/// How often is looked whether drives have space.
+const LOOK: Nanos = Nanos::from_secs(1);
+/// For so long a drive may have none before the log stays as it is.
+const SPACE_PATIENCE: Nanos = Nanos::from_secs(5);
 
 /// What became of the wish for another number of shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,10 +65,19 @@ pub(crate) async fn repartition(
             Err(why) => return Ok(Repartition::Kept(why)),
         }
     }
+    let mut emptied = Vec::new();
     for (pool, placement) in pools.into_iter().zip(placements) {
-        if let Some(placement) = placement {
-            empty_and_cut(world, pool, placement).await?;
+        let Some(placement) = placement else { continue };
+        let name = pool.state().name().to_owned();
+        match empty(world, pool).await? {
+            Ok(engine) => emptied.push((name, engine, placement)),
+            Err(fact) if is_due => return Err(ArrayError::Recovery { pool: name, fact }),
+            Err(fact) => return Ok(Repartition::Kept(format!("pool {name:?}: {fact}"))),
         }
+    }
+    for (name, engine, placement) in emptied {
+        engine.stop_destaging();
+        engine.place_log(0, placement).await.map_err(|error| not_emptied(&name, &error))?;
     }
     Ok(Repartition::Done)
 }
@@ -136,20 +155,50 @@ fn ring_sectors_min(state: &PoolState) -> u64 {
     tier0_cache::ring_sectors_min(layout.parities() as u32, layout.row_pages() as u32)
 }
 
-/// Empties the log of a pool, and records that it is cut as `placement` says.
-async fn empty_and_cut(world: &World, pool: Inspected, placement: LogPlacement) -> Result<(), ArrayError> {
+/// Opens a pool with the shards that it had and empties its log.
+///
+/// # Errors
+/// Why it cannot be emptied now: its drives have no space for what the log holds. The log is as it was.
+async fn empty(world: &World, pool: Inspected) -> Result<Result<Engine, String>, ArrayError> {
     let (array, name) = (pool.state().array().to_owned(), pool.state().name().to_owned());
-    let failed = |error: &dyn std::fmt::Display| ArrayError::Recovery {
-        pool: name.clone(),
-        fact: format!("its write log cannot be emptied for another number of cores: {error}"),
-    };
+    let members = 0..pool.state().members().len() as u32;
+    let drives: Vec<DriveHandle> = members.filter_map(|member| pool.drive(member).cloned()).collect();
     let (control, messages) = mailbox();
     let pool = OpenedPool::open(world, 0, pool, Vec::new(), &control).await?;
     let parts = pool.seed.state.log().rings.len();
     let engine = Engine::assemble(world, array, vec![pool], parts, control, messages).await?;
-    if !planted(PlantedBug::CutFullLog) {
-        engine.drain().await.map_err(|error| failed(&error))?;
+    if planted(PlantedBug::CutFullLog) {
+        return Ok(Ok(engine));
     }
-    engine.stop_destaging();
-    engine.place_log(0, placement).await.map_err(|error| failed(&error))
+    let drained = match select(pin!(engine.drain()), pin!(lack_of_space(world, &drives))).await {
+        Either::Left((drained, _)) => drained,
+        Either::Right((drive, _)) => {
+            return Ok(Err(format!("there is no space for what its write log holds under drive {drive:?}")));
+        }
+    };
+    drained.map_err(|error| not_emptied(&name, &error))?;
+    Ok(Ok(engine))
+}
+
+/// Ends when a drive has had no space for [`SPACE_PATIENCE`]: its name.
+async fn lack_of_space(world: &World, drives: &[DriveHandle]) -> String {
+    let lacks = |drive: &&DriveHandle| drive.guard().is_some_and(|guard| guard.health().snapshot().no_space);
+    let mut since = None;
+    loop {
+        world.sleep(LOOK).await;
+        let Some(drive) = drives.iter().find(lacks) else {
+            since = None;
+            continue;
+        };
+        if world.turned().saturating_sub(*since.get_or_insert(world.turned())) >= SPACE_PATIENCE {
+            return drive.info().name.clone();
+        }
+    }
+}
+
+fn not_emptied(pool: &str, error: &dyn std::fmt::Display) -> ArrayError {
+    ArrayError::Recovery {
+        pool: pool.to_owned(),
+        fact: format!("its write log cannot be emptied for another number of cores: {error}"),
+    }
 }

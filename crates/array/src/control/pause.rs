@@ -31,6 +31,8 @@ const LOOK_PAUSED: Nanos = Nanos::from_millis(100);
 #[derive(Default)]
 pub(super) struct Pauses {
     awaited: RefCell<BTreeMap<u32, Awaited>>,
+    /// Since when some serving drive's backing store has been full.
+    full_since: Cell<Option<Nanos>>,
     /// What hosts are refused at present.
     refused: Cell<Refused>,
     /// By member, where its drive has a guard.
@@ -45,7 +47,7 @@ pub(super) struct Pauses {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Refused {
     /// Whatever waits for a drive.
-    waiting: bool,
+    waiting: Option<IoError>,
     /// What does not fit into the log.
     full: bool,
 }
@@ -209,7 +211,10 @@ impl Control {
             let what = format!("goes on after a pause of {seconds} s; nothing is lost");
             self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
             // Whatever was held back by failures on the way is due now.
-            guarded.pauses.refused.set(Refused { waiting: true, ..guarded.pauses.refused.get() });
+            guarded
+                .pauses
+                .refused
+                .set(Refused { waiting: Some(IoError::Timeout), ..guarded.pauses.refused.get() });
         }
     }
 
@@ -217,25 +222,33 @@ impl Control {
     async fn refuse_as_due(&self, number: usize) {
         let pauses = &self.guarded(number).pauses;
         let now = self.world.now();
-        let waits_too_long =
-            pauses.since().is_some_and(|since| now.saturating_sub(since) >= self.pause_timeout);
+        let is_due =
+            |since: Option<Nanos>| since.is_some_and(|since| now.saturating_sub(since) >= self.pause_timeout);
         let serves = |member: &u32| self.guarded(number).metadata.state().is_active(*member);
         // Nobody waits for the space of a drive that is done without.
         let full = pauses.full().iter().any(serves);
-        let due = Refused { waiting: waits_too_long, full };
+        pauses.full_since.set(full.then(|| pauses.full_since.get().unwrap_or(now)));
+        let waiting = match is_due(pauses.since()) {
+            true => Some(IoError::Timeout),
+            // Where the log itself finds no space, every write waits; where it does, none waits for long.
+            false => is_due(pauses.full_since.get()).then_some(IoError::NoSpace),
+        };
+        let due = Refused { waiting, full };
         let before = pauses.refused.replace(due);
         if due == before {
             return;
         }
-        if due.waiting && !before.waiting {
-            let what = format!(
-                "paused for {} s: hosts get errors instead of waiting longer",
-                self.pause_timeout.0 / Nanos::from_secs(1).0
-            );
-            let remedy = "bring its drives back; everything goes on by itself then";
+        if let Some(error) = due.waiting.filter(|_| before.waiting != due.waiting) {
+            let (state, remedy) = match error {
+                IoError::NoSpace => ("without space under its drives", "give its drives space"),
+                _ => ("paused", "bring its drives back"),
+            };
+            let seconds = self.pause_timeout.0 / Nanos::from_secs(1).0;
+            let what = format!("{state} for {seconds} s: hosts get errors instead of waiting longer");
+            let remedy = format!("{remedy}; everything goes on by itself then");
             self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
         }
-        let (waiting, full) = (due.waiting.then_some(IoError::Timeout), due.full.then_some(IoError::NoSpace));
+        let full = due.full.then_some(IoError::NoSpace);
         self.ask_all(|reply| Order::Refuse { pool: number, waiting, full, reply }).await;
     }
 
@@ -263,7 +276,7 @@ impl Control {
         let paused_for = now.saturating_sub(guarded.pauses.since()?);
         let awaited = guarded.pauses.awaited.borrow();
         let seconds = |time: Nanos| time.0 / Nanos::from_secs(1).0;
-        let next = match guarded.pauses.refused.get().waiting {
+        let next = match guarded.pauses.refused.get().waiting.is_some() {
             true => "whoever needs it gets errors; everything goes on by itself when it answers".to_owned(),
             false => format!(
                 "requests that need it wait, for {} s more before they get errors; everything goes on by itself when \

@@ -2,6 +2,7 @@
 
 mod bad_log;
 mod blank;
+mod cores;
 mod engine;
 mod grow;
 mod pause;

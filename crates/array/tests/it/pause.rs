@@ -343,6 +343,37 @@ fn a_full_backing_store_is_no_failure_of_the_drive() {
     });
 }
 
+/// Hosts stood still for ever when the write log itself found no space: nobody judged its drive, and nobody refused them.
+#[test]
+fn a_log_without_space_is_waited_for_as_long_as_a_drive() {
+    let log = "drives = [\"d0\", \"d1\"]\nlog_drives = [\"d2\", \"d3\"]";
+    let array = Drives::described(describe("raid1", 4, 2, log), 4, 1, 15);
+    array.troubled_life(16, |world, engine, troubles| async move {
+        let lun = volume(&engine, "lun0");
+        write(&world, &lun, 11_000, 8, 99).await;
+        troubles.of[3].fail_writes(IoError::NoSpace);
+        let host = Host::start(&world, &lun);
+        world.sleep(seconds(100)).await;
+        assert_eq!(host.errors.get(), 0, "patience has not run out");
+        world.sleep(seconds(60)).await;
+        assert!(host.errors.get() > 10, "nobody waits for ever: {}", host.errors.get());
+        let status = pool(&engine).await;
+        assert_eq!(lost(&status), 0);
+        assert!(status.problems.iter().any(|problem| problem.contains("is full")), "{:?}", status.problems);
+        expect(&world, &lun, 11_000, 8, 99).await;
+        troubles.of[3].fail(None);
+        world.sleep(seconds(5)).await;
+        let errors = host.errors.get();
+        world.sleep(seconds(5)).await;
+        assert_eq!(host.errors.get(), errors, "there is space again");
+        host.stop(&world).await;
+        lun.flush().await.expect("stable");
+        engine.drain().await.expect("destaged");
+        host.check(&world, &lun).await;
+        whole(&engine).await;
+    });
+}
+
 /// While the loss of one drive was being written to the others, a second one hung: the first waited for the superblock of
 /// the second, and the judgement of the second for the first.
 #[test]

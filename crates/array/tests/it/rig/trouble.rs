@@ -14,7 +14,8 @@ use super::{Drives, live};
 #[derive(Clone, Default)]
 pub(crate) struct Trouble {
     error: Rc<Cell<Option<IoError>>>,
-    writes_only: Rc<Cell<bool>>,
+    /// Only writes to sectors from here on fail.
+    writes_from: Rc<Cell<Option<u64>>>,
     hangs: Rc<Cell<bool>>,
     held: Rc<RefCell<Vec<(Command, Completion)>>>,
 }
@@ -22,13 +23,18 @@ pub(crate) struct Trouble {
 impl Trouble {
     /// Every command fails with this, or none any more.
     pub(crate) fn fail(&self, error: Option<IoError>) {
-        self.writes_only.set(false);
+        self.writes_from.set(None);
         self.error.set(error);
     }
 
     /// Every write fails with this.
     pub(crate) fn fail_writes(&self, error: IoError) {
-        self.writes_only.set(true);
+        self.fail_writes_from(0, error);
+    }
+
+    /// Every write to a sector from `sector` on fails with this.
+    pub(crate) fn fail_writes_from(&self, sector: u64, error: IoError) {
+        self.writes_from.set(Some(sector));
         self.error.set(Some(error));
     }
 
@@ -66,8 +72,11 @@ impl Drive for Troubled {
             self.trouble.held.borrow_mut().push((command, completion));
             return;
         }
-        let writes = matches!(command, Command::Write { .. });
-        match self.trouble.error.get().filter(|_| writes || !self.trouble.writes_only.get()) {
+        let fails = match self.trouble.writes_from.get() {
+            Some(from) => matches!(command, Command::Write { lba, .. } if lba.0 >= from),
+            None => true,
+        };
+        match self.trouble.error.get().filter(|_| fails) {
             Some(error) => command.refuse(error, completion),
             None => self.drive.submit(command, completion),
         }
@@ -96,14 +105,25 @@ impl Drives {
         seed: u64,
         life: impl FnOnce(World, Engine, Troubles) -> F + 'static,
     ) -> T {
+        self.on_troubled(seed, |world, handles, troubles| async move {
+            let engine = start(&world, handles).await.expect("started");
+            life(world, engine, troubles).await
+        })
+    }
+
+    /// The same where nothing is started yet.
+    pub(crate) fn on_troubled<F: Future<Output = T> + 'static, T: 'static>(
+        &self,
+        seed: u64,
+        life: impl FnOnce(World, Vec<DriveHandle>, Troubles) -> F + 'static,
+    ) -> T {
         let drives = self.clone();
         let result = live(seed, |world| async move {
             let troubled = |drive| Rc::new(Troubled { drive, trouble: Trouble::default() });
             let all: Vec<Rc<Troubled>> = drives.open(&world).into_iter().map(troubled).collect();
             let of = all.iter().map(|drive| drive.trouble.clone()).collect();
             let handles = all.iter().map(|drive| DriveHandle::from_rc(drive.clone())).collect();
-            let engine = start(&world, handles).await.expect("started");
-            life(world, engine, Troubles { of, drives: all }).await
+            life(world, handles, Troubles { of, drives: all }).await
         });
         self.cut();
         result
