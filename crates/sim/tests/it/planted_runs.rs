@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 38] = [
+const KNOWN: [(PlantedBug, u64); 39] = [
     (PlantedBug::CutFullLog, 2),
     (PlantedBug::AckBeforeMirror, 319),
     (PlantedBug::SkipFlushBeforeRelease, 0),
@@ -47,6 +47,7 @@ const KNOWN: [(PlantedBug, u64); 38] = [
     (PlantedBug::ForgetChangedSlots, 0),
     (PlantedBug::BelieveFirstLogCopy, 3),
     (PlantedBug::LabelsBeforeLog, 1),
+    (PlantedBug::GiveUpUnreadable, 139),
     (PlantedBug::HideStaleLosses, 5),
     (PlantedBug::AnswerBeforeWrite, 0),
     (PlantedBug::WriteHalfReceived, 0),
