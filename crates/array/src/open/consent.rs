@@ -47,10 +47,10 @@ impl Consents {
         }
         let state = inspected.state();
         let hint = match witness.known(world, state.id()).await {
-            Ok(Some(known)) if inspected.generation() < known.generation => {
+            Ok(Some(known)) if inspected.counting_generation() < known.generation => {
                 return Err(ArrayError::Older {
                     pool: state.name().to_owned(),
-                    has: inspected.generation(),
+                    has: inspected.counting_generation(),
                     had: known.generation,
                     drives: quoted(unnamed.iter().map(String::as_str)),
                     options: options(&unnamed),
@@ -80,7 +80,7 @@ impl Consents {
         let state = inspected.state();
         let sets = PoolShape::new(state)?.sets;
         let is_given = check_consent(inspected, &sets, &self.without).is_ok();
-        let parting = Parting::of(state, &[]).starting_from(inspected.generation());
+        let parting = Parting::of(state, &[]).starting_from(inspected.counting_generation());
         let noted = witness.note(world, parting, is_given).await;
         match noted {
             Err(fact) if check_consent(inspected, &sets, &[]).is_err() => {

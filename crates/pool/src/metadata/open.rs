@@ -121,7 +121,7 @@ impl Inspected {
     }
 
     /// The generation of the superblock that counts.
-    pub fn generation(&self) -> u64 {
+    pub fn counting_generation(&self) -> u64 {
         self.opening.found.counting
     }
 
