@@ -13,6 +13,7 @@ mod control;
 mod driving;
 mod exit;
 mod failure;
+mod holder;
 mod logging;
 mod mounting;
 mod output;

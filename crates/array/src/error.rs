@@ -217,6 +217,22 @@ pub enum ArrayError {
         /// The options that give consent.
         options: String,
     },
+    /// The witness knows that a pool had come further than the drives that are there.
+    #[error(
+        "the drives of pool {pool:?} that are here have generation {has}, and the witness has seen {had}: they were put back to an older state, or missed what {drives} did; bring back what is newer, or start with {options} to give it up"
+    )]
+    Older {
+        /// The pool.
+        pool: String,
+        /// The generation of the drives that are there.
+        has: u64,
+        /// The generation that the witness has noted.
+        had: u64,
+        /// The names of what the pool would do without.
+        drives: String,
+        /// The options that give consent.
+        options: String,
+    },
     /// The witness does not let a pool go on without drives.
     #[error("pool {pool:?} does not start without drives that could go on by themselves: {fact}")]
     NotParted {
@@ -303,6 +319,7 @@ impl ArrayError {
             | ArrayError::NoLog { .. }
             | ArrayError::NoPool { .. }
             | ArrayError::Consent { .. }
+            | ArrayError::Older { .. }
             | ArrayError::Witnessed { .. }) => {
                 ArrayError::Hinted { error: Box::new(error), hints: hints.join("; ") }
             }

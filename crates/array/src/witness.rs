@@ -6,6 +6,10 @@
 //! gone on without may start. Where the witness cannot be asked, consent is asked for as without one; where it cannot be
 //! told, nobody goes on.
 //!
+//! It also knows up to which generation of its labels the pool has come (`pool::metadata`), so that drives which were all
+//! put back to an older image do not start as if they were what was there last. A generation is noted after all drives that
+//! serve have it: what a crash leaves is never older than what is noted.
+//!
 //! The file is JSON, replaced as a whole, and locked by a file beside it while it is changed, so that two hosts that share
 //! it do not both go on.
 
@@ -26,8 +30,9 @@ use tier0_world::World;
 use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
-/// The version of the file.
-const VERSION: u32 = 1;
+/// The version of the file. The one before had no generations, and is read.
+const VERSION: u32 = 2;
+const WITHOUT_GENERATIONS: u32 = 1;
 /// A larger file is none of ours, bytes.
 const BYTES_MAX: u64 = 1 << 20;
 /// How long the file system that has it may take.
@@ -49,6 +54,25 @@ pub(crate) struct Parting {
     name: String,
     going_on: BTreeSet<Uuid>,
     without: BTreeSet<Uuid>,
+    /// From where it goes on, at a start: what was noted beyond that is given up.
+    from: Option<u64>,
+}
+
+/// How far a pool has come: its labels' last generation that all drives have which serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pool: Uuid,
+    serving: BTreeSet<Uuid>,
+    pub(crate) generation: u64,
+}
+
+/// What the witness knows of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// The members that it went on without.
+    pub(crate) without: BTreeSet<Uuid>,
+    /// The generation that it has reached, 0 if none is noted.
+    pub(crate) generation: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,6 +89,9 @@ struct Entry {
     name: String,
     /// The members that the pool went on without.
     without: BTreeSet<Uuid>,
+    /// The generation of its labels that all members had which served.
+    #[serde(default)]
+    generation: u64,
 }
 
 impl Parting {
@@ -79,7 +106,21 @@ impl Parting {
             name: format!("{}/{}", state.array(), state.name()),
             going_on: ids(going_on),
             without: ids(without),
+            from: None,
         }
+    }
+
+    /// The same at a start, of drives whose labels have this generation.
+    pub(crate) fn starting_from(self, generation: u64) -> Parting {
+        Parting { from: Some(generation), ..self }
+    }
+}
+
+impl Progress {
+    /// The members that serve have this generation.
+    pub(crate) fn of(state: &PoolState, generation: u64) -> Progress {
+        let serve = state.members().iter().filter(|member| member.is_active());
+        Progress { pool: state.id(), serving: serve.map(|member| member.id).collect(), generation }
     }
 }
 
@@ -89,17 +130,16 @@ impl Witness {
         Witness { path: path.into(), looked_at: Arc::default() }
     }
 
-    /// The members that the witness knows a pool went on without; none if it does not know the pool.
+    /// What the witness knows of a pool; nothing if it does not know the pool.
     ///
     /// # Errors
     /// Why it cannot be asked.
-    pub(crate) async fn left_behind(
-        &self,
-        world: &World,
-        pool: Uuid,
-    ) -> Result<Option<BTreeSet<Uuid>>, String> {
+    pub(crate) async fn known(&self, world: &World, pool: Uuid) -> Result<Option<Known>, String> {
         let path = self.path.clone();
-        let ask = move || Ok(read(&path)?.pools.remove(&pool).map(|entry| entry.without));
+        let ask = move || {
+            let entry = read(&path)?.pools.remove(&pool);
+            Ok(entry.map(|Entry { without, generation, .. }| Known { without, generation }))
+        };
         self.beside(world, ask)
             .await
             .map_err(|fact| format!("the witness {:?} cannot be asked: {fact}", self.path))
@@ -145,6 +185,32 @@ impl Witness {
     /// # Errors
     /// Why not, what follows, and what to do.
     pub(crate) async fn check(&self, world: &World) -> Result<(), String> {
+        self.look(world, examine).await
+    }
+
+    /// The same, and notes how far pools have come, of those that it knows and that nobody has gone on without.
+    ///
+    /// # Errors
+    /// As [`Witness::check`].
+    pub(crate) async fn look_after(&self, world: &World, progress: Vec<Progress>) -> Result<(), String> {
+        let waiting = Waiting::default();
+        let given_up = waiting.given_up();
+        let work = move |path: &Path| {
+            examine(path)?;
+            match progress.is_empty() {
+                true => Ok(()),
+                false => change(path, || given_up.is_set(), |content| Ok(advance(content, &progress))),
+            }
+        };
+        self.look(world, work).await
+    }
+
+    /// Looks at it, unless a look has not ended yet.
+    async fn look(
+        &self,
+        world: &World,
+        examine: impl FnOnce(&Path) -> io::Result<()> + Send + 'static,
+    ) -> Result<(), String> {
         let (path, looked_at) = (self.path.clone(), self.looked_at.clone());
         let looked = match looked_at.swap(true, Ordering::AcqRel) {
             true => Err(silent()),
@@ -257,12 +323,13 @@ fn read(path: &Path) -> io::Result<Content> {
         }
         Err(error) => return Err(error),
     };
-    let content: Content =
+    let mut content: Content =
         serde_json::from_str(&text).map_err(|error| no_witness(format!("it is no witness file: {error}")))?;
-    if content.version != VERSION {
+    if !matches!(content.version, VERSION | WITHOUT_GENERATIONS) {
         let fact = format!("it has version {}, and this program knows {VERSION}", content.version);
         return Err(no_witness(fact));
     }
+    content.version = VERSION;
     Ok(content)
 }
 
@@ -293,14 +360,30 @@ fn part(content: &mut Content, parting: &Parting, consent: bool) -> io::Result<b
         let fact = "the other drives have gone on without these";
         return Err(io::Error::new(io::ErrorKind::ResourceBusy, fact));
     }
+    let generation = parting.from.map_or(entry.generation, |from| entry.generation.min(from));
     let known = entry.name == parting.name && entry.without.is_superset(&parting.without);
-    if known && entry.without.is_disjoint(&parting.going_on) {
+    if known && generation == entry.generation && entry.without.is_disjoint(&parting.going_on) {
         return Ok(false);
     }
     entry.name.clone_from(&parting.name);
     entry.without.retain(|member| !parting.going_on.contains(member));
     entry.without.extend(&parting.without);
+    entry.generation = generation;
     Ok(true)
+}
+
+/// Whether how far pools have come changes what is known.
+fn advance(content: &mut Content, progress: &[Progress]) -> bool {
+    let mut changes = false;
+    for one in progress {
+        let Some(entry) = content.pools.get_mut(&one.pool) else { continue };
+        // Others that have gone on without these count, and what is being decided now is noted the next time.
+        if entry.without.is_disjoint(&one.serving) && entry.generation != one.generation {
+            entry.generation = one.generation;
+            changes = true;
+        }
+    }
+    changes
 }
 
 /// Changes the file as a whole, locked, unless nobody waits for that any more. Whoever comes later waits for the lock even
@@ -346,7 +429,7 @@ mod tests {
 
     fn parting(going_on: &[u128], without: &[u128]) -> Parting {
         let pool = Uuid::from_u128(99);
-        Parting { pool, name: "lab/p".into(), going_on: ids(going_on), without: ids(without) }
+        Parting { pool, name: "lab/p".into(), going_on: ids(going_on), without: ids(without), from: None }
     }
 
     fn left_behind(path: &Path) -> Option<BTreeSet<Uuid>> {
@@ -404,12 +487,55 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("witness");
         for text in
-            ["[array]\n", "{\"version\": 2, \"pools\": {}}", "{}", "{\"version\": 1, \"pools\": {\"x\": 1}}"]
+            ["[array]\n", "{\"version\": 3, \"pools\": {}}", "{}", "{\"version\": 1, \"pools\": {\"x\": 1}}"]
         {
             fs::write(&path, text).expect("written");
             note(&path, &parting(&[1], &[2]), true, || false).expect_err(text);
             assert_eq!(fs::read_to_string(&path).expect("read"), text);
         }
+    }
+
+    fn generation(path: &Path) -> u64 {
+        read(path).expect("it can be read").pools[&Uuid::from_u128(99)].generation
+    }
+
+    #[test]
+    fn how_far_a_pool_has_come_is_noted_for_those_who_serve() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("witness");
+        let advance = |serving: &[u128], generation| {
+            let one = Progress { pool: Uuid::from_u128(99), serving: ids(serving), generation };
+            change(&path, || false, |content| Ok(super::advance(content, &[one]))).expect("it can be told");
+        };
+        advance(&[1, 2], 4);
+        assert_eq!(left_behind(&path), None, "a pool that it does not know may have gone on before");
+        note(&path, &parting(&[1, 2], &[]), false, || false).expect("both are there");
+        advance(&[1, 2], 5);
+        assert_eq!(generation(&path), 5);
+        note(&path, &parting(&[1], &[2]), false, || false).expect("nobody went on without 1");
+        advance(&[2], 9);
+        advance(&[1, 2], 9);
+        assert_eq!(generation(&path), 5, "2 was left behind");
+        advance(&[1], 7);
+        note(&path, &parting(&[1], &[2]).starting_from(8), false, || false).expect("a start");
+        assert_eq!(generation(&path), 7, "8 may have been begun and not be everywhere");
+        note(&path, &parting(&[2], &[1]).starting_from(5), true, || false).expect("somebody consents");
+        assert_eq!((generation(&path), left_behind(&path)), (5, Some(ids(&[1]))));
+    }
+
+    /// A witness of a program that noted no generations is gone on with.
+    #[test]
+    fn an_older_witness_is_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("witness");
+        let (pool, member) = (Uuid::from_u128(99), Uuid::from_u128(2));
+        let old = format!(
+            "{{\"version\": 1, \"pools\": {{\"{pool}\": {{\"name\": \"lab/p\", \"without\": [\"{member}\"]}}}}}}"
+        );
+        fs::write(&path, old).expect("written");
+        assert_eq!((generation(&path), left_behind(&path)), (0, Some(ids(&[2]))));
+        note(&path, &parting(&[1], &[2, 3]), false, || false).expect("nobody went on without 1");
+        assert_eq!(left_behind(&path), Some(ids(&[2, 3])));
     }
 
     #[test]

@@ -27,7 +27,7 @@ mod target;
 pub use backing::SparseStore;
 pub use drive::{Command, Drive, DriveHandle, DriveInfo};
 pub use fault::{Fault, FaultDrive, FaultPlan};
-pub use file::{FileDrive, FileMedium, OpenError};
+pub use file::{FileDrive, FileMedium, HeldAs, LoopDevice, OpenError};
 pub use modelled::{Content, DiskDrive, FlashDrive};
 pub use ram::{RamDrive, RamMedium};
 pub use store::StoreDrive;

@@ -11,6 +11,7 @@ use tier0_array::{ArrayError, Description};
 use super::Envelope;
 
 use crate::failure::Failure;
+use crate::holder::silent_server;
 
 /// How long an answer may take: a drive that is to join has 30 s to be opened.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
@@ -33,12 +34,14 @@ pub(crate) fn ask_of(
     request: &AdminRequest,
 ) -> Result<AdminReply, Failure> {
     ask_if_served(description, request)?.ok_or_else(|| {
-        Failure::Run(format!(
-            "array {:?} is not being served: nobody listens on {:?}; run \"tier0 serve {}\" first",
-            description.name,
-            control_path(description),
-            file.display()
-        ))
+        Failure::Run(silent_server(description, file).unwrap_or_else(|| {
+            format!(
+                "array {:?} is not being served: nobody listens on {:?}; run \"tier0 serve {}\" first",
+                description.name,
+                control_path(description),
+                file.display()
+            )
+        }))
     })
 }
 
@@ -139,16 +142,18 @@ fn ask_once(description: &Description, request: &AdminRequest) -> Result<Asked, 
     Ok(Asked::Answered(reply))
 }
 
-/// Why an array cannot be opened, where the reason is that it is served already.
-pub(crate) fn served_already(description: &Description, error: ArrayError) -> Failure {
-    let may_be_busy = matches!(error, ArrayError::NotOpened { .. } | ArrayError::Open(_));
-    match may_be_busy && UnixStream::connect(control_path(description)).is_ok() {
-        true => Failure::Input(format!(
+/// Why the array of the file at `file` cannot be opened, where the reason is that it is served already.
+pub(crate) fn served_already(description: &Description, file: &Path, error: ArrayError) -> Failure {
+    if !matches!(error, ArrayError::NotOpened { .. } | ArrayError::Open(_)) {
+        return error.into();
+    }
+    match UnixStream::connect(control_path(description)) {
+        Ok(_) => Failure::Input(format!(
             "array {:?} is being served already: its server listens on {:?}; \"tier0 status\" asks it",
             description.name,
             control_path(description)
         )),
-        false => error.into(),
+        Err(_) => silent_server(description, file).map_or_else(|| error.into(), Failure::Input),
     }
 }
 

@@ -12,6 +12,7 @@ use tier0_array::open::{look_at_places, rehearse, witness_fault};
 use tier0_world::net::PeerAddress;
 
 use super::config::facts;
+use crate::control::served_already;
 use crate::failure::Failure;
 use crate::output::{json, print};
 use crate::patience::within;
@@ -72,7 +73,7 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
                 )
             })??
         }
-        None => look(&description)?,
+        None => look(&description, &verb.array)?,
     };
     let first = refusals.first().cloned();
     let found = Found {
@@ -109,11 +110,11 @@ fn compare(description: &Description, facts: &[PoolFacts]) -> Result<Findings, F
 }
 
 /// Of the drives of an array that nobody serves.
-fn look(description: &Description) -> Result<Findings, Failure> {
+fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
     let (refusals, mut told) = of_file(description);
     // Memory has no labels: it is created at every start.
     if description.drives.iter().any(|drive| drive.path.is_some()) {
-        told.extend(rehearse(description)?);
+        told.extend(rehearse(description).map_err(|error| served_already(description, file, error))?);
     }
     Ok((refusals, told))
 }

@@ -90,7 +90,7 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
             consent::obtain("drives that hold damaged metadata are overwritten", verb.agreement.yes)?;
             create(&description, CreateOptions { force: true })?
         }
-        created => created.map_err(|error| served_already(&description, error))?,
+        created => created.map_err(|error| served_already(&description, &verb.array, error))?,
     };
     for note in notes {
         tracing::warn!("{note}");

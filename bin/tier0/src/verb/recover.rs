@@ -12,6 +12,7 @@ use tier0_units::{ByteCount, counted};
 use super::asking::Agreement;
 use super::config::facts;
 use crate::consent;
+use crate::control::served_already;
 use crate::failure::Failure;
 use crate::output::{json, print};
 
@@ -97,7 +98,8 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
             description.name
         )));
     }
-    let mut pools = recover(&description, pool, false)?;
+    let mut pools = recover(&description, pool, false)
+        .map_err(|error| served_already(&description, &verb.array, error))?;
     let obstacle =
         pools.iter().find_map(|one| Some(format!("pool {:?}: {}", one.pool, one.obstacle.as_ref()?)));
     let is_due = verb.accept_loss && pools.iter().any(|one| one.is_needed && one.obstacle.is_none());
@@ -143,7 +145,14 @@ fn pool_text(one: &Recovery) -> String {
     }
     for volume in &one.volumes {
         text.push_str(&format!("  volume {} of {}:", volume.name, ByteCount(volume.size_bytes)));
-        text.push_str(&loss_text(volume));
+        text.push_str(&match volume.is_nothing() && one.obstacle.is_some() {
+            // It loses nothing only in a pool that serves again.
+            true => {
+                " all of it is on drives that are there; it cannot be read before the pool is assembled\n"
+                    .into()
+            }
+            false => loss_text(volume),
+        });
     }
     for note in &one.notes {
         text.push_str(&format!("  ! {note}\n"));
@@ -249,6 +258,15 @@ mod tests {
         assert!(told.lines().nth(1).is_some_and(|line| line.contains("two groups")), "{told}");
         assert!(told.contains("drive d1: is there, and belongs to another history\n"), "{told}");
         assert!(!told.contains("stale") && told.ends_with("it cannot be assembled\n"), "{told}");
+    }
+
+    /// "Loses nothing" stood beside "cannot be assembled".
+    #[test]
+    fn nothing_is_promised_of_a_pool_that_cannot_be_assembled() {
+        let whole = Recovery { volumes: vec![loss()], ..recovery(&[Role::Believed]) };
+        assert!(pool_text(&whole).contains("lun0 of 1GiB: loses nothing\n"));
+        let told = pool_text(&Recovery { obstacle: Some("too few; connect more".into()), ..whole });
+        assert!(!told.contains("loses nothing") && told.contains("cannot be read before"), "{told}");
     }
 
     /// What a drive that was only missing held was told as given up, where nobody had given up anything.

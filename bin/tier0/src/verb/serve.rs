@@ -65,7 +65,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         (true, true) => vec![ListenAddress(PeerAddress::Tcp(DEFAULT_TCP_ADDRESS))],
     };
     let mut array = open(&description, &OpenOptions { without: verb.without.clone() })
-        .map_err(|error| served_already(&description, error))?;
+        .map_err(|error| served_already(&description, &verb.array, error))?;
     array.adopt_cores()?;
     for warning in description.all_notes().iter().chain(array.warnings()) {
         tracing::warn!("{warning}");

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use crate::support::{
-    Served, array_file, array_text, contents, directory, file, json, refuse, succeed, text, tier0,
+    Served, array_file, array_text, contents, directory, file, json, refuse, run, succeed, text, tier0,
 };
 
 #[test]
@@ -87,6 +87,28 @@ fn a_control_socket_of_another_server_is_named() {
     assert!(control.exists(), "another's socket was removed");
     drop(listener);
     Served::start(&array, directory.path()).stop();
+}
+
+/// Of a drive that the array's own server held, without a control socket yet, everybody advised to start without it.
+#[test]
+fn a_server_that_cannot_be_asked_yet_is_told_as_one() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid1", 2);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, directory.path());
+    std::fs::remove_file(directory.path().join("array.control")).expect("a socket");
+    let words = ["has a server (process", "it is starting", "array.control", "wait for it"];
+    for verb in [&["check"][..], &["pool", "recover"], &["serve"]] {
+        let asked = [verb, &[text(&array)]].concat();
+        refuse(&asked, 2, &words);
+        assert!(!run(&asked).stderr.contains("--without"), "{verb:?}");
+    }
+    refuse(&["status", text(&array)], 1, &words);
+    served.stop();
+    // Another process that has a drive is no server.
+    let drive = std::fs::File::open(directory.path().join("d1.img")).expect("a drive");
+    drive.lock().expect("nobody has it");
+    refuse(&["check", text(&array)], 2, &["d1.img", "in use by another process", "--without d1"]);
 }
 
 /// A copy of an array's file with another name in it deleted a volume of the array that was served.

@@ -1,5 +1,6 @@
 //! A witness that nobody can use: everybody who is asked says so, before it is needed.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -43,6 +44,58 @@ fn a_broken_witness_is_told_by_everybody() {
     std::fs::remove_file(at.join("absent/witness")).expect("a file");
     assert_eq!(json(&["drive", "fail", text(&array), "d1", "--yes"])["result"], "done");
     assert_eq!(server.interrupt(), Some(0));
+}
+
+/// A leg of a mirror that was put back to an older image started alone, because nobody had gone on without it, and served
+/// what was old.
+#[test]
+fn an_older_image_does_not_start_alone() {
+    let directory = directory();
+    let at = directory.path();
+    let file_text = array_text(at, "raid1", 2).replace("[array]", "[array]\nwitness = \"witness\"");
+    let array = file(at, "array.toml", &file_text);
+    let path = |name: &str| at.join(name);
+    succeed(&["create", text(&array)]);
+    let reached = serve_until_noted(&array, &[], 0);
+    std::fs::copy(path("d1.img"), path("old.img")).expect("a copy");
+    let later = serve_until_noted(&array, &[], reached);
+    std::fs::rename(path("d0.img"), path("away.img")).expect("moved");
+    std::fs::rename(path("d1.img"), path("newer.img")).expect("moved");
+    std::fs::copy(path("old.img"), path("d1.img")).expect("a copy");
+    let words = ["\"pool0\"", "older state", &later.to_string(), "--without d0"];
+    refuse(&["check", text(&array)], 2, &words);
+    // The leg as it was is what the witness has seen.
+    std::fs::copy(path("newer.img"), path("d1.img")).expect("a copy");
+    succeed(&["check", text(&array)]);
+    // Somebody gives up what is newer.
+    std::fs::copy(path("old.img"), path("d1.img")).expect("a copy");
+    serve_until_noted(&array, &["--without", "d0"], 0);
+    succeed(&["check", text(&array)]);
+}
+
+/// Serves until the witness has seen a generation beyond this one; which one.
+fn serve_until_noted(array: &Path, options: &[&str], beyond: u64) -> u64 {
+    let mut server =
+        Background::start(&[&["serve", text(array), "--listen", "127.0.0.1:0", "--json"], options].concat());
+    server.read_until(|line| line == "}");
+    let witness = array.with_file_name("witness");
+    let noted = || {
+        let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&witness).ok()?).ok()?;
+        let generation = told["pools"].as_object()?.values().next()?["generation"].as_u64()?;
+        (generation > beyond).then_some(generation)
+    };
+    let reached = within_20_s(noted).expect("the witness is told");
+    assert_eq!(server.interrupt(), Some(0));
+    // What was written since is noted at the next start.
+    noted().unwrap_or(reached)
+}
+
+fn within_20_s<T>(look: impl Fn() -> Option<T>) -> Option<T> {
+    (0..200).find_map(|_| {
+        #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]
+        std::thread::sleep(Duration::from_millis(100));
+        look()
+    })
 }
 
 /// The server looks from time to time.

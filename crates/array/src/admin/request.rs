@@ -208,7 +208,8 @@ mod tests {
     fn what_the_request_names_wrongly_is_refused_and_what_breaks_has_failed() {
         let missing = ArrayError::Open(OpenError::Missing { path: "/nowhere".into() });
         assert!(matches!(AdminError::from(missing), AdminError::Refused(_)));
-        let busy = ArrayError::Open(OpenError::Busy { path: "/dev/x".into() });
+        let busy =
+            ArrayError::Open(OpenError::Busy { path: "/dev/x".into(), held: tier0_drive::HeldAs::Itself });
         assert!(matches!(AdminError::from(busy), AdminError::Refused(_)));
         let small = tier0_pool::PoolError::TooSmall { drive: "d".into(), sectors: 8, needed: 80 };
         assert!(matches!(AdminError::from(ArrayError::from(small)), AdminError::Refused(_)));

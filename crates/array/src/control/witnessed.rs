@@ -1,4 +1,5 @@
-//! Looking after the witness while the array runs: what is wrong with it is told before it is needed.
+//! Looking after the witness while the array runs: what is wrong with it is told before it is needed, and how far the pools
+//! have come is noted. Nobody waits for that: a note comes later than what it says, and service does not depend on it.
 
 use std::rc::Rc;
 
@@ -6,6 +7,7 @@ use tier0_units::Nanos;
 
 use super::Control;
 use crate::admin::Severity;
+use crate::witness::Progress;
 
 /// How often the witness is looked at.
 const LOOK: Nanos = Nanos::from_secs(5);
@@ -15,8 +17,14 @@ impl Control {
     /// found last: a file system that hangs holds up nobody.
     pub(super) async fn watch_witness(self: Rc<Self>) {
         let Some(witness) = self.witness.clone() else { return };
+        let mut noted: Vec<Progress> = Vec::new();
         loop {
-            let fault = witness.check(&self.world).await.err();
+            let progress = self.progress();
+            let news = progress.iter().filter(|one| !noted.contains(one)).cloned().collect();
+            let fault = witness.look_after(&self.world, news).await.err();
+            if fault.is_none() {
+                noted = progress;
+            }
             let before = self.witness_fault.replace(fault.clone());
             let thing = || format!("array {}", self.array);
             match (before, fault) {
@@ -28,5 +36,13 @@ impl Control {
             }
             self.world.sleep(LOOK).await;
         }
+    }
+
+    fn progress(&self) -> Vec<Progress> {
+        let of = |number: usize| {
+            let metadata = &self.guarded(number).metadata;
+            Progress::of(&metadata.state(), metadata.settled())
+        };
+        (0..self.pools.len()).map(of).collect()
     }
 }

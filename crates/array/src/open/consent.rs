@@ -1,5 +1,6 @@
 //! Whether a pool may start without drives that could have gone on without those that are there, which may be stale then
-//! (decision 0008, "Consent"): somebody names them, or a witness knows that nobody has gone on.
+//! (decision 0008, "Consent"): somebody names them, or a witness knows that nobody has gone on. Where a witness knows that the
+//! pool had come further than the drives that are there, those are older images, and the start takes consent in any case.
 
 use tier0_pool::metadata::Inspected;
 use tier0_raid::set::{RaidSets, SetIndex};
@@ -38,14 +39,27 @@ impl Consents {
         inspected: &Inspected,
         sets: &RaidSets,
     ) -> Result<(), ArrayError> {
-        let Err(error) = check_consent(inspected, sets, &self.without) else { return Ok(()) };
-        let Some(witness) = &self.witness else { return Err(error) };
+        let consent = check_consent(inspected, sets, &self.without);
+        let Some(witness) = &self.witness else { return consent };
+        let unnamed = unnamed(inspected, &self.without, |_| true);
+        if unnamed.is_empty() {
+            return consent;
+        }
         let state = inspected.state();
-        let hint = match witness.left_behind(world, state.id()).await {
-            Ok(Some(left)) => {
+        let hint = match witness.known(world, state.id()).await {
+            Ok(Some(known)) if inspected.counting_generation() < known.generation => {
+                return Err(ArrayError::Older {
+                    pool: state.name().to_owned(),
+                    has: inspected.counting_generation(),
+                    had: known.generation,
+                    drives: quoted(unnamed.iter().map(String::as_str)),
+                    options: options(&unnamed),
+                });
+            }
+            Ok(Some(known)) => {
                 let serve = state.members().iter().filter(|member| member.is_active());
-                let behind = serve.filter(|member| left.contains(&member.id)).map(|member| &*member.name);
-                let behind = quoted(behind);
+                let behind = serve.filter(|member| known.without.contains(&member.id));
+                let behind = quoted(behind.map(|member| &*member.name));
                 if behind.is_empty() {
                     return Ok(());
                 }
@@ -54,7 +68,7 @@ impl Consents {
             Ok(None) => "the witness does not know the pool".to_owned(),
             Err(fact) => fact,
         };
-        Err(ArrayError::Witnessed { error: Box::new(error), hint })
+        consent.map_err(|error| ArrayError::Witnessed { error: Box::new(error), hint })
     }
 
     /// Has the witness know what a pool goes on without, before that is recorded anywhere else.
@@ -66,7 +80,8 @@ impl Consents {
         let state = inspected.state();
         let sets = PoolShape::new(state)?.sets;
         let is_given = check_consent(inspected, &sets, &self.without).is_ok();
-        let noted = witness.note(world, Parting::of(state, &[]), is_given).await;
+        let parting = Parting::of(state, &[]).starting_from(inspected.counting_generation());
+        let noted = witness.note(world, parting, is_given).await;
         match noted {
             Err(fact) if check_consent(inspected, &sets, &[]).is_err() => {
                 Err(ArrayError::NotParted { pool: state.name().to_owned(), fact })
@@ -95,18 +110,25 @@ pub(super) fn check_consent(
     let has_log = state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| away(copy.member)));
     let has_metadata = inspected.carriers_before().iter().any(|member| away(*member));
     let could_go_on = has_log && has_metadata && sets_survive(sets, state.set_count(), lacks);
-    let missing = inspected.newly_lost().iter().filter(|place| away(**place));
-    let names = missing.filter_map(|place| state.member(*place));
-    let unnamed: Vec<&str> = names
-        .map(|member| member.name.as_str())
-        .filter(|name| !without.iter().any(|one| one == name))
-        .collect();
+    let unnamed = unnamed(inspected, without, away);
     if !could_go_on || unnamed.is_empty() || planted(PlantedBug::ServeWithoutConsent) {
         return Ok(());
     }
     Err(ArrayError::Consent {
         pool: state.name().to_owned(),
-        drives: quoted(unnamed.iter().copied()),
-        options: unnamed.iter().map(|name| format!("--without {name}")).collect::<Vec<_>>().join(" "),
+        drives: quoted(unnamed.iter().map(String::as_str)),
+        options: options(&unnamed),
     })
+}
+
+/// The names of the members of this kind that the pool would lose by this start, and that nobody consents to do without.
+fn unnamed(inspected: &Inspected, without: &[String], is_meant: impl Fn(u32) -> bool) -> Vec<String> {
+    let lost = inspected.newly_lost().iter().filter(|place| is_meant(**place));
+    let names = lost.filter_map(|place| inspected.state().member(*place)).map(|member| member.name.clone());
+    names.filter(|name| !without.contains(name)).collect()
+}
+
+/// What gives consent to do without these.
+fn options(drives: &[String]) -> String {
+    drives.iter().map(|name| format!("--without {name}")).collect::<Vec<_>>().join(" ")
 }

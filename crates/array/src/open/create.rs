@@ -297,9 +297,10 @@ impl MadeFiles {
 impl Drop for MadeFiles {
     fn drop(&mut self) {
         for MadeFile { path, is_locked } in &self.0 {
-            // Whoever else has taken it meanwhile, as another creation does, has it locked.
-            let is_free = || std::fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok());
-            if *is_locked || is_free() {
+            // Whoever else has taken it meanwhile, as another creation does, has it locked; and whoever waits for the lock
+            // must find that the file is gone.
+            let lock = std::fs::File::open(path).ok().filter(|file| file.try_lock().is_ok());
+            if *is_locked || lock.is_some() {
                 let _ = std::fs::remove_file(path);
             }
         }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use tier0_drive::LoopDevice;
 
 use crate::ArrayError;
 use crate::description::DriveDescription;
@@ -37,19 +39,13 @@ pub(super) fn identity(path: &Path) -> Option<Identity> {
     if !metadata.file_type().is_block_device() {
         return Some(Identity::File(metadata.dev(), metadata.ino()));
     }
-    let behind = backing_file(path).and_then(|file| std::fs::metadata(file).ok());
-    Some(match behind {
+    // Parts of one file are as many drives.
+    let behind = LoopDevice::of(metadata.rdev()).filter(|device| device.part.is_none());
+    Some(match behind.and_then(|device| std::fs::metadata(device.file).ok()) {
         Some(file) if !file.file_type().is_block_device() => Identity::File(file.dev(), file.ino()),
-        _ => Identity::Device(metadata.rdev()),
+        Some(device) => Identity::Device(device.rdev()),
+        None => Identity::Device(metadata.rdev()),
     })
-}
-
-/// The file behind a loop device.
-fn backing_file(device: &Path) -> Option<PathBuf> {
-    let plain = std::fs::canonicalize(device).ok()?;
-    let name = plain.file_name()?.to_str()?;
-    let text = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
-    Some(PathBuf::from(text.trim_end()))
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub(super) struct Opened {
     pub(super) named: usize,
     /// All paths that were tried, made plain.
     tried: BTreeSet<PathBuf>,
+    /// What lies there, and the first drive that is it.
+    known: BTreeMap<Identity, String>,
 }
 
 /// Something that is there and could not be opened. Only who knows the array's members can say whether that matters.
@@ -87,7 +89,8 @@ impl Opened {
 
     /// What lies where labels remember drives that were found elsewhere: open, and apart from the others.
     pub(super) fn originals(&self, places: &[(String, PathBuf)]) -> Result<Opened, ArrayError> {
-        let mut originals = Opened { tried: self.tried.clone(), ..Opened::default() };
+        let mut originals =
+            Opened { tried: self.tried.clone(), known: self.known.clone(), ..Opened::default() };
         let drives = places.iter().map(|(name, path)| drive_at(name.clone(), path.clone())).collect();
         originals.open(drives, Named::ByChance, &OpenOptions::default())?;
         Ok(originals)
@@ -161,15 +164,17 @@ impl Opened {
         let path_of = |drive: &DriveDescription| drive.path.clone().expect("checked: every drive has a path");
         let paths = each(drives.iter().map(path_of).map(|path| move || (plain(&path), identity(&path))))?;
         let mut fresh = Vec::new();
-        let mut identities: BTreeMap<Identity, String> = BTreeMap::new();
         for (drive, path) in drives.into_iter().zip(paths) {
             // A link in a drive's place would make that one missing, or busy, which says nothing of the cause.
             if let Some((_, Some(identity))) = path
-                && named == Named::ByFile
                 && !options.without.contains(&drive.name)
-                && let Some(first) = identities.insert(identity, drive.name.clone())
+                && let Some(first) = self.known.insert(identity, drive.name.clone())
             {
-                return Err(ArrayError::SameDrive { first, second: drive.name });
+                match named {
+                    Named::ByFile => return Err(ArrayError::SameDrive { first, second: drive.name }),
+                    // A directory to search may have it under another name too.
+                    Named::ByChance => continue,
+                }
             }
             match path.map(|(path, _)| path) {
                 None => self.note_silent(&drive, named),

@@ -1,9 +1,10 @@
 //! Real drives: regular files and block devices.
 //!
 //! Opened with O_DIRECT, so that the page cache neither hides the device nor doubles the data; buffered where the
-//! file system refuses. Locked, so that two arrays never share a drive. A flush is fdatasync, which flushes the
-//! device's own cache too.
+//! file system refuses. Locked, so that two arrays never share a drive, not by another name of it either
+//! ([`loop_device`]). A flush is fdatasync, which flushes the device's own cache too.
 
+mod loop_device;
 mod reopen;
 
 use std::cell::{Cell, RefCell};
@@ -23,6 +24,8 @@ use tier0_world::real::{BlockFile, Submission, outlast};
 use tier0_world::{BufMut, Completion, IoError, PayloadWidth, World};
 
 use crate::{Command, Drive, DriveInfo};
+use loop_device::Hold;
+pub use loop_device::LoopDevice;
 use reopen::Openings;
 
 /// Why a file or device cannot be a drive.
@@ -42,11 +45,14 @@ pub enum OpenError {
     },
     /// Another process holds it.
     #[error(
-        "drive {path:?} is in use by another process; stop that process first (\"fuser -v\" and \"lsblk\" tell who has it)"
+        "drive {path:?} is in use by another process{held}; stop that process first (\"fuser -v\" and \"lsblk\" tell who \
+         has it)"
     )]
     Busy {
         /// What was asked for.
         path: PathBuf,
+        /// Under which name.
+        held: HeldAs,
     },
     /// The device takes no writes.
     #[error(
@@ -66,6 +72,29 @@ pub enum OpenError {
     },
 }
 
+/// Under which name another process holds a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeldAs {
+    /// The same.
+    Itself,
+    /// It is a loop device, and the process holds this file behind it.
+    FileBehind(PathBuf),
+    /// It is a file, and the process may hold it by this loop device on it.
+    LoopDevice(PathBuf),
+}
+
+impl std::fmt::Display for HeldAs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            HeldAs::Itself => Ok(()),
+            HeldAs::FileBehind(file) => write!(f, ", which holds {file:?}, the file behind this loop device"),
+            HeldAs::LoopDevice(device) => {
+                write!(f, ", which may hold it by the loop device {device:?} on it")
+            }
+        }
+    }
+}
+
 /// An open, locked file or device; every shard opens its own drive on it.
 pub struct FileMedium {
     path: PathBuf,
@@ -82,7 +111,7 @@ impl FileMedium {
     /// Opens and locks `path`. What somebody else holds is waited for, for at most 5 s: the kernel takes its time to
     /// close what a killed process had.
     pub fn open(path: &Path) -> Result<Arc<FileMedium>, OpenError> {
-        let opened = open_locked(path, HELD_TRIES)?;
+        let opened = open_locked(path, None, HELD_TRIES)?;
         let info = DriveInfo {
             name: path.display().to_string(),
             sectors: opened.sectors,
@@ -92,7 +121,7 @@ impl FileMedium {
         };
         // The working directory may be another one when it is opened anew.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let openings = Openings::new(opened.file.into());
+        let openings = Openings::new(opened.file.into(), opened.behind);
         Ok(Arc::new(FileMedium {
             path,
             openings,
@@ -120,7 +149,7 @@ impl FileMedium {
             discard_zeroes: false,
         };
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let (openings, submission) = (Openings::new(file.into()), Submission::Direct);
+        let (openings, submission) = (Openings::new(file.into(), None), Submission::Direct);
         Ok(Arc::new(FileMedium { path, openings, info, direct: false, submission }))
     }
 
@@ -182,20 +211,24 @@ impl FileMedium {
 /// A file or device as it was opened.
 struct OpenFile {
     file: File,
+    /// The lock on what is behind it, if it is a loop device.
+    behind: Option<Arc<Hold>>,
     direct: bool,
     sectors: SectorCount,
     block_sectors: u32,
     submission: Submission,
 }
 
-/// Opens and locks `path`; what somebody else holds is tried so often, 10 ms apart.
-fn open_locked(path: &Path, tries: u32) -> Result<OpenFile, OpenError> {
+/// Opens and locks `path`, and what is behind it unless `known` is the lock on that; what somebody else holds is tried so
+/// often, 10 ms apart.
+fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<OpenFile, OpenError> {
     let system = |source| OpenError::System { path: path.to_owned(), source };
+    let busy = |held| OpenError::Busy { path: path.to_owned(), held };
     let is_held = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
     let (file, direct) =
         outlast(tries, || open_direct(path), is_held).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => OpenError::Missing { path: path.to_owned() },
-            io::ErrorKind::ResourceBusy => OpenError::Busy { path: path.to_owned() },
+            io::ErrorKind::ResourceBusy => busy(HeldAs::Itself),
             io::ErrorKind::IsADirectory => OpenError::NotADrive { path: path.to_owned() },
             _ => system(error),
         })?;
@@ -207,9 +240,14 @@ fn open_locked(path: &Path, tries: u32) -> Result<OpenFile, OpenError> {
         return Err(OpenError::ReadOnly { path: path.to_owned() });
     }
     lock(&file, tries).map_err(|errno| match errno {
-        rustix::io::Errno::WOULDBLOCK => OpenError::Busy { path: path.to_owned() },
+        rustix::io::Errno::WOULDBLOCK => {
+            let device = LoopDevice::on(&file).into_iter().next();
+            busy(device.map_or(HeldAs::Itself, HeldAs::LoopDevice))
+        }
         errno => system(errno.into()),
     })?;
+    let behind = outlast(tries, || Hold::behind(&file, known), |_| true)
+        .map_err(|file| busy(HeldAs::FileBehind(file)))?;
     // Whoever had the lock may have removed the file meanwhile: then nobody would find what is written to it.
     if kind.is_file() && !is_at(path, &file).map_err(system)? {
         return Err(OpenError::Missing { path: path.to_owned() });
@@ -222,7 +260,7 @@ fn open_locked(path: &Path, tries: u32) -> Result<OpenFile, OpenError> {
     let is_served = magic.is_some_and(|magic| SERVED_MAGICS.contains(&magic));
     let submission = if is_served { Submission::Apart } else { Submission::Direct };
     let sectors = bytes / SECTOR_BYTES / u64::from(block_sectors) * u64::from(block_sectors);
-    Ok(OpenFile { file, direct, sectors: SectorCount(sectors), block_sectors, submission })
+    Ok(OpenFile { file, behind, direct, sectors: SectorCount(sectors), block_sectors, submission })
 }
 
 /// Whether the system takes no writes for a device, although it lets one open it for them.

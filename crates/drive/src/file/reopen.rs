@@ -5,7 +5,6 @@
 //! ([`Drive::accept`](crate::Drive::accept)). A drive of somebody else's under the old path thus gets no command but
 //! reads.
 
-use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,13 +13,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 
-use super::{FileMedium, OpenError, open_locked};
+use super::loop_device::Hold;
+use super::{FileMedium, OpenError, OpenFile, open_locked};
 
 /// One opening of the file; later ones have higher numbers.
 #[derive(Clone)]
 pub(super) struct Opening {
     pub(super) number: u64,
     pub(super) file: Arc<OwnedFd>,
+    /// The lock on what is behind it, if it is a loop device.
+    behind: Option<Arc<Hold>>,
 }
 
 /// How often the file was opened, and which of these openings counts.
@@ -38,8 +40,8 @@ struct State {
 }
 
 impl Openings {
-    pub(super) fn new(file: OwnedFd) -> Openings {
-        let accepted = Opening { number: 0, file: Arc::new(file) };
+    pub(super) fn new(file: OwnedFd, behind: Option<Arc<Hold>>) -> Openings {
+        let accepted = Opening { number: 0, file: Arc::new(file), behind };
         Openings {
             state: Mutex::new(State { accepted, candidate: None, waiting: None }),
             accepted: AtomicU64::new(0),
@@ -112,9 +114,10 @@ fn open(medium: &FileMedium) {
     let known = medium.openings.newest();
     let opened = reopened(medium, &known);
     let mut state = medium.openings.state();
-    let result = opened.map(|file| {
-        if let Some(file) = file {
-            state.candidate = Some(Opening { number: known.number + 1, file: Arc::new(file.into()) });
+    let result = opened.map(|opened| {
+        if let Some(OpenFile { file, behind, .. }) = opened {
+            let number = known.number + 1;
+            state.candidate = Some(Opening { number, file: Arc::new(file.into()), behind });
         }
     });
     for one in state.waiting.take().into_iter().flatten() {
@@ -124,7 +127,7 @@ fn open(medium: &FileMedium) {
 }
 
 /// The file at the path, if it is another one than `known`.
-fn reopened(medium: &FileMedium, known: &Opening) -> Result<Option<File>, IoError> {
+fn reopened(medium: &FileMedium, known: &Opening) -> Result<Option<OpenFile>, IoError> {
     let path = &medium.path;
     let there = std::fs::metadata(path).map_err(|_| IoError::Gone)?;
     let is_device = there.file_type().is_block_device();
@@ -135,7 +138,7 @@ fn reopened(medium: &FileMedium, known: &Opening) -> Result<Option<File>, IoErro
     if is_known && !is_device {
         return Ok(None);
     }
-    let opened = match open_locked(path, 1) {
+    let opened = match open_locked(path, known.behind.as_ref(), 1) {
         Ok(opened) => opened,
         // This process has the device, and it is there.
         Err(OpenError::Busy { .. }) if is_known => return Ok(None),
@@ -148,5 +151,5 @@ fn reopened(medium: &FileMedium, known: &Opening) -> Result<Option<File>, IoErro
         tracing::warn!(drive = medium.info.name, "what is at its path now is smaller, or has larger blocks");
         return Err(IoError::Gone);
     }
-    Ok(Some(opened.file))
+    Ok(Some(opened))
 }

@@ -191,6 +191,11 @@ impl Metadata {
         self.0.labels.borrow().label.carriers.clone()
     }
 
+    /// The last generation that the superblocks of all members have which it calls active, 0 if none.
+    pub fn settled(&self) -> u64 {
+        self.0.labels.borrow().complete
+    }
+
     /// The generation of the superblocks.
     pub fn generation(&self) -> u64 {
         self.0.labels.borrow().generation

@@ -1,7 +1,8 @@
 //! Which label of a pool counts: the labels of its drives compared (decision 0008, "At a start").
 //!
 //! Label *n* descends from *o* if its generation is not lower and it calls lost or removed everyone whom *o* does, or says
-//! that they were lost then and are believed again (the last resort). A label is complete if no drive that is there, and that
+//! that they were lost then and are believed again (the last resort), and does not call the drive lost that *o* lies on in
+//! a generation which that drive has passed: it went on by itself then. A label is complete if no drive that is there, and that
 //! it calls active, has a label that does not descend from it: then
 //! something may have been acknowledged on it. A label that is not complete was interrupted while it was written, and
 //! nothing was. Two complete labels of which neither descends from the other are two histories.
@@ -35,6 +36,15 @@ fn lost_in(label: &PoolLabel, id: Uuid) -> Option<u64> {
     label.lost_in.get(&(place as u32)).copied()
 }
 
+/// Whether the drive of `own` went on by itself, as `other` tells, which calls it lost. A drive that is being lost has at
+/// most the generation before that in which the loss is recorded, so it has a later one only by a history of its own, or
+/// because it was about to be believed again, which it says then.
+fn went_on_without(own: &Superblock, other: &Superblock) -> bool {
+    let lost = state_of(&other.label, own.member) == Some(MemberState::Lost);
+    let lost_in = lost_in(&other.label, own.member).filter(|_| lost);
+    lost_in.is_some_and(|lost| own.generation >= lost && self::lost_in(&own.label, own.member) != Some(lost))
+}
+
 /// Whether what `newer` says follows from what `older` says.
 fn descends(newer: &Superblock, older: &Superblock) -> bool {
     let gone = |state: Option<MemberState>| matches!(state, Some(MemberState::Lost | MemberState::Removed));
@@ -43,6 +53,7 @@ fn descends(newer: &Superblock, older: &Superblock) -> bool {
         now.is_some() && lost_in(&older.label, id).is_none_or(|then| now == Some(then))
     };
     newer.generation >= older.generation
+        && !went_on_without(older, newer)
         && older.label.members.iter().all(|member| match member.state {
             MemberState::Active => state_of(&newer.label, member.id).is_some(),
             _ => gone(state_of(&newer.label, member.id)) || believed_again(member.id),
@@ -78,7 +89,8 @@ pub(super) fn choose(all: &[(usize, &Superblock)]) -> Choice {
         .iter()
         .filter(|group| {
             let followed = |other: &&&Vec<usize>| {
-                !is_same(label(other), label(group)) && descends(label(other), label(group))
+                !is_same(label(other), label(group))
+                    && group.iter().all(|place| descends(label(other), all[*place].1))
             };
             !complete.iter().any(|other| followed(&other))
         })
@@ -175,6 +187,30 @@ mod tests {
         let [c, d] = before;
         assert_eq!(choice(&[one.clone(), other.clone(), c, d]), Choice::One(2));
         assert_eq!(choice(&[one, other]), Choice::One(0));
+    }
+
+    /// One half lost the other, and went on until it was new drives alone: the other, which had gone on by itself, counted
+    /// as its ancestor if its generation was lower, and what it had acknowledged was gone without a word.
+    #[test]
+    fn halves_of_which_one_was_renewed_are_a_split() {
+        let renewed = |generation: u64, lost_in: u64| {
+            let mut one = superblock(2, generation, generation - 1, &[1]);
+            one.label.members[0].state = MemberState::Removed;
+            one.label.lost_in = BTreeMap::from([(1, lost_in)]);
+            one
+        };
+        // It knows none of the new ones.
+        let half = |generation, lost: &[u32]| {
+            let mut half = superblock(1, generation, generation - 1, lost);
+            half.label.members.truncate(2);
+            half
+        };
+        assert_eq!(choice(&[renewed(20, 11), half(15, &[0])]), Choice::Split(vec![0], vec![1]));
+        assert_eq!(choice(&[renewed(20, 11), half(10, &[])]), Choice::One(0));
+        // Somebody was about to believe it again, and it says so.
+        let mut again = half(15, &[0]);
+        again.label.lost_in = BTreeMap::from([(1, 11)]);
+        assert_eq!(choice(&[renewed(20, 11), again]), Choice::One(0));
     }
 
     #[test]

@@ -120,6 +120,11 @@ impl Inspected {
         found.is_some_and(|found| found.standing == super::survey::Standing::RolledBack)
     }
 
+    /// The generation of the superblock that counts.
+    pub fn counting_generation(&self) -> u64 {
+        self.opening.found.counting
+    }
+
     /// The members that carry the metadata, those that are newly lost left out.
     pub fn carriers(&self) -> &[u32] {
         &self.opening.found.label.carriers

@@ -40,8 +40,10 @@ pub enum OtherDrive {
 /// A pool as its drives' superblocks tell.
 #[derive(Clone, Debug)]
 pub struct FoundPool {
-    /// The generation of the superblock that counts.
+    /// The highest generation of all superblocks.
     pub generation: u64,
+    /// That of the superblock that counts.
+    pub(super) counting: u64,
     /// What it says.
     pub label: PoolLabel,
     /// By place.
@@ -188,7 +190,8 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
     // Above whatever anybody has begun.
     let generation = all.iter().map(|superblock| superblock.generation).max().unwrap_or_default();
     let problem = split.or_else(|| twice(&carriers));
-    let (mut is_uneven, mut shrunk) = (all[newest].generation != generation, None);
+    let counting = all[newest].generation;
+    let (mut is_uneven, mut shrunk) = (counting != generation, None);
     for (superblock, _) in all.iter().zip(&trust).filter(|(_, trust)| **trust == Trust::LeftOut) {
         if let Some(place) = label.members.iter().position(|member| member.id == superblock.member) {
             label.given_up.insert(place as u32, superblock.generation);
@@ -260,8 +263,17 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         members[*place as usize].member.state = MemberState::Lost;
     }
     let is_half_recovered = !half.is_empty();
-    let mut found =
-        FoundPool { generation, label, members, problem, is_uneven, is_half_recovered, newcomers, strangers };
+    let mut found = FoundPool {
+        generation,
+        counting,
+        label,
+        members,
+        problem,
+        is_uneven,
+        is_half_recovered,
+        newcomers,
+        strangers,
+    };
     // Where it could not be done without, that it has shrunk says more than that it is missing.
     let quorum = found.quorum_problem().map(|problem| shrunk.unwrap_or(problem));
     found.problem = found.problem.take().or(quorum);

@@ -155,6 +155,42 @@ pub(super) fn one_device_twice(scene: &mut Scene) -> Result<(), TortureError> {
     told
 }
 
+/// A server that had the drives' files and one that had loop devices on them did not see each other, and both wrote.
+pub(super) fn two_servers_by_two_names(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(100)?;
+    let images = ["d0", "d1"].map(|name| scene.image(name).display().to_string());
+    let attach = |image: &String| Ok(tools::run("losetup", &["--find", "--show", image])?.trim().to_owned());
+    let devices = images.iter().map(attach).collect::<Result<Vec<String>, TortureError>>()?;
+    let told = by_two_names(scene, &images, &devices);
+    for device in &devices {
+        tools::run("losetup", &["--detach", device])?;
+    }
+    told
+}
+
+fn by_two_names(scene: &mut Scene, images: &[String], devices: &[String]) -> Result<(), TortureError> {
+    let own = std::fs::read_to_string(scene.file())
+        .map_err(TortureError::system("the array's file cannot be read"))?;
+    let second = |paths: &[String]| {
+        let mut text = own.replace("/nbd.sock", "/second.sock");
+        for (name, path) in ["d0", "d1"].iter().zip(paths) {
+            text = text.replace(&format!("\"{}\"", scene.path(name).display()), &format!("{path:?}"));
+        }
+        let file = scene.at.join("second.toml");
+        std::fs::write(&file, text).map_err(TortureError::system("a second file cannot be written"))?;
+        Ok::<String, TortureError>(file.display().to_string())
+    };
+    let other = second(devices)?;
+    scene.refused(&["serve", &other], 2, &["in use by another process", "d0.img", "file behind"])?;
+    if scene.path("d0") != scene.image("d0") {
+        let other = second(images)?;
+        scene.refused(&["serve", &other], 2, &["in use by another process", "d0.img", "/dev/loop"])?;
+    }
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
 fn twice(scene: &Scene, other: &std::path::Path) -> Result<(), TortureError> {
     scene.describe(MIRROR, "")?;
     let second = format!("[[drive]]\nname = \"d1\"\npath = \"{}\"\n\n[[pool]]", other.display());

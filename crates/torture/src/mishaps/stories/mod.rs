@@ -83,6 +83,7 @@ pub(crate) const STORIES: &[Story] = {
         short("files/unrecognised-drive-is-not-gone", Nothing, files::unrecognised_drive_is_not_gone),
         short("files/one-file-twice", Nothing, files::one_file_twice),
         short("files/one-device-twice", Root, files::one_device_twice),
+        long("files/two-servers-by-two-names", Root, files::two_servers_by_two_names),
         short("files/one-log-drive", Nothing, files::one_log_drive),
         short("files/without-checksums", Nothing, files::without_checksums),
         short("files/host-moved", Nothing, files::host_moved),

@@ -1,0 +1,179 @@
+//! Loop devices, and the file behind one.
+//!
+//! A lock on a loop device keeps nobody from the file behind it, nor from another loop device on that file: whoever opens
+//! one takes a lock on the file too, the same as somebody who opens the file by its path. A whole device takes it for
+//! itself. A part of the file (a partition, a device with an offset) shares it with other parts and locks its bytes.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::FlockOperation;
+use rustix::ioctl::Getter;
+use tier0_units::SECTOR_BYTES;
+
+/// What a loop device is on, as the system tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopDevice {
+    /// The file or device behind it, as it was called when the loop device was made.
+    pub file: PathBuf,
+    /// Which bytes of it; nothing for all.
+    pub part: Option<Range<u64>>,
+}
+
+/// Where sysfs has the loop devices.
+const BLOCK_DEVICES: &str = "/sys/block";
+/// The request that asks a loop device what it is on (include/uapi/linux/loop.h).
+const LOOP_GET_STATUS64: rustix::ioctl::Opcode = 0x4c05;
+
+/// `struct loop_info64` of the same header, of which the first two numbers are used: file system and number of the file,
+/// as stat tells them.
+#[repr(C)]
+struct Status {
+    device: u64,
+    inode: u64,
+    rest: [u64; 27],
+}
+
+impl LoopDevice {
+    /// The loop device that has this number, or a partition of which has it.
+    pub fn of(device: u64) -> Option<LoopDevice> {
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let own = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let is_partition = own.join("partition").exists();
+        let whole = if is_partition { own.join("..") } else { own.clone() };
+        let text = std::fs::read_to_string(whole.join("loop/backing_file")).ok()?;
+        let number = |path: PathBuf| {
+            std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        let (offset, limit) = (number(whole.join("loop/offset")), number(whole.join("loop/sizelimit")));
+        let part = (is_partition || offset > 0 || limit > 0).then(|| {
+            let start = offset + number(own.join("start")) * SECTOR_BYTES;
+            start..start + number(own.join("size")) * SECTOR_BYTES
+        });
+        Some(LoopDevice { file: text.trim_end_matches('\n').into(), part })
+    }
+
+    /// The loop devices on a file.
+    pub(super) fn on(file: &File) -> Vec<PathBuf> {
+        let Ok(wanted) = file.metadata() else { return Vec::new() };
+        let names =
+            std::fs::read_dir(BLOCK_DEVICES).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let mut devices: Vec<PathBuf> = names
+            .filter(|name| {
+                let told = Path::new(BLOCK_DEVICES).join(name).join("loop/backing_file");
+                let behind = std::fs::read_to_string(told).ok();
+                let behind = behind.and_then(|behind| std::fs::metadata(behind.trim_end_matches('\n')).ok());
+                behind.is_some_and(|there| identity(&there) == identity(&wanted))
+            })
+            .map(|name| Path::new("/dev").join(name))
+            .collect();
+        devices.sort();
+        devices
+    }
+}
+
+/// A lock on what is behind a loop device, which lasts until this is dropped.
+pub(super) struct Hold {
+    file: File,
+    part: Option<Range<u64>>,
+    /// What that is on, if it is a loop device too.
+    _behind: Option<Arc<Hold>>,
+}
+
+impl Hold {
+    /// Locks what is behind a device that is open; nothing where there is nothing behind it, or what no path leads to,
+    /// because it was deleted or is another system's. What `known` holds is held already: a drive may come back by another
+    /// loop device.
+    ///
+    /// # Errors
+    /// The file that somebody else holds.
+    pub(super) fn behind(device: &File, known: Option<&Arc<Hold>>) -> Result<Option<Arc<Hold>>, PathBuf> {
+        let number = device.metadata().ok().filter(|about| about.file_type().is_block_device());
+        let Some(LoopDevice { file: path, part }) = number.and_then(|about| LoopDevice::of(about.rdev()))
+        else {
+            return Ok(None);
+        };
+        let wanted = bound_to(device);
+        let is_wanted =
+            |there: io::Result<Metadata>| there.is_ok_and(|there| Some(identity(&there)) == wanted);
+        if let Some(known) = known.filter(|known| is_wanted(known.file.metadata()) && known.part == part) {
+            return Ok(Some(known.clone()));
+        }
+        if !is_wanted(std::fs::metadata(&path)) {
+            tracing::debug!(?path, "no path leads to what is behind a loop device; it is not locked");
+            return Ok(None);
+        }
+        let locked = open(&path).and_then(|file| lock(&file, part.as_ref()).map(|()| file));
+        match locked {
+            Ok(file) if is_wanted(file.metadata()) => {
+                let behind = Hold::behind(&file, None)?;
+                Ok(Some(Arc::new(Hold { file, part, _behind: behind })))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::WouldBlock) => {
+                Err(path)
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "the file {path:?} behind a loop device cannot be locked: {error}; see that nobody else serves it"
+                );
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// File system and number of the file that a loop device is on.
+fn bound_to(device: &File) -> Option<(u64, u64)> {
+    // SAFETY: the request fills a `struct loop_info64`, which is as large as `Status`, and any bytes are one.
+    let told = unsafe { rustix::ioctl::ioctl(device, Getter::<LOOP_GET_STATUS64, Status>::new()) };
+    told.ok().map(|status| (status.device, status.inode))
+}
+
+/// File system and number of a file.
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+/// Opens a file to lock it: for writing where that may be, as some file systems lock nothing else. A device is locked by
+/// that.
+fn open(path: &Path) -> io::Result<File> {
+    let is_device = std::fs::metadata(path)?.file_type().is_block_device();
+    let flags = libc::O_NONBLOCK | if is_device { libc::O_EXCL } else { 0 };
+    let open = |writes| OpenOptions::new().read(true).write(writes).custom_flags(flags).open(path);
+    match open(true) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
+            open(false)
+        }
+        result => result,
+    }
+}
+
+/// Locks a file, or a part of it, for this process.
+fn lock(file: &File, part: Option<&Range<u64>>) -> io::Result<()> {
+    let Some(part) = part else {
+        return Ok(rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)?);
+    };
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockShared)?;
+    // SAFETY: zeros are a valid `struct flock`.
+    let mut bytes: libc::flock = unsafe { std::mem::zeroed() };
+    bytes.l_type = libc::F_WRLCK as libc::c_short;
+    bytes.l_whence = libc::SEEK_SET as libc::c_short;
+    bytes.l_start = part.start as libc::off_t;
+    bytes.l_len = (part.end - part.start) as libc::off_t;
+    // SAFETY: the descriptor is open, and the request only reads the structure.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &bytes) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
