@@ -277,6 +277,18 @@ pub enum ArrayError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// Drive files do not fit the file system.
+    #[error(
+        "drive files of {needed} are to be made in {directory:?}, and its file system has {free} free; free space there, make the drives smaller, or name another place"
+    )]
+    NoRoom {
+        /// Where they are to be made.
+        directory: PathBuf,
+        /// What they take.
+        needed: tier0_units::ByteCount,
+        /// What is free.
+        free: tier0_units::ByteCount,
+    },
     /// A drive cannot be used this way.
     #[error("drive {drive:?} {fact}")]
     Unusable {
@@ -324,6 +336,7 @@ impl ArrayError {
         let failed = matches!(
             self,
             ArrayError::System { .. }
+                | ArrayError::NoRoom { .. }
                 | ArrayError::Open(Busy { .. } | System { .. })
                 | ArrayError::Pool(
                     PoolError::Drive { .. }

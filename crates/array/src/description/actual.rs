@@ -155,6 +155,8 @@ mod tests {
             name: name.to_owned(),
             id: None,
             path: None,
+            moved_from: None,
+            deleted: false,
             size_bytes,
             state,
             for_data: true,

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::assemble::consents_of;
 use super::cores::cores_of;
+use super::room::{check_room, directory_of, no_room};
 use super::{Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
 use crate::description::DriveDescription;
 use crate::engine::{clear, found_pool, new_state};
@@ -59,6 +60,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         new_state(description, number, sizes, cores, Uuid::new_v4)
     });
     let states: Vec<PoolState> = states.collect::<Result<_, _>>()?;
+    check_room(description.drives.iter().filter(|drive| is_to_be_made(drive)))?;
     let mut made = MadeFiles(Vec::new());
     for (number, drive) in description.drives.iter().enumerate() {
         if media[number].is_none() {
@@ -157,6 +159,7 @@ fn create_in_memory(
 pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<NewMedium, ArrayError> {
     let mut made = MadeFiles(Vec::new());
     if is_to_be_made(drive) {
+        check_room(std::iter::once(drive))?;
         made.make(drive)?;
     }
     let medium = Arc::new(Medium::open(drive, 0)?);
@@ -290,7 +293,11 @@ impl MadeFiles {
                 result => Ok(result?),
             }
         });
-        made.map_err(|source| ArrayError::CreateFile { path, source })
+        made.map_err(|source| match source.kind() {
+            // Of what is free not everybody gets all, and others take it meanwhile.
+            std::io::ErrorKind::StorageFull => no_room(directory_of(&path), bytes),
+            _ => ArrayError::CreateFile { path, source },
+        })
     }
 }
 

@@ -79,6 +79,6 @@ async fn read_log(world: &World, inspected: &Inspected) -> Result<(), ArrayError
 }
 
 /// Names in a sentence.
-pub(super) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
