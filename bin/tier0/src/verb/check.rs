@@ -14,7 +14,7 @@ use tier0_world::net::PeerAddress;
 use super::config::facts;
 use crate::control::ask_if_served;
 use crate::failure::Failure;
-use crate::output::{json, print};
+use crate::output::{json, print, wrapped};
 use crate::patience::within;
 use crate::sockets::Accesses;
 
@@ -176,7 +176,7 @@ fn text(description: &Description, found: &Found) -> String {
     };
     let mut text = format!("{}\n{read}\n", description.outline());
     for finding in &found.findings {
-        text.push_str(&format!("  ! {finding}\n"));
+        text.push_str(&format!("{}\n", wrapped(&format!("  ! {finding}"), "    ")));
     }
     text
 }

@@ -67,6 +67,9 @@ pub struct DriveFacts {
     pub size_bytes: u64,
     /// Where it stands.
     pub state: DriveState,
+    /// Whether all that it holds is being copied to others, after which it is forgotten.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaving: bool,
     /// Whether it may hold data of volumes.
     pub for_data: bool,
     /// Whether it holds a copy of the write log.
@@ -108,6 +111,7 @@ impl PoolFacts {
             deleted: false,
             size_bytes: member.sectors * SECTOR_BYTES,
             state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
+            leaving: member.leaving,
             for_data: state.has_columns(place) || !holds_log(place),
             for_log: holds_log(place),
         };

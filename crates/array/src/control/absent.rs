@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Control;
 use super::verdict::sets_survive;
 use crate::ArrayError;
-use crate::open::quoted;
+use crate::open::drives;
 
 impl Control {
     /// Why a start without these members would be refused, a sentence for each pool of which it would be.
@@ -29,13 +29,13 @@ impl Control {
             .filter_map(|place| state.member(*place))
             .map(|member| member.name.as_str())
             .collect();
-        let drives = quoted(names.iter().copied());
-        let (noun, them) = if names.len() == 1 { ("drive", "it") } else { ("drives", "them") };
+        let drives = drives(names.iter().copied());
+        let them = if names.len() == 1 { "it" } else { "them" };
         if let Err(objection) = guarded.objection(pool, &places) {
             return Some(format!(
-                "a start would not find {} {drives} of pool {:?}, and without {} {objection}; put back what was moved, and \
+                "a start would not find {drives} of pool {:?}, and without {them} {objection}; put back what was moved, and \
                  replace what was deleted while the server runs (tier0 drive replace)",
-                noun, pool.name, them
+                pool.name
             ));
         }
         let sets = &guarded.shape.sets;

@@ -11,8 +11,7 @@ impl Control {
         let facts = |pool: &Guarded| {
             let state = pool.metadata.state();
             let path_of = |place: u32| {
-                let serves = pool.metadata.drive(place).is_some();
-                let path = state.member(place).filter(|_| serves).map(|member| &member.path);
+                let path = state.member(place).map(|member| &member.path);
                 path.filter(|path| !path.is_empty()).map(PathBuf::from)
             };
             PoolFacts { space: Some(pool.space_rules.borrow().clone()), ..PoolFacts::of(&state, path_of) }

@@ -198,12 +198,12 @@ impl Control {
             let Some(drive) = drive else { continue };
             // Late, and only a courtesy: the pool's other drives say already that it is no member.
             let control = self.clone();
-            self.world.spawn(async move { control.erase_superblock(&drive, id).await }).detach();
+            self.world.spawn(async move { control.erase_superblock(&name, &drive, id).await }).detach();
         }
     }
 
     /// Marks the drive of a member that has left as nobody's, unless it has joined again meanwhile.
-    async fn erase_superblock(&self, drive: &DriveHandle, member: Option<Uuid>) {
+    async fn erase_superblock(&self, name: &str, drive: &DriveHandle, member: Option<Uuid>) {
         let _turn = self.turn.acquire(1).await;
         let erased = match superblock::read(drive).await {
             Ok(Some(newest))
@@ -215,8 +215,13 @@ impl Control {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = erased {
-            let name = &drive.info().name;
-            tracing::warn!("the superblock of drive {name:?}, which has left, cannot be erased: {error}");
+            let what = format!(
+                "it has left, and its superblock cannot be erased ({error}), so that a start that finds it tells of it as of \
+                 a drive that was taken out"
+            );
+            let remedy =
+                "delete its file, overwrite the first MiB of the device, or use it again with --force";
+            self.tell(Severity::Warning, format!("drive {name}"), what, remedy);
         }
     }
 }

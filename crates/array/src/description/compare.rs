@@ -43,6 +43,15 @@ impl Description {
             };
             let (wanted, there) = (volumes(self, number), volumes(&actual, place));
             findings.extend(wanted.iter().filter_map(|volume| compare_volume(volume, &pool.name, &there)));
+            let is_new = |volume: &&VolumeDescription| there.iter().all(|known| known.name != volume.name);
+            for volume in wanted.iter().filter(is_new) {
+                let has_it = |other: &&PoolFacts| other.volumes.iter().any(|known| known.name == volume.name);
+                if let Some(other) = facts.iter().find(has_it) {
+                    let (volume, pool, other) = (volume.name.clone(), pool.name.clone(), other.name.clone());
+                    let error = ArrayError::TwoVolumes { volume, pool, other };
+                    findings.push(Finding::Refused(error.to_string()));
+                }
+            }
             let unmentioned =
                 there.iter().filter(|there| wanted.iter().all(|wanted| wanted.name != there.name));
             findings

@@ -33,7 +33,7 @@ pub use assemble::{open, rehearse, witness_fault};
 pub(crate) use consent::Consents;
 pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
-pub(crate) use examine::{examine, quoted};
+pub(crate) use examine::{drives, examine};
 pub(crate) use media::plain;
 pub(crate) use medium::Medium;
 pub use places::Displaced;

@@ -43,7 +43,12 @@ impl Description {
         };
         let mut displaced: Vec<Displaced> = serving().filter_map(|drive| self.displaced(drive)).collect();
         let is_told = |drive: &DriveFacts| displaced.iter().any(|one| Some(one.id) == drive.id);
-        let places: Vec<Place> = serving().filter(|drive| !is_told(drive)).filter_map(place_of).collect();
+        // One that leaves may have another in its place already.
+        let leaves = |drive: &DriveFacts| {
+            drive.leaving && serving().any(|other| other.id != drive.id && other.path == drive.path)
+        };
+        let places = serving().filter(|drive| !is_told(drive) && !leaves(drive));
+        let places: Vec<Place> = places.filter_map(place_of).collect();
         let peeks = places.iter().map(|place| {
             let (name, path) = (place.name.clone(), place.path.clone());
             move || (path.exists(), Medium::peek(&drive_at(name, path), 0).map(Arc::new))

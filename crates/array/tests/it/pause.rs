@@ -206,7 +206,7 @@ fn a_change_of_a_paused_pool_is_answered_and_goes_on_when_the_drives_are_back() 
         let asked = world.now();
         let request = AdminRequest::VolumeCache { volume: "lun0".to_owned(), write_cache: WriteCache::Off };
         let AdminReply::Failed(text) = engine.administer(request).await else { panic!("it cannot be done") };
-        assert!(text.contains("paused and waits for drive d0, d1"), "{text}");
+        assert!(text.contains("paused and waits for drives d0, d1"), "{text}");
         assert!(world.now() - asked < seconds(7));
         troubles.of.iter().for_each(|trouble| trouble.fail(None));
         let ended = async || {

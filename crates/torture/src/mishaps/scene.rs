@@ -463,6 +463,23 @@ impl Scene {
         }
     }
 
+    /// Waits until an event tells `what` of `thing`.
+    pub(crate) fn event(&self, thing: &str, what: &str, seconds: u32) -> Result<(), TortureError> {
+        let is_it = |event: &Value| {
+            event["thing"] == thing && event["what"].as_str().is_some_and(|told| told.contains(what))
+        };
+        let until = wall_s() + f64::from(seconds);
+        while !self.status()?["events"].as_array().is_some_and(|events| events.iter().any(is_it)) {
+            if wall_s() > until {
+                return Err(TortureError::Failed(format!(
+                    "no event tells {what:?} of {thing} within {seconds} s"
+                )));
+            }
+            pause(ASK);
+        }
+        Ok(())
+    }
+
     /// Fails unless all drives of `pool0` are active, every set is whole and no drive lacks.
     pub(crate) fn whole(&self, drives: usize) -> Result<(), TortureError> {
         self.pool(&format!("{drives} active drives and whole sets"), 30, |pool| {

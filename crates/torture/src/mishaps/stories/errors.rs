@@ -145,22 +145,13 @@ pub(super) fn backing_file_system_full(scene: &mut Scene) -> Result<(), TortureE
 }
 
 fn on_full_file_system(scene: &mut Scene, point: &std::path::Path) -> Result<(), TortureError> {
-    let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
-    for name in ["d0", "d1"] {
-        let path = point.join(name).display().to_string();
-        text += &format!("[[drive]]\nname = \"{name}\"\npath = \"{path}\"\n\n");
+    let places = ["d0", "d1"].map(|name| point.join(name).display().to_string());
+    for path in &places {
         // Sparse, as an administrator makes them who trusts in thin files.
-        let made = std::fs::File::create(&path).and_then(|file| file.set_len(64 << 20));
+        let made = std::fs::File::create(path).and_then(|file| file.set_len(64 << 20));
         made.map_err(TortureError::system("no sparse file can be made"))?;
     }
-    text += &format!(
-        "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
-         [nbd]\nlisten = [\"unix:{}/nbd.sock\"]\n",
-        scene.at.display()
-    );
-    scene.write_file(&text)?;
-    scene.done(&["create", "@"])?;
-    scene.serve(&[])?;
+    mirror_at(scene, &places)?;
     let ballast = point.join("ballast");
     let fail = || TortureError::system("the file system cannot be filled");
     let mut file = std::fs::File::create(&ballast).map_err(fail())?;
@@ -177,6 +168,22 @@ fn on_full_file_system(scene: &mut Scene, point: &std::path::Path) -> Result<(),
     scene.host.end()?;
     scene.whole(2)?;
     scene.nothing_lost()
+}
+
+/// Creates a mirror of drives at places of their own, and serves it.
+fn mirror_at(scene: &mut Scene, places: &[String; 2]) -> Result<(), TortureError> {
+    let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
+    for (number, path) in places.iter().enumerate() {
+        text += &format!("[[drive]]\nname = \"d{number}\"\npath = \"{path}\"\n\n");
+    }
+    text += &format!(
+        "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
+         [nbd]\nlisten = [\"unix:{}/nbd.sock\"]\n",
+        scene.at.display()
+    );
+    scene.write_file(&text)?;
+    scene.done(&["create", "@"])?;
+    scene.serve(&[])
 }
 
 /// A device that had shrunk was told as a full file system. The array waits, says what it is, and goes on by
@@ -216,18 +223,7 @@ fn shrink(
     device: &str,
     remedy: &Remedy,
 ) -> Result<(), TortureError> {
-    let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
-    for (name, path) in [("d0", scene.path("d0").display().to_string()), ("d1", device.to_owned())] {
-        text += &format!("[[drive]]\nname = \"{name}\"\npath = \"{path}\"\n\n");
-    }
-    text += &format!(
-        "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
-         [nbd]\nlisten = [\"unix:{}/nbd.sock\"]\n",
-        scene.at.display()
-    );
-    scene.write_file(&text)?;
-    scene.done(&["create", "@"])?;
-    scene.serve(&[])?;
+    mirror_at(scene, &[scene.path("d0").display().to_string(), device.to_owned()])?;
     let resize = |bytes| {
         let resized = std::fs::File::options().write(true).open(image).and_then(|file| file.set_len(bytes));
         resized.map_err(TortureError::system("the backing file does not get another size"))?;

@@ -83,6 +83,8 @@ pub(crate) const STORIES: &[Story] = {
         short("files/unrecognised-drive-is-not-gone", Nothing, files::unrecognised_drive_is_not_gone),
         short("files/one-file-twice", Nothing, files::one_file_twice),
         short("files/one-device-twice", Root, files::one_device_twice),
+        short("files/link-in-a-drives-place", Nothing, files::link_in_a_drives_place),
+        long("files/deleted-under-the-server", Nothing, files::deleted_under_the_server),
         short("files/one-log-drive", Nothing, files::one_log_drive),
         short("files/without-checksums", Nothing, files::without_checksums),
         short("files/host-moved", Nothing, files::host_moved),
