@@ -130,7 +130,7 @@ fn a_full_disk_is_named_and_left_as_it_was() {
     };
     let array = array_file(&small.0, "raid10", 4);
     let before = contents(&small.0);
-    refuse(&["create", text(&array)], 1, &["256MiB", "100MiB free", text(&small.0), "free space"]);
+    refuse(&["create", text(&array)], 1, &["256MiB", "MiB free; free space", text(&small.0), "smaller"]);
     assert_eq!(contents(&small.0), before, "drive files are left behind");
 }
 

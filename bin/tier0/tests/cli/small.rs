@@ -1,6 +1,8 @@
 //! Small answers that were wrong or told half of it.
 
-use crate::support::{Ended, Scene, json, refuse, run, succeed, text, tier0};
+use crate::support::{
+    Ended, Scene, Served, array_file, directory, file, json, refuse, run, succeed, text, tier0,
+};
 
 /// What status says on a terminal of so many columns.
 fn status_at(array: &str, columns: &str) -> Ended {
@@ -56,6 +58,12 @@ fn answers_say_what_is() {
     }
     assert!(!told.stdout.contains("at the start") && !told.stdout.contains("0 of 0"), "{}", told.stdout);
     let status = scene.settled();
+    let d1 = status["pools"][0]["drives"]
+        .as_array()
+        .and_then(|drives| drives.iter().find(|one| one["name"] == "d1"));
+    let standing = d1.map(|drive| &drive["health"]["standing"]);
+    assert_eq!(standing, Some(&"lost".into()), "a drive that was taken out is healthy: {status}");
+    assert!(succeed(&["config", array]).contains("LOST"));
     assert!(status["summary"].as_str().is_some_and(|text| text.contains("drive rejoin")), "{status}");
 
     std::fs::rename(scene.at("d1.img"), scene.at("elsewhere")).expect("a file");
@@ -67,6 +75,62 @@ fn answers_say_what_is() {
     std::fs::rename(scene.at("elsewhere"), scene.at("d1.img")).expect("a file");
     assert_eq!(json(&["drive", "rejoin", array, "d1"])["result"], "done");
     scene.stop();
+}
+
+/// A reserve of 5 kept five bytes.
+#[test]
+fn a_reserve_is_worth_something() {
+    let scene = Scene::of("raid1", 2);
+    refuse(&["pool", "reserve", scene.array(), "5"], 2, &["5", "no unit", "5%"]);
+    refuse(&["pool", "reserve", scene.array(), "4KiB"], 2, &["4KiB", "one extent (1MiB)", "10%"]);
+    for reserve in ["0", "0B", "2MiB", "5%"] {
+        succeed(&["pool", "reserve", scene.array(), reserve]);
+    }
+    scene.stop();
+}
+
+/// That a drive is unknown was told without those that are known.
+#[test]
+fn who_is_to_be_done_without_is_named_among_the_others() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid5", 3);
+    succeed(&["create", text(&array)]);
+    refuse(
+        &["serve", text(&array), "--without", "d9"],
+        2,
+        &["\"d9\"", "\"d0\", \"d1\", \"d2\"", "tier0 check"],
+    );
+}
+
+/// A volume that moved to another pool of the file was created there, and two had one name.
+#[test]
+fn volumes_of_two_pools_have_two_names() {
+    let directory = directory();
+    let at = directory.path();
+    let second = |pool: &str| {
+        format!(
+            "[array]\nname = \"test\"\n[[drive]]\nname = \"d{{n}}\"\ncount = 4\npath = \"{}/d{{n}}.img\"\nsize = \"64MiB\"\n\
+             [[pool]]\nname = \"p\"\nraid = \"raid1\"\ndrives = [\"d0\", \"d1\"]\n\
+             [[pool]]\nname = \"q\"\nraid = \"raid1\"\ndrives = [\"d2\", \"d3\"]\n\
+             [[volume]]\nname = \"lun0\"\npool = \"{pool}\"\nsize = \"16MiB\"\n",
+            at.display()
+        )
+    };
+    let array = file(at, "array.toml", &second("p"));
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    refuse(
+        &["volume", "create", text(&array), "lun0", "--pool", "q", "--size", "1MiB"],
+        2,
+        &["\"lun0\"", "already"],
+    );
+    file(at, "array.toml", &second("q"));
+    let words = ["\"lun0\"", "pool \"p\" already", "pool \"q\"", "another name"];
+    refuse(&["check", text(&array)], 2, &words);
+    served.stop();
+    for verb in ["check", "serve"] {
+        refuse(&[verb, text(&array)], 2, &words);
+    }
 }
 
 /// The table of volumes was 45 columns wide on a terminal of 40.

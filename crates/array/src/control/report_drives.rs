@@ -55,6 +55,7 @@ impl Guarded {
                 chunklets_free: free,
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),
+                leaving: member.leaving,
                 lost_because,
                 health: known.map(|health| {
                     let health = self.drive_health(place, health, now);
@@ -108,7 +109,9 @@ impl Guarded {
 
 impl Findings {
     pub(super) fn look_at_lost_drives(&mut self, state: &PoolState, all_redundant: bool) {
-        let lost = state.members().iter().filter(|member| member.state == MemberState::Lost);
+        // One that leaves has been replaced or removed already.
+        let is_lost = |member: &&Member| member.state == MemberState::Lost && !member.leaving;
+        let lost = state.members().iter().filter(is_lost);
         let lost: Vec<&str> = lost.map(|member| member.name.as_str()).collect();
         if !lost.is_empty() && all_redundant {
             let (are, they, them) =

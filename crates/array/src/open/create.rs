@@ -52,6 +52,8 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     if let Some(pool) = description.pools.iter().find(|pool| !pool.checksums) {
         return Err(ArrayError::WithoutChecksums { pool: pool.name.clone() });
     }
+    // Of drives without bounds, the plan alone would take long.
+    check_room(description.drives.iter().filter(|drive| is_to_be_made(drive)))?;
     let cores = cores_of(description, media.iter().flatten())?;
     let sizes = sizes_of(description, &media)?;
     let states = (0..description.pools.len()).map(|number| {
@@ -60,7 +62,6 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         new_state(description, number, sizes, cores, Uuid::new_v4)
     });
     let states: Vec<PoolState> = states.collect::<Result<_, _>>()?;
-    check_room(description.drives.iter().filter(|drive| is_to_be_made(drive)))?;
     let mut made = MadeFiles(Vec::new());
     for (number, drive) in description.drives.iter().enumerate() {
         if media[number].is_none() {

@@ -370,6 +370,11 @@ impl Scene {
     /// Serves the array by this command.
     pub(crate) fn serve_by(&mut self, mut command: Command) -> Result<(), TortureError> {
         self.launch(&mut command)?;
+        self.listens()
+    }
+
+    /// Waits until hosts can connect to the server that was launched.
+    pub(crate) fn listens(&mut self) -> Result<(), TortureError> {
         let (socket, log) = (self.at.join("nbd.sock"), self.at.join("serve.log"));
         let server = self.server.as_mut().expect("it was launched");
         let listens = wait_until("tier0 serve listening", VERB_SECONDS_MAX, || match server.status()? {

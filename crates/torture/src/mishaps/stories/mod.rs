@@ -70,6 +70,7 @@ pub(crate) const STORIES: &[Story] = {
         short("errors/device-shrinks", Root, errors::device_shrinks),
         short("errors/device-shrinks-for-good", Root, errors::device_shrinks_for_good),
         long("errors/backing-file-system-full", Root, errors::backing_file_system_full),
+        short("errors/start-on-a-full-file-system", Root, errors::start_on_a_full_file_system),
         long("stalls/server-stopped-35-s", Nothing, stalls::server_stopped),
         long("stalls/slow-drive-joins", Faulty, stalls::slow_drive_joins),
         long("stalls/drive-hangs-ten-seconds", Faulty, stalls::drive_hangs_ten_seconds),
