@@ -51,6 +51,10 @@ pub(super) fn lacking(state: &PoolState, member: u32) -> Option<String> {
     })
 }
 
+/// What becomes of a drive that takes no writes when it leaves.
+const NOT_ERASED: &str = "; it has no space, so its superblock cannot be erased, and a start that finds it tells of it as of \
+    a drive that was taken out: delete its file, overwrite the first MiB of the device, or use it again with --force";
+
 impl Control {
     /// Has a drive leave; or stay, if it is leaving.
     pub(super) async fn remove_drive(self: &Rc<Self>, name: &str, leave: Leave) -> Done {
@@ -58,6 +62,7 @@ impl Control {
         if state == MemberState::Active && leave == Leave::CopyFirst {
             self.check_room(number, place, name)?;
         }
+        let lacks_space = self.guarded(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.let_go(number, place, state, leave).await?;
         self.start_rebuilds(number);
         Ok(match (state, leave) {
@@ -67,7 +72,8 @@ impl Control {
             ),
             _ => format!(
                 "drive {name} is out of service: what it held is rebuilt elsewhere, as \"tier0 status\" shows, then it is \
-                 forgotten; until then the array is less redundant"
+                 forgotten; until then the array is less redundant{}",
+                if lacks_space { NOT_ERASED } else { "" }
             ),
         })
     }
