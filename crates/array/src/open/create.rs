@@ -295,7 +295,7 @@ impl MadeFiles {
             }
         });
         made.map_err(|source| match source.kind() {
-            // Of what is free not everybody gets all, and others take it meanwhile.
+            // Others take it meanwhile.
             std::io::ErrorKind::StorageFull => no_room(directory_of(&path), bytes),
             _ => ArrayError::CreateFile { path, source },
         })

@@ -25,8 +25,8 @@ pub(super) fn check_room<'a>(drives: impl Iterator<Item = &'a DriveDescription>)
         *bytes = bytes.saturating_add(size.0);
     }
     for (directory, bytes) in needed.into_values() {
-        // Some of what is free may be kept for the superuser: who does not get it is told by the system.
-        let has_room = |about: &StatVfs| about.f_bfree.saturating_mul(about.f_frsize) >= bytes;
+        // What the file system keeps for its superuser is not to be used up.
+        let has_room = |about: &StatVfs| about.f_bavail.saturating_mul(about.f_frsize) >= bytes;
         if statvfs(&directory).is_ok_and(|about| !has_room(&about)) {
             return Err(no_room(&directory, bytes));
         }

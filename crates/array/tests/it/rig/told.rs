@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 /// Events of this thread: level and message.
 #[derive(Clone, Default)]
@@ -15,6 +15,8 @@ impl Told {
     /// Everything that is logged while `work` runs.
     pub(crate) fn by<T>(work: impl FnOnce() -> T) -> (T, Told) {
         let told = Told::default();
+        // With one subscriber alone, a thread that has none and comes to an event first has it ignored by everybody.
+        let _other = Dispatch::new(Told::default());
         let done = tracing::subscriber::with_default(told.clone(), work);
         (done, told)
     }
