@@ -166,9 +166,9 @@ pub enum PoolError {
         /// The pool's name.
         pool: String,
         /// One group and its history.
-        one: History,
+        one: Box<History>,
         /// The other group and its history.
-        other: History,
+        other: Box<History>,
     },
     /// One member twice.
     #[error("drives {first:?} and {second:?} are copies of one member; disconnect the copy")]

@@ -295,7 +295,7 @@ fn split(carriers: &[Carrier], one: &[usize], other: &[usize]) -> PoolError {
         let Superblock { generation, label, .. } = &carriers[group[0]].newest.superblock;
         let lost = label.members.iter().filter(|member| member.state == MemberState::Lost);
         let without = lost.map(|member| member.name.clone()).collect();
-        History { drives: drives.collect(), generation: *generation, without }
+        Box::new(History { drives: drives.collect(), generation: *generation, without })
     };
     let pool = carriers[one[0]].newest.superblock.label.name.clone();
     PoolError::Split { pool, one: history(one), other: history(other) }
