@@ -47,12 +47,18 @@ impl DriveShop for MediumShop {
     }
 
     fn deleted(&self) -> Vec<PathBuf> {
-        let known = self.known.borrow();
-        let (deleted, there): (Vec<_>, Vec<_>) = known.iter().partition(|medium| medium.is_deleted());
-        // A new drive may lie where an old one was.
-        let there: Vec<PathBuf> = there.into_iter().filter_map(|medium| medium.path()).collect();
-        let gone = deleted.into_iter().filter_map(|medium| medium.path());
-        gone.filter(|path| !there.contains(path)).collect()
+        self.displaced(|medium| medium.is_deleted().then_some(()))
+            .into_iter()
+            .map(|(path, ())| path)
+            .collect()
+    }
+
+    fn moved(&self) -> Vec<(PathBuf, PathBuf)> {
+        self.displaced(Medium::moved_to)
+    }
+
+    fn hold(&self, new: &NewMedium) {
+        self.known.borrow_mut().push(new.medium.clone());
     }
 
     fn open(
@@ -70,13 +76,26 @@ impl DriveShop for MediumShop {
                 Some(medium) => NewMedium::of(medium),
                 None => open_beside(&world, description, force).await?,
             };
-            self.known.borrow_mut().push(new.medium.clone());
             Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new })
         })
     }
 }
 
 impl MediumShop {
+    /// What has become of drives that do not lie any more where they were opened: that path, and what `became` knows.
+    fn displaced<T>(&self, became: impl Fn(&Medium) -> Option<T>) -> Vec<(PathBuf, T)> {
+        let known = self.known.borrow();
+        let known = known.iter().filter_map(|medium| Some((medium.path()?, became(medium))));
+        let (there, displaced): (Vec<_>, Vec<_>) = known.partition(|(_, became)| became.is_none());
+        // A new drive may lie where an old one was.
+        let is_free = |path: &PathBuf| there.iter().all(|(taken, _)| taken != path);
+        displaced
+            .into_iter()
+            .filter_map(|(path, became)| Some((path, became?)))
+            .filter(|(path, _)| is_free(path))
+            .collect()
+    }
+
     /// What this process holds of a path. What was deleted or replaced since is not what lies there.
     async fn held_at(&self, description: &DriveDescription) -> Result<Option<Arc<Medium>>, ArrayError> {
         let is_there = |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;

@@ -146,7 +146,7 @@ pub enum ArrayError {
     },
     /// No drive with the write log is there.
     #[error(
-        "none of the drives {drives} with the write log of pool {pool:?} is there, and without it acknowledged writes are missing; connect one of them; where they are gone for good, \"tier0 pool recover\" says what is left"
+        "the write log of pool {pool:?} is on no drive that is there but on {drives}, and without it acknowledged writes are missing; connect what has it; where they are gone for good, \"tier0 pool recover\" says what is left"
     )]
     NoLog {
         /// The pool.
@@ -183,7 +183,7 @@ pub enum ArrayError {
     },
     /// Drives are elsewhere than they were, and one that is missing is where it was.
     #[error(
-        "drive {drive:?} is missing; a drive of that identity lies at {path:?}, where it was last, but drives {moved} lie elsewhere than they did and may be copies, which must leave the original alone; if it belongs to them, name its path in the array file, else start without it with --without {drive}"
+        "drive {drive:?} is missing; a drive of that identity lies at {path:?}, where it was last, but {moved} were found elsewhere than before, so that all of this may be copies, which must leave the original alone; if it belongs to them, name its path in the array file, else start without it with --without {drive}"
     )]
     LeftBehind {
         /// Its name.
@@ -207,7 +207,7 @@ pub enum ArrayError {
     },
     /// Drives are missing that could have gone on by themselves.
     #[error(
-        "drives {drives} of pool {pool:?} are missing and could have gone on without those that are here, which would hold old data then; connect them, or start with {options} to give up what only they hold"
+        "pool {pool:?} misses {drives}, and could have gone on there without the drives that are here, which would hold old data then; connect what is missing, or start with {options} to give up what only that holds"
     )]
     Consent {
         /// The pool.
@@ -259,10 +259,14 @@ pub enum ArrayError {
         hint: String,
     },
     /// Consent to do without a drive that the array does not have.
-    #[error("the array has no drive {drive:?} to start without; \"tier0 check\" lists what is missing")]
+    #[error(
+        "the array has no drive {drive:?} to start without; it has {known}, and \"tier0 check\" says what is missing"
+    )]
     UnknownDrive {
         /// What was named.
         drive: String,
+        /// Those that it has.
+        known: String,
     },
     /// Another error, and what may have to do with it.
     #[error("{error}; not opened: {hints}")]
@@ -271,6 +275,18 @@ pub enum ArrayError {
         error: Box<ArrayError>,
         /// What could not be opened, and may be what is missing.
         hints: String,
+    },
+    /// A volume of the file would be the second of its name.
+    #[error(
+        "volume {volume:?} is in pool {other:?} already, and the array file has one of that name in pool {pool:?}: volumes and NBD exports are told apart by their names; give it another name"
+    )]
+    TwoVolumes {
+        /// Its name.
+        volume: String,
+        /// The pool that it would be created in.
+        pool: String,
+        /// The pool that has one.
+        other: String,
     },
     /// A pool's state refuses something.
     #[error(transparent)]
@@ -292,6 +308,18 @@ pub enum ArrayError {
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
+    },
+    /// Drive files do not fit the file system.
+    #[error(
+        "drive files of {needed} are to be made in {directory:?}, and its file system has {free} free; free space there, make the drives smaller, or name another place"
+    )]
+    NoRoom {
+        /// Where they are to be made.
+        directory: PathBuf,
+        /// What they take.
+        needed: tier0_units::ByteCount,
+        /// What is free.
+        free: tier0_units::ByteCount,
     },
     /// A drive cannot be used this way.
     #[error("drive {drive:?} {fact}")]
@@ -341,6 +369,7 @@ impl ArrayError {
         let failed = matches!(
             self,
             ArrayError::System { .. }
+                | ArrayError::NoRoom { .. }
                 | ArrayError::Open(Busy { .. } | System { .. })
                 | ArrayError::Pool(
                     PoolError::Drive { .. }

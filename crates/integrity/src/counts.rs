@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tier0_raid::io::{RepairEvent, RepairReport, RepairSource};
 use tier0_raid::set::SlotMap;
+use tier0_units::Lba;
 
 /// Pages lost for good that are remembered one by one; there are more in the count.
 const UNRECOVERABLE_PAGES_MAX: usize = 4096;
@@ -19,6 +20,31 @@ pub struct SlotPage {
     pub page: u32,
 }
 
+/// What was wrong with a copy of a slot's table, which is written again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFault {
+    /// Its drive could not read it.
+    Unreadable,
+    /// It is damaged.
+    Damaged,
+    /// It is older than the others, as a crash between their writes leaves it.
+    Stale,
+}
+
+/// A copy of a slot's table that was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableEvent {
+    /// The member whose drive has it.
+    pub member: usize,
+    /// Where it lies there.
+    pub lba: Lba,
+    /// What was wrong.
+    pub fault: TableFault,
+}
+
+/// Who is told of tables; called on the data path, and must not wait.
+type TableReport = Box<dyn Fn(&TableEvent)>;
+
 /// The counts of one shard and pool.
 pub struct IntegrityCounts {
     slots: Arc<SlotMap>,
@@ -30,6 +56,7 @@ pub struct IntegrityCounts {
     repaired_tables: Cell<u64>,
     unrecoverable: Cell<u64>,
     unrecoverable_pages: RefCell<BTreeSet<SlotPage>>,
+    tables_told: RefCell<Option<TableReport>>,
 }
 
 fn add(counter: &Cell<u64>, count: u64) {
@@ -49,6 +76,18 @@ impl IntegrityCounts {
             repaired_tables: Cell::default(),
             unrecoverable: Cell::default(),
             unrecoverable_pages: RefCell::default(),
+            tables_told: RefCell::default(),
+        }
+    }
+
+    /// Has `report` be told of every copy of a table that was wrong.
+    pub fn tell_tables(&self, report: impl Fn(&TableEvent) + 'static) {
+        *self.tables_told.borrow_mut() = Some(Box::new(report));
+    }
+
+    pub(crate) fn table_found(&self, event: &TableEvent) {
+        if let Some(report) = &*self.tables_told.borrow() {
+            report(event);
         }
     }
 

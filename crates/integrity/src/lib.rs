@@ -17,7 +17,7 @@ mod slot;
 pub mod table;
 mod zero;
 
-pub use counts::{IntegrityCounts, SlotPage};
+pub use counts::{IntegrityCounts, SlotPage, TableEvent, TableFault};
 pub use intent::{Intent, IntentError, IntentLog, IntentPage, LogPlace, ParityPiece};
 pub use slot::{PageContent, SlotIo, SlotIoOptions, SlotOutcome, SlotRebuilt, SlotScrub, SlotWrite};
 pub use zero::split_zero_pages;

@@ -1,5 +1,7 @@
 //! What can be wrong with a pool, its metadata or its drives.
 
+use std::fmt::{self, Display, Formatter};
+
 use thiserror::Error;
 use tier0_journal::RingError;
 use tier0_units::SectorCount;
@@ -7,6 +9,30 @@ use tier0_world::IoError;
 
 use crate::features::Bits;
 use crate::state::MetaError;
+
+/// What drives that went on without others know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The names of the drives.
+    pub drives: Vec<String>,
+    /// Their generation.
+    pub generation: u64,
+    /// The names of those that they went on without.
+    pub without: Vec<String>,
+}
+
+impl Display for History {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (drives, without) = (names(self.drives.iter()), names(self.without.iter()));
+        write!(f, "{drives} (generation {}, without {without})", self.generation)
+    }
+}
+
+/// Names in a sentence.
+pub(crate) fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let quoted: Vec<String> = names.map(|name| format!("{name:?}")).collect();
+    quoted.join(", ")
+}
 
 /// An error of a pool or of one of its drives.
 #[derive(Clone, Debug, Error)]
@@ -140,9 +166,9 @@ pub enum PoolError {
         /// The pool's name.
         pool: String,
         /// One group and its history.
-        one: String,
+        one: Box<History>,
         /// The other group and its history.
-        other: String,
+        other: Box<History>,
     },
     /// One member twice.
     #[error("drives {first:?} and {second:?} are copies of one member; disconnect the copy")]

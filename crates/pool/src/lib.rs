@@ -30,7 +30,7 @@ mod state;
 pub use area::MetadataArea;
 pub use blank::is_blank;
 pub use chunklet::{ChunkletAddress, Chunklets, DATA_START_SECTORS};
-pub use error::PoolError;
+pub use error::{History, PoolError};
 pub use features::Features;
 pub use raid_record::RaidRecord;
 pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};

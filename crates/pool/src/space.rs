@@ -122,7 +122,16 @@ impl FromStr for Reserve {
                 Ok(percent) if percent < 100 => Ok(Reserve::Percent(percent)),
                 _ => Err(fail()),
             },
-            None => text.parse().map(Reserve::Bytes).map_err(|_| fail()),
+            None => {
+                let bytes: ByteCount = text.parse().map_err(|_| fail())?;
+                let has_unit = text.contains(|c: char| c.is_ascii_alphabetic());
+                match has_unit || bytes == ByteCount(0) {
+                    true => Ok(Reserve::Bytes(bytes)),
+                    false => Err(format!(
+                        "{text:?} has no unit; write a share or a size, as in \"5%\" or \"20GiB\""
+                    )),
+                }
+            }
         }
     }
 }
@@ -134,7 +143,7 @@ impl fmt::Display for Reserve {
             Reserve::Percent(percent) => write!(f, "{percent}%"),
             Reserve::Bytes(bytes) => match bytes.to_string() {
                 text if text.parse() == Ok(*bytes) => f.write_str(&text),
-                _ => write!(f, "{}", bytes.0),
+                _ => write!(f, "{}B", bytes.0),
             },
         }
     }

@@ -94,8 +94,12 @@ impl FromStr for ByteCount {
 impl fmt::Display for ByteCount {
     /// Exact in the largest unit that divides it (`8KiB`, `300GB`), else with two decimals of a binary unit.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What is no whole KiB, and less than a MB, is told in bytes: 1kB reads like 1KiB.
         let exact = |factor: u64| {
-            factor > 1 && self.0.is_multiple_of(factor) && (1..100_000).contains(&(self.0 / factor))
+            factor > 1
+                && factor != 1_000
+                && self.0.is_multiple_of(factor)
+                && (1..100_000).contains(&(self.0 / factor))
         };
         let text = if let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| exact(*factor)) {
             format!("{}{unit}", self.0 / factor)

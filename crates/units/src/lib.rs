@@ -13,5 +13,5 @@ pub use bytes::{ByteCount, ParseByteCountError};
 pub use extent::{ExtentId, PAGE_SECTORS, SlotRef};
 pub use lba::{Lba, SECTOR_BYTES, SectorCount};
 pub use time::Nanos;
-pub use words::counted;
+pub use words::{counted, named};
 pub use write_cache::{UnknownWriteCache, WriteCache};

@@ -9,8 +9,8 @@ pub enum IoError {
     /// The operating system refused it; the value is the errno.
     #[error("{}", std::io::Error::from_raw_os_error(*.0))]
     Os(i32),
-    /// The device could not read or write the medium there.
-    #[error("unrecoverable medium error")]
+    /// The device could not read or write there. Why it says not: the medium may be bad, or the way to it.
+    #[error("input/output error (EIO)")]
     Medium,
     /// The device did not answer in time.
     #[error("the device did not answer in time")]

@@ -65,7 +65,7 @@ pub(crate) fn ask_if_served(
 
 /// Whether a request changes nothing.
 fn is_question(request: &AdminRequest) -> bool {
-    matches!(request, AdminRequest::Status | AdminRequest::Describe)
+    matches!(request, AdminRequest::Status | AdminRequest::Describe | AdminRequest::StartWithout { .. })
 }
 
 /// What came of one connection.

@@ -25,6 +25,14 @@ Examples:
 The array must be served (tier0 serve array.toml).
 \"tier0 status array.toml\" shows how a rebuild goes.";
 
+const REJOIN_EXAMPLES: &str = "\
+Examples:
+  tier0 drive rejoin array.toml d1
+      take back d1, which was lost and answers again; what it lacks is rebuilt
+
+The array must be served (tier0 serve array.toml).
+\"tier0 status array.toml\" shows how a rebuild goes.";
+
 const POOL_EXAMPLES: &str = "\
 Examples:
   tier0 pool grow array.toml
@@ -69,7 +77,7 @@ pub(crate) enum Drive {
     #[command(after_help = DRIVE_EXAMPLES)]
     Add(NewDrive),
     /// Take back a drive that was lost and answers again
-    #[command(after_help = DRIVE_EXAMPLES)]
+    #[command(after_help = REJOIN_EXAMPLES)]
     Rejoin(RejoinedDrive),
     /// Copy what a drive holds to the others, then forget it
     #[command(after_help = DRIVE_EXAMPLES)]
@@ -194,7 +202,7 @@ pub(crate) struct Reserved {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// A share or a size, as in 5% or 20GiB; 0 keeps nothing
+    /// A share or a size with its unit, as in 5% or 20GiB; 0 keeps nothing
     reserve: Reserve,
     /// The pool, where there are several
     #[arg(long)]

@@ -10,7 +10,7 @@ use tier0_units::{ByteCount, counted};
 use crate::consent;
 use crate::control::ask;
 use crate::failure::Failure;
-use crate::output::{json, print};
+use crate::output::{json, print, wrapped};
 
 /// How the answer is given.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) fn carry_out(
 ) -> Result<(), Failure> {
     let done = agreed(array, request, agreement).and_then(|()| ask(array, request)).and_then(sentence);
     if !answering.json {
-        return print(&format!("{}\n", done?));
+        return print(&format!("{}\n", wrapped(&done?, "")));
     }
     let (result, text) = match &done {
         Ok(text) => ("done", text.as_str()),

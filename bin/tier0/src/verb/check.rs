@@ -6,15 +6,15 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
-use tier0_array::admin::PoolFacts;
+use tier0_array::admin::{AdminReply, AdminRequest, PoolFacts};
 use tier0_array::description::{Finding, ListenAddress};
-use tier0_array::open::{look_at_places, rehearse, witness_fault};
+use tier0_array::open::{Displaced, rehearse, witness_fault};
 use tier0_world::net::PeerAddress;
 
 use super::config::facts;
-use crate::control::served_already;
+use crate::control::{ask_if_served, served_already};
 use crate::failure::Failure;
-use crate::output::{json, print};
+use crate::output::{json, print, wrapped};
 use crate::patience::within;
 use crate::sockets::Accesses;
 
@@ -99,7 +99,9 @@ type Findings = (Vec<String>, Vec<String>);
 fn compare(description: &Description, facts: &[PoolFacts]) -> Result<Findings, Failure> {
     let (mut refusals, mut told) = of_file(description);
     told.extend(witness_fault(description)?);
-    told.extend(look_at_places(facts)?);
+    let displaced = description.look_at_places(facts)?;
+    refusals.extend(refusals_without(description, &displaced)?);
+    told.extend(displaced.into_iter().map(|one| one.text));
     for finding in description.compare(facts).map_err(Failure::Run)? {
         match finding {
             Finding::Refused(text) => refusals.push(text),
@@ -107,6 +109,19 @@ fn compare(description: &Description, facts: &[PoolFacts]) -> Result<Findings, F
         }
     }
     Ok((refusals, told))
+}
+
+/// Why a start would be refused that does not find drives which the server has.
+fn refusals_without(description: &Description, displaced: &[Displaced]) -> Result<Vec<String>, Failure> {
+    let drives: Vec<_> = displaced.iter().filter(|one| one.is_certain).map(|one| one.id).collect();
+    if drives.is_empty() {
+        return Ok(Vec::new());
+    }
+    match ask_if_served(description, &AdminRequest::StartWithout { drives })? {
+        Some(AdminReply::Objections(texts)) => Ok(texts),
+        // It has ended meanwhile.
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Of the drives of an array that nobody serves.
@@ -161,7 +176,7 @@ fn text(description: &Description, found: &Found) -> String {
     };
     let mut text = format!("{}\n{read}\n", description.outline());
     for finding in &found.findings {
-        text.push_str(&format!("  ! {finding}\n"));
+        text.push_str(&format!("{}\n", wrapped(&format!("  ! {finding}"), "    ")));
     }
     text
 }

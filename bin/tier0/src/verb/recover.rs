@@ -14,7 +14,7 @@ use super::config::facts;
 use crate::consent;
 use crate::control::served_already;
 use crate::failure::Failure;
-use crate::output::{json, print};
+use crate::output::{json, print, wrapped};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -104,7 +104,7 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
         pools.iter().find_map(|one| Some(format!("pool {:?}: {}", one.pool, one.obstacle.as_ref()?)));
     let is_due = verb.accept_loss && pools.iter().any(|one| one.is_needed && one.obstacle.is_none());
     if is_due && !verb.json {
-        print(&text(&pools))?;
+        print(&text(&pools, Asked::Assembling))?;
     }
     let done = match is_due {
         true => consent::obtain(CONSEQUENCE, verb.agreement.yes).and_then(|()| {
@@ -120,7 +120,7 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
     } else if assembled {
         print(&how_it_went(&description))?;
     } else if !is_due {
-        print(&text(&pools))?;
+        print(&text(&pools, Asked::Looking))?;
     }
     done
 }
@@ -132,13 +132,23 @@ fn how_it_went(description: &Description) -> String {
     }
 }
 
-fn text(pools: &[Recovery]) -> String {
-    pools.iter().map(pool_text).collect::<Vec<_>>().join("\n")
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// To say what could be done.
+    Looking,
+    /// To do it.
+    Assembling,
 }
 
-fn pool_text(one: &Recovery) -> String {
+fn text(pools: &[Recovery], asked: Asked) -> String {
+    pools.iter().map(|one| pool_text(one, asked)).collect::<Vec<_>>().join("\n")
+}
+
+fn pool_text(one: &Recovery, asked: Asked) -> String {
     let mut text = format!("pool {}, superblocks of generation {}\n", one.pool, one.generation);
-    text.extend(one.obstacle.iter().map(|obstacle| format!("  ! {obstacle}\n")));
+    let obstacle = one.obstacle.iter().map(|obstacle| wrapped(&format!("  ! {obstacle}"), "    "));
+    text.extend(obstacle.map(|line| format!("{line}\n")));
     let can_be_assembled = one.is_needed && one.obstacle.is_none();
     for drive in &one.drives {
         text.push_str(&format!("  drive {}: {}\n", drive.name, words(drive, can_be_assembled)));
@@ -155,10 +165,11 @@ fn pool_text(one: &Recovery) -> String {
         });
     }
     for note in &one.notes {
-        text.push_str(&format!("  ! {note}\n"));
+        text.push_str(&format!("{}\n", wrapped(&format!("  ! {note}"), "    ")));
     }
     let end = match (&one.obstacle, one.is_needed) {
         (Some(_), _) => "it cannot be assembled",
+        (None, true) if asked == Asked::Assembling => "it can be assembled",
         (None, true) => ASSEMBLABLE,
         (None, false) => NOTHING_TO_DO,
     };
@@ -254,7 +265,10 @@ mod tests {
     #[test]
     fn what_stands_against_it_is_told_first() {
         let obstacle = Some("two groups; choose".to_owned());
-        let told = pool_text(&Recovery { obstacle, ..recovery(&[Role::OneHistory, Role::OtherHistory]) });
+        let told = pool_text(
+            &Recovery { obstacle, ..recovery(&[Role::OneHistory, Role::OtherHistory]) },
+            Asked::Looking,
+        );
         assert!(told.lines().nth(1).is_some_and(|line| line.contains("two groups")), "{told}");
         assert!(told.contains("drive d1: is there, and belongs to another history\n"), "{told}");
         assert!(!told.contains("stale") && told.ends_with("it cannot be assembled\n"), "{told}");
@@ -264,8 +278,9 @@ mod tests {
     #[test]
     fn nothing_is_promised_of_a_pool_that_cannot_be_assembled() {
         let whole = Recovery { volumes: vec![loss()], ..recovery(&[Role::Believed]) };
-        assert!(pool_text(&whole).contains("lun0 of 1GiB: loses nothing\n"));
-        let told = pool_text(&Recovery { obstacle: Some("too few; connect more".into()), ..whole });
+        assert!(pool_text(&whole, Asked::Looking).contains("lun0 of 1GiB: loses nothing\n"));
+        let hopeless = Recovery { obstacle: Some("too few; connect more".into()), ..whole };
+        let told = pool_text(&hopeless, Asked::Looking);
         assert!(!told.contains("loses nothing") && told.contains("cannot be read before"), "{told}");
     }
 
@@ -273,9 +288,17 @@ mod tests {
     #[test]
     fn nothing_is_given_up_before_somebody_does() {
         let needed = recovery(&[Role::Missing]);
-        assert!(pool_text(&needed).contains("--accept-loss gives up"));
-        let told = pool_text(&Recovery { is_needed: false, ..needed });
+        assert!(pool_text(&needed, Asked::Looking).contains("--accept-loss gives up"));
+        let told = pool_text(&Recovery { is_needed: false, ..needed }, Asked::Looking);
         assert!(told.contains("drive d0: is missing\n") && told.contains(NOTHING_TO_DO), "{told}");
+    }
+
+    /// Who had given --accept-loss --yes was told to add it.
+    #[test]
+    fn who_accepts_the_loss_is_not_told_to() {
+        let needed = recovery(&[Role::Believed]);
+        assert!(pool_text(&needed, Asked::Looking).ends_with("add --accept-loss\n"));
+        assert!(pool_text(&needed, Asked::Assembling).ends_with("it can be assembled\n"));
     }
 
     #[test]
@@ -283,7 +306,7 @@ mod tests {
         let whole = Recovery { is_needed: false, ..recovery(&[Role::Believed]) };
         let pools = std::slice::from_ref(&whole);
         let told = Told::new("a", false, pools, &Ok(()));
-        assert!(pool_text(&whole).contains(&told.text) && !told.text.is_empty());
+        assert!(pool_text(&whole, Asked::Looking).contains(&told.text) && !told.text.is_empty());
     }
 
     #[test]

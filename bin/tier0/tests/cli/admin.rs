@@ -1,22 +1,19 @@
 //! Verbs on a running array: what they refuse, with which code, and that a refusal changes nothing.
 
 use crate::support::{
-    Served, array_file, array_text, contents, directory, file, json, refuse, run, succeed, text,
+    Scene, Served, array_file, array_text, contents, directory, file, json, refuse, run, succeed, text,
 };
 
 /// Names that nobody has, and drives that are missing or too small, ended with 1, as if something had broken.
 #[test]
 fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
-    let directory = directory();
-    let at = directory.path();
-    let array = array_file(at, "raid5", 3);
-    succeed(&["create", text(&array)]);
-    let served = Served::start(&array, at);
-    let before = json(&["config", text(&array)]);
-    let (array, new) = (text(&array), at.join("new.img"));
+    let scene = Scene::of("raid5", 3);
+    let array = scene.array();
+    let before = json(&["config", array]);
+    let new = scene.at("new.img");
     let new = text(&new);
-    let taken = at.join("d1.img");
-    let spare = at.join("spare.img");
+    let taken = scene.at("d1.img");
+    let spare = scene.at("spare.img");
     std::fs::File::create(&spare).and_then(|file| file.set_len(64 << 20)).expect("a file");
     for (arguments, words) in [
         (&["drive", "fail", array, "d9", "--yes"][..], &["\"d9\"", "status"][..]),
@@ -58,18 +55,14 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         assert!(!std::path::Path::new(new).exists(), "a refused {arguments:?} leaves a file");
     }
     assert_eq!(json(&["config", array]), before, "a refused verb has changed something");
-    served.stop();
+    scene.stop();
 }
 
 /// What lowered redundancy or deleted was done without a word of warning.
 #[test]
 fn what_costs_something_needs_consent() {
-    let directory = directory();
-    let at = directory.path();
-    let array = array_file(at, "raid5", 3);
-    succeed(&["create", text(&array)]);
-    let served = Served::start(&array, at);
-    let array = text(&array);
+    let scene = Scene::of("raid5", 3);
+    let array = scene.array();
     let before = json(&["config", array]);
     refuse(&["drive", "fail", array, "d1"], 2, &["\"d1\"", "no further failure", "--yes"]);
     // It is emptied first, which three drives in sets of three have no room for.
@@ -85,7 +78,7 @@ fn what_costs_something_needs_consent() {
     assert_eq!((refused.code, &told["result"]), (Some(2), &"refused".into()));
     assert!(refused.stderr.contains(told["text"].as_str().expect("a text")), "{}", refused.stderr);
     succeed(&["volume", "delete", array, "lun0", "--yes"]);
-    served.stop();
+    scene.stop();
 }
 
 #[test]
@@ -171,36 +164,92 @@ fn check_says_what_a_file_would_do_without_doing_it() {
 /// Files that were moved or replaced under a server, and wrong paths, were noticed at the next start.
 #[test]
 fn check_of_a_server_looks_at_the_drives_files() {
-    let directory = directory();
-    let at = directory.path();
-    let array = array_file(at, "raid5", 4);
-    succeed(&["create", text(&array)]);
-    let served = Served::start(&array, at);
-    assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
+    let scene = Scene::of("raid5", 4);
+    let array = scene.array();
+    assert!(!succeed(&["check", array]).contains('!'), "there is nothing to tell");
     let swap = |one: &str, other: &str| {
-        let (one, other, aside) = (at.join(one), at.join(other), at.join("aside"));
+        let (one, other, aside) = (scene.at(one), scene.at(other), scene.at("aside"));
         std::fs::rename(&one, &aside).expect("a file");
         std::fs::rename(&other, &one).expect("a file");
         std::fs::rename(&aside, &other).expect("a file");
     };
     swap("d0.img", "d1.img");
-    let told = succeed(&["check", text(&array)]);
-    assert!(told.contains("d0.img") && told.contains("is another drive by now"), "{told}");
+    let told = succeed(&["check", array]);
+    for words in ["\"d0\" is at", "d1.img\", where the server has it", "correct its path"] {
+        assert!(told.contains(words), "{words} is missing: {told}");
+    }
     swap("d0.img", "d1.img");
-    let file = std::fs::read_to_string(&array).expect("an array file");
-    std::fs::rename(at.join("d3.img"), at.join("moved")).expect("a file");
-    std::fs::write(at.join("d3.img"), vec![0; 64 << 20]).expect("a blank one");
-    let told = succeed(&["check", text(&array)]);
-    assert!(told.contains("\"d3\"") && told.contains("is no drive of tier0 by now"), "{told}");
-    std::fs::rename(at.join("moved"), at.join("d3.img")).expect("a file");
+    let file = std::fs::read_to_string(array).expect("an array file");
+    std::fs::rename(scene.at("d3.img"), scene.at("moved")).expect("a file");
+    std::fs::write(scene.at("d3.img"), vec![0; 64 << 20]).expect("a blank one");
+    let told = succeed(&["check", array]);
+    for words in ["\"d3\"", "was moved from", "d3.img\"", "/moved\"", "put it back"] {
+        assert!(told.contains(words), "{words} is missing: {told}");
+    }
+    std::fs::rename(scene.at("moved"), scene.at("d3.img")).expect("a file");
     let elsewhere = file.replace("/d{n}.img", "/elsewhere{n}.img");
-    let searched = elsewhere.replace("[array]", &format!("[array]\nsearch = [{at:?}]"));
-    std::fs::write(&array, searched).expect("an array file");
-    let told = succeed(&["check", text(&array)]);
+    let searched = elsewhere.replace("[array]", &format!("[array]\nsearch = [{:?}]", scene.directory()));
+    std::fs::write(array, searched).expect("an array file");
+    let told = succeed(&["check", array]);
     for words in ["\"d2\" is at", "d2.img", "elsewhere2.img", "correct its path"] {
         assert!(told.contains(words), "{words} is missing: {told}");
     }
     assert!(!told.contains("is not in the file"), "{told}");
+    scene.stop();
+}
+
+/// Of a server whose drive files were deleted, or moved with their directory, `check` said that a start would not be refused.
+#[test]
+fn check_of_a_server_says_what_a_start_would_not_find() {
+    let scene = Scene::of("raid5", 4);
+    let array = scene.array();
+    std::fs::rename(scene.at("d3.img"), scene.at("moved")).expect("a file");
+    let told = succeed(&["check", array]);
+    for words in ["\"d3\"", "d3.img", "moved", "put it back"] {
+        assert!(told.contains(words), "{words} is missing: {told}");
+    }
+    assert!(succeed(&["config", array]).contains("/moved\""));
+    std::fs::remove_file(scene.at("moved")).expect("a file");
+    let told = succeed(&["check", array]);
+    assert!(
+        told.contains("\"d3\"") && told.contains("was deleted") && told.contains("drive replace"),
+        "{told}"
+    );
+    std::fs::remove_file(scene.at("d2.img")).expect("a file");
+    refuse(&["check", array], 2, &["\"d2\", \"d3\"", "pool0", "raid5", "tier0 drive replace"]);
+    scene.stop();
+
+    // One of a pair could go on by itself.
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    std::fs::rename(scene.at("d1.img"), scene.at("moved")).expect("a file");
+    refuse(&["check", array], 2, &["\"d1\"", "--without d1"]);
+    let elsewhere = std::fs::read_to_string(array)
+        .expect("a file")
+        .replace("[array]", &format!("[array]\nsearch = [{:?}]", scene.directory()));
+    std::fs::write(array, elsewhere).expect("a file");
+    succeed(&["check", array]);
+    scene.stop();
+}
+
+/// A directory of drives that was moved under its server was told as drives that a start would miss, and `config` named
+/// places where nothing lay.
+#[test]
+fn a_directory_that_was_moved_is_told_where_it_is() {
+    let directory = directory();
+    let (here, there) = (directory.path().join("here"), directory.path().join("there"));
+    std::fs::create_dir(&here).expect("a directory");
+    let text_of = array_text(std::path::Path::new("."), "raid5", 4);
+    let array = file(&here, "array.toml", &text_of);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, &here);
+    std::fs::rename(&here, &there).expect("a directory");
+    let array = there.join("array.toml");
+    let told = succeed(&["check", text(&array)]);
+    assert!(!told.contains('!'), "there is nothing to tell: {told}");
+    assert!(succeed(&["config", text(&array)]).contains(&format!("{:?}", there.join("d3.img"))));
+    served.stop();
+    let served = Served::start(&array, &there);
     served.stop();
 }
 

@@ -96,6 +96,24 @@ fn drives_that_have_shrunk_are_named_with_what_they_held() {
     );
 }
 
+/// A drive that had shrunk was called missing where it lay at another drive's path.
+#[test]
+fn a_drive_that_has_shrunk_is_recognised_at_any_path() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid5", 4);
+    succeed(&["create", text(&array)]);
+    let at = |name: &str| directory.path().join(name);
+    std::fs::rename(at("d1.img"), at("aside")).expect("a drive");
+    std::fs::rename(at("d2.img"), at("d1.img")).expect("a drive");
+    std::fs::rename(at("aside"), at("d2.img")).expect("a drive");
+    let drive = std::fs::File::options().write(true).open(at("d2.img")).expect("a drive");
+    drive.set_len(40 << 20).expect("truncated");
+    let words = ["\"d1\"", "d2.img", "64MiB", "40MiB", "give it its size back", "--without d1"];
+    for verb in ["check", "serve"] {
+        refuse(&[verb, text(&array)], 2, &words);
+    }
+}
+
 #[test]
 fn a_directory_is_no_drive() {
     let directory = directory();
@@ -112,8 +130,19 @@ fn a_full_disk_is_named_and_left_as_it_was() {
     };
     let array = array_file(&small.0, "raid10", 4);
     let before = contents(&small.0);
-    refuse(&["create", text(&array)], 1, &[".img", "free space"]);
+    refuse(&["create", text(&array)], 1, &["256MiB", "MiB free; free space", text(&small.0), "smaller"]);
     assert_eq!(contents(&small.0), before, "drive files are left behind");
+}
+
+/// That files do not fit was told without how much is needed, how much is free and where, and after most of it was written.
+#[test]
+fn drives_that_do_not_fit_are_told_before_they_are_made() {
+    let directory = directory();
+    let content = array_text(directory.path(), "raid10", 4).replace("64MiB", "900TiB");
+    let array = file(directory.path(), "array.toml", &content);
+    let before = contents(directory.path());
+    refuse(&["create", text(&array)], 1, &["3600TiB", text(directory.path()), "free;", "smaller"]);
+    assert_eq!(contents(directory.path()), before);
 }
 
 /// A file system of 100 MiB, which drives of 64 MiB fill; unmounted when dropped.

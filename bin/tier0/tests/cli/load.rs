@@ -108,7 +108,7 @@ fn what_cannot_be_loaded_is_named() {
     refuse(&["load", "/nowhere"], 2, &["/nowhere", "does not exist"]);
     refuse(&["load", "nbd+unix:///x?socket=/nowhere"], 1, &["/nowhere", "cannot connect"]);
     refuse(&["load", text(&drive), "--length", "1TiB"], 2, &["1TiB", "4MiB"]);
-    refuse(&["load", text(&drive), "--block", "1000"], 2, &["1kB", "512"]);
+    refuse(&["load", text(&drive), "--block", "1000"], 2, &["1000B", "512"]);
     let array = array_file(directory.path(), "raid0", 2);
     succeed(&["create", text(&array)]);
     let served = Served::start(&array, directory.path());

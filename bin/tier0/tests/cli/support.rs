@@ -189,3 +189,70 @@ impl Served {
         assert_eq!(self.server.interrupt(), Some(0), "a server ends well at Ctrl-C");
     }
 }
+
+/// A new array, served in a directory of its own.
+pub(crate) struct Scene {
+    served: Served,
+    array: PathBuf,
+    directory: TempDir,
+}
+
+impl Scene {
+    /// An array as [`array_file`] describes it, created and served.
+    pub(crate) fn of(raid: &str, drives: usize) -> Scene {
+        let directory = directory();
+        let array = array_file(directory.path(), raid, drives);
+        succeed(&["create", text(&array)]);
+        let served = Served::start(&array, directory.path());
+        Scene { served, array, directory }
+    }
+
+    /// Its array file.
+    pub(crate) fn array(&self) -> &str {
+        text(&self.array)
+    }
+
+    /// The address of its volume.
+    pub(crate) fn uri(&self) -> &str {
+        &self.served.uri
+    }
+
+    /// Where its drives lie.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A file beside the array file.
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.directory().join(name)
+    }
+
+    /// The status, whatever it says, and its exit code.
+    pub(crate) fn status(&self) -> (serde_json::Value, Option<i32>) {
+        let ended = run(&["status", self.array(), "--json"]);
+        (serde_json::from_str(&ended.stdout).expect("JSON"), ended.code)
+    }
+
+    /// The status once `is_reached`.
+    pub(crate) fn status_when(&self, is_reached: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+        for _ in 0..600 {
+            let (status, _) = self.status();
+            if is_reached(&status) {
+                return status;
+            }
+            #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("it does not come to that: {}", self.status().0)
+    }
+
+    /// The status once nothing is rebuilt any more.
+    pub(crate) fn settled(&self) -> serde_json::Value {
+        self.status_when(|status| status["pools"][0]["rebuild"].is_null())
+    }
+
+    /// Ends the server, and demands that it ends well.
+    pub(crate) fn stop(self) {
+        self.served.stop();
+    }
+}

@@ -57,10 +57,19 @@ pub struct DriveFacts {
     pub id: Option<Uuid>,
     /// Where it is, or was last.
     pub path: Option<PathBuf>,
+    /// Where it was when the server opened it, if its file was moved since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<PathBuf>,
+    /// Whether its file was deleted, so that it is gone when the server ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
     /// Its size.
     pub size_bytes: u64,
     /// Where it stands.
     pub state: DriveState,
+    /// Whether all that it holds is being copied to others, after which it is forgotten.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaving: bool,
     /// Whether it may hold data of volumes.
     pub for_data: bool,
     /// Whether it holds a copy of the write log.
@@ -98,8 +107,11 @@ impl PoolFacts {
             name: member.name.clone(),
             id: Some(member.id),
             path: path(place),
+            moved_from: None,
+            deleted: false,
             size_bytes: member.sectors * SECTOR_BYTES,
             state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
+            leaving: member.leaving,
             for_data: state.has_columns(place) || !holds_log(place),
             for_log: holds_log(place),
         };

@@ -7,6 +7,7 @@ use thiserror::Error;
 use tier0_drive::OpenError;
 use tier0_pool::Reserve;
 use tier0_units::{ByteCount, WriteCache};
+use uuid::Uuid;
 
 use super::{PoolFacts, Status};
 use crate::ArrayError;
@@ -19,6 +20,11 @@ pub enum AdminRequest {
     Status,
     /// What the array is made of.
     Describe,
+    /// What a start would say that does not find these drives.
+    StartWithout {
+        /// Their identities.
+        drives: Vec<Uuid>,
+    },
     /// Takes a drive out of service, as if it had failed; what it holds is rebuilt elsewhere.
     DriveFail {
         /// The drive's name.
@@ -149,6 +155,8 @@ pub enum AdminReply {
     Status(Box<Status>),
     /// What the array's pools are.
     Described(Vec<PoolFacts>),
+    /// Why a start would be refused, a sentence each; empty where it would not.
+    Objections(Vec<String>),
     /// It cannot be done as it was asked, and nothing was changed: the fact and the remedy.
     Refused(String),
     /// It was tried, and something failed: the fact and the remedy.

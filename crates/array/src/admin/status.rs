@@ -190,6 +190,9 @@ pub struct DriveStatus {
     pub holds_log: bool,
     /// Whether it holds a copy of the metadata.
     pub holds_metadata: bool,
+    /// Whether it is to be forgotten when what it holds, or held, is on the others.
+    #[serde(default)]
+    pub leaving: bool,
     /// Why it is lost, as half a sentence; none where it serves.
     #[serde(default)]
     pub lost_because: Option<String>,

@@ -47,7 +47,7 @@ impl Control {
             AdminReply::Refused(text) | AdminReply::Failed(text) => {
                 self.tell(Severity::Warning, thing(), format!("was not carried out: {text}"), "ask again");
             }
-            AdminReply::Status(_) | AdminReply::Described(_) => {}
+            AdminReply::Status(_) | AdminReply::Described(_) | AdminReply::Objections(_) => {}
         }
     }
 
@@ -56,6 +56,9 @@ impl Control {
         let done = match request {
             AdminRequest::Status => return AdminReply::Status(Box::new(self.status().await)),
             AdminRequest::Describe => return AdminReply::Described(self.describe()),
+            AdminRequest::StartWithout { drives } => {
+                return AdminReply::Objections(self.refusals_without(&drives));
+            }
             AdminRequest::DriveFail { drive } => self.fail_drive(&drive).await,
             AdminRequest::DriveRejoin { drive } => self.rejoin_drive(&drive).await,
             AdminRequest::DriveRemove { drive, stop: true, .. } => self.keep_drive(&drive).await,

@@ -1,9 +1,9 @@
 //! What the array is made of, of the metadata. No drive and no file system is asked: one that hangs would hold up everybody.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Control, Guarded};
-use crate::admin::PoolFacts;
+use crate::admin::{DriveFacts, DriveState, PoolFacts};
 
 impl Control {
     /// What every pool is.
@@ -11,12 +11,28 @@ impl Control {
         let facts = |pool: &Guarded| {
             let state = pool.metadata.state();
             let path_of = |place: u32| {
-                let serves = pool.metadata.drive(place).is_some();
-                let path = state.member(place).filter(|_| serves).map(|member| &member.path);
+                let path = state.member(place).map(|member| &member.path);
                 path.filter(|path| !path.is_empty()).map(PathBuf::from)
             };
             PoolFacts { space: Some(pool.space_rules.borrow().clone()), ..PoolFacts::of(&state, path_of) }
         };
-        self.pools.iter().map(|pool| facts(&pool.guarded)).collect()
+        let mut pools: Vec<PoolFacts> = self.pools.iter().map(|pool| facts(&pool.guarded)).collect();
+        let Some(shop) = &self.shop else { return pools };
+        let (moved, deleted) = (shop.moved(), shop.deleted());
+        let drives = pools.iter_mut().flat_map(|pool| &mut pool.drives);
+        drives
+            .filter(|drive| drive.state == DriveState::Active)
+            .for_each(|drive| put_in_place(drive, &moved, &deleted));
+        pools
+    }
+}
+
+/// What became of a drive's file since it was opened.
+fn put_in_place(drive: &mut DriveFacts, moved: &[(PathBuf, PathBuf)], deleted: &[PathBuf]) {
+    let is_it = |path: &Path| drive.path.as_deref() == Some(path);
+    drive.deleted = deleted.iter().any(|path| is_it(path));
+    let to = moved.iter().find(|(from, _)| is_it(from)).map(|(_, to)| to.clone());
+    if let Some(to) = to {
+        drive.moved_from = drive.path.replace(to);
     }
 }

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::admin::Done;
 use super::leaving::lacking;
+use super::verdict::Objection;
 use super::{Control, MemberJudge};
 use crate::ArrayError;
 use crate::admin::AdminError;
@@ -28,6 +29,12 @@ pub(crate) trait DriveShop {
 
     /// Where drives lay that are open, whose files were deleted.
     fn deleted(&self) -> Vec<PathBuf>;
+
+    /// Where drives lay that are open, whose files were moved, and where those are.
+    fn moved(&self) -> Vec<(PathBuf, PathBuf)>;
+
+    /// This drive is a member from now on, and stays open whatever becomes of it.
+    fn hold(&self, medium: &NewMedium);
 
     /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something,
     /// and that it is one that the array has open and has given up. Nothing else in this world waits for it.
@@ -54,13 +61,15 @@ pub(super) struct NewPlace {
     pub(super) force: bool,
 }
 
-/// Some reasons, as that the witness cannot be told, say themselves what to do.
-fn not_without(drive: &str, reason: &str) -> AdminError {
-    let remedy = match reason.contains("; ") {
-        true => "",
-        false => "; wait for the rebuild (tier0 status), bring other drives back, or add drives",
+/// The witness says itself what to do.
+fn not_without(drive: &str, objection: &Objection) -> AdminError {
+    let remedy = match objection {
+        Objection::Witness(_) => "",
+        Objection::Lacking(_) => {
+            "; wait for the rebuild (tier0 status), bring other drives back, or add drives"
+        }
     };
-    AdminError::new(format!("the array cannot do without drive {drive:?} now: {reason}{remedy}"))
+    AdminError::new(format!("the array cannot do without drive {drive:?} now: {objection}{remedy}"))
 }
 
 impl Control {
@@ -83,7 +92,7 @@ impl Control {
     /// Decides that the array does without this drive from now on.
     pub(super) async fn condemn_drive(self: &Rc<Self>, number: usize, place: u32) -> Result<(), AdminError> {
         let name = self.guarded(number).drive_name(place);
-        self.condemn_in_turn(number, place).await.map_err(|reason| not_without(&name, &reason))
+        self.condemn_in_turn(number, place).await.map_err(|objection| not_without(&name, &objection))
     }
 
     pub(super) async fn take_out(&self, number: usize, place: u32) {
@@ -252,6 +261,9 @@ impl Control {
         let NewDrive { drive, medium: new } = new;
         let medium = new.medium.clone();
         let member = self.admit_drive(number, name, medium.path(), drive).await?;
+        if let Some(shop) = &self.shop {
+            shop.hold(&new);
+        }
         let order = |reply| {
             let control = self.post.clone();
             Order::Join { pool: number, member, medium: medium.clone(), control, reply }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tier0_integrity::IntegrityCounts;
+use tier0_integrity::{IntegrityCounts, TableEvent, TableFault};
 use tier0_raid::io::{PageFault, RepairEvent, RepairReport, RepairSource};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 use tier0_world::sync::MailSender;
@@ -102,6 +102,33 @@ impl Control {
 }
 
 impl Control {
+    /// A copy of a slot's table was wrong, and is written again.
+    pub(super) fn note_table_found(&self, number: usize, event: &TableEvent) {
+        let guarded = self.guarded(number);
+        let member = event.member as u32;
+        let (drive, byte) = (guarded.drive_name(member), event.lba.0 * SECTOR_BYTES);
+        let fault = match event.fault {
+            TableFault::Unreadable => "cannot be read",
+            TableFault::Damaged => "is damaged",
+            TableFault::Stale => {
+                tracing::info!(
+                    drive,
+                    byte,
+                    "a copy of checksums is older than the others, and is written again"
+                );
+                return;
+            }
+        };
+        guarded.found.count(member, true);
+        if guarded.found.may_tell(self.world.now()) {
+            let what = format!(
+                "the copy of checksums at byte {byte} {fault}; it was written again from another copy"
+            );
+            let remedy = "run \"tier0 scrub\" to find whether there are more";
+            self.tell(Severity::Warning, format!("drive {drive}"), what, remedy);
+        }
+    }
+
     /// No copy of a slot's table is right.
     pub(super) fn note_table_lost(&self, number: usize, slot: u64) {
         let guarded = self.guarded(number);

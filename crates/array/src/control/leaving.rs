@@ -51,6 +51,10 @@ pub(super) fn lacking(state: &PoolState, member: u32) -> Option<String> {
     })
 }
 
+/// What becomes of a drive that takes no writes when it leaves.
+const NOT_ERASED: &str = "; it has no space, so its superblock cannot be erased, and a start that finds it tells of it as of \
+    a drive that was taken out: delete its file, overwrite the first MiB of the device, or use it again with --force";
+
 impl Control {
     /// Has a drive leave; or stay, if it is leaving.
     pub(super) async fn remove_drive(self: &Rc<Self>, name: &str, leave: Leave) -> Done {
@@ -58,6 +62,7 @@ impl Control {
         if state == MemberState::Active && leave == Leave::CopyFirst {
             self.check_room(number, place, name)?;
         }
+        let lacks_space = self.guarded(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.let_go(number, place, state, leave).await?;
         self.start_rebuilds(number);
         Ok(match (state, leave) {
@@ -67,7 +72,8 @@ impl Control {
             ),
             _ => format!(
                 "drive {name} is out of service: what it held is rebuilt elsewhere, as \"tier0 status\" shows, then it is \
-                 forgotten; until then the array is less redundant"
+                 forgotten; until then the array is less redundant{}",
+                if lacks_space { NOT_ERASED } else { "" }
             ),
         })
     }
@@ -198,12 +204,12 @@ impl Control {
             let Some(drive) = drive else { continue };
             // Late, and only a courtesy: the pool's other drives say already that it is no member.
             let control = self.clone();
-            self.world.spawn(async move { control.erase_superblock(&drive, id).await }).detach();
+            self.world.spawn(async move { control.erase_superblock(&name, &drive, id).await }).detach();
         }
     }
 
     /// Marks the drive of a member that has left as nobody's, unless it has joined again meanwhile.
-    async fn erase_superblock(&self, drive: &DriveHandle, member: Option<Uuid>) {
+    async fn erase_superblock(&self, name: &str, drive: &DriveHandle, member: Option<Uuid>) {
         let _turn = self.turn.acquire(1).await;
         let erased = match superblock::read(drive).await {
             Ok(Some(newest))
@@ -215,8 +221,13 @@ impl Control {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = erased {
-            let name = &drive.info().name;
-            tracing::warn!("the superblock of drive {name:?}, which has left, cannot be erased: {error}");
+            let what = format!(
+                "it has left, and its superblock cannot be erased ({error}), so that a start that finds it tells of it as of \
+                 a drive that was taken out"
+            );
+            let remedy =
+                "delete its file, overwrite the first MiB of the device, or use it again with --force";
+            self.tell(Severity::Warning, format!("drive {name}"), what, remedy);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use tier0_drive::guard::Verdict;
+use tier0_integrity::TableEvent;
 use tier0_pool::ChunkletAddress;
 use tier0_pool::metadata::Seen;
 use tier0_raid::io::{FailureReport, RepairEvent};
@@ -39,6 +40,8 @@ pub(crate) enum ControlMessage {
     GiveBack { pool: usize, slot: SlotRef },
     /// No copy of a slot's table is right.
     TableLost { pool: usize, slot: u64 },
+    /// A copy of a slot's table was wrong.
+    TableFound { pool: usize, event: TableEvent },
     /// A page was wrong.
     Found { pool: usize, event: RepairEvent },
     /// A slot of a column is rebuilt.

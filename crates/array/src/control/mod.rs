@@ -4,6 +4,7 @@
 //! One task in the first shard's world receives what shards send; what has to wait for a drive runs in a task of its own,
 //! and the metadata journal keeps the order.
 
+mod absent;
 mod admin;
 mod deleted;
 mod describe;
@@ -220,6 +221,7 @@ impl Control {
                 let _ = reply.send(self.pools[pool].move_extent(extent, from, to).await);
             }
             ControlMessage::Found { pool, event } => self.note_found(pool, &event),
+            ControlMessage::TableFound { pool, event } => self.note_table_found(pool, &event),
             ControlMessage::TableLost { pool, slot } => self.note_table_lost(pool, slot),
             ControlMessage::GiveBack { pool, slot } => self.pools[pool].give_back(slot),
             ControlMessage::SlotRebuilt(note) => {

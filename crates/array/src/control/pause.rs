@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Health, HealthSnapshot, Standing};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, named};
 use tier0_world::IoError;
 
 use super::report_drives::Full;
@@ -262,8 +262,8 @@ impl Control {
             };
             for pool in &self.pools {
                 if has_waited(&pool.guarded) {
-                    let drives = pool.guarded.awaited_drives().join(", ");
-                    return format!("pool {:?} is paused and waits for drive {drives}", pool.name);
+                    let drives = named("drive", &pool.guarded.awaited_drives());
+                    return format!("pool {:?} is paused and waits for {drives}", pool.name);
                 }
             }
             self.world.sleep(LOOK_PAUSED).await;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tier0_pool::{PoolState, Space, SpaceRules};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
-use tier0_units::{SECTOR_BYTES, counted};
+use tier0_units::{SECTOR_BYTES, counted, named};
 
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
@@ -55,7 +55,9 @@ impl Control {
         found.look_at_log(&log, reports, sets_tolerance(guarded));
         found.look_at_integrity(&integrity, guarded.scrub.settled.get());
         found.look_at_space(&space, &guarded.space_rules.borrow());
-        found.look_at_deleted(&state, &self.deleted.borrow());
+        // As it is now: a drive that was deleted may have been replaced at the same path since.
+        let deleted = self.shop.as_ref().map(|shop| shop.deleted()).unwrap_or_default();
+        found.look_at_deleted(&state, &deleted);
         if let Some(fault) = &*self.witness_fault.borrow() {
             found.add(Health::Warning, fault.clone());
         }
@@ -166,9 +168,9 @@ impl Findings {
         self.add(
             Health::Critical,
             format!(
-                "paused for {} s: it waits for drive {} and cannot go on without ({}); bring it back; {}",
+                "paused for {} s: it waits for {} and cannot go on without ({}); bring it back; {}",
                 pause.since_s,
-                pause.drives.join(", "),
+                named("drive", &pause.drives),
                 pause.why,
                 pause.next
             ),

@@ -2,7 +2,7 @@
 
 use tier0_drive::guard::{HealthSnapshot, Patience, Standing};
 use tier0_pool::{Member, MemberState, PoolState};
-use tier0_units::{Nanos, SECTOR_BYTES};
+use tier0_units::{Nanos, SECTOR_BYTES, named};
 
 use super::Guarded;
 use super::report::Findings;
@@ -55,8 +55,14 @@ impl Guarded {
                 chunklets_free: free,
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),
+                leaving: member.leaving,
                 lost_because,
-                health: known.map(|health| self.drive_health(place, health, now)),
+                health: known.map(|health| {
+                    let health = self.drive_health(place, health, now);
+                    // Its guard may never have found anything wrong with it.
+                    let standing = if member.is_active() { health.standing } else { DriveStanding::Lost };
+                    DriveHealth { standing, ..health }
+                }),
             }
         };
         there.map(drive).collect()
@@ -103,15 +109,20 @@ impl Guarded {
 
 impl Findings {
     pub(super) fn look_at_lost_drives(&mut self, state: &PoolState, all_redundant: bool) {
-        let lost = state.members().iter().filter(|member| member.state == MemberState::Lost);
+        // One that leaves has been replaced or removed already.
+        let is_lost = |member: &&Member| member.state == MemberState::Lost && !member.leaving;
+        let lost = state.members().iter().filter(is_lost);
         let lost: Vec<&str> = lost.map(|member| member.name.as_str()).collect();
         if !lost.is_empty() && all_redundant {
-            let names = lost.join(", ");
+            let (are, they, them) =
+                if lost.len() == 1 { ("is", "it", "it") } else { ("are", "they", "them") };
+            let answer = if lost.len() == 1 { "answers" } else { "answer" };
             self.add(
                 Health::Warning,
                 format!(
-                    "drive {names} is lost and what it held is rebuilt; take it back if it answers (tier0 drive rejoin), or \
-                     replace it, to have spares again"
+                    "{} {are} lost and what {they} held is rebuilt; take {them} back if {they} {answer} (tier0 drive \
+                     rejoin), or replace {them}, to have spares again",
+                    named("drive", &lost)
                 ),
             );
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tier0_pool::{Reserve, Space, SpaceRules, SpaceWarning};
-use tier0_units::SECTOR_BYTES;
+use tier0_units::{SECTOR_BYTES, SectorCount};
 
 use super::admin::Done;
 use super::{Control, Guarded};
@@ -107,6 +107,13 @@ impl Control {
                 "pool {:?} has {usable}, so {} of it cannot be kept; use a share (10%) or a size below that",
                 self.pools[number].name,
                 reserve.of(usable)
+            )));
+        }
+        let extent = SectorCount(guarded.metadata.state().geometry().extent_sectors).bytes();
+        if matches!(reserve, Reserve::Bytes(bytes) if bytes.0 > 0 && bytes < extent) {
+            return Err(AdminError::new(format!(
+                "{reserve} is less than one extent ({extent}), in which thin volumes take space, and keeps nothing; use a \
+                 share (10%), a larger size, or 0 to keep nothing"
             )));
         }
         let before = std::mem::replace(&mut guarded.space_rules.borrow_mut().reserve, reserve);

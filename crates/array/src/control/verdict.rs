@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
@@ -26,6 +27,22 @@ use crate::witness::{Parting, Waiting};
 
 /// How long after one attempt the witness is told again of what did not come to pass.
 const TELL_PAUSE: Nanos = Nanos::from_secs(10);
+
+/// What speaks against doing without a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Objection {
+    /// What would be left does not suffice: half a sentence.
+    Lacking(String),
+    /// The witness does not agree: the fact and the remedy.
+    Witness(String),
+}
+
+impl Display for Objection {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (Objection::Lacking(text) | Objection::Witness(text)) = self;
+        f.write_str(text)
+    }
+}
 
 /// The court of one pool.
 pub(super) struct Court {
@@ -115,7 +132,7 @@ impl Guarded {
     }
 
     /// What speaks against doing without these members besides those that are lost already, as half a sentence.
-    fn objection(&self, pool: &PoolControl, without: &BTreeSet<u32>) -> Result<(), String> {
+    pub(super) fn objection(&self, pool: &PoolControl, without: &BTreeSet<u32>) -> Result<(), String> {
         let condemned = self.court.condemned.borrow();
         let gone = |member: u32| {
             without.contains(&member) || condemned.contains(&member) || pool.lost.is_lost(member as usize)
@@ -173,7 +190,8 @@ impl Control {
                     return Verdict::Wait;
                 }
                 let began = self.world.now();
-                if let Err(reason) = self.condemn(number, place).await {
+                if let Err(objection) = self.condemn(number, place).await {
+                    let reason = objection.to_string();
                     guarded.court.waited.borrow_mut().insert(place, (began, reason.clone()));
                     self.await_drive(number, place, error, &reason);
                     return Verdict::Wait;
@@ -190,7 +208,11 @@ impl Control {
     ///
     /// # Errors
     /// What speaks against it.
-    pub(super) async fn condemn_in_turn(self: &Rc<Self>, number: usize, member: u32) -> Result<(), String> {
+    pub(super) async fn condemn_in_turn(
+        self: &Rc<Self>,
+        number: usize,
+        member: u32,
+    ) -> Result<(), Objection> {
         let _turn = self.guarded(number).court.turn.acquire(1).await;
         self.condemn(number, member).await
     }
@@ -199,29 +221,29 @@ impl Control {
     ///
     /// # Errors
     /// What speaks against it.
-    fn check_without(&self, number: usize, member: u32, silent: &BTreeSet<u32>) -> Result<(), String> {
+    fn check_without(&self, number: usize, member: u32, silent: &BTreeSet<u32>) -> Result<(), Objection> {
         let guarded = self.guarded(number);
         let mut without = silent.clone();
         without.insert(member);
         guarded.objection(&self.pools[number], &without).map_err(|objection| {
             let names: Vec<String> = silent.iter().map(|place| guarded.drive_name(*place)).collect();
-            match &names[..] {
+            Objection::Lacking(match &names[..] {
                 [] => objection,
                 [name] => format!("{objection}, because drive {name} does not answer either"),
                 names => format!("{objection}, because drives {} do not answer either", names.join(", ")),
-            }
+            })
         })
     }
 
     /// The verdict on a member, by a fresh probe of all others.
-    async fn condemn(self: &Rc<Self>, number: usize, member: u32) -> Result<(), String> {
+    async fn condemn(self: &Rc<Self>, number: usize, member: u32) -> Result<(), Objection> {
         let silent = self.silent_members(number, member).await;
         self.check_without(number, member, &silent)?;
         if let Some(parting) = self.parting(number, member)
             && let Some(witness) = &self.witness
         {
             self.guarded(number).court.untold.borrow_mut().remove(&member);
-            let noted = witness.note(&self.world, parting.clone(), false).await;
+            let noted = witness.note(&self.world, parting.clone(), false).await.map_err(Objection::Witness);
             // Something may have been put onto the drive while the witness was asked.
             if let Err(reason) = noted.and_then(|()| self.check_without(number, member, &silent)) {
                 self.take_note_back(number, member, parting);

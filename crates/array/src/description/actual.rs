@@ -63,6 +63,9 @@ impl Description {
         }
         if drive.state == DriveState::Lost {
             remarks.add(section(), "name", "LOST: replace or remove it (tier0 drive)");
+            if path.is_some() {
+                remarks.add(section(), "path", "where it was last; a start does not believe what lies there");
+            }
         }
         let path = path.unwrap_or_else(|| format!("{}.img", drive.name).into());
         // A device has the size it has, and behind a model the file's size is the model's.
@@ -155,8 +158,11 @@ mod tests {
             name: name.to_owned(),
             id: None,
             path: None,
+            moved_from: None,
+            deleted: false,
             size_bytes,
             state,
+            leaving: false,
             for_data: true,
             for_log: true,
         };

@@ -43,6 +43,15 @@ impl Description {
             };
             let (wanted, there) = (volumes(self, number), volumes(&actual, place));
             findings.extend(wanted.iter().filter_map(|volume| compare_volume(volume, &pool.name, &there)));
+            let is_new = |volume: &&VolumeDescription| there.iter().all(|known| known.name != volume.name);
+            for volume in wanted.iter().filter(is_new) {
+                let has_it = |other: &&PoolFacts| other.volumes.iter().any(|known| known.name == volume.name);
+                if let Some(other) = facts.iter().find(has_it) {
+                    let (volume, pool, other) = (volume.name.clone(), pool.name.clone(), other.name.clone());
+                    let error = ArrayError::TwoVolumes { volume, pool, other };
+                    findings.push(Finding::Refused(error.to_string()));
+                }
+            }
             let unmentioned =
                 there.iter().filter(|there| wanted.iter().all(|wanted| wanted.name != there.name));
             findings
@@ -100,7 +109,7 @@ impl Description {
     }
 
     /// Whether a start finds what lies at `path`: the file names it, or the directory that it lies in.
-    fn leads_to(&self, path: &Path) -> bool {
+    pub(crate) fn leads_to(&self, path: &Path) -> bool {
         self.drives
             .iter()
             .any(|wanted| wanted.path.as_deref().is_some_and(|named| plain(named) == plain(path)))
@@ -133,20 +142,15 @@ impl Description {
         for pool in facts {
             for drive in &pool.drives {
                 let mentioned = drive.path.as_deref().is_some_and(|path| self.leads_to(path));
-                let is_there = drive.path.as_deref().is_none_or(Path::exists);
+                // What is not there is told by whoever looks at the places.
+                let is_there = !drive.deleted && drive.path.as_deref().is_none_or(Path::exists);
                 if drive.state == DriveState::Lost {
                     told(format!(
                         "drive {:?} of pool {:?} is lost; take it back if it answers (tier0 drive rejoin), or replace or \
                          remove it",
                         drive.name, pool.name
                     ));
-                } else if !is_there {
-                    told(format!(
-                        "drive {:?} of pool {:?} is not where it was opened ({:?}): a start now would miss it; put it back",
-                        drive.name,
-                        pool.name,
-                        drive.path.as_deref().unwrap_or(Path::new(""))
-                    ));
+                } else if !is_there || (drive.moved_from.is_some() && !mentioned) {
                 } else if let (Some(is), Some(named)) = (&drive.path, self.other_place(drive)) {
                     told(format!(
                         "drive {:?} is at {is:?}, where the server has it, and the array file says {named:?}; correct its \

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::consent::Consents;
 use super::cores::cores_of;
 use super::create::memory_among_others;
-use super::examine::examine;
+use super::examine::{drives, examine, quoted};
 use super::missing::{AtHand, is_named};
 use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
@@ -146,14 +146,33 @@ async fn look(
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);
         states.push(state);
     }
+    check_names(&states, &additions)?;
     warnings.extend(never_made(description, &states));
     let facts: Vec<PoolFacts> = states.iter().map(|state| PoolFacts::of(state, |_| None)).collect();
     warnings.extend(description.without_effect(&facts));
     seen.extend(states.iter().flat_map(PoolState::members).map(|member| member.name.clone()));
     if let Some(name) = without.iter().find(|name| !seen.contains(name)) {
-        return Err(ArrayError::UnknownDrive { drive: name.clone() });
+        seen.sort();
+        seen.dedup();
+        let known = quoted(seen.iter().map(String::as_str));
+        return Err(ArrayError::UnknownDrive { drive: name.clone(), known });
     }
     Ok(Found { states, additions, warnings })
+}
+
+/// No volume is created whose name another pool has: clients would not get what they ask for.
+fn check_names(states: &[PoolState], additions: &[Vec<MetaRecord>]) -> Result<(), ArrayError> {
+    for (number, record) in
+        additions.iter().enumerate().flat_map(|(n, records)| records.iter().map(move |r| (n, r)))
+    {
+        let MetaRecord::VolumeCreated(volume) = record else { continue };
+        let mut others = states.iter().enumerate().filter(|(other, _)| *other != number);
+        if let Some((_, other)) = others.find(|(_, state)| state.volume_named(&volume.name).is_some()) {
+            let (volume, other) = (volume.name.clone(), other.name().to_owned());
+            return Err(ArrayError::TwoVolumes { volume, pool: states[number].name().to_owned(), other });
+        }
+    }
+    Ok(())
 }
 
 /// Drives of the description that are not there and are no members: adding them to the file alone does nothing.
@@ -290,24 +309,21 @@ fn check_without(pool: &PoolDescription, found: &FoundPool, without: &[String]) 
 
 /// What cannot be opened at all is told in the array's words.
 fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayError> {
+    let missing = || drives(found.standing(Standing::Missing).map(|(_, member)| member.name.as_str()));
     match &found.problem {
         Some(PoolError::Twice { first, second }) => {
             Err(ArrayError::Twice { first: first.clone(), second: second.clone() })
         }
-        Some(PoolError::NoQuorum { missing, .. }) => Err(ArrayError::Missing {
+        Some(PoolError::NoQuorum { .. }) => Err(ArrayError::Missing {
             pool: pool.name.clone(),
-            missing: format!("drives {missing}"),
+            missing: missing(),
             level: pool.raid.level.name().to_owned(),
         }),
-        Some(PoolError::NoCarrier { .. }) => {
-            let missing = found.standing(Standing::Missing).map(|(_, member)| format!("{:?}", member.name));
-            let missing = missing.collect::<Vec<_>>().join(", ");
-            Err(ArrayError::Missing {
-                pool: pool.name.clone(),
-                missing: format!("drives {missing}, among them all that carry its metadata,"),
-                level: pool.raid.level.name().to_owned(),
-            })
-        }
+        Some(PoolError::NoCarrier { .. }) => Err(ArrayError::Missing {
+            pool: pool.name.clone(),
+            missing: format!("{}, among them all that carry its metadata,", missing()),
+            level: pool.raid.level.name().to_owned(),
+        }),
         _ => Ok(()),
     }
 }

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::assemble::consents_of;
 use super::cores::cores_of;
+use super::room::{check_room, directory_of, no_room};
 use super::{Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
 use crate::description::DriveDescription;
 use crate::engine::{clear, found_pool, new_state};
@@ -51,6 +52,8 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     if let Some(pool) = description.pools.iter().find(|pool| !pool.checksums) {
         return Err(ArrayError::WithoutChecksums { pool: pool.name.clone() });
     }
+    // Of drives without bounds, the plan alone would take long.
+    check_room(description.drives.iter().filter(|drive| is_to_be_made(drive)))?;
     let cores = cores_of(description, media.iter().flatten())?;
     let sizes = sizes_of(description, &media)?;
     let states = (0..description.pools.len()).map(|number| {
@@ -157,6 +160,7 @@ fn create_in_memory(
 pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<NewMedium, ArrayError> {
     let mut made = MadeFiles(Vec::new());
     if is_to_be_made(drive) {
+        check_room(std::iter::once(drive))?;
         made.make(drive)?;
     }
     let medium = Arc::new(Medium::open(drive, 0)?);
@@ -290,7 +294,11 @@ impl MadeFiles {
                 result => Ok(result?),
             }
         });
-        made.map_err(|source| ArrayError::CreateFile { path, source })
+        made.map_err(|source| match source.kind() {
+            // Others take it meanwhile.
+            std::io::ErrorKind::StorageFull => no_room(directory_of(&path), bytes),
+            _ => ArrayError::CreateFile { path, source },
+        })
     }
 }
 

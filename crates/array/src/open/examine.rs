@@ -5,7 +5,7 @@ use tier0_journal::{Region, Ring};
 use tier0_pool::metadata::{FoundPool, Inspected};
 use tier0_pool::{LogCopy, LogRing, MemberState, PoolState};
 use tier0_raid::set::{RaidSets, SetIndex};
-use tier0_units::Lba;
+use tier0_units::{Lba, named};
 use tier0_world::World;
 
 use super::consent::Consents;
@@ -44,7 +44,7 @@ fn check_survives(state: &PoolState, sets: &RaidSets) -> Result<(), ArrayError> 
     let lost = state.members().iter().filter(|member| member.state == MemberState::Lost);
     Err(ArrayError::Missing {
         pool: state.name().to_owned(),
-        missing: format!("drives {}", quoted(lost.map(|member| member.name.as_str()))),
+        missing: drives(lost.map(|member| member.name.as_str())),
         level: state.geometry().raid.level.clone(),
     })
 }
@@ -54,7 +54,7 @@ fn check_log(state: &PoolState) -> Result<(), ArrayError> {
     let is_gone = |ring: &&LogRing| !ring.copies.iter().any(|copy| state.is_active(copy.member));
     let Some(ring) = state.log().rings.iter().find(is_gone) else { return Ok(()) };
     let names = ring.copies.iter().filter_map(|copy| state.member(copy.member));
-    let drives = quoted(names.map(|member| member.name.as_str()));
+    let drives = drives(names.map(|member| member.name.as_str()));
     Err(ArrayError::NoLog { pool: state.name().to_owned(), drives })
 }
 
@@ -78,7 +78,12 @@ async fn read_log(world: &World, inspected: &Inspected) -> Result<(), ArrayError
     Ok(())
 }
 
+/// Drives in a sentence: `drive "d0"`, `drives "d0", "d1"`.
+pub(crate) fn drives<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    named("drive", &names.map(|name| format!("{name:?}")).collect::<Vec<_>>())
+}
+
 /// Names in a sentence.
-pub(super) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }

@@ -123,6 +123,14 @@ impl Medium {
         matches!(&self.base, Base::File(file) if file.is_deleted())
     }
 
+    /// Where a file lies that was moved since it was opened.
+    pub(crate) fn moved_to(&self) -> Option<PathBuf> {
+        match &self.base {
+            Base::File(file) => file.moved_to(),
+            Base::Ram(..) => None,
+        }
+    }
+
     /// Sectors that the array can use.
     pub(crate) fn sectors(&self) -> SectorCount {
         self.model.as_ref().map_or(self.base_sectors(), Model::sectors)

@@ -80,6 +80,7 @@ impl AtHand<'_> {
         let missing = found.standing(Standing::Missing).map(|(_, member)| member);
         for member in missing.filter(|member| !without.contains(&member.name)) {
             self.check_opened(world, member).await?;
+            self.check_whole(world, found, member).await?;
             self.check_recognised(world, description, found, member).await?;
         }
         Ok(())
@@ -110,6 +111,26 @@ impl AtHand<'_> {
             Owner::Nobody => false,
             Owner::Unknown => true,
         }
+    }
+
+    /// A member that has shrunk is not recognised, wherever it lies.
+    async fn check_whole(&self, world: &World, found: &FoundPool, member: &Member) -> Result<(), ArrayError> {
+        for medium in self.media {
+            let (has, had) = (medium.base_sectors(), SectorCount(member.sectors));
+            let is_it = has < had
+                && matches!(Owner::of(world, medium).await, Owner::Member(id, _) if id == member.id);
+            if is_it {
+                let fact = format!(
+                    "it lies at {:?} and has shrunk from {} to {}; give it its size back",
+                    medium.path().unwrap_or_default(),
+                    had.bytes(),
+                    has.bytes()
+                );
+                let (drive, pool) = (member.name.clone(), found.label.name.clone());
+                return Err(ArrayError::Unrecognised { drive, pool, fact });
+            }
+        }
+        Ok(())
     }
 
     /// What lies where the array file has a member is that member, or blank, or another one of the array.

@@ -18,6 +18,7 @@ mod missing;
 mod opening;
 mod places;
 pub mod recover;
+mod room;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,10 +33,10 @@ pub use assemble::{open, rehearse, witness_fault};
 pub(crate) use consent::Consents;
 pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
-pub(crate) use examine::examine;
+pub(crate) use examine::{drives, examine};
 pub(crate) use media::plain;
 pub(crate) use medium::Medium;
-pub use places::look_at_places;
+pub use places::Displaced;
 
 use crate::ArrayError;
 

@@ -9,7 +9,7 @@ use tier0_world::World;
 use uuid::Uuid;
 
 use super::assemble::guarded;
-use super::examine::quoted;
+use super::examine::drives;
 use super::media::{Opened, Unopened, plain};
 use super::{Medium, OpenOptions, in_real_world};
 use crate::{ArrayError, Description};
@@ -88,7 +88,7 @@ impl Opened {
                 continue;
             }
             if !options.without.contains(&drive) {
-                let moved = quoted(moved.iter().map(|(name, _)| name.as_str()));
+                let moved = drives(moved.iter().map(|(name, _)| name.as_str()));
                 return Err(ArrayError::LeftBehind { drive, path, moved });
             }
             self.warnings

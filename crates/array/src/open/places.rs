@@ -1,16 +1,28 @@
-//! Whether what a running array has open still lies where it was opened: what was moved, replaced or overwritten under a
-//! server shows only when the array starts again. Nothing is locked and nothing is written.
+//! Whether a start would find what a running array has open: what was moved, deleted, replaced or overwritten under a server
+//! shows only when the array starts again. Nothing is locked and nothing is written.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tier0_world::World;
 use uuid::Uuid;
 
 use super::media::{drive_at, each};
 use super::missing::Owner;
 use super::{Medium, in_real_world};
-use crate::ArrayError;
 use crate::admin::{DriveFacts, DriveState, PoolFacts};
+use crate::{ArrayError, Description};
+
+/// A drive that serves, and that a start now would not find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Displaced {
+    /// Its identity.
+    pub id: Uuid,
+    /// The fact and the remedy.
+    pub text: String,
+    /// Whether it is certain that a start would not find it.
+    pub is_certain: bool,
+}
 
 /// A drive that serves, and where it should lie.
 struct Place {
@@ -19,44 +31,81 @@ struct Place {
     path: PathBuf,
 }
 
-/// Looks at the files and devices of the drives that serve: one sentence for each that is another one now. What is not
-/// there at all is told by [`crate::Description::compare`].
-///
-/// # Errors
-/// The system has no threads or no world for it.
-pub fn look_at_places(facts: &[PoolFacts]) -> Result<Vec<String>, ArrayError> {
-    let places: Vec<Place> = facts.iter().flat_map(|pool| &pool.drives).filter_map(place_of).collect();
-    let peeks = places.iter().map(|place| {
-        let drive = drive_at(place.name.clone(), place.path.clone());
-        move || Medium::peek(&drive, 0).map(Arc::new)
-    });
-    let peeked = each(peeks)?;
-    in_real_world(|world| async move {
-        let mut told = Vec::new();
-        for (place, peeked) in places.into_iter().zip(peeked) {
-            let fact = match peeked {
-                None => "does not answer".to_owned(),
-                Some(None) => {
-                    "cannot be read by this user, so that it is not known whether it is the drive".to_owned()
-                }
-                Some(Some(medium)) => match Owner::of(&world, &medium).await {
-                    Owner::Member(id, _) if id == place.id => continue,
-                    Owner::Member(..) => "is another drive by now".to_owned(),
-                    Owner::Nobody => "is no drive of tier0 by now".to_owned(),
-                    Owner::Unknown => "does not tell who it is".to_owned(),
-                },
-            };
-            told.push(format!(
-                "drive {:?}: what lies at {:?}, where the server opened it, {fact}: a start now may miss it; put it back",
-                place.name, place.path
-            ));
+impl Description {
+    /// Looks at the files and devices of the drives that serve: those that a start with this description would not find.
+    ///
+    /// # Errors
+    /// The system has no threads or no world for it.
+    pub fn look_at_places(&self, facts: &[PoolFacts]) -> Result<Vec<Displaced>, ArrayError> {
+        let serving = || {
+            let drives = facts.iter().flat_map(|pool| &pool.drives);
+            drives.filter(|drive| drive.state != DriveState::Lost)
+        };
+        let mut displaced: Vec<Displaced> = serving().filter_map(|drive| self.displaced(drive)).collect();
+        let is_told = |drive: &DriveFacts| displaced.iter().any(|one| Some(one.id) == drive.id);
+        // One that leaves may have another in its place already.
+        let leaves = |drive: &DriveFacts| {
+            drive.leaving && serving().any(|other| other.id != drive.id && other.path == drive.path)
+        };
+        let places = serving().filter(|drive| !is_told(drive) && !leaves(drive));
+        let places: Vec<Place> = places.filter_map(place_of).collect();
+        let peeks = places.iter().map(|place| {
+            let (name, path) = (place.name.clone(), place.path.clone());
+            move || (path.exists(), Medium::peek(&drive_at(name, path), 0).map(Arc::new))
+        });
+        let peeked = each(peeks)?;
+        let looked = in_real_world(|world| async move {
+            let mut told = Vec::new();
+            for (place, peeked) in places.into_iter().zip(peeked) {
+                told.extend(look(&world, place, peeked).await);
+            }
+            told
+        })?;
+        displaced.extend(looked);
+        Ok(displaced)
+    }
+
+    /// What the server knows itself: a file that was deleted, or moved to where nothing leads.
+    fn displaced(&self, drive: &DriveFacts) -> Option<Displaced> {
+        let (name, path) = (&drive.name, drive.path.as_deref()?);
+        let text = match &drive.moved_from {
+            _ if drive.deleted => format!(
+                "drive {name:?}: its file {path:?} was deleted, and is there only as long as the server runs; do not stop \
+                 it: replace the drive (tier0 drive replace)"
+            ),
+            Some(from) if !self.leads_to(path) => format!(
+                "drive {name:?}: its file was moved from {from:?} to {path:?} under the server, and a start now would not \
+                 find it there; put it back, or correct its path in the array file"
+            ),
+            _ => return None,
+        };
+        Some(Displaced { id: drive.id?, text, is_certain: true })
+    }
+}
+
+/// What lies in a drive's place, if it is not that drive: whether the path is there, and what could be opened.
+async fn look(world: &World, place: Place, peeked: Option<(bool, Option<Arc<Medium>>)>) -> Option<Displaced> {
+    let (fact, is_certain) = match peeked {
+        None => ("does not answer", false),
+        Some((false, None)) => ("is not there any more", true),
+        Some((true, None)) => {
+            ("cannot be read by this user, so that it is not known whether it is the drive", false)
         }
-        told
-    })
+        Some((_, Some(medium))) => match Owner::of(world, &medium).await {
+            Owner::Member(id, _) if id == place.id => return None,
+            Owner::Member(..) => ("is another drive by now", true),
+            Owner::Nobody => ("is no drive of tier0 by now", true),
+            Owner::Unknown => ("does not tell who it is", false),
+        },
+    };
+    let may = if is_certain { "would" } else { "may" };
+    let text = format!(
+        "drive {:?}: what lies at {:?}, where the server opened it, {fact}: a start now {may} miss it; put it back",
+        place.name, place.path
+    );
+    Some(Displaced { id: place.id, text, is_certain })
 }
 
 fn place_of(drive: &DriveFacts) -> Option<Place> {
-    let serves = drive.state != DriveState::Lost;
-    let path = drive.path.clone().filter(|path| serves && path.exists())?;
-    Some(Place { name: drive.name.clone(), id: drive.id?, path })
+    Some(Place { name: drive.name.clone(), id: drive.id?, path: drive.path.clone()? })
 }

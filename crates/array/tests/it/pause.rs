@@ -10,7 +10,9 @@ use tier0_array::engine::Engine;
 use tier0_drive::BlockTarget;
 use tier0_units::{Lba, Nanos, WriteCache};
 use tier0_world::{IoError, World};
+use tracing::Level;
 
+use crate::rig::told::Told;
 use crate::rig::trouble::within;
 use crate::rig::{Drives, describe, done, expect, pool, refused, try_write, volume, write};
 
@@ -193,6 +195,29 @@ fn a_mirror_whose_legs_are_away_for_ten_minutes_is_whole_when_they_return() {
     }
 }
 
+/// A pause filled the log with drives that did not answer its probes, which had been told.
+#[test]
+fn a_pause_tells_once_of_a_drive_that_answers_no_probe() {
+    let ((), told) = Told::by(|| {
+        let array = Drives::founded("raid1", 2, 2, 2, 4);
+        array.troubled_life(5, |world, engine, troubles| async move {
+            let lun = volume(&engine, "lun0");
+            let host = Host::start(&world, &lun);
+            world.sleep(seconds(3)).await;
+            troubles.of.iter().for_each(|trouble| trouble.fail(Some(IoError::Gone)));
+            world.sleep(seconds(60)).await;
+            assert!(pool(&engine).await.paused.is_some());
+            troubles.of.iter().for_each(|trouble| trouble.fail(None));
+            assert!(within(&world, seconds(30), async || pool(&engine).await.paused.is_none()).await);
+            host.stop(&world).await;
+        });
+    });
+    let probes = |level| told.count(level, "a drive does not answer a probe");
+    let (aloud, quietly) = (probes(Level::WARN), probes(Level::DEBUG));
+    assert!(aloud <= 2, "two drives are told {aloud} times");
+    assert!(aloud + quietly > 2, "nobody was probed again: {aloud} and {quietly}");
+}
+
 /// A change of a paused pool had no answer before the drives were back, and nobody was told why.
 #[test]
 fn a_change_of_a_paused_pool_is_answered_and_goes_on_when_the_drives_are_back() {
@@ -206,7 +231,7 @@ fn a_change_of_a_paused_pool_is_answered_and_goes_on_when_the_drives_are_back() 
         let asked = world.now();
         let request = AdminRequest::VolumeCache { volume: "lun0".to_owned(), write_cache: WriteCache::Off };
         let AdminReply::Failed(text) = engine.administer(request).await else { panic!("it cannot be done") };
-        assert!(text.contains("paused and waits for drive d0, d1"), "{text}");
+        assert!(text.contains("paused and waits for drives d0, d1"), "{text}");
         assert!(world.now() - asked < seconds(7));
         troubles.of.iter().for_each(|trouble| trouble.fail(None));
         let ended = async || {

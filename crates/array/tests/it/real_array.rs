@@ -269,7 +269,7 @@ fn a_full_disk_is_an_error_that_leaves_nothing_behind() {
     let more_than_free = disk.f_bavail * disk.f_frsize + (1 << 30);
     description.drives[3].size = Some(tier0_units::ByteCount(more_than_free & !4095));
     let error = create(&description, CreateOptions::default()).err().expect("so much is not free");
-    assert!(matches!(&error, ArrayError::CreateFile { path, .. } if path.ends_with("d3.img")), "{error}");
+    assert!(matches!(&error, ArrayError::NoRoom { needed, .. } if needed.0 > more_than_free), "{error}");
     assert_eq!(
         std::fs::read_dir(directory.path()).expect("a directory").count(),
         0,

@@ -10,7 +10,7 @@ mod reopen;
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -102,6 +102,8 @@ pub struct FileMedium {
     info: DriveInfo,
     direct: bool,
     submission: Submission,
+    /// Where the kernel has the file, as it was opened; none of devices, which come and go under other names.
+    opened_at: Option<PathBuf>,
 }
 
 /// How often something that somebody else holds is tried: for 5 s.
@@ -121,6 +123,8 @@ impl FileMedium {
         };
         // The working directory may be another one when it is opened anew.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let is_file = opened.file.metadata().is_ok_and(|about| about.is_file());
+        let opened_at = if is_file { place_of(&opened.file) } else { None };
         let openings = Openings::new(opened.file.into(), opened.behind);
         Ok(Arc::new(FileMedium {
             path,
@@ -128,6 +132,7 @@ impl FileMedium {
             info,
             direct: opened.direct,
             submission: opened.submission,
+            opened_at,
         }))
     }
 
@@ -150,7 +155,7 @@ impl FileMedium {
         };
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (openings, submission) = (Openings::new(file.into(), None), Submission::Direct);
-        Ok(Arc::new(FileMedium { path, openings, info, direct: false, submission }))
+        Ok(Arc::new(FileMedium { path, openings, info, direct: false, submission, opened_at: None }))
     }
 
     /// Size, block and cache.
@@ -192,6 +197,13 @@ impl FileMedium {
         self.submission == Submission::Direct
             && rustix::fs::fstat(&*self.openings.accepted().file)
                 .is_ok_and(|about| is_file(about.st_mode) && about.st_nlink == 0)
+    }
+
+    /// Where a file lies that was moved since it was opened, alone or with its directory. The kernel is asked, and no file
+    /// system, which might not answer.
+    pub fn moved_to(&self) -> Option<PathBuf> {
+        let before = self.opened_at.as_deref()?;
+        place_of(&*self.openings.accepted().file).filter(|now| now != before)
     }
 
     /// Opens a drive on it in a world of full sectors.
@@ -279,6 +291,13 @@ fn is_at(path: &Path, file: &impl AsFd) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Where the kernel has an open file; none where no directory has it any more.
+fn place_of(file: &impl AsRawFd) -> Option<PathBuf> {
+    let place = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    let is_gone = place.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
+    (place.is_absolute() && !is_gone).then_some(place)
 }
 
 /// Locks a file for this process alone.

@@ -24,7 +24,7 @@ use super::codec::{FoundTable, TableBlock, decode, encode};
 use super::error::TableError;
 use super::placement::{GENERATIONS, TableCopy, TablePlacement};
 use super::slot_table::{SlotTable, TableHome, Usage};
-use crate::counts::IntegrityCounts;
+use crate::counts::{IntegrityCounts, TableEvent, TableFault};
 
 /// The tables of one shard and pool; clones share them.
 #[derive(Clone)]
@@ -76,6 +76,8 @@ struct FoundCopy {
     too_new: Option<u32>,
     /// Places, of an odd generation or an even one, that cannot be read.
     unreadable: Vec<u64>,
+    /// Places that hold neither a table nor zeros.
+    damaged: Vec<u64>,
     /// Whether its drive was lost meanwhile, so that nothing is known of it.
     is_gone: bool,
 }
@@ -88,6 +90,17 @@ impl FoundCopy {
     /// Whether it could be read and holds nothing.
     fn is_blank(&self) -> bool {
         self.valid.is_empty() && self.unreadable.is_empty() && self.too_new.is_none()
+    }
+
+    /// What is wrong with it, where `generation` is the newest; none where nothing is.
+    fn fault(&self, generation: u64) -> Option<TableFault> {
+        let newest = generation % GENERATIONS;
+        match () {
+            () if self.has(generation) && !(generation > 1 && self.is_spoiled(generation)) => None,
+            () if self.unreadable.contains(&newest) || self.has(generation) => Some(TableFault::Unreadable),
+            () if self.damaged.contains(&newest) => Some(TableFault::Damaged),
+            () => Some(TableFault::Stale),
+        }
     }
 
     /// Whether what lies in the place of the generation after this one cannot be read.
@@ -241,7 +254,7 @@ impl SlotTables {
             return Err(TableError::Lost { slot, columns, read });
         };
         table.load(newest.generation, &newest.entries);
-        table.note(&found, newest.generation);
+        self.note(&table, &found, newest.generation);
         // The table can be used as it is; a drive that fails meanwhile has been reported as lost.
         let _ = self.heal(&table).await;
         Ok(table)
@@ -269,8 +282,14 @@ impl SlotTables {
 
     /// Reads both generations of a copy. One that cannot be read holds nothing, and says nothing of the other.
     async fn read_copy(&self, table: &SlotTable, copy: TableCopy) -> FoundCopy {
-        let mut found =
-            FoundCopy { copy, valid: Vec::new(), too_new: None, unreadable: Vec::new(), is_gone: false };
+        let mut found = FoundCopy {
+            copy,
+            valid: Vec::new(),
+            too_new: None,
+            unreadable: Vec::new(),
+            damaged: Vec::new(),
+            is_gone: false,
+        };
         let both = self.read_place(table, copy, 0, self.0.placement.place_sectors()).await;
         let blocks: Vec<(u64, Result<Buf, IoError>)> = match both {
             Ok(both) => {
@@ -299,7 +318,10 @@ impl SlotTables {
             match decode(block.as_slice()) {
                 FoundTable::Valid(block) if self.is_of(&block, table.home()) => found.valid.push(block),
                 FoundTable::TooNew(version) => found.too_new = Some(version),
-                FoundTable::Valid(_) | FoundTable::Damaged | FoundTable::None => {}
+                // Another tenant's, or of a slot that was never written.
+                FoundTable::Valid(_) => {}
+                FoundTable::None if block.as_slice().iter().all(|byte| *byte == 0) => {}
+                FoundTable::Damaged | FoundTable::None => found.damaged.push((place + 1) % GENERATIONS),
             }
         }
         found
@@ -405,7 +427,7 @@ impl SlotTables {
         }
         let (live, _) = self.live_copies(table);
         let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy))).await;
-        table.note(&found, table.generation.get());
+        self.note(table, &found, table.generation.get());
         let repaired = (table.lacking.get() | table.spoiled.get()) & self.live_columns(table);
         self.heal(table).await?;
         Ok(repaired.len() as u64)
@@ -415,6 +437,17 @@ impl SlotTables {
     /// but for those that are lost by it.
     async fn write_copies(&self, table: &SlotTable, place: u64, copies: &[TableCopy]) -> Result<(), IoError> {
         self.write_blocks(table, place, copies, Self::place).await
+    }
+
+    /// Takes note of what the copies that were read lack, and tells of it.
+    fn note(&self, table: &SlotTable, found: &[FoundCopy], generation: u64) {
+        table.note(found, generation);
+        for found in found {
+            if let Some(fault) = found.fault(generation) {
+                let (member, lba) = self.place(table, found.copy, 0);
+                self.0.counts.table_found(&TableEvent { member, lba, fault });
+            }
+        }
     }
 
     /// As [`SlotTables::write_copies`], each copy where `at` says.

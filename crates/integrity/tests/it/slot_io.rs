@@ -1,11 +1,13 @@
 //! Slots against a model of pages: every level, healthy and without drives, with rot and lies of one drive.
 
+use std::cell::RefCell;
 use std::future::Future;
+use std::rc::Rc;
 
 use crate::bench::{Model, NoLog, Rack, SHAPES, Shard, TIGHT, content, is_noticed};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_integrity::table::TablePlacement;
-use tier0_integrity::{LogPlace, PageContent, SlotIoOptions, SlotWrite};
+use tier0_integrity::{LogPlace, PageContent, SlotIoOptions, SlotWrite, TableFault};
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
 use tier0_units::{ExtentId, Lba, PAGE_SECTORS, SlotRef};
@@ -301,9 +303,20 @@ fn a_table_survives_in_any_one_copy_and_its_loss_is_an_error() {
         let copies = TablePlacement::new(&rack.layout, rack.plan.pages_per_slot).copies_per_slot();
         for kept in 0..copies {
             let shard = rack.open(&world, TIGHT);
+            let told = Rc::new(RefCell::new(Vec::new()));
+            let listener = told.clone();
+            shard.io.counts().tell_tables(move |event| listener.borrow_mut().push(*event));
             scramble_table(&rack, 0, |copy| copy != kept);
             model.check(&shard).await;
             assert_eq!(shard.io.counts().repaired_tables(), copies as u64 - 1);
+            let told: Vec<(usize, TableFault)> =
+                told.borrow().iter().map(|event| (event.member, event.fault)).collect();
+            let placement = TablePlacement::new(&rack.layout, rack.plan.pages_per_slot);
+            let wrong = placement.copies(0).enumerate().filter(|(copy, _)| *copy != kept);
+            let wrong: Vec<(usize, TableFault)> = wrong
+                .map(|(_, copy)| (rack.column_start(SetIndex(0), copy.column).0, TableFault::Damaged))
+                .collect();
+            assert_eq!(told, wrong, "who has a wrong copy is told");
             shard.io.raid().flush().await.expect("a flush");
         }
         scramble_table(&rack, 0, |_| true);

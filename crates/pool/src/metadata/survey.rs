@@ -14,8 +14,9 @@ use super::lineage::{self, Choice};
 use super::readmission::NEVER_LOST;
 use super::superblock::{self, Newest, PoolLabel, Superblock};
 use crate::blank::is_blank;
+use crate::error::names;
 use crate::state::MemberState;
-use crate::{Member, PoolError};
+use crate::{History, Member, PoolError};
 
 /// What drives turned out to be.
 #[derive(Debug)]
@@ -302,11 +303,11 @@ impl FoundMember {
 /// The split of a pool, with both histories.
 fn split(carriers: &[Carrier], one: &[usize], other: &[usize]) -> PoolError {
     let history = |group: &[usize]| {
-        let own = names(group.iter().map(|number| own_name(&carriers[*number].newest.superblock)));
+        let drives = group.iter().map(|number| own_name(&carriers[*number].newest.superblock).clone());
         let Superblock { generation, label, .. } = &carriers[group[0]].newest.superblock;
         let lost = label.members.iter().filter(|member| member.state == MemberState::Lost);
-        let lost = names(lost.map(|member| &member.name));
-        format!("{own} (generation {generation}, without {lost})")
+        let without = lost.map(|member| member.name.clone()).collect();
+        Box::new(History { drives: drives.collect(), generation: *generation, without })
     };
     let pool = carriers[one[0]].newest.superblock.label.name.clone();
     PoolError::Split { pool, one: history(one), other: history(other) }
@@ -338,12 +339,6 @@ fn twice(carriers: &[Carrier]) -> Option<PoolError> {
             second: carrier.drive.info().name.clone(),
         })
     })
-}
-
-/// Names in a sentence.
-pub(super) fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    let quoted: Vec<String> = names.map(|name| format!("{name:?}")).collect();
-    quoted.join(", ")
 }
 
 impl FoundPool {

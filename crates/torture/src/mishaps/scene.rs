@@ -370,6 +370,11 @@ impl Scene {
     /// Serves the array by this command.
     pub(crate) fn serve_by(&mut self, mut command: Command) -> Result<(), TortureError> {
         self.launch(&mut command)?;
+        self.listens()
+    }
+
+    /// Waits until hosts can connect to the server that was launched.
+    pub(crate) fn listens(&mut self) -> Result<(), TortureError> {
         let (socket, log) = (self.at.join("nbd.sock"), self.at.join("serve.log"));
         let server = self.server.as_mut().expect("it was launched");
         let listens = wait_until("tier0 serve listening", VERB_SECONDS_MAX, || match server.status()? {
@@ -461,6 +466,23 @@ impl Scene {
             }
             pause(ASK);
         }
+    }
+
+    /// Waits until an event tells `what` of `thing`.
+    pub(crate) fn event(&self, thing: &str, what: &str, seconds: u32) -> Result<(), TortureError> {
+        let is_it = |event: &Value| {
+            event["thing"] == thing && event["what"].as_str().is_some_and(|told| told.contains(what))
+        };
+        let until = wall_s() + f64::from(seconds);
+        while !self.status()?["events"].as_array().is_some_and(|events| events.iter().any(is_it)) {
+            if wall_s() > until {
+                return Err(TortureError::Failed(format!(
+                    "no event tells {what:?} of {thing} within {seconds} s"
+                )));
+            }
+            pause(ASK);
+        }
+        Ok(())
     }
 
     /// Fails unless all drives of `pool0` are active, every set is whole and no drive lacks.

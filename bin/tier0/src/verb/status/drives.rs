@@ -60,6 +60,7 @@ fn told(drive: &DriveStatus) -> Option<String> {
     let why = drive.lost_because.clone().or(error).unwrap_or_else(|| "it does not answer".to_owned());
     let counts = if happened.is_empty() { String::new() } else { format!(" ({})", happened.join(", ")) };
     let remedy = match word {
+        "failed" if drive.leaving => "; it is forgotten when what it held is on the others",
         "failed" => {
             "; \"tier0 drive rejoin\" takes it back if it answers, \"tier0 drive replace\" puts another in its place"
         }
@@ -108,6 +109,7 @@ mod tests {
             chunklets_free: 1,
             holds_log: true,
             holds_metadata: true,
+            leaving: false,
             lost_because: None,
             health: Some(DriveHealth {
                 standing,
@@ -146,7 +148,13 @@ mod tests {
         let lost_because = Some("it was taken out".to_owned());
         let lost = DriveStatus { state: DriveState::Lost, health: None, lost_because, ..awaited };
         assert_eq!(health(&lost), "failed");
-        assert!(text(&[lost]).contains("drive d1: failed: it was taken out;"));
+        let told = text(std::slice::from_ref(&lost));
+        assert!(
+            told.contains("drive d1: failed: it was taken out;") && told.contains("drive replace"),
+            "{told}"
+        );
+        let told = text(&[DriveStatus { leaving: true, ..lost }]);
+        assert!(told.contains("it is forgotten when") && !told.contains("tier0 drive"), "{told}");
     }
 
     #[test]

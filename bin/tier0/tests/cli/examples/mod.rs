@@ -80,6 +80,7 @@ fn the_examples_of_every_help_work() {
         let stage = match verb.as_str() {
             "" | "create" | "serve" => Stage::Described,
             "pool" => Stage::WithNewDrives,
+            "drive rejoin" => Stage::WithoutD1,
             _ => Stage::Served,
         };
         let runnable: Vec<&String> = examples.iter().filter(|example| not_run(example).is_none()).collect();

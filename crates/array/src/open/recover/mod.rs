@@ -15,7 +15,7 @@ use serde::Serialize;
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey};
-use tier0_pool::{Member, PoolError};
+use tier0_pool::{History, Member, PoolError};
 use tier0_world::World;
 use uuid::Uuid;
 
@@ -209,9 +209,7 @@ fn roles(found: &FoundPool) -> Vec<DriveRole> {
     // Neither of two histories is the right one.
     let history_of = |name: &str| {
         let Some(PoolError::Split { one, other, .. }) = &found.problem else { return None };
-        // The names of its drives stand first in what is told of a history.
-        let is_in =
-            |told: &str| told.split(" (").next().is_some_and(|names| names.contains(&format!("{name:?}")));
+        let is_in = |history: &History| history.drives.iter().any(|drive| drive == name);
         match (is_in(one), is_in(other)) {
             (true, _) => Some(Role::OneHistory),
             (_, true) => Some(Role::OtherHistory),

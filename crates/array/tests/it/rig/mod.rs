@@ -8,6 +8,7 @@ use tier0_drive::{BlockTarget, DriveHandle};
 use tier0_units::{ByteCount, Lba, SectorCount, WriteCache};
 use tier0_world::{IoError, PayloadWidth, VirtualRuntime, World};
 
+pub(crate) mod told;
 pub(crate) mod trouble;
 
 const DRIVE_SECTORS: u64 = (32 << 20) / 512;

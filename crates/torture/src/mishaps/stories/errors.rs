@@ -1,11 +1,12 @@
 //! Errors that pass, and errors that do not.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::super::faulty::Manners;
 use super::super::scene::{Scene, drive_state, ensure};
 use crate::TortureError;
-use crate::clock::pause;
+use crate::clock::{pause, wall_s};
 use crate::tools;
 
 const MIRROR: &str = "raid = \"raid1\"\nset_size = 2";
@@ -130,6 +131,18 @@ pub(super) fn bad_sector_in_a_superblock(scene: &mut Scene) -> Result<(), Tortur
 
 /// Sparse drive files on a full file system: both drives were lost. The array waits for space and says so.
 pub(super) fn backing_file_system_full(scene: &mut Scene) -> Result<(), TortureError> {
+    in_small_file_system(scene, on_full_file_system)
+}
+
+/// A start that writes to its places what the log has waited for space on a full file system and said nothing.
+pub(super) fn start_on_a_full_file_system(scene: &mut Scene) -> Result<(), TortureError> {
+    in_small_file_system(scene, started_on_full_file_system)
+}
+
+fn in_small_file_system(
+    scene: &mut Scene,
+    story: impl Fn(&mut Scene, &Path) -> Result<(), TortureError>,
+) -> Result<(), TortureError> {
     let (disk, point) = (scene.at.join("backing"), scene.at.join("full"));
     let made = std::fs::File::create(&disk).and_then(|file| file.set_len(80 << 20));
     made.map_err(TortureError::system("no backing file can be made"))?;
@@ -137,35 +150,56 @@ pub(super) fn backing_file_system_full(scene: &mut Scene) -> Result<(), TortureE
     let (disk, mounted) = (disk.display().to_string(), point.display().to_string());
     tools::run("mkfs.ext4", &["-q", "-m", "0", &disk])?;
     tools::run("mount", &["-o", "loop", &disk, &mounted])?;
-    let told = on_full_file_system(scene, &point);
+    let told = story(scene, &point);
     scene.host.server_ends();
     let _ = scene.kill();
     tools::run("umount", &["--lazy", &mounted])?;
     told
 }
 
-fn on_full_file_system(scene: &mut Scene, point: &std::path::Path) -> Result<(), TortureError> {
-    let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
-    for name in ["d0", "d1"] {
-        let path = point.join(name).display().to_string();
-        text += &format!("[[drive]]\nname = \"{name}\"\npath = \"{path}\"\n\n");
+/// Serves sparse drives in a file system that is full then; what fills it.
+fn fill(scene: &mut Scene, point: &Path) -> Result<PathBuf, TortureError> {
+    let places = ["d0", "d1"].map(|name| point.join(name).display().to_string());
+    for path in &places {
         // Sparse, as an administrator makes them who trusts in thin files.
-        let made = std::fs::File::create(&path).and_then(|file| file.set_len(64 << 20));
+        let made = std::fs::File::create(path).and_then(|file| file.set_len(64 << 20));
         made.map_err(TortureError::system("no sparse file can be made"))?;
     }
-    text += &format!(
-        "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
-         [nbd]\nlisten = [\"unix:{}/nbd.sock\"]\n",
-        scene.at.display()
-    );
-    scene.write_file(&text)?;
-    scene.done(&["create", "@"])?;
-    scene.serve(&[])?;
+    mirror_at(scene, &places)?;
     let ballast = point.join("ballast");
     let fail = || TortureError::system("the file system cannot be filled");
     let mut file = std::fs::File::create(&ballast).map_err(fail())?;
     while std::io::Write::write_all(&mut file, &[1; 1 << 16]).is_ok() {}
     drop(file);
+    Ok(ballast)
+}
+
+fn started_on_full_file_system(scene: &mut Scene, point: &Path) -> Result<(), TortureError> {
+    let ballast = fill(scene, point)?;
+    scene.host.begin(true);
+    scene.pool("a pool that tells the full file system", 60, |pool| {
+        pool.to_string().contains("\"no_space\":true")
+    })?;
+    scene.host.server_ends();
+    scene.kill()?;
+    let mut command = scene.serve_command(&[]);
+    scene.launch(&mut command)?;
+    let until = wall_s() + 30.0;
+    while !scene.log().contains("the file system under it is full") {
+        let log = scene.log();
+        ensure(wall_s() < until && scene.runs()?, || {
+            format!("the start does not tell what it waits for: {log}")
+        })?;
+        pause(Duration::from_millis(100));
+    }
+    std::fs::remove_file(&ballast).map_err(TortureError::system("the ballast cannot be removed"))?;
+    scene.listens()?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+fn on_full_file_system(scene: &mut Scene, point: &Path) -> Result<(), TortureError> {
+    let ballast = fill(scene, point)?;
     scene.host.begin(true);
     let status = scene.pool("a pool that tells the full file system", 60, |pool| {
         pool.to_string().contains("no space") || pool.to_string().contains("\"no_space\":true")
@@ -177,6 +211,22 @@ fn on_full_file_system(scene: &mut Scene, point: &std::path::Path) -> Result<(),
     scene.host.end()?;
     scene.whole(2)?;
     scene.nothing_lost()
+}
+
+/// Creates a mirror of drives at places of their own, and serves it.
+fn mirror_at(scene: &mut Scene, places: &[String; 2]) -> Result<(), TortureError> {
+    let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
+    for (number, path) in places.iter().enumerate() {
+        text += &format!("[[drive]]\nname = \"d{number}\"\npath = \"{path}\"\n\n");
+    }
+    text += &format!(
+        "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
+         [nbd]\nlisten = [\"unix:{}/nbd.sock\"]\n",
+        scene.at.display()
+    );
+    scene.write_file(&text)?;
+    scene.done(&["create", "@"])?;
+    scene.serve(&[])
 }
 
 /// A device that had shrunk was told as a full file system. The array waits, says what it is, and goes on by
@@ -216,18 +266,7 @@ fn shrink(
     device: &str,
     remedy: &Remedy,
 ) -> Result<(), TortureError> {
-    let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
-    for (name, path) in [("d0", scene.path("d0").display().to_string()), ("d1", device.to_owned())] {
-        text += &format!("[[drive]]\nname = \"{name}\"\npath = \"{path}\"\n\n");
-    }
-    text += &format!(
-        "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
-         [nbd]\nlisten = [\"unix:{}/nbd.sock\"]\n",
-        scene.at.display()
-    );
-    scene.write_file(&text)?;
-    scene.done(&["create", "@"])?;
-    scene.serve(&[])?;
+    mirror_at(scene, &[scene.path("d0").display().to_string(), device.to_owned()])?;
     let resize = |bytes| {
         let resized = std::fs::File::options().write(true).open(image).and_then(|file| file.set_len(bytes));
         resized.map_err(TortureError::system("the backing file does not get another size"))?;

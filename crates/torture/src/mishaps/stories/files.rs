@@ -2,7 +2,9 @@
 
 use std::fs::File;
 
-use super::super::scene::{Scene, ensure, uri};
+use serde_json::Value;
+
+use super::super::scene::{Scene, drive_state, ensure, uri};
 use crate::TortureError;
 use crate::client::first_sectors;
 use crate::tools;
@@ -198,6 +200,68 @@ fn twice(scene: &Scene, other: &std::path::Path) -> Result<(), TortureError> {
     let said = scene.tier0(&["create", "@"])?;
     let named = said.err.contains("d0") && said.err.contains("d1");
     ensure(said.code == Some(2) && named, || format!("create does not refuse: {}", said.told()))
+}
+
+/// A link in a drive's place made that drive missing, or busy, at a start, and nobody told the cause.
+pub(super) fn link_in_a_drives_place(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(3, "raid = \"raid5\"\nset_size = 3")?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    let link = scene.image("d1");
+    if scene.path("d1") != link {
+        // A loop device's place is nobody's to put a link into.
+        return Ok(());
+    }
+    scene.away("d1")?;
+    std::os::unix::fs::symlink(scene.path("d0"), &link)
+        .map_err(TortureError::system("no link can be made"))?;
+    scene.refused_start(&[], &["\"d0\"", "\"d1\"", "one file or device", "name two"])?;
+    std::fs::remove_file(&link).map_err(TortureError::system("the link cannot be removed"))?;
+    scene.back("d1")?;
+    scene.serve(&[])?;
+    scene.whole(3)?;
+    scene.nothing_lost()
+}
+
+/// Drive files were deleted under a server, and nothing told before its end, with which they were gone. What is told to be
+/// done makes the array whole.
+pub(super) fn deleted_under_the_server(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid5\"\nset_size = 4")?;
+    scene.host.writes(300)?;
+    for drive in ["d2", "d3"] {
+        std::fs::remove_file(scene.image(drive)).map_err(TortureError::system("a file cannot be deleted"))?;
+    }
+    if ["d2", "d3"].iter().any(|drive| scene.path(drive) != scene.image(drive)) {
+        // A loop device keeps its file.
+        return scene.whole(4);
+    }
+    let told = |pool: &Value, drive: &str| {
+        pool["problems"].as_array().is_some_and(|problems| {
+            let is_it = |text: &str| text.contains(drive) && text.contains("was deleted");
+            problems.iter().filter_map(Value::as_str).any(is_it)
+        })
+    };
+    let status = scene.pool("the deleted files", 20, |pool| told(pool, "d2") && told(pool, "d3"))?;
+    ensure(status["health"] == "degraded", || format!("the health is {}", status["health"]))?;
+    let code = scene.tier0(&["status", "@"])?.code;
+    ensure(code == Some(5), || format!("status ends with {code:?}"))?;
+    for drive in ["drive d2", "drive d3"] {
+        scene.event(drive, "was deleted", 20)?;
+    }
+    scene.refused(&["check", "@"], 2, &["\"d2\", \"d3\"", "drive replace"])?;
+    for (drive, new) in [("d2", "n2"), ("d3", "n3")] {
+        scene.drive(new)?;
+        let path = scene.path(new).display().to_string();
+        scene.done(&["drive", "replace", "@", drive, "--name", new, "--path", &path])?;
+        scene.pool("the end of the replacement", 60, |pool| {
+            drive_state(pool, drive) == "gone"
+                && drive_state(pool, new) == "active"
+                && pool["rebuild"].is_null()
+        })?;
+    }
+    scene.host.writes(100)?;
+    scene.whole(4)?;
+    scene.nothing_lost()
 }
 
 /// A log on one drive was taken for redundant.

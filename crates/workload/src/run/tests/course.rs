@@ -176,7 +176,7 @@ fn failures_end_a_run_unless_they_are_allowed() {
     assert_eq!((strict.ended_by, strict.errors.writes), (EndedBy::Errors, 1));
     let reason = strict.errors.first.expect("there was one");
     assert!(
-        reason.starts_with("write of 16 sectors at sector ") && reason.ends_with("medium error"),
+        reason.starts_with("write of 16 sectors at sector ") && reason.ends_with("input/output error (EIO)"),
         "{reason}"
     );
     let tolerant = failing(1);

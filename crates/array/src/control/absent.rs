@@ -1,0 +1,54 @@
+//! What a start would say if drives that serve now were not to be found then.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::Control;
+use super::verdict::sets_survive;
+use crate::ArrayError;
+use crate::open::drives;
+
+impl Control {
+    /// Why a start without these members would be refused, a sentence for each pool of which it would be.
+    pub(super) fn refusals_without(&self, absent: &[Uuid]) -> Vec<String> {
+        (0..self.pools.len()).filter_map(|number| self.refusal_without(number, absent)).collect()
+    }
+
+    fn refusal_without(&self, number: usize, absent: &[Uuid]) -> Option<String> {
+        let pool = &self.pools[number];
+        let guarded = &pool.guarded;
+        let state = guarded.metadata.state();
+        let is_absent = |place: &u32| state.member(*place).is_some_and(|member| absent.contains(&member.id));
+        let places: BTreeSet<u32> = (0..state.members().len() as u32).filter(is_absent).collect();
+        if places.is_empty() {
+            return None;
+        }
+        let names: Vec<&str> = places
+            .iter()
+            .filter_map(|place| state.member(*place))
+            .map(|member| member.name.as_str())
+            .collect();
+        let drives = drives(names.iter().copied());
+        let them = if names.len() == 1 { "it" } else { "them" };
+        if let Err(objection) = guarded.objection(pool, &places) {
+            return Some(format!(
+                "a start would not find {drives} of pool {:?}, and without {them} {objection}; put back what was moved, and \
+                 replace what was deleted while the server runs (tier0 drive replace)",
+                pool.name
+            ));
+        }
+        let sets = &guarded.shape.sets;
+        let lacks =
+            |set, column, drive| !places.contains(&drive) || sets.lacking_columns(set).contains(column);
+        let mut rings = state.log().rings.iter();
+        let could_go_on = rings.all(|ring| ring.copies.iter().any(|copy| places.contains(&copy.member)))
+            && guarded.metadata.carriers().iter().any(|place| places.contains(place))
+            && sets_survive(sets, state.set_count(), lacks);
+        // The witness knows whether they have.
+        (could_go_on && self.witness.is_none()).then(|| {
+            let options = names.iter().map(|name| format!("--without {name}")).collect::<Vec<_>>().join(" ");
+            ArrayError::Consent { pool: pool.name.clone(), drives, options }.to_string()
+        })
+    }
+}
