@@ -182,7 +182,7 @@ async fn fail_last(engine: &Engine) -> Result<(), String> {
     let drive = drive.expect("the pool has drives");
     match engine.administer(AdminRequest::DriveFail { drive }).await {
         AdminReply::Refused(reason) | AdminReply::Failed(reason) => Err(reason),
-        AdminReply::Done(_) | AdminReply::Status(_) | AdminReply::Described(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 
