@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tier0_cache::WriteBackStatus;
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_pool::metadata::{Inspected, LossHook, Metadata, superblock, survey_without};
@@ -130,7 +131,7 @@ pub(crate) fn new_state(
 fn class_of(drive: &crate::description::DriveDescription) -> DriveClass {
     let model = drive.model.as_ref().and_then(|id| {
         let catalog = tier0_catalog::Catalog::embedded();
-        catalog.drive_by_reference(id).ok().map(|spec| matches!(spec, tier0_catalog::DriveSpec::Flash(_)))
+        catalog.drive_by_reference(id).ok().map(|spec| !matches!(spec, tier0_catalog::DriveSpec::Disk(_)))
     });
     match (model, drive.ram) {
         (Some(true), _) => DriveClass::Flash,
@@ -355,6 +356,11 @@ impl Engine {
     /// How many slots of each set of a pool have extents.
     pub fn set_fill(&self, pool: usize) -> Vec<u32> {
         (0..).map_while(|set| self.control.guarded(pool).used_slots(set)).collect()
+    }
+
+    /// How the write cache of a pool stands, in the first shard.
+    pub fn write_cache(&self, pool: usize) -> WriteBackStatus {
+        self.shards[0].pool(pool).write_back.status()
     }
 
     /// Ends destaging.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tier0_catalog::{Catalog, DriveSpec};
 use tier0_drive::disk::{DiskModel, DiskParameters, Geometry};
 use tier0_drive::flash::{FlashModel, FlashParameters, Precondition};
-use tier0_drive::{Content, DiskDrive, DriveHandle, FlashDrive};
+use tier0_drive::{Content, DiskDrive, DriveHandle, FlashDrive, NvramDrive, NvramModel};
 use tier0_units::{Nanos, SectorCount};
 use tier0_world::World;
 
@@ -16,6 +16,7 @@ use crate::ArrayError;
 pub(crate) enum Model {
     Disk(Arc<Geometry>, SectorCount),
     Flash(Box<FlashModel>),
+    Nvram(NvramModel),
 }
 
 impl Model {
@@ -39,6 +40,7 @@ impl Model {
                 model.precondition(Precondition::default());
                 Ok(Model::Flash(Box::new(model)))
             }
+            DriveSpec::Nvram(nvram) => Ok(Model::Nvram(NvramModel::from(&**nvram))),
         }
     }
 
@@ -47,12 +49,28 @@ impl Model {
         match self {
             Model::Disk(_, capacity) => *capacity,
             Model::Flash(model) => SectorCount::in_bytes(model.parameters().capacity),
+            Model::Nvram(model) => model.capacity(),
         }
     }
 
-    /// A drive of this kind; `number` sets its spindle's phase.
-    pub(crate) fn drive(&self, world: &World, name: &str, number: u64, content: Content) -> DriveHandle {
+    /// Whether it is a write cache, which exists in virtual time alone.
+    pub(crate) fn is_nvram(&self) -> bool {
+        matches!(self, Model::Nvram(_))
+    }
+
+    /// A drive of this kind; `number` sets its spindle's phase. A write cache offers `nvram_sectors`.
+    pub(crate) fn drive(
+        &self,
+        world: &World,
+        name: &str,
+        number: u64,
+        content: Content,
+        nvram_sectors: SectorCount,
+    ) -> DriveHandle {
         match self {
+            Model::Nvram(model) => {
+                DriveHandle::new(NvramDrive::new(world, name, model.clone(), nvram_sectors))
+            }
             Model::Disk(geometry, capacity) => {
                 let phase = world.random(0x0d15_c000 ^ number).below(geometry.revolution().0.max(1));
                 let model = DiskModel::new(geometry.clone(), Nanos(phase));

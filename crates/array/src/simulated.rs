@@ -72,13 +72,19 @@ fn make_drives(
     mut wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
 ) -> Result<Vec<DriveHandle>, ArrayError> {
     let mut drives = Vec::new();
+    // A pool keeps its metadata at the front of every drive; of a write cache they take nothing.
+    let models = description.drives.iter().filter_map(|drive| shelf.0.get(drive.model.as_deref()?));
+    let others = models.filter(|model| !model.is_nvram()).map(|model| model.sectors());
+    let nvram_sectors = others.min().unwrap_or_default();
     for (number, drive) in description.drives.iter().enumerate() {
         let reference = drive.model.as_deref().unwrap_or_default();
         let model = shelf.0.get(reference).ok_or_else(|| ArrayError::Unusable {
             drive: drive.name.clone(),
             fact: "has a model that was not prepared".into(),
         })?;
-        drives.push(wrap(number, model.drive(world, &drive.name, number as u64, Content::memory(world))));
+        let content = Content::memory(world);
+        let made = model.drive(world, &drive.name, number as u64, content, nvram_sectors);
+        drives.push(wrap(number, made));
     }
     Ok(drives)
 }

@@ -41,14 +41,10 @@ parameter_set! {
         memory_mib_per_controller: Parameter<f64>, Mib, 128.0..=4_194_304.0;
         /// Read cache of one controller.
         read_cache_mib: Parameter<f64>, Mib, 0.0..=4_194_304.0;
-        /// Write cache of the array, counted once though mirrored.
-        write_cache_mib: Parameter<f64>, Mib, 0.0..=4_194_304.0;
+        /// Catalogue id of the write cache of the array.
+        write_cache: Parameter<String>, Text;
         /// Page of the cache.
         cache_page_kib: Parameter<f64>, Kib, 0.5..=1_024.0;
-        /// Whether a write is acknowledged only when the partner's cache holds it too.
-        write_cache_mirrored: Parameter<bool>, Flag;
-        /// Whether acknowledged writes in the cache survive a loss of power.
-        write_cache_protected: Parameter<bool>, Flag;
         /// Share of the write cache at which destaging is urgent.
         write_cache_high_watermark_percent: Parameter<f64>, Percent, 1.0..=100.0;
         /// Share of the write cache at which destaging rests.
@@ -92,14 +88,6 @@ impl ArrayParameters {
             "write_cache_low_watermark_percent",
             || "is not below the high watermark".into(),
             "swap the two",
-        );
-        let active_memory = self.memory_mib_per_controller.value * f64::from(self.controllers.value);
-        expect(
-            &mut found,
-            self.write_cache_mib.value <= active_memory,
-            "write_cache_mib",
-            || format!("exceeds the array's memory of {active_memory} MiB"),
-            "give the cache in MiB, counted once",
         );
         found
     }

@@ -26,7 +26,7 @@ pub struct Catalog {
 /// An entry of any kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<'a> {
-    /// A disk or a flash drive.
+    /// A disk, a flash drive or a write cache.
     Drive(&'a DriveSpec),
     /// A link.
     Link(&'a LinkSpec),
@@ -68,7 +68,9 @@ impl Catalog {
             entries.disks.iter().map(|(id, spec)| (id.clone(), DriveSpec::Disk(Box::new(spec.clone()))));
         let flash =
             entries.flash.iter().map(|(id, spec)| (id.clone(), DriveSpec::Flash(Box::new(spec.clone()))));
-        let drives = disks.chain(flash).collect();
+        let nvram =
+            entries.nvram.iter().map(|(id, spec)| (id.clone(), DriveSpec::Nvram(Box::new(spec.clone()))));
+        let drives = disks.chain(flash).chain(nvram).collect();
         Catalog { entries, drives }
     }
 
@@ -123,7 +125,7 @@ impl Catalog {
         self.drives.keys().chain(self.entries.links.keys()).chain(self.entries.arrays.keys())
     }
 
-    /// One line per entry: disks, flash, links, arrays, by id within each.
+    /// One line per entry: disks, flash, write caches, links, arrays, by id within each.
     pub fn list(&self) -> Vec<Summary> {
         let disks = self
             .entries
@@ -135,9 +137,13 @@ impl Catalog {
             .flash
             .values()
             .map(|s| summary(EntryKind::Flash, s, Some(s.parameters.capacity_gb.value)));
+        let nvram = self.entries.nvram.values().map(|s| {
+            let gb = s.parameters.capacity_mib.value * f64::from(1 << 20) / 1e9;
+            summary(EntryKind::Nvram, s, Some(gb))
+        });
         let links = self.links().map(|s| summary(EntryKind::Link, s, None));
         let arrays = self.arrays().map(|s| summary(EntryKind::Array, s, None));
-        disks.chain(flash).chain(links).chain(arrays).collect()
+        disks.chain(flash).chain(nvram).chain(links).chain(arrays).collect()
     }
 
     /// The parameters of "id" or "id@calibration", one row each.
@@ -149,6 +155,7 @@ impl Catalog {
         Ok(match self.entry(id)? {
             Entry::Drive(DriveSpec::Disk(spec)) => rows(spec, calibration)?,
             Entry::Drive(DriveSpec::Flash(spec)) => rows(spec, calibration)?,
+            Entry::Drive(DriveSpec::Nvram(spec)) => rows(spec, calibration)?,
             Entry::Link(spec) => rows(spec, calibration)?,
             Entry::Array(spec) => rows(spec, calibration)?,
         })

@@ -29,6 +29,7 @@ embedded! {
     "links/fibre-channel.toml",
     "links/iscsi.toml",
     "links/sas.toml",
+    "nvram/write-caches.toml",
 }
 
 /// The embedded files.

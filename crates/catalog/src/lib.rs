@@ -1,4 +1,4 @@
-//! The catalogue: drives, links and arrays as tables of parameters, each with its value, unit, kind
+//! The catalogue: drives (write caches among them), links and arrays as tables of parameters, each with its value, unit, kind
 //! (datasheet, measured or assumed) and source.
 //!
 //! The data stand in `catalog/` at the top of the project as TOML and are embedded into the program; a
@@ -23,6 +23,7 @@ mod error;
 mod flash;
 mod link;
 mod load;
+mod nvram;
 mod parameter;
 mod parameter_set;
 mod spec;
@@ -34,7 +35,8 @@ pub use disk::{DiskOverrides, DiskParameters};
 pub use error::{CatalogError, LookupError, UnknownCalibration, UnknownEntry};
 pub use flash::{FlashOverrides, FlashParameters};
 pub use link::{LinkOverrides, LinkParameters};
+pub use nvram::{NvramOverrides, NvramParameters};
 pub use parameter::{Parameter, ParameterRow, ParameterValue, SourceKind, Unit};
 pub use parameter_set::{FieldRule, Inconsistency, ParameterSet};
-pub use spec::{ArraySpec, DATASHEET, DiskSpec, DriveSpec, FlashSpec, LinkSpec, Spec};
+pub use spec::{ArraySpec, DATASHEET, DiskSpec, DriveSpec, FlashSpec, LinkSpec, NvramSpec, Spec};
 pub use summary::{EntryKind, Summary};

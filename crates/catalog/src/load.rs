@@ -52,6 +52,8 @@ struct RawFile {
     #[serde(default)]
     flash: RawTable<crate::FlashOverrides>,
     #[serde(default)]
+    nvram: RawTable<crate::NvramOverrides>,
+    #[serde(default)]
     link: RawTable<crate::LinkOverrides>,
     #[serde(default)]
     array: RawTable<crate::ArrayOverrides>,
@@ -88,6 +90,7 @@ pub(crate) type Specs<P> = BTreeMap<String, Spec<P>>;
 pub(crate) struct Specsets {
     pub(crate) disks: Specs<crate::DiskParameters>,
     pub(crate) flash: Specs<crate::FlashParameters>,
+    pub(crate) nvram: Specs<crate::NvramParameters>,
     pub(crate) links: Specs<crate::LinkParameters>,
     pub(crate) arrays: Specs<crate::ArrayParameters>,
 }
@@ -96,19 +99,23 @@ pub(crate) struct Specsets {
 pub(crate) fn load_layer(files: &[SourceFile], below: &Specsets) -> Result<Specsets, CatalogError> {
     let mut disks = Layer::new("disk", files, &below.disks);
     let mut flash = Layer::new("flash", files, &below.flash);
+    let mut nvram = Layer::new("nvram", files, &below.nvram);
     let mut links = Layer::new("link", files, &below.links);
     let mut arrays = Layer::new("array", files, &below.arrays);
     for (index, file) in files.iter().enumerate() {
         let raw = file.parse()?;
         disks.add(index, raw.disk)?;
         flash.add(index, raw.flash)?;
+        nvram.add(index, raw.nvram)?;
         links.add(index, raw.link)?;
         arrays.add(index, raw.array)?;
     }
-    reject_shared_ids(files, &[disks.places(), flash.places(), links.places(), arrays.places()])?;
+    let kinds = [disks.places(), flash.places(), nvram.places(), links.places(), arrays.places()];
+    reject_shared_ids(files, &kinds)?;
     Ok(Specsets {
         disks: disks.resolve()?,
         flash: flash.resolve()?,
+        nvram: nvram.resolve()?,
         links: links.resolve()?,
         arrays: arrays.resolve()?,
     })

@@ -11,6 +11,7 @@ use crate::disk::DiskParameters;
 use crate::error::UnknownCalibration;
 use crate::flash::FlashParameters;
 use crate::link::LinkParameters;
+use crate::nvram::NvramParameters;
 use crate::parameter_set::ParameterSet;
 
 /// The name of the calibration that leaves an entry's own parameters as they are.
@@ -20,6 +21,8 @@ pub const DATASHEET: &str = "datasheet";
 pub type DiskSpec = Spec<DiskParameters>;
 /// A flash drive.
 pub type FlashSpec = Spec<FlashParameters>;
+/// A protected write cache.
+pub type NvramSpec = Spec<NvramParameters>;
 /// A link.
 pub type LinkSpec = Spec<LinkParameters>;
 /// An array.
@@ -76,13 +79,15 @@ impl<P: ParameterSet> Spec<P> {
     }
 }
 
-/// A drive of either kind.
+/// A drive of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DriveSpec {
     /// A disk.
     Disk(Box<DiskSpec>),
     /// A flash drive.
     Flash(Box<FlashSpec>),
+    /// A protected write cache, which holds the write log of a modelled array and nothing else.
+    Nvram(Box<NvramSpec>),
 }
 
 impl DriveSpec {
@@ -91,6 +96,7 @@ impl DriveSpec {
         match self {
             DriveSpec::Disk(spec) => &spec.id,
             DriveSpec::Flash(spec) => &spec.id,
+            DriveSpec::Nvram(spec) => &spec.id,
         }
     }
 
@@ -99,16 +105,18 @@ impl DriveSpec {
         match self {
             DriveSpec::Disk(spec) => &spec.class,
             DriveSpec::Flash(spec) => &spec.class,
+            DriveSpec::Nvram(spec) => &spec.class,
         }
     }
 
     /// The capacity that the host sees, in whole sectors.
     pub fn capacity(&self) -> tier0_units::SectorCount {
-        let gb = match self {
-            DriveSpec::Disk(spec) => spec.parameters.capacity_gb.value,
-            DriveSpec::Flash(spec) => spec.parameters.capacity_gb.value,
+        let bytes = match self {
+            DriveSpec::Disk(spec) => spec.parameters.capacity_gb.value * 1e9,
+            DriveSpec::Flash(spec) => spec.parameters.capacity_gb.value * 1e9,
+            DriveSpec::Nvram(spec) => spec.parameters.capacity_mib.value * f64::from(1 << 20),
         };
-        tier0_units::SectorCount((gb * 1e9) as u64 / tier0_units::SECTOR_BYTES)
+        tier0_units::SectorCount(bytes as u64 / tier0_units::SECTOR_BYTES)
     }
 
     /// This drive under another calibration.
@@ -116,6 +124,7 @@ impl DriveSpec {
         Ok(match self {
             DriveSpec::Disk(spec) => DriveSpec::Disk(Box::new(spec.calibrated(calibration)?)),
             DriveSpec::Flash(spec) => DriveSpec::Flash(Box::new(spec.calibrated(calibration)?)),
+            DriveSpec::Nvram(spec) => DriveSpec::Nvram(Box::new(spec.calibrated(calibration)?)),
         })
     }
 }

@@ -12,6 +12,8 @@ pub enum EntryKind {
     Disk,
     /// A flash drive.
     Flash,
+    /// A protected write cache.
+    Nvram,
     /// A link.
     Link,
     /// An array.
@@ -23,6 +25,7 @@ impl fmt::Display for EntryKind {
         f.pad(match self {
             EntryKind::Disk => "disk",
             EntryKind::Flash => "flash",
+            EntryKind::Nvram => "nvram",
             EntryKind::Link => "link",
             EntryKind::Array => "array",
         })

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tier0_catalog::{
     ArrayParameters, Catalog, DATASHEET, DiskParameters, DriveSpec, FlashParameters, LinkParameters,
-    ParameterRow, ParameterSet, ParameterValue, SourceKind, Spec, Unit,
+    NvramParameters, ParameterRow, ParameterSet, ParameterValue, SourceKind, Spec, Unit,
 };
 
 /// The drives that the reference studies and today's users need.
@@ -26,14 +26,14 @@ const DRIVES: [&str; 11] = [
 fn disk(catalog: &Catalog, id: &str) -> Spec<DiskParameters> {
     match catalog.drive(id).expect("the drive is there") {
         DriveSpec::Disk(spec) => (**spec).clone(),
-        DriveSpec::Flash(_) => panic!("{id} is flash"),
+        DriveSpec::Flash(_) | DriveSpec::Nvram(_) => panic!("{id} is no disk"),
     }
 }
 
 fn flash(catalog: &Catalog, reference: &str) -> Spec<FlashParameters> {
     match catalog.drive_by_reference(reference).expect("the drive is there") {
         DriveSpec::Flash(spec) => *spec,
-        DriveSpec::Disk(_) => panic!("{reference} is a disk"),
+        DriveSpec::Disk(_) | DriveSpec::Nvram(_) => panic!("{reference} is no flash"),
     }
 }
 
@@ -51,6 +51,15 @@ fn has_every_drive_link_and_array_that_is_needed() {
         let array = catalog.array(id).unwrap_or_else(|error| panic!("{error}"));
         let link = &array.parameters.front_end_link.value;
         catalog.link(link).unwrap_or_else(|error| panic!("front_end_link of {id}: {error}"));
+        let cache = catalog.drive(&array.parameters.write_cache.value);
+        let DriveSpec::Nvram(cache) = cache.unwrap_or_else(|error| panic!("write_cache of {id}: {error}"))
+        else {
+            panic!("the write cache of {id} is no nvram");
+        };
+        let memory =
+            array.parameters.memory_mib_per_controller.value * f64::from(array.parameters.controllers.value);
+        assert!(cache.parameters.capacity_mib.value < memory, "{id}");
+        assert!(cache.parameters.mirrored.value && cache.parameters.protected.value, "{id}");
     }
 }
 
@@ -72,6 +81,7 @@ fn every_parameter_has_value_unit_kind_and_source() {
     let rules: Vec<_> = [
         DiskParameters::rules(),
         FlashParameters::rules(),
+        NvramParameters::rules(),
         LinkParameters::rules(),
         ArrayParameters::rules(),
     ]

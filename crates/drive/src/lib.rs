@@ -1,4 +1,4 @@
-//! Drives: real files and block devices, memory, modelled disks and flash, and a wrapper that injects faults.
+//! Drives: real files and block devices, memory, modelled disks, flash and write caches, and a wrapper that injects faults.
 //!
 //! All are a [`Drive`]: commands go in with a completion token, completions come out. [`BlockTarget`] is what the
 //! layers above offer to theirs (a volume to a protocol, an NBD connection to the load generator).
@@ -18,6 +18,7 @@ mod file;
 pub mod flash;
 pub mod guard;
 mod modelled;
+mod nvram;
 mod ram;
 pub mod sim;
 mod store;
@@ -28,7 +29,8 @@ pub use backing::SparseStore;
 pub use drive::{Command, Drive, DriveHandle, DriveInfo};
 pub use fault::{Fault, FaultDrive, FaultPlan};
 pub use file::{FileDrive, FileMedium, HeldAs, LoopDevice, OpenError};
-pub use modelled::{Content, DiskDrive, FlashDrive};
+pub use modelled::{Content, DiskDrive, FlashDrive, NvramDrive};
+pub use nvram::NvramModel;
 pub use ram::{RamDrive, RamMedium};
 pub use store::StoreDrive;
 pub use target::{BlockStatus, BlockTarget, TargetInfo, write_zeros};

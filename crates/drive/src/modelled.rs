@@ -1,4 +1,4 @@
-//! Modelled disks and flash as drives: the model says when a command ends, the content says what it carries.
+//! Modelled disks, flash and write caches as drives: the model says when a command ends, the content says what it carries.
 //!
 //! In virtual time the content is a sparse store, which keeps no data where the world does not. Against the wall clock it is another drive, usually a
 //! file: a command then ends when both the model and that drive are done, so a laptop can serve a LUN on disks that
@@ -12,7 +12,7 @@ use tier0_world::{Completion, Payload, TimerTarget, World};
 
 use crate::disk::{DiskModel, DiskRequest, Operation};
 use crate::flash::{FlashCommand, FlashModel};
-use crate::{Command, Drive, DriveHandle, DriveInfo, SparseStore};
+use crate::{Command, Drive, DriveHandle, DriveInfo, NvramModel, SparseStore};
 
 /// What a modelled drive holds.
 pub enum Content {
@@ -275,6 +275,61 @@ impl Timing for FlashDrive {
 }
 
 impl Drive for FlashDrive {
+    fn info(&self) -> &DriveInfo {
+        &self.0.info
+    }
+
+    fn world(&self) -> &World {
+        &self.0.world
+    }
+
+    fn submit(&self, command: Command, completion: Completion) {
+        self.execute(command, completion);
+    }
+}
+
+/// A modelled write cache in virtual time; clones share it.
+#[derive(Clone)]
+pub struct NvramDrive(Rc<Nvram>);
+
+struct Nvram {
+    world: World,
+    info: DriveInfo,
+    held: Held,
+    model: RefCell<NvramModel>,
+}
+
+impl NvramDrive {
+    /// A write cache of this model. It offers `sectors`, which may be more than the cache holds: where a pool keeps its
+    /// metadata on every drive, they take none of the cache.
+    pub fn new(world: &World, name: &str, model: NvramModel, sectors: SectorCount) -> NvramDrive {
+        NvramDrive(Rc::new(Nvram {
+            world: world.clone(),
+            info: info(name, sectors, false),
+            held: Content::memory(world).into(),
+            model: RefCell::new(model),
+        }))
+    }
+}
+
+impl Timing for NvramDrive {
+    fn held(&self) -> &Held {
+        &self.0.held
+    }
+
+    fn start(&self, command: Timed, completion: Completion, payload: Payload) {
+        match command.kind {
+            Kind::Read | Kind::Write { .. } => {
+                let end = self.0.model.borrow_mut().submit(self.0.world.now(), u64::from(command.sectors));
+                completion.complete_at(end, Ok(()), payload);
+            }
+            // What is answered is stable.
+            Kind::Flush | Kind::Discard => completion.complete(Ok(()), payload),
+        }
+    }
+}
+
+impl Drive for NvramDrive {
     fn info(&self) -> &DriveInfo {
         &self.0.info
     }

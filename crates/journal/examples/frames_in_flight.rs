@@ -89,6 +89,7 @@ fn drive(world: &World, id: &str, number: u64) -> DriveHandle {
                 Content::memory(world),
             ))
         }
+        DriveSpec::Nvram(_) => panic!("{id} is a write cache"),
         DriveSpec::Flash(flash) => {
             let parameters = FlashParameters::try_from(&**flash).expect("a possible drive");
             let mut model = FlashModel::new(parameters, number).expect("a possible drive");

@@ -31,14 +31,6 @@ pub enum LabError {
         /// Why.
         source: tier0_raid::layout::ConfigError,
     },
-    /// A configuration's flash drives cannot exist.
-    #[error("configuration {configuration:?}: {source}")]
-    Flash {
-        /// The configuration.
-        configuration: String,
-        /// Why.
-        source: tier0_drive::flash::FlashParametersError,
-    },
     /// A configuration's load does not fit its array.
     #[error("configuration {configuration:?}: {source}")]
     Load {

@@ -3,7 +3,7 @@
 //! | module | concept |
 //! |---|---|
 //! | [`study`] | plans in TOML: configurations, free parameters, figures |
-//! | [`path`] | links, processors, write buffer and buses around the engine |
+//! | [`path`] | links, processors and buses around the engine |
 //! | [`measure`] | one configuration measured in a world of its own |
 //! | [`search`] | I/Os per second under a latency limit |
 //! | [`calibrate`] | fitting free parameters to calibration figures |
@@ -18,6 +18,7 @@
 //!
 //! What it does not do: it opens no target and parses no command line.
 
+mod array_file;
 pub mod calibrate;
 mod error;
 pub mod grid;
@@ -31,4 +32,5 @@ pub mod run;
 pub mod search;
 pub mod study;
 
+pub use array_file::array_file;
 pub use error::LabError;

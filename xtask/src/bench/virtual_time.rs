@@ -37,6 +37,8 @@ struct Case {
     name: &'static str,
     model: &'static str,
     drives: u32,
+    /// The write cache that the log lies on, as in the arrays of studies.
+    cache: &'static str,
     raid: &'static str,
     volume: &'static str,
     read_percent: f64,
@@ -59,6 +61,7 @@ const FLASH: Case = Case {
     name: "flash, RAID 10, 70 % reads",
     model: "nvme",
     drives: 8,
+    cache: "3par7450-write-cache",
     raid: "raid10",
     volume: "4TiB",
     read_percent: 70.0,
@@ -71,6 +74,7 @@ const DISKS: Case = Case {
     name: "disks, RAID 10, 70 % reads",
     model: "sas-15k-146gb-sff",
     drives: 24,
+    cache: "ps6100xv-write-cache",
     raid: "raid10",
     volume: "1TiB",
     read_percent: 70.0,
@@ -118,16 +122,15 @@ struct Round {
 
 impl Case {
     fn describe(&self) -> Description {
-        let Case { model, drives, raid, volume, .. } = self;
+        let Case { model, drives, cache, raid, volume, .. } = self;
         let text = format!(
             "[array]\nname = \"bench\"\n[[drive]]\nname = \"d{{n}}\"\ncount = {drives}\nmodel = \"{model}\"\n\
+             [[drive]]\nname = \"cache\"\nmodel = \"{cache}\"\n\
              [[pool]]\nname = \"pool0\"\nraid = \"{raid}\"\nset_size = 4\nstripe_unit = \"64KiB\"\n\
+             checksums = false\nlog = \"1GiB\"\nlog_drives = [\"cache\"]\n\
              [[volume]]\nname = \"lun0\"\nsize = \"{volume}\"\n"
         );
-        let mut description =
-            Description::parse(&text, "the benchmark's array").expect("the benchmark's array is right");
-        description.pools[0].checksums = false;
-        description
+        Description::parse(&text, "the benchmark's array").expect("the benchmark's array is right")
     }
 
     fn load(&self, seed: u64, ios: u64) -> LoadSpec {

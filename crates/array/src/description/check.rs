@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use tier0_catalog::Catalog;
+use tier0_catalog::{Catalog, DriveSpec};
 use tier0_pool::SpaceRules;
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, WriteCache};
@@ -274,7 +274,17 @@ fn check_pool(
         );
         return Err(place.wrong(section.raid.span(), text));
     }
-    let log = !members.iter().all(|drive| drives[*drive].ram.is_some());
+    let none = section.log.as_ref().filter(|size| size.get_ref().0 == 0);
+    let is_real = |drive: &usize| drives[*drive].path.is_some() || drives[*drive].ram.is_some();
+    if let Some(none) = none.filter(|_| members.iter().any(is_real)) {
+        let text =
+            "pool.log: only drives in virtual time do without a write log; take it out, or give a size"
+                .into();
+        return Err(place.wrong(none.span(), text));
+    }
+    let log = none.is_none() && !members.iter().all(|drive| drives[*drive].ram.is_some());
+    let log_drives = log_drives(section, drives, place)?;
+    let cache = check_write_caches(section, drives, &members, &log_drives, place)?;
     Ok(PoolDescription {
         name: section.name.get_ref().clone(),
         drives: members,
@@ -291,8 +301,12 @@ fn check_pool(
         // What a crash tears without a log would be taken for rot.
         checksums: log && section.checksums.unwrap_or(true),
         log,
-        log_sectors: section.log.as_ref().map(|size| check_log(size, place)).transpose()?,
-        log_drives: log_drives(section, drives, place)?,
+        log_sectors: match &section.log {
+            _ if none.is_some() => None,
+            Some(size) => Some(check_log(size, cache, place)?),
+            None => cache,
+        },
+        log_drives,
         space: check_space(section, place)?,
     })
 }
@@ -315,8 +329,42 @@ fn check_space(section: &PoolSection, place: &Place<'_>) -> Result<SpaceRules, D
     Ok(rules)
 }
 
-fn check_log(size: &Spanned<ByteCount>, place: &Place<'_>) -> Result<u64, DescriptionError> {
+/// Modelled write caches hold a pool's log and nothing else: the sectors of the smallest, if the log lies on any.
+fn check_write_caches(
+    section: &PoolSection,
+    drives: &[DriveDescription],
+    members: &[usize],
+    log_drives: &[usize],
+    place: &Place<'_>,
+) -> Result<Option<u64>, DescriptionError> {
+    let catalog = Catalog::embedded();
+    let cache = |drive: &usize| match catalog.drive_by_reference(drives[*drive].model.as_deref()?) {
+        Ok(spec @ DriveSpec::Nvram(_)) => Some(spec.capacity().0),
+        _ => None,
+    };
+    if let Some(drive) = members.iter().find(|drive| cache(drive).is_some()) {
+        let text = format!(
+            "pool.drives: drive {:?} is a write cache, which holds a write log and nothing else; name it in log_drives",
+            drives[*drive].name
+        );
+        return Err(place.wrong(section.name.span(), text));
+    }
+    Ok(log_drives.iter().filter_map(cache).min())
+}
+
+/// The sectors of the log; `cache` are those of the write cache that it lies on.
+fn check_log(
+    size: &Spanned<ByteCount>,
+    cache: Option<u64>,
+    place: &Place<'_>,
+) -> Result<u64, DescriptionError> {
     let bytes = *size.get_ref();
+    if let Some(cache) = cache.filter(|cache| bytes.0 / SECTOR_BYTES > *cache) {
+        let cache = SectorCount(cache).bytes();
+        let text =
+            format!("pool.log: {bytes} exceeds the write cache that the log lies on; use at most {cache}");
+        return Err(place.wrong(size.span(), text));
+    }
     if LOG_BYTES.contains(&bytes.0) && bytes.0.is_multiple_of(1 << 20) {
         return Ok(bytes.0 / SECTOR_BYTES);
     }

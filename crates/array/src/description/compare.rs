@@ -207,6 +207,7 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String
     let mut texts = Vec::new();
     for (field, wanted, actual, step) in pieces {
         if let (Some(wanted), Some(actual)) = (wanted, actual)
+            && wanted != actual
             && wanted.next_multiple_of(step) != actual
         {
             texts.push(tell(field, &bytes(wanted), &bytes(actual)));

@@ -35,6 +35,11 @@ fn in_memory(pool: &PoolDescription, drives: &[DriveDescription]) -> bool {
     pool.drives.iter().chain(&pool.log_drives).all(|place| drives[*place].path.is_none())
 }
 
+/// Whether a pool has drives in virtual time alone, where everything that is said of it counts.
+fn is_virtual(pool: &PoolDescription, drives: &[DriveDescription]) -> bool {
+    in_memory(pool, drives) && pool.drives.iter().all(|place| drives[*place].ram.is_none())
+}
+
 fn note_pool(
     section: &PoolSection,
     pool: &PoolDescription,
@@ -44,6 +49,9 @@ fn note_pool(
     let (name, level) = (&pool.name, pool.raid.level);
     if section.groups.is_some() && level != RaidLevel::Raid50 {
         notes.push(format!("pool {name:?}: groups is for raid50 and does nothing with {level}; take it out"));
+    }
+    if is_virtual(pool, drives) {
+        return;
     }
     if in_memory(pool, drives) {
         let given = [
@@ -128,6 +136,9 @@ mod tests {
         told(FILES, "raid = \"raid5\"\ndrives = [\"d0\", \"d1\", \"d2\"]\n", &["\"d3\"", "no pool"]);
         assert_eq!(warnings(FILES, "raid = \"raid0\"\nlog_drives = [\"d3\"]\n"), [""; 0]);
         assert_eq!(warnings(FILES, "raid = \"raid5\"\nset_size = 4\n"), [""; 0]);
+        // In virtual time a pool has its log and its checksums.
+        let models = "[[drive]]\nname = \"d{n}\"\ncount = 4\nmodel = \"nvme\"\n";
+        assert_eq!(warnings(models, "raid = \"raid10\"\nlog = \"64MiB\"\nlog_drives = [\"d3\"]\n"), [""; 0]);
     }
 
     #[test]

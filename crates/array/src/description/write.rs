@@ -137,8 +137,7 @@ impl Page<'_> {
             extent_sectors,
             spare_drives,
             checksums,
-            // It follows from the drives.
-            log: _,
+            log,
             log_sectors,
             log_drives,
             space,
@@ -158,7 +157,10 @@ impl Page<'_> {
         self.field_if("extent", sectors(extent_sectors));
         self.field("spare_drives", spare_drives);
         self.field("checksums", checksums);
-        self.field_if("log", sectors(log_sectors));
+        match *log || members.iter().all(|member| drives[*member].ram.is_some()) {
+            true => self.field_if("log", sectors(log_sectors)),
+            false => self.field("log", exact(ByteCount(0))),
+        }
         if !log_drives.is_empty() {
             self.field("log_drives", names(log_drives));
         }

@@ -55,6 +55,12 @@ impl Medium {
             }
         };
         let model = description.model.as_ref().map(|id| Model::of(&Catalog::embedded(), id)).transpose()?;
+        if model.as_ref().is_some_and(Model::is_nvram) {
+            return Err(unusable(
+                "models a protected write cache, which exists in virtual time alone; use the file with \"tier0 load\", or \
+                 have the write log on drives that keep what they hold",
+            ));
+        }
         let medium = Medium {
             name: description.name.clone(),
             base,
@@ -170,7 +176,9 @@ impl Medium {
     pub(crate) fn drive(&self, world: &World) -> Result<DriveHandle, ArrayError> {
         let plain = self.plain_drive(world)?;
         Ok(match &self.model {
-            Some(model) => model.drive(world, &self.name, self.number, Content::Drive(plain)),
+            Some(model) => {
+                model.drive(world, &self.name, self.number, Content::Drive(plain), model.sectors())
+            }
             None => plain,
         })
     }

@@ -103,8 +103,8 @@ impl NewPool<'_> {
         let row_pages = layout.row_pages() as u32;
         let ring_sectors_min = tier0_cache::ring_sectors_min(layout.parities() as u32, row_pages);
         let shards = self.shards.max(1) as u64;
-        let wanted = wanted.max(shards * ring_sectors_min).div_ceil(geometry.chunklet_sectors);
-        let chunklets = wanted.max(1);
+        let wanted = wanted.max(shards * ring_sectors_min);
+        let chunklets = wanted.div_ceil(geometry.chunklet_sectors).max(1);
         let members = self.choose_log_members(layout);
         for &member in &members {
             let drive = &self.members[member as usize];
@@ -119,7 +119,10 @@ impl NewPool<'_> {
                 });
             }
         }
-        let sectors = chunklets * geometry.chunklet_sectors / shards / 8 * 8;
+        // Beside data the rest of a chunklet would be lost to them; a log alone on its drives is as long as was asked for.
+        let shared = members.iter().any(|member| (*member as usize) < self.description.drives.len());
+        let whole = if shared { chunklets * geometry.chunklet_sectors } else { wanted };
+        let sectors = whole / shards / 8 * 8;
         let rings = (0..shards).map(|shard| {
             let copy = |member: &u32| LogCopy {
                 member: *member,

@@ -7,7 +7,7 @@ use tier0_array::admin::AdminRequest;
 use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, SimulatedArray, build};
 use tier0_array::{Description, Volume};
-use tier0_catalog::Catalog;
+use tier0_catalog::{Catalog, DriveSpec};
 use tier0_drive::{BlockTarget, DriveHandle, Fault, FaultDrive, FaultPlan, conformance};
 use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::{PayloadWidth, VirtualRuntime, World};
@@ -20,6 +20,20 @@ fn describe(model: &str, drives: usize, raid: &str) -> Description {
          [[pool]]\nname = \"p\"\nraid = \"{raid}\"\n[[volume]]\nname = \"v\"\nsize = \"64MiB\"\n"
     );
     Description::parse(&text, "built in").expect("a correct description")
+}
+
+/// Two drives, and a write cache that holds their log.
+fn cached_text(model: &str, cache: &str, log: &str) -> String {
+    format!(
+        "[array]\nname = \"a\"\n[[drive]]\nname = \"d{{n}}\"\ncount = 2\nmodel = \"{model}\"\n\
+         [[drive]]\nname = \"cache\"\nmodel = \"{cache}\"\n\
+         [[pool]]\nname = \"p\"\nraid = \"raid1\"\nlog = \"{log}\"\nlog_drives = [\"cache\"]\n\
+         [[volume]]\nname = \"v\"\nsize = \"64MiB\"\n"
+    )
+}
+
+fn cached(model: &str, cache: &str, log: &str) -> Description {
+    Description::parse(&cached_text(model, cache, log), "built in").expect("a correct description")
 }
 
 fn simulate(
@@ -43,14 +57,45 @@ fn born_array(runtime: &VirtualRuntime, description: &Description, born: Born) -
 fn every_drive_of_the_catalogue_conforms() {
     for drive in Catalog::embedded().drives() {
         let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
-        let array = simulate(&runtime, &describe(drive.id(), 1, "raid0"), |_, drive| drive);
-        let (world, drive) = (runtime.world().clone(), array.drives[0].clone());
+        let description = match drive {
+            DriveSpec::Nvram(_) => cached("nvme", drive.id(), "8MiB"),
+            _ => describe(drive.id(), 1, "raid0"),
+        };
+        let array = simulate(&runtime, &description, |_, drive| drive);
+        let last = array.drives.last().expect("it has drives").clone();
+        let (world, drive) = (runtime.world().clone(), last);
         let took = runtime.run(async move {
             conformance::run(&drive, 1).await;
             world.now()
         });
         assert!(took > Nanos::from_micros(100), "a modelled drive takes time, not {took}");
     }
+}
+
+/// The log has the size that it was given, not that of a disk's chunklet; a write is answered in the cache's time, and what
+/// exceeds the cache, or is no log, is refused.
+#[test]
+fn a_write_cache_holds_the_log_of_disks() {
+    let runtime = VirtualRuntime::new(1, PayloadWidth::NONE);
+    let description = cached("sas-15k-146gb-sff", "ps6100xv-write-cache", "67MiB");
+    let array = simulate(&runtime, &description, |_, drive| drive);
+    // Beside two blocks of headers.
+    assert_eq!(array.engine.write_cache(0).log_bytes, (67 << 20) - 2 * 4096);
+    let (world, volume) = (runtime.world().clone(), array.volumes[0].clone());
+    let took = runtime.run(async move {
+        let began = world.now();
+        volume.write(Lba(0), world.buffer(16).freeze(), true).await.expect("a write succeeds");
+        world.now() - began
+    });
+    assert!(took < Nanos::from_micros(100), "{took}");
+    let refused = |text: String, words: &[&str]| {
+        let error = Description::parse(&text, "a.toml").expect_err("it is wrong").to_string();
+        words.iter().for_each(|word| assert!(error.contains(word), "{error}"));
+    };
+    refused(cached_text("nvme", "ps6100xv-write-cache", "1025MiB"), &["pool.log", "1025MiB", "1GiB"]);
+    let text = cached_text("nvme", "ps6100xv-write-cache", "8MiB");
+    let text = text.replace("log_drives = [\"cache\"]", "drives = [\"d0\", \"cache\"]");
+    refused(text, &["\"cache\"", "log_drives"]);
 }
 
 /// Mixed reads and writes by several users for a while; returns the hash of all events and when it ended.

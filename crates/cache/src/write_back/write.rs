@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use futures_util::future::join;
 use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef, WriteCache};
 use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
@@ -13,6 +14,9 @@ use crate::locks::{PageGuard, WHOLE};
 
 /// An arrival buffer is kept as it is if at least one in so many of its allocation's bytes is data of the record.
 const PINNED_SHARE: usize = 2;
+/// The edges of a write that together with what lies between take so much are read at once: one command to a drive costs
+/// less than two, also where it moves 64 KiB, the default stripe unit.
+const EDGES_TOGETHER_SECTORS: u64 = 128;
 
 impl WriteBack {
     /// Writes `buf` at a sector of an extent; it must not reach beyond the extent. Acknowledged as `mode` says; `durable`
@@ -119,7 +123,11 @@ impl Inner {
         let (mut guard, mut slot) = self.unless_refused(self.enter(extent, &pages, !aligned)).await?;
         let buf = match aligned {
             true => own_pages(buf),
-            false => self.unless_refused(self.complete(extent, slot, first_sector, buf)).await??,
+            // Out of line: databases seldom write parts of pages, and its future is large.
+            false => {
+                let completed = Box::pin(self.complete(extent, slot, first_sector, buf));
+                self.unless_refused(completed).await??
+            }
         };
         let mut change = Change::detect(pages.start, buf);
         if slot.is_none() {
@@ -224,37 +232,58 @@ impl Inner {
     ) -> Result<Buf, IoError> {
         let before = first_sector % PAGE_SECTORS;
         let end = first_sector + u64::from(buf.sectors());
-        let whole = first_sector - before..end.next_multiple_of(PAGE_SECTORS);
+        let whole_end = end.next_multiple_of(PAGE_SECTORS);
+        let whole = first_sector - before..whole_end;
         if self.any_refused()
             && let Some(slot) = slot
         {
             // Merged into this record it would look like what was never refused.
             self.until_readable(slot, whole.start, whole.end - whole.start).await?;
         }
-        let after = (whole.end - end) as u32;
-        let first = match before {
-            0 => None,
-            _ => Some(self.read_page(extent, slot, whole.start).await?.freeze()),
-        };
-        let last = match first.clone() {
-            _ if after == 0 => None,
-            Some(page) if whole.end - whole.start == PAGE_SECTORS => Some(page),
-            _ => Some(self.read_page(extent, slot, whole.end - PAGE_SECTORS).await?.freeze()),
-        };
-        let front = first.map(|page| page.slice(0, before as u32));
-        let back = last.map(|page| page.slice(PAGE_SECTORS as u32 - after, after));
+        let (front, back) = self.edges(extent, slot, whole, before as u32, (whole_end - end) as u32).await?;
         let parts = [front, Some(buf.clone()), back];
         Ok(BufMut::concat(parts.iter().flatten(), buf.width()).freeze())
     }
 
-    /// What a page holds; its sector is its first.
-    async fn read_page(
+    /// The first `before` and the last `after` sectors of a range of whole pages.
+    async fn edges(
+        &self,
+        extent: ExtentId,
+        slot: Option<SlotRef>,
+        whole: Range<u64>,
+        before: u32,
+        after: u32,
+    ) -> Result<(Option<Buf>, Option<Buf>), IoError> {
+        let page = PAGE_SECTORS as u32;
+        let front = |pages: &Buf| (before > 0).then(|| pages.slice(0, before));
+        let back = |pages: &Buf| (after > 0).then(|| pages.slice(pages.sectors() - after, after));
+        let is_near = whole.end - whole.start <= EDGES_TOGETHER_SECTORS;
+        if before > 0 && after > 0 && is_near {
+            let sectors = (whole.end - whole.start) as u32;
+            // Where a page between cannot be read, the write makes it good, provided that the edges can.
+            if let Ok(pages) = self.read_pages(extent, slot, whole.start, sectors).await {
+                let pages = pages.freeze();
+                return Ok((front(&pages), back(&pages)));
+            }
+        }
+        let edge = async |wanted: bool, sector: u64| match wanted {
+            true => self.read_pages(extent, slot, sector, page).await.map(|pages| Some(pages.freeze())),
+            false => Ok(None),
+        };
+        let edges = join(edge(before > 0, whole.start), edge(after > 0, whole.end - PAGE_SECTORS));
+        let (first, last) = edges.await;
+        Ok((first?.as_ref().and_then(front), last?.as_ref().and_then(back)))
+    }
+
+    /// What whole pages hold, from `sector` on.
+    async fn read_pages(
         &self,
         extent: ExtentId,
         slot: Option<SlotRef>,
         sector: u64,
+        sectors: u32,
     ) -> Result<BufMut, IoError> {
-        let buf = self.world.buffer(PAGE_SECTORS as u32);
+        let buf = self.world.buffer(sectors);
         if planted(PlantedBug::MergeOldPage)
             && let Some(slot) = slot
         {

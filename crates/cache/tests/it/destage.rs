@@ -7,7 +7,7 @@ use crate::rig::{EXTENT_SECTORS, Rack, Shape, Shard, eager};
 use tier0_cache::{Stage, WriteBackOptions};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_raid::layout::RaidLevel;
-use tier0_units::{ByteCount, ExtentId, Nanos, WriteCache};
+use tier0_units::{ByteCount, ExtentId, Lba, Nanos, WriteCache};
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth, Random, VirtualRuntime, World};
 
 fn extent(index: u32) -> ExtentId {
@@ -361,4 +361,47 @@ fn a_seed_reproduces_a_run() {
         })
     };
     assert_eq!(run(), run());
+}
+
+/// A write that begins and ends within pages reads both of them with one command, and what lies between with them; where a
+/// page between is lost, it is what the write makes good.
+#[test]
+fn a_small_write_reads_both_edges_at_once() {
+    let latency = Nanos::from_millis(3);
+    let longest = Nanos::from_millis(4);
+    let shape = Shape { latency: (latency, longest), ..Shape::new(RaidLevel::Raid1, 2) };
+    on_rack(shape, move |rack, world| async move {
+        let shard = rack.open(&world, WriteBackOptions::default()).await;
+        for page in 0..3 {
+            assert_eq!(write(&shard, 0, page * 8, 8, 71 + page as u8).await, Ok(()));
+        }
+        assert_eq!(shard.cache.drain().await, Ok(()));
+        let began = world.now();
+        assert_eq!(write(&shard, 0, 4, 16, 9).await, Ok(()));
+        let took = world.now() - began;
+        assert!(took >= latency && took < latency + latency, "{took} for one command");
+        assert_eq!(shard.cache.drain().await, Ok(()));
+        for (sector, byte) in [(3, 71), (4, 9), (12, 9), (19, 9), (20, 73)] {
+            assert_eq!(read_byte(&world, &shard, 0, sector).await, byte, "sector {sector}");
+        }
+
+        assert_eq!(write(&shard, 0, 8, 8, 77).await, Ok(()));
+        assert_eq!(shard.cache.drain().await, Ok(()));
+        let mut sector = [0; 512];
+        for medium in &rack.media {
+            for lba in (0..medium.options().info.sectors.0).map(Lba) {
+                medium.peek(lba, &mut sector);
+                if sector == [77; 512] {
+                    assert!(medium.rot(lba));
+                }
+            }
+        }
+        let (result, _) = shard.cache.read(extent(0), 8, world.buffer(8)).await;
+        assert_eq!(result, Err(IoError::DataLost), "both copies have rotted");
+        assert_eq!(write(&shard, 0, 4, 16, 10).await, Ok(()));
+        assert_eq!(shard.cache.drain().await, Ok(()));
+        for (sector, byte) in [(3, 71), (4, 10), (12, 10), (19, 10), (20, 73)] {
+            assert_eq!(read_byte(&world, &shard, 0, sector).await, byte, "sector {sector}");
+        }
+    });
 }

@@ -59,7 +59,7 @@ const STUDY: &str = r#"
     title = "a"
     [[parameter]]
     name = "commands"
-    field = "destage_pages"
+    field = "write_cache_mib"
     unit = "commands"
     stands_for = "…"
     start = 10

@@ -1,25 +1,29 @@
 //! From a configuration to its array in a world: the engine's own array, with the path of the lab around it.
 
-use std::rc::Rc;
-
 use tier0_array::description::{DriveDescription, PoolDescription, VolumeDescription};
-use tier0_array::engine::Born;
+use tier0_array::engine::{Born, Engine};
 use tier0_array::simulated::build;
 use tier0_array::{Description, Volume};
 use tier0_catalog::{ArraySpec, DriveSpec};
-use tier0_drive::flash::FlashModel;
-use tier0_drive::{Content, DriveHandle, FlashDrive};
 use tier0_raid::layout::{Layout, RaidConfig};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::VirtualRuntime;
 
 use super::Bench;
 use crate::LabError;
-use crate::path::{BackEnd, FrontEnd, FrontEndCosts, Group, Member, WriteBuffer};
+use crate::path::{BackEnd, FrontEnd, FrontEndCosts, Group, Member};
 use crate::study::{Configuration, Setup};
 
 /// Sizes of volumes are whole multiples of this.
 const VOLUME_STEP: ByteCount = ByteCount::mib(1);
+
+/// An array, or several that share the load, ready to be measured.
+pub(super) struct Assembled {
+    /// What the load is put on.
+    pub(super) group: Group<Volume>,
+    /// The array of each member.
+    pub(super) engines: Vec<Engine>,
+}
 
 impl Bench {
     fn array(&self, setup: &Setup) -> Result<&ArraySpec, LabError> {
@@ -27,7 +31,7 @@ impl Bench {
     }
 
     /// The array of one member, as the engine takes it.
-    pub(super) fn describe(&self, configuration: &Configuration) -> Result<Description, LabError> {
+    pub(crate) fn describe(&self, configuration: &Configuration) -> Result<Description, LabError> {
         let setup = &configuration.setup;
         let array = &self.array(setup)?.parameters;
         let drive = self.catalog.drive_by_reference(&setup.drive)?;
@@ -46,6 +50,13 @@ impl Bench {
             ram: None,
             model: Some(setup.drive.clone()),
         };
+        let mut drives: Vec<DriveDescription> = (0..setup.drives).map(named).collect();
+        let mut log_drives = Vec::new();
+        if setup.write_cache.is_some() {
+            log_drives.push(drives.len());
+            let model = Some(array.write_cache.value.clone());
+            drives.push(DriveDescription { name: "cache".to_owned(), model, ..named(0) });
+        }
         let size = volume_size(setup, &drive, &layout);
         let volume = |n: u32| VolumeDescription {
             name: format!("volume{n}"),
@@ -61,7 +72,7 @@ impl Bench {
             pause_timeout: tier0_units::Nanos::from_secs(120),
             witness: None,
             search: Vec::new(),
-            drives: (0..setup.drives).map(named).collect(),
+            drives,
             pools: vec![PoolDescription {
                 name: "pool".to_owned(),
                 drives: (0..setup.drives as usize).collect(),
@@ -70,9 +81,9 @@ impl Bench {
                 extent_sectors: None,
                 spare_drives: 0,
                 checksums: false,
-                log: false,
-                log_sectors: None,
-                log_drives: Vec::new(),
+                log: setup.write_cache.is_some(),
+                log_sectors: setup.write_cache.map(|size| SectorCount::in_bytes(size).0),
+                log_drives,
                 space: Default::default(),
             }],
             volumes: (0..setup.volumes).map(volume).collect(),
@@ -84,59 +95,34 @@ impl Bench {
         })
     }
 
-    /// The array in a world, with its front end, write buffer and back end.
+    /// The array in a world, with its front end and back end.
     pub(super) fn assemble(
         &self,
         runtime: &VirtualRuntime,
         description: &Description,
         configuration: &Configuration,
-    ) -> Result<Group<Volume>, LabError> {
+    ) -> Result<Assembled, LabError> {
         let (world, setup) = (runtime.world(), &configuration.setup);
         let array = &self.array(setup)?.parameters;
         let link = &self.catalog.link(&array.front_end_link.value)?.parameters;
         let drive = self.catalog.drive_by_reference(&setup.drive)?;
         let costs = FrontEndCosts::of(array, link, matches!(drive, DriveSpec::Flash(_)));
-        let retimed = self.retimed(configuration, &drive)?;
-        let pages = setup.destage_pages as usize;
-        let member = |_| {
-            let destaging = setup.write_buffer.map(|_| pages as u64);
-            let back_end = BackEnd::new(world, array, setup.drives as usize, destaging);
-            let built = build(world, description, &self.shelf, Born::Full, |number, drive| {
-                let retimed = retimed.as_ref().map(|model| {
-                    let model = model.clone_with_seed(number as u64);
-                    DriveHandle::new(FlashDrive::new(
-                        world,
-                        &drive.info().name,
-                        model,
-                        Content::memory(world),
-                    ))
-                });
-                back_end.attach(number, retimed.unwrap_or(drive))
-            });
-            let built = runtime.run(built).map_err(|source| LabError::Array {
+        let drives = setup.drives as usize;
+        let (mut members, mut engines) = (Vec::new(), Vec::new());
+        for _ in 0..setup.members {
+            let back_end = BackEnd::new(world, array, drives);
+            // The write cache is the controllers' own and lies on no bus.
+            let attach = |number, drive| if number < drives { back_end.attach(number, drive) } else { drive };
+            let built = runtime.run(build(world, description, &self.shelf, Born::Full, attach));
+            let built = built.map_err(|source| LabError::Array {
                 configuration: configuration.id.clone(),
                 source: Box::new(source),
             })?;
-            let volumes: Rc<[Volume]> = built.volumes.into();
-            let buffer = setup
-                .write_buffer
-                .map(|size| WriteBuffer::new(world, volumes.clone(), SectorCount::in_bytes(size).0, pages));
-            Ok(Member { front_end: FrontEnd::new(world, costs), back_end, volumes, buffer })
-        };
-        Ok(Group::new((0..setup.members).map(member).collect::<Result<_, LabError>>()?))
-    }
-
-    /// The model that stands in for the catalogue's, where the setup changes it.
-    fn retimed(
-        &self,
-        configuration: &Configuration,
-        drive: &DriveSpec,
-    ) -> Result<Option<FlashModel>, LabError> {
-        let (Some(read_us), DriveSpec::Flash(flash)) = (configuration.setup.flash_read_us, drive) else {
-            return Ok(None);
-        };
-        let model = self.retimed.model(flash, read_us);
-        model.map(Some).map_err(|source| LabError::Flash { configuration: configuration.id.clone(), source })
+            engines.push(built.engine);
+            let front_end = FrontEnd::new(world, costs);
+            members.push(Member { front_end, back_end, volumes: built.volumes.into() });
+        }
+        Ok(Assembled { group: Group::new(members), engines })
     }
 }
 

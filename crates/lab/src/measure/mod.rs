@@ -4,26 +4,29 @@
 //! | file | concept |
 //! |---|---|
 //! | `assemble` | the engine's array with the path around it |
-//! | `retimed` | flash drives whose command time is fitted |
+//! | `settling` | the load until the write cache neither fills nor empties |
+//! | `warm_cache` | a write cache with something in it, without the time that takes |
 //!
 //! Invariants: a measurement depends on the setup and the seed alone, not on threads or on other measurements; every
 //! measurement starts on a fresh array.
 
 mod assemble;
-mod retimed;
+mod settling;
+mod warm_cache;
 
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use tier0_array::simulated::ModelShelf;
 use tier0_catalog::Catalog;
-use tier0_units::{Nanos, SectorCount};
+use tier0_units::Nanos;
 use tier0_workload::run::LoadRun;
 use tier0_workload::spec::{Arrival, ClosedLoop, LoadSpec, RunLimits, StreamSpec, ThinkTime};
 use tier0_workload::stats::LoadReport;
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
-use self::retimed::Retimed;
+use self::assemble::Assembled;
+use self::settling::Settling;
 use crate::LabError;
 use crate::path::Usage;
 use crate::search::{Sample, SearchEnd, SearchPlan, search};
@@ -72,7 +75,6 @@ impl Measurement {
 pub struct Bench {
     catalog: Catalog,
     shelf: ModelShelf,
-    retimed: Retimed,
 }
 
 /// One sample with what only the nearest to the result keeps.
@@ -88,8 +90,7 @@ impl Bench {
     /// # Errors
     /// [`LabError`] where one cannot be made.
     pub fn new(configurations: &[Configuration]) -> Result<Bench, LabError> {
-        let mut bench =
-            Bench { catalog: Catalog::embedded(), shelf: ModelShelf::default(), retimed: Retimed::default() };
+        let mut bench = Bench { catalog: Catalog::embedded(), shelf: ModelShelf::default() };
         for configuration in configurations {
             let description = bench.describe(configuration)?;
             let prepared = bench.shelf.prepare(&bench.catalog, &description);
@@ -161,23 +162,19 @@ impl Bench {
         let setup = &configuration.setup;
         let description = self.describe(configuration)?;
         let runtime = VirtualRuntime::new(seed, PayloadWidth::NONE);
-        let world = runtime.world().clone();
-        let group = Rc::new(self.assemble(&runtime, &description, configuration)?);
-        let load = load(setup, seed, outstanding, effort);
+        let world = runtime.world();
+        let Assembled { group, engines } = self.assemble(&runtime, &description, configuration)?;
+        let group = Rc::new(group);
         let name = || configuration.id.clone();
-        let run = LoadRun::new(&world, group.clone(), load)
-            .map_err(|source| LabError::Load { configuration: name(), source: Box::new(source) })?;
-        let (filling, granule) = (group.clone(), setup.block.size_max());
-        let align = SectorCount::in_bytes(setup.alignment.unwrap_or(granule)).0.max(1);
-        let report = runtime.run(async move {
-            for (number, member) in filling.members().iter().enumerate() {
-                if let Some(buffer) = &member.buffer {
-                    let mut random = world.random(0xb0ff ^ number as u64);
-                    buffer.fill(SectorCount::in_bytes(granule).0 as u32, align, &mut random).await;
-                }
-            }
-            run.run().await
-        });
+        let refused = |source| LabError::Load { configuration: name(), source: Box::new(source) };
+        let load = load(setup, seed, outstanding, effort);
+        if setup.write_cache.is_some() && setup.read_percent < 100.0 {
+            let settling = Settling::new(world, setup, &group, engines);
+            let settling = settling.run(&load).map_err(refused)?;
+            runtime.run(settling);
+        }
+        let run = LoadRun::new(world, group.clone(), load).map_err(refused)?;
+        let report = runtime.run(run.run());
         if !report.is_clean() {
             let failed = report.errors.first.clone().unwrap_or_else(|| format!("{:?}", report.ended_by));
             return Err(LabError::Ended { configuration: name(), fact: failed });

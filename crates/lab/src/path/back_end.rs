@@ -1,5 +1,4 @@
-//! Around each drive: the back-end bus it sits on, the cache pages that the array destages at a time, and the drive's
-//! busy time.
+//! Around each drive: the back-end bus it sits on, and the drive's busy time.
 //!
 //! A bus works while the data arrive, so an idle bus adds no time to that of the drive's own interface. Drives are
 //! spread over the buses in turn.
@@ -9,8 +8,7 @@ use std::rc::Rc;
 
 use tier0_catalog::ArrayParameters;
 use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
-use tier0_units::{ByteCount, Nanos, SectorCount};
-use tier0_world::sync::{Permit, Semaphore};
+use tier0_units::Nanos;
 use tier0_world::{Completion, World};
 
 use super::{Resource, transfer_time};
@@ -24,15 +22,7 @@ struct Inner {
     buses: Vec<Resource>,
     bus_mb_s: f64,
     bus_command: Nanos,
-    destaging: Option<Destaging>,
     drives: Vec<Load>,
-}
-
-/// The pages of the write buffer that are on their way to the drives at a time.
-struct Destaging {
-    pages: Semaphore,
-    pages_max: u64,
-    page_sectors: u64,
 }
 
 /// How busy a drive was.
@@ -45,22 +35,14 @@ struct Load {
 }
 
 impl BackEnd {
-    /// The back end of an array with `drives`. Where `destage_pages` are given, the writes at the drives cover at most
-    /// so many of the array's cache pages at a time, each copy counted.
-    pub fn new(world: &World, array: &ArrayParameters, drives: usize, destage_pages: Option<u64>) -> BackEnd {
-        let page = ByteCount((array.cache_page_kib.value * 1024.0) as u64);
-        let destaging = |pages_max| Destaging {
-            pages: Semaphore::new(pages_max),
-            pages_max,
-            page_sectors: SectorCount::in_bytes(page).0.max(1),
-        };
+    /// The back end of an array with `drives`.
+    pub fn new(world: &World, array: &ArrayParameters, drives: usize) -> BackEnd {
         let bus_command = array.back_end_bus_iops.as_ref().map_or(0.0, |iops| 1e9 / iops.value);
         BackEnd(Rc::new(Inner {
             world: world.clone(),
             buses: (0..array.back_end_buses.value).map(|_| Resource::new(1)).collect(),
             bus_mb_s: array.back_end_bus_mb_s.value,
             bus_command: Nanos(bus_command.round() as u64),
-            destaging: destage_pages.map(destaging),
             drives: (0..drives).map(|_| Load::default()).collect(),
         }))
     }
@@ -80,15 +62,6 @@ impl BackEnd {
         let commands: u64 = self.0.drives.iter().map(|load| load.commands.get()).sum();
         let seconds = elapsed.as_secs_f64().max(1e-9);
         (busy / seconds / self.0.drives.len().max(1) as f64, commands as f64 / seconds)
-    }
-}
-
-impl Destaging {
-    /// Waits until the pages that a write touches may be on their way.
-    async fn admit(&self, command: &Command) -> Permit {
-        let (lba, sectors) = command.range();
-        let pages = (lba.0 + sectors).div_ceil(self.page_sectors) - lba.0 / self.page_sectors;
-        self.pages.acquire(pages.min(self.pages_max)).await
     }
 }
 
@@ -139,10 +112,6 @@ impl Drive for Attached {
             let world = &inner.world;
             let bus = &inner.buses[number % inner.buses.len()];
             let write = matches!(command, Command::Write { .. });
-            let permit = match &inner.destaging {
-                Some(destaging) if write => Some(destaging.admit(&command).await),
-                _ => None,
-            };
             if write {
                 // The drive takes the data as they come: only the wait for the bus counts.
                 let ends = bus.reserve(world.now(), time);
@@ -159,7 +128,6 @@ impl Drive for Attached {
                     world.sleep_until(ends).await;
                 }
             }
-            drop(permit);
             completion.complete(outcome.map(|_| ()), payload);
         };
         self.end.0.world.spawn(task).detach();

@@ -11,7 +11,7 @@ use tier0_drive::{BlockTarget, TargetInfo};
 use tier0_units::{Lba, SectorCount};
 use tier0_world::{Buf, BufMut, IoError};
 
-use super::{BackEnd, FrontEnd, WriteBuffer};
+use super::{BackEnd, FrontEnd};
 
 /// A page of a group: the unit in which volumes spread over members, 15 MiB (assumed: remembered of the scale-out
 /// array of the reference systems; anything far larger than an I/O and far smaller than a volume does the same).
@@ -25,8 +25,6 @@ pub struct Member<T> {
     pub back_end: BackEnd,
     /// Volumes, all of one size.
     pub volumes: Rc<[T]>,
-    /// The write buffer, where there is one.
-    pub buffer: Option<WriteBuffer<T>>,
 }
 
 /// Members behind one address space.
@@ -105,13 +103,7 @@ impl<T: BlockTarget + 'static> Group<T> {
         let member = &self.members[piece.member];
         let port = member.front_end.take_port();
         member.front_end.admit_write(port, piece.volume, SectorCount(piece.sectors).bytes().0).await;
-        match &member.buffer {
-            None => member.volumes[piece.volume].write(piece.lba, buf, durable).await,
-            Some(buffer) => {
-                buffer.write(piece.volume, piece.lba, buf.sectors()).await;
-                Ok(())
-            }
-        }
+        member.volumes[piece.volume].write(piece.lba, buf, durable).await
     }
 
     fn check(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {

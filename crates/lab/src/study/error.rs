@@ -17,6 +17,16 @@ pub enum StudyError {
         /// What there is.
         known: Vec<String>,
     },
+    /// A study has no such configuration.
+    #[error("study {study:?} has no configuration {id:?}; it has {}", known.join(", "))]
+    NoConfiguration {
+        /// The study.
+        study: String,
+        /// What was asked for.
+        id: String,
+        /// What there is.
+        known: Vec<String>,
+    },
     /// A file cannot be read.
     #[error("study {path:?} cannot be read: {source}; check the path")]
     Unreadable {

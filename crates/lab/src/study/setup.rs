@@ -19,8 +19,7 @@ pub(super) struct SetupPatch {
     pub(super) volumes: Option<u32>,
     pub(super) volume_size: Option<ByteCount>,
     pub(super) used_percent: Option<f64>,
-    pub(super) write_buffer: Option<ByteCount>,
-    pub(super) destage_pages: Option<f64>,
+    pub(super) write_cache: Option<ByteCount>,
     pub(super) block: Option<BlockMix>,
     pub(super) read_percent: Option<f64>,
     pub(super) pattern: Option<Pattern>,
@@ -28,7 +27,6 @@ pub(super) struct SetupPatch {
     pub(super) latency_limit_ms: Option<f64>,
     pub(super) users: Option<u32>,
     pub(super) think_us: Option<f64>,
-    pub(super) flash_read_us: Option<f64>,
     pub(super) ios: Option<u64>,
     pub(super) warm_up: Option<String>,
 }
@@ -43,8 +41,8 @@ macro_rules! lay_over {
 impl SetupPatch {
     pub(super) fn overlaid(&self, over: &SetupPatch) -> SetupPatch {
         lay_over!(self, over; array, members, drive, drives, raid, set_size, groups, volumes, volume_size,
-            used_percent, write_buffer, destage_pages, block, read_percent, pattern, alignment,
-            latency_limit_ms, users, think_us, flash_read_us, ios, warm_up)
+            used_percent, write_cache, block, read_percent, pattern, alignment, latency_limit_ms, users, think_us,
+            ios, warm_up)
     }
 }
 
@@ -82,10 +80,8 @@ pub enum FreeField {
     ThinkUs,
     /// [`Setup::used_percent`].
     UsedPercent,
-    /// [`Setup::destage_pages`].
-    DestagePages,
-    /// [`Setup::flash_read_us`].
-    FlashReadUs,
+    /// [`Setup::write_cache`], in MiB.
+    WriteCacheMib,
 }
 
 /// A complete configuration.
@@ -111,13 +107,9 @@ pub struct Setup {
     pub volume_size: Option<ByteCount>,
     /// The share of each drive that the volumes take, from the outermost track inward, where it is given instead.
     pub used_percent: Option<f64>,
-    /// The modelled part of the write buffer; none where writes go through.
-    pub write_buffer: Option<ByteCount>,
-    /// Cache pages that are on their way from the write buffer to the drives at a time, each copy counted, all drives
-    /// together; of no meaning without a buffer.
-    pub destage_pages: f64,
-    /// Time of a flash drive's controller for a read, in place of the catalogue's.
-    pub flash_read_us: Option<f64>,
+    /// What the array's write cache has for writes that are not yet on the drives: the size of the write log. None where
+    /// writes go through.
+    pub write_cache: Option<ByteCount>,
     /// Sizes of the requests.
     pub block: BlockMix,
     /// Reads in percent of the requests.
@@ -132,12 +124,13 @@ pub struct Setup {
     pub effort: RunEffort,
 }
 
+const MIB: u64 = 1 << 20;
 /// Answered requests of a measurement where a study does not say: the mean latency is then known to 1 or 2 %.
 const IOS_DEFAULT: u64 = 30_000;
 /// Time until queues and caches are as full as they will be.
 const WARM_UP_DEFAULT: Nanos = Nanos::from_millis(1_500);
-/// Pages on their way where a study does not say: as many as the queue of one SAS disk of the time.
-const DESTAGE_PAGES_DEFAULT: f64 = 64.0;
+/// The least write cache: a log in frames of its usual length.
+const WRITE_CACHE_MIN: ByteCount = ByteCount::mib(4);
 
 impl Setup {
     /// The configuration of a patch that must say everything; the error is the fact and the remedy.
@@ -162,9 +155,7 @@ impl Setup {
             volumes: patch.volumes.unwrap_or(1),
             volume_size: patch.volume_size,
             used_percent: patch.used_percent,
-            write_buffer: patch.write_buffer,
-            destage_pages: patch.destage_pages.unwrap_or(DESTAGE_PAGES_DEFAULT),
-            flash_read_us: patch.flash_read_us,
+            write_cache: patch.write_cache,
             block: patch.block.clone().unwrap_or_default(),
             read_percent: patch.read_percent.ok_or_else(|| missing("read_percent"))?,
             pattern: patch.pattern.unwrap_or_default(),
@@ -194,8 +185,8 @@ impl Setup {
         if !(1..=256).contains(&self.volumes) {
             return outside("volumes", "1 to 256");
         }
-        if !(1.0..=65_536.0).contains(&self.destage_pages) {
-            return outside("destage_pages", "1 to 65536");
+        if self.write_cache.is_some_and(|size| size < WRITE_CACHE_MIN || !size.0.is_multiple_of(MIB)) {
+            return outside("write_cache", "whole MiB, at least 4MiB and at most what the array has");
         }
         if !(100..=100_000_000).contains(&self.effort.ios) {
             return outside("ios", "100 to 100000000");
@@ -215,8 +206,10 @@ impl Setup {
             (FreeField::ThinkUs, Goal::Users { think, .. }) => *think = micros(value),
             (FreeField::ThinkUs, Goal::LatencyLimit { .. }) => {}
             (FreeField::UsedPercent, _) => self.used_percent = Some(value),
-            (FreeField::DestagePages, _) => self.destage_pages = value.round().max(1.0),
-            (FreeField::FlashReadUs, _) => self.flash_read_us = Some(value),
+            (FreeField::WriteCacheMib, _) => {
+                let size = ByteCount(value.round().max(0.0) as u64 * MIB);
+                self.write_cache = Some(size.max(WRITE_CACHE_MIN));
+            }
         }
     }
 

@@ -96,7 +96,7 @@ fn fitting_to_a_prediction_cannot_be_asked_for() {
     let parameter = r#"
 [[parameter]]
 name = "p"
-field = "destage_pages"
+field = "write_cache_mib"
 unit = "commands"
 stands_for = "x"
 start = 10

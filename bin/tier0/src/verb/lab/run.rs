@@ -22,6 +22,8 @@ Examples:
       a report with curves, in one file
   tier0 lab run ps6100xv --json > records.json
       one record per figure
+  tier0 lab run ps6100xv --print-array raid10 > array.toml
+      the array of a configuration, for tier0 load array.toml
   tier0 lab run my-study.toml
       a study of your own (docs/studies.md)";
 
@@ -44,11 +46,17 @@ pub(crate) struct Run {
     /// Print the records as JSON
     #[arg(long)]
     json: bool,
+    /// Run nothing: print the array of a configuration as a file for "tier0 load"
+    #[arg(long, value_name = "CONFIGURATION", conflicts_with_all = ["html", "json", "threads", "seed"])]
+    print_array: Option<String>,
 }
 
 /// Runs it.
 pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
     let study = Study::find(&verb.study).map_err(Failure::input)?;
+    if let Some(id) = &verb.print_array {
+        return print(&tier0_lab::array_file(&study, id).map_err(failure)?);
+    }
     if let Some(path) = &verb.html {
         check_writable(path)?;
     }
