@@ -47,23 +47,26 @@ impl Consents {
         }
         let state = inspected.state();
         let hint = match witness.known(world, state.id()).await {
-            Ok(Some(known)) if inspected.counting_generation() < known.generation => {
-                return Err(ArrayError::Older {
-                    pool: state.name().to_owned(),
-                    has: inspected.counting_generation(),
-                    had: known.generation,
-                    drives: quoted(unnamed.iter().map(String::as_str)),
-                    options: options(&unnamed),
-                });
-            }
             Ok(Some(known)) => {
                 let serve = state.members().iter().filter(|member| member.is_active());
                 let behind = serve.filter(|member| known.without.contains(&member.id));
                 let behind = quoted(behind.map(|member| &*member.name));
-                if behind.is_empty() {
-                    return Ok(());
+                let has = inspected.counting_generation();
+                match behind.is_empty() {
+                    false if consent.is_err() || has >= known.generation => {
+                        format!("the witness says that the others went on without {behind}")
+                    }
+                    true if has >= known.generation => return Ok(()),
+                    _ => {
+                        return Err(ArrayError::Older {
+                            pool: state.name().to_owned(),
+                            has,
+                            had: known.generation,
+                            drives: quoted(unnamed.iter().map(String::as_str)),
+                            options: options(&unnamed),
+                        });
+                    }
                 }
-                format!("the witness says that the others went on without {behind}")
             }
             Ok(None) => "the witness does not know the pool".to_owned(),
             Err(fact) => fact,

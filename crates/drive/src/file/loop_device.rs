@@ -58,17 +58,20 @@ impl LoopDevice {
         Some(LoopDevice { file: text.trim_end_matches('\n').into(), part })
     }
 
-    /// The loop devices on a file.
-    pub(super) fn on(file: &File) -> Vec<PathBuf> {
+    /// The loop devices on a file that was opened at `path`, as far as they know it by its own name. No other file is looked
+    /// at: it may be on a file system that hangs.
+    pub(super) fn on(file: &File, path: &Path) -> Vec<PathBuf> {
         let Ok(wanted) = file.metadata() else { return Vec::new() };
         let names =
             std::fs::read_dir(BLOCK_DEVICES).into_iter().flatten().flatten().map(|entry| entry.file_name());
         let mut devices: Vec<PathBuf> = names
             .filter(|name| {
                 let told = Path::new(BLOCK_DEVICES).join(name).join("loop/backing_file");
-                let behind = std::fs::read_to_string(told).ok();
-                let behind = behind.and_then(|behind| std::fs::metadata(behind.trim_end_matches('\n')).ok());
-                behind.is_some_and(|there| identity(&there) == identity(&wanted))
+                let behind =
+                    std::fs::read_to_string(told).ok().map(|text| PathBuf::from(text.trim_end_matches('\n')));
+                let behind = behind.filter(|behind| behind.file_name() == path.file_name());
+                let there = behind.and_then(|behind| std::fs::metadata(behind).ok());
+                there.is_some_and(|there| identity(&there) == identity(&wanted))
             })
             .map(|name| Path::new("/dev").join(name))
             .collect();

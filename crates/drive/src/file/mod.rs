@@ -253,7 +253,7 @@ fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<Ope
     }
     lock(&file, tries).map_err(|errno| match errno {
         rustix::io::Errno::WOULDBLOCK => {
-            let device = LoopDevice::on(&file).into_iter().next();
+            let device = LoopDevice::on(&file, path).into_iter().next();
             busy(device.map_or(HeldAs::Itself, HeldAs::LoopDevice))
         }
         errno => system(errno.into()),
