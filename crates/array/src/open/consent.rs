@@ -2,6 +2,7 @@
 //! (decision 0008, "Consent"): somebody names them, or a witness knows that nobody has gone on. Where a witness knows that the
 //! pool had come further than the drives that are there, those are older images, and the start takes consent in any case.
 
+use tier0_pool::MemberState;
 use tier0_pool::metadata::Inspected;
 use tier0_raid::set::{RaidSets, SetIndex};
 use tier0_world::{PlantedBug, World, planted};
@@ -41,30 +42,35 @@ impl Consents {
     ) -> Result<(), ArrayError> {
         let consent = check_consent(inspected, sets, &self.without);
         let Some(witness) = &self.witness else { return consent };
-        let unnamed = unnamed(inspected, &self.without, |_| true);
-        if unnamed.is_empty() {
+        let state = inspected.state();
+        let others = unnamed_others(inspected, &self.without);
+        if others.is_empty() {
             return consent;
         }
-        let state = inspected.state();
         let hint = match witness.known(world, state.id()).await {
             Ok(Some(known)) => {
-                let serve = state.members().iter().filter(|member| member.is_active());
-                let behind = serve.filter(|member| known.without.contains(&member.id));
-                let behind = quoted(behind.map(|member| &*member.name));
+                let serve: Vec<_> = state.members().iter().filter(|member| member.is_active()).collect();
+                let behind: Vec<_> =
+                    serve.iter().filter(|member| known.without.contains(&member.id)).collect();
+                // Where some of those that went on are here too, what was left behind has been taken back.
+                let is_behind = behind.len() == serve.len() || (consent.is_err() && !behind.is_empty());
                 let has = inspected.counting_generation();
-                match behind.is_empty() {
-                    false if consent.is_err() || has >= known.generation => {
-                        format!("the witness says that the others went on without {behind}")
-                    }
-                    true if has >= known.generation => return Ok(()),
-                    _ => {
+                match (is_behind, has >= known.generation) {
+                    (false, true) => return Ok(()),
+                    (false, false) => {
                         return Err(ArrayError::Older {
                             pool: state.name().to_owned(),
                             has,
                             had: known.generation,
-                            drives: quoted(unnamed.iter().map(String::as_str)),
-                            options: options(&unnamed),
+                            drives: quoted(others.iter().map(String::as_str)),
+                            options: options(&others),
                         });
+                    }
+                    (true, _) => {
+                        let behind = quoted(behind.into_iter().map(|member| &*member.name));
+                        let hint = format!("the witness says that the others went on without {behind}");
+                        let error = consent.err().unwrap_or_else(|| asks(inspected, &others));
+                        return Err(ArrayError::Witnessed { error: Box::new(error), hint });
                     }
                 }
             }
@@ -117,11 +123,23 @@ pub(super) fn check_consent(
     if !could_go_on || unnamed.is_empty() || planted(PlantedBug::ServeWithoutConsent) {
         return Ok(());
     }
-    Err(ArrayError::Consent {
-        pool: state.name().to_owned(),
-        drives: quoted(unnamed.iter().map(String::as_str)),
-        options: options(&unnamed),
-    })
+    Err(asks(inspected, &unnamed))
+}
+
+/// Consent to do without these is asked for.
+fn asks(inspected: &Inspected, drives: &[String]) -> ArrayError {
+    ArrayError::Consent {
+        pool: inspected.state().name().to_owned(),
+        drives: quoted(drives.iter().map(String::as_str)),
+        options: options(drives),
+    }
+}
+
+/// The names of the members that would not serve, those included that were lost before, and that nobody consents to do
+/// without.
+fn unnamed_others(inspected: &Inspected, without: &[String]) -> Vec<String> {
+    let lost = inspected.state().members().iter().filter(|member| member.state == MemberState::Lost);
+    lost.map(|member| member.name.clone()).filter(|name| !without.contains(name)).collect()
 }
 
 /// The names of the members of this kind that the pool would lose by this start, and that nobody consents to do without.

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tier0_raid::io::{Members, RaidIo};
+use tier0_raid::io::{Members, RaidIo, Stake, Wait};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SlotMap;
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount, SlotRef};
@@ -107,6 +107,22 @@ impl FoundCopy {
     fn is_spoiled(&self, generation: u64) -> bool {
         self.unreadable.contains(&((generation + 1) % GENERATIONS))
     }
+}
+
+/// The newest generation that could be read.
+fn newest(found: &[FoundCopy]) -> Option<&TableBlock> {
+    found.iter().flat_map(|found| &found.valid).max_by_key(|block| block.generation)
+}
+
+/// Whether no copy shows what is newest: each live one has that whole, unless it is under way and in the log, but any may
+/// have it where it cannot be read.
+fn is_doubtful(found: &[FoundCopy]) -> bool {
+    let shows = |copy: &FoundCopy| match newest(found) {
+        _ if copy.is_gone => false,
+        Some(newest) => !copy.is_spoiled(newest.generation),
+        None => copy.unreadable.is_empty(),
+    };
+    !found.iter().any(shows) && found.iter().any(|copy| !copy.is_gone)
 }
 
 impl SlotTables {
@@ -229,13 +245,9 @@ impl SlotTables {
 
     async fn load(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
         let table = self.zero(slot);
-        let (live, lost) = self.live_copies(&table);
-        if live.is_empty() {
-            return Err(TableError::ColumnsLost { slot, set: table.home().set, columns: lost });
-        }
-        let found = join_all(live.iter().map(|copy| self.read_copy(&table, *copy))).await;
-        let newest = found.iter().flat_map(|found| &found.valid).max_by_key(|block| block.generation);
-        let Some(newest) = newest else {
+        let found = self.find(&table).await?;
+        let columns = found.iter().map(|found| found.copy.column).collect();
+        let Some(newest) = newest(&found) else {
             if let Keeping::TablesSince(checksum) = self.0.keeping
                 && found.iter().all(FoundCopy::is_blank)
             {
@@ -245,7 +257,6 @@ impl SlotTables {
             if let Some(version) = found.iter().find_map(|found| found.too_new) {
                 return Err(TableError::TooNew { slot, version });
             }
-            let columns = live.iter().map(|copy| copy.column).collect();
             if found.iter().any(|found| found.is_gone) {
                 return Err(TableError::ColumnsLost { slot, set: table.home().set, columns });
             }
@@ -253,6 +264,9 @@ impl SlotTables {
             let read = found.iter().all(|found| found.unreadable.is_empty());
             return Err(TableError::Lost { slot, columns, read });
         };
+        if is_doubtful(&found) {
+            return Err(TableError::Lost { slot, columns, read: false });
+        }
         table.load(newest.generation, &newest.entries);
         self.note(&table, &found, newest.generation);
         // The table can be used as it is; a drive that fails meanwhile has been reported as lost.
@@ -260,18 +274,66 @@ impl SlotTables {
         Ok(table)
     }
 
+    /// Reads the live copies, again for a while where what cannot be read of them may be newer than all that can.
+    ///
+    /// # Errors
+    /// Where no column with a copy is left.
+    async fn find(&self, table: &SlotTable) -> Result<Vec<FoundCopy>, TableError> {
+        let TableHome { slot, set, .. } = *table.home();
+        let mut wait = None;
+        loop {
+            let (live, lost) = self.live_copies(table);
+            if live.is_empty() {
+                return Err(TableError::ColumnsLost { slot, set, columns: lost });
+            }
+            let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy))).await;
+            if !is_doubtful(&found) {
+                if let Some(Some(wait)) = wait {
+                    Wait::succeeded(&wait);
+                }
+                return Ok(found);
+            }
+            let Some(wait) = wait.get_or_insert_with(|| self.0.raid.wait(Stake::Answer)) else {
+                return Ok(found);
+            };
+            if !wait.again().await {
+                return Ok(found);
+            }
+        }
+    }
+
     /// The table of a slot that is to be written, its slot locked. Where every copy was read and none is right, it begins
-    /// anew, and no page passes before it is written: what is lost must not keep others from being written. The new table
-    /// is stable when this ends, in both places of every live copy.
+    /// anew, and no page passes before it is written: what is lost must not keep others from being written. Where something
+    /// that may be newer stays unreadable, it goes on from what can be read; a page that is zeros there may have been
+    /// written since, and does not pass either. The new table is stable when this ends, in both places of every live copy.
     pub(crate) async fn get_or_begin(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
-        let lost = match self.get(slot).await {
-            Err(lost @ TableError::Lost { read: true, .. }) => lost,
-            result => return result,
+        let mut wait = None;
+        let lost = loop {
+            let lost = match self.get(slot).await {
+                Err(lost @ TableError::Lost { .. }) => lost,
+                result => return result,
+            };
+            if let TableError::Lost { read: true, .. } = lost {
+                break lost;
+            }
+            let Some(wait) = wait.get_or_insert_with(|| self.0.raid.wait(Stake::Content)) else {
+                return Err(lost);
+            };
+            if !wait.again().await {
+                break lost;
+            }
         };
         let table = self.zero(slot);
-        table.load_lost();
+        let found = self.find(&table).await?;
+        match newest(&found) {
+            Some(older) if is_doubtful(&found) => table.load_doubtful(older.generation, &older.entries),
+            None if matches!(lost, TableError::Lost { read: true, .. }) => table.load_lost(),
+            _ => return Err(lost),
+        }
         self.insert(table.clone());
-        tracing::warn!("{lost}; they begin anew, and every page is lost until it is written");
+        tracing::warn!(
+            "{lost}; they begin anew, and every page of which nothing is known is lost until it is written"
+        );
         for _ in 0..GENERATIONS {
             if self.write(&table).await.is_err() {
                 return Err(lost);
@@ -280,7 +342,7 @@ impl SlotTables {
         Ok(table)
     }
 
-    /// Reads both generations of a copy. One that cannot be read holds nothing, and says nothing of the other.
+    /// Reads both generations of a copy.
     async fn read_copy(&self, table: &SlotTable, copy: TableCopy) -> FoundCopy {
         let mut found = FoundCopy {
             copy,

@@ -283,6 +283,40 @@ fn a_table_that_cannot_be_read_for_a_while_is_not_begun_anew() {
     });
 }
 
+/// Errors at the newest generation of all copies made an older one count: what was written first after it read as zeros,
+/// and the next write of the slot made that last.
+#[test]
+fn an_older_table_does_not_count_while_a_newer_one_may_be_unreadable() {
+    on_each_shape(|rack, world, mut random| async move {
+        let shard = rack.open(&world, TIGHT);
+        let model = Model::stored(&shard, &mut random).await;
+        shard.io.raid().flush().await.expect("a flush");
+        let slot = model.slots[0].0;
+        let placement = TablePlacement::new(&rack.layout, rack.plan.pages_per_slot);
+        for generation in 0..2 {
+            placement.copies(0).for_each(|copy| {
+                let (drive, start) = rack.column_start(SetIndex(0), copy.column);
+                let first = start + copy.lba.0 + placement.generation_offset(generation);
+                let sectors = first..first + placement.block_sectors();
+                rack.media[drive].inject(FaultPlan::always_in(Fault::ReadError, sectors));
+            });
+            let shard = rack.open(&world, TIGHT);
+            for first in
+                (0..u64::from(rack.plan.pages_per_slot) * PAGE_SECTORS).step_by(PAGE_SECTORS as usize)
+            {
+                let (result, buf) = shard.io.read(slot, first, world.buffer(PAGE_SECTORS as u32)).await;
+                let right = model.bytes(world.width(), 0, first, PAGE_SECTORS);
+                assert!(
+                    result == Err(IoError::DataLost) || buf.as_slice() == right,
+                    "sector {first}: {result:?}, and the content is another one"
+                );
+            }
+            rack.media.iter().for_each(|medium| medium.clear_plans());
+            model.check(&shard).await;
+        }
+    });
+}
+
 /// Scrambles the copies of a slot's table on these columns.
 fn scramble_table(rack: &Rack, slot_in_set: u64, columns: impl Fn(usize) -> bool) {
     let placement = TablePlacement::new(&rack.layout, rack.plan.pages_per_slot);

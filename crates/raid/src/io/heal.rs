@@ -127,8 +127,10 @@ impl RaidIo {
             };
             let waited: Vec<usize> = open.iter().copied().filter(is_missed).collect();
             let unreadable: Vec<ColumnRun> = grid.unreadable(live, &waited);
-            let Some(world) = self.world().filter(|_| !unreadable.is_empty()) else { break };
-            let wait = wait.get_or_insert_with(|| Wait::begin(world, &self.0.memory, stake));
+            if unreadable.is_empty() {
+                break;
+            }
+            let Some(wait) = wait.get_or_insert_with(|| self.wait(stake)) else { break };
             if !wait.again().await {
                 return open;
             }
@@ -137,7 +139,7 @@ impl RaidIo {
             (solvable, open) = open.into_iter().partition(|offset| waited.contains(offset));
             open.extend(self.solve_all(grid, solvable, expect).await);
         }
-        if let Some(wait) = wait {
+        if let Some(Some(wait)) = wait {
             wait.succeeded();
         }
         open
@@ -271,14 +273,14 @@ impl RaidIo {
             let copies = self.sets().layout().copies(at.row, place.unit) - self.lost_columns(at.set, at.row);
             let (found, wrong) = self.look_for_copy(grid, place, copies, expected).await;
             let unreadable = grid.unreadable(copies, &[place.offset]);
-            let world = self.world().filter(|_| found.is_none() && !unreadable.is_empty());
-            let Some(world) = world else {
-                if let Some(wait) = wait {
+            if found.is_some() || unreadable.is_empty() {
+                if let Some(Some(wait)) = wait {
                     Wait::succeeded(&wait);
                 }
                 return (found, wrong);
-            };
-            let wait = wait.get_or_insert_with(|| Wait::begin(world, &self.0.memory, stake));
+            }
+            let wait = wait.get_or_insert_with(|| self.wait(stake));
+            let Some(wait) = wait else { return (found, wrong) };
             if !wait.again().await {
                 return (found, wrong);
             }

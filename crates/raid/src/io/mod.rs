@@ -38,6 +38,7 @@ use tier0_world::{IoError, World};
 pub use expect::{Expect, Expected, Unchecked};
 pub use members::{FailureReport, LostDrives, Members};
 pub use new_pages::Rest;
+pub use patience::{Stake, Wait};
 pub use prepared::{Prepared, Written};
 pub use rebuild::Rebuilt;
 pub use report::{PageFault, RepairCounts, RepairEvent, RepairReport, RepairSource};
@@ -89,8 +90,13 @@ impl RaidIo {
         &self.0.sets
     }
 
+    /// Begins to wait for what cannot be read and nothing makes up for; none without a drive.
+    pub fn wait(&self, stake: Stake) -> Option<Wait<'_>> {
+        self.world().map(|world| Wait::begin(world, &self.0.memory, stake))
+    }
+
     /// The world of the drives, if there is any.
-    pub(crate) fn world(&self) -> Option<&World> {
+    fn world(&self) -> Option<&World> {
         self.members().any().map(|drive| drive.world())
     }
 

@@ -14,12 +14,13 @@ use tier0_world::{PlantedBug, World, planted};
 const PAUSE_MIN: Nanos = Nanos::from_millis(20);
 /// The longest.
 const PAUSE_MAX: Nanos = Nanos::from_secs(1);
-/// After a wait in vain, later waits are short for so long: a stretch of bad sectors shall not cost a wait for each.
-const TIRED: Nanos = Nanos::from_secs(600);
+/// After a wait in vain, later ones for the same stake are short for so long: a stretch of bad sectors shall not cost a
+/// wait for each.
+const TIRED: Nanos = Nanos::from_secs(60);
 
 /// What happens if a page stays unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stake {
+pub enum Stake {
     /// Whoever reads it gets an error, and may ask again.
     Answer,
     /// It is written over, or left out of a rebuilt column: nobody can have it again.
@@ -32,22 +33,34 @@ impl Stake {
             (Stake::Answer, false) => Nanos::from_secs(5),
             (Stake::Answer, true) => Nanos::ZERO,
             (Stake::Content, false) => Nanos::from_secs(60),
-            (Stake::Content, true) => Nanos::from_secs(2),
+            (Stake::Content, true) => Nanos::from_secs(10),
         }
     }
 }
 
-/// How the last wait of a shard ended.
+/// How the last waits of a shard ended. A reader's impatience says nothing of what content is worth.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// When one ended in vain, unless a later one did not.
-    in_vain: Cell<Option<Nanos>>,
+    /// When one for an answer ended in vain, unless a later one did not.
+    answer: Cell<Option<Nanos>>,
+    /// The same of those for content.
+    content: Cell<Option<Nanos>>,
+}
+
+impl Memory {
+    fn of(&self, stake: Stake) -> &Cell<Option<Nanos>> {
+        match stake {
+            Stake::Answer => &self.answer,
+            Stake::Content => &self.content,
+        }
+    }
 }
 
 /// One wait for pages.
-pub(crate) struct Wait<'a> {
+pub struct Wait<'a> {
     world: &'a World,
-    memory: &'a Memory,
+    /// When the last one for the same stake ended in vain.
+    in_vain: &'a Cell<Option<Nanos>>,
     until: Nanos,
     pause: Nanos,
 }
@@ -56,19 +69,20 @@ impl<'a> Wait<'a> {
     /// Begins a wait. Time in which the runtime did not turn does not count.
     pub(crate) fn begin(world: &'a World, memory: &'a Memory, stake: Stake) -> Wait<'a> {
         let now = world.turned();
-        let is_tired = memory.in_vain.get().is_some_and(|at| now < at + TIRED);
+        let in_vain = memory.of(stake);
+        let is_tired = in_vain.get().is_some_and(|at| now < at + TIRED);
         let patience = match planted(PlantedBug::GiveUpUnreadable) {
             true => Nanos::ZERO,
             false => stake.patience(is_tired),
         };
-        Wait { world, memory, until: now + patience, pause: PAUSE_MIN }
+        Wait { world, in_vain, until: now + patience, pause: PAUSE_MIN }
     }
 
     /// Waits before the next try; false where patience has run out.
-    pub(crate) async fn again(&mut self) -> bool {
+    pub async fn again(&mut self) -> bool {
         let now = self.world.turned();
         if now >= self.until {
-            self.memory.in_vain.set(Some(now));
+            self.in_vain.set(Some(now));
             return false;
         }
         self.world.sleep(self.pause).await;
@@ -77,7 +91,7 @@ impl<'a> Wait<'a> {
     }
 
     /// The pages could be read in the end.
-    pub(crate) fn succeeded(&self) {
-        self.memory.in_vain.set(None);
+    pub fn succeeded(&self) {
+        self.in_vain.set(None);
     }
 }

@@ -342,7 +342,7 @@ impl Model {
     }
 
     /// The bytes of sectors of a slot.
-    fn bytes(&self, width: PayloadWidth, slot: usize, first: u64, sectors: u64) -> Vec<u8> {
+    pub(crate) fn bytes(&self, width: PayloadWidth, slot: usize, first: u64, sectors: u64) -> Vec<u8> {
         let mut all = Vec::new();
         for sector in first..first + sectors {
             let mark = self.slots[slot].1[(sector / 8) as usize];
