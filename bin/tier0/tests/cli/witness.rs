@@ -73,6 +73,32 @@ fn an_older_image_does_not_start_alone() {
     succeed(&["check", text(&array)]);
 }
 
+/// A leg that had recorded the loss of the other, which then went on by consent, started alone and silently.
+#[test]
+fn a_leg_that_was_left_behind_does_not_start_alone_though_it_lost_the_other_first() {
+    let directory = directory();
+    let at = directory.path();
+    let file_text = array_text(at, "raid1", 2).replace("[array]", "[array]\nwitness = \"witness\"");
+    let array = file(at, "array.toml", &file_text);
+    succeed(&["create", text(&array)]);
+    let serve = |options: &[&str]| {
+        let listen = ["serve", text(&array), "--listen", "127.0.0.1:0", "--json"];
+        let mut server = Background::start(&[&listen, options].concat());
+        server.read_until(|line| line == "}");
+        server
+    };
+    let server = serve(&[]);
+    succeed(&["drive", "fail", text(&array), "d1", "--yes"]);
+    assert_eq!(server.interrupt(), Some(0));
+    std::fs::rename(at.join("d0.img"), at.join("away.img")).expect("moved");
+    assert_eq!(serve(&["--without", "d0"]).interrupt(), Some(0));
+    std::fs::rename(at.join("d1.img"), at.join("other.img")).expect("moved");
+    std::fs::rename(at.join("away.img"), at.join("d0.img")).expect("moved");
+    refuse(&["check", text(&array)], 2, &["went on without \"d0\"", "--without d1"]);
+    assert_eq!(serve(&["--without", "d1"]).interrupt(), Some(0));
+    succeed(&["check", text(&array)]);
+}
+
 /// Serves until the witness has seen a generation beyond this one; which one.
 fn serve_until_noted(array: &Path, options: &[&str], beyond: u64) -> u64 {
     let mut server =

@@ -17,6 +17,7 @@ mod leaving;
 mod log;
 mod marks;
 mod message;
+mod moved;
 mod moves;
 mod moving;
 mod pause;

@@ -55,9 +55,11 @@ impl Control {
         found.look_at_log(&log, reports, sets_tolerance(guarded));
         found.look_at_integrity(&integrity, guarded.scrub.settled.get());
         found.look_at_space(&space, &guarded.space_rules.borrow());
-        // As it is now: a drive that was deleted may have been replaced at the same path since.
-        let deleted = self.shop.as_ref().map(|shop| shop.deleted()).unwrap_or_default();
-        found.look_at_deleted(&state, &deleted);
+        if let Some(shop) = &self.shop {
+            // As it is now: a drive that was deleted may have been replaced at the same path since.
+            found.look_at_deleted(&state, &shop.deleted());
+            found.look_at_moved(&state, &shop.moved());
+        }
         if let Some(fault) = &*self.witness_fault.borrow() {
             found.add(Health::Warning, fault.clone());
         }

@@ -108,7 +108,10 @@ impl Hold {
             return Ok(Some(known.clone()));
         }
         if !is_wanted(std::fs::metadata(&path)) {
-            tracing::debug!(?path, "no path leads to what is behind a loop device; it is not locked");
+            tracing::warn!(
+                "no path leads to the file behind a loop device, which was called {path:?}: it is not locked; see that nobody \
+                 else serves it"
+            );
             return Ok(None);
         }
         let locked = open(&path).and_then(|file| lock(&file, part.as_ref()).map(|()| file));

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::rc::Rc;
@@ -78,8 +79,10 @@ impl Drop for Listener {
         // An accept that is under way in the kernel keeps the socket open, and with it the address, until it ends.
         let _ = rustix::net::shutdown(self.fd.as_fd(), rustix::net::Shutdown::Both);
         if let PeerAddress::Unix(path) = &self.address {
-            // Somebody may have removed it already.
-            let _ = std::fs::remove_file(path);
+            // Somebody may have removed it already, and put something else there.
+            if std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket()) {
+                let _ = std::fs::remove_file(path);
+            }
         }
     }
 }
@@ -123,8 +126,7 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     match bind_private(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let is_socket =
-                std::os::unix::fs::FileTypeExt::is_socket(&std::fs::symlink_metadata(path)?.file_type());
+            let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
             let refused =
                 UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
             if !(is_socket && refused) {
