@@ -13,7 +13,7 @@ const SEEDS_MAX: u64 = 400;
 /// A seed that finds each bug.
 const KNOWN: [(PlantedBug, u64); 39] = [
     (PlantedBug::CutFullLog, 2),
-    (PlantedBug::AckBeforeMirror, 319),
+    (PlantedBug::AckBeforeMirror, 568),
     (PlantedBug::SkipFlushBeforeRelease, 0),
     (PlantedBug::TrustWriteOrder, 3),
     (PlantedBug::ForgetParityUpdate, 3),
