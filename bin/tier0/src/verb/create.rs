@@ -12,6 +12,7 @@ use crate::consent;
 use crate::control::served_already;
 use crate::failure::Failure;
 use crate::output::{align_right, json, print, rendered, table};
+use crate::sockets::Accesses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,6 +77,7 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
             verb.array.display()
         )));
     }
+    Accesses::of(&description)?;
     let notes = description.all_notes();
     let array = match create(&description, CreateOptions::default()) {
         Err(

@@ -143,10 +143,17 @@ impl Opened {
                 ));
                 continue;
             };
-            let paths = listing.map_err(|source| ArrayError::System {
-                what: format!("array.search: directory {directory:?} cannot be read"),
-                source,
-            })?;
+            let paths = match listing {
+                Ok(paths) => paths,
+                // Whatever is missing for that is told as missing.
+                Err(error) => {
+                    self.warnings.push(format!(
+                        "array.search: directory {directory:?} cannot be read ({error}) and is not looked at; make it, mount \
+                         it, or take it out of the list"
+                    ));
+                    continue;
+                }
+            };
             found.extend(paths.into_iter().map(|path| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 drive_at(name, path)
