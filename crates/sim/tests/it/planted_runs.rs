@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 39] = [
+const KNOWN: [(PlantedBug, u64); 38] = [
     (PlantedBug::CutFullLog, 2),
     (PlantedBug::AckBeforeMirror, 568),
     (PlantedBug::SkipFlushBeforeRelease, 0),
@@ -38,7 +38,6 @@ const KNOWN: [(PlantedBug, u64); 39] = [
     (PlantedBug::WritesGoToNewPlace, 71),
     (PlantedBug::LoseBeyondRedundancy, 14),
     (PlantedBug::TrustSilentDrives, 852),
-    (PlantedBug::PlaceOnCondemned, 103103),
     (PlantedBug::ServeWithoutConsent, 364),
     (PlantedBug::ReadsGoToNewPlace, 6),
     (PlantedBug::ForgetReplay, 3),
@@ -56,9 +55,13 @@ const KNOWN: [(PlantedBug, u64); 39] = [
 /// Bugs that no seed is known for. This one needs a drive that joins again in the moment in which it is forgotten; the seed
 /// that did it takes another course since drives that have joined again count as there.
 ///
-/// The other needs a map of more pages than are encoded in a turn, and the pools here have one or two; the tests of
+/// Of columns placed on a drive that is condemned, one seed was known (103103 of mishaps before they had stretches that cannot
+/// be read).
+///
+/// The last needs a map of more pages than are encoded in a turn, and the pools here have one or two; the tests of
 /// `tier0-pool` find it.
-const RARE: [PlantedBug; 2] = [PlantedBug::EraseWhoJoinedAgain, PlantedBug::ForgetFrozenPage];
+const RARE: [PlantedBug; 3] =
+    [PlantedBug::EraseWhoJoinedAgain, PlantedBug::PlaceOnCondemned, PlantedBug::ForgetFrozenPage];
 
 fn run_config(bug: Option<PlantedBug>, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
     catching(config.seed, || {
