@@ -103,6 +103,8 @@ impl Shard {
         if pool.write_back.is_troubled(extent) {
             return Err(IoError::RedundancyLost);
         }
+        // Whether an extent that is being closed keeps its slot is known soon.
+        let _kept = pool.write_back.keep(extent, slot).ok_or(IoError::RedundancyLost)?;
         let rebuilt = pool.slot_io.rebuild_slot(slot, Column(column as u8), returned).await?;
         let (reply, answer) = oneshot::channel();
         let note =

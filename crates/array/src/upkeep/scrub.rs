@@ -111,6 +111,8 @@ impl Shard {
                 continue;
             }
             let Some(held) = pool.mapping.hold(extent, slot) else { continue };
+            // Of an extent that is being closed nothing is left; its table may never have been written.
+            let Some(kept) = pool.write_back.keep(extent, slot) else { continue };
             match pool.slot_io.scrub_slot(slot).await {
                 Ok(found) => {
                     let repaired = found.rows.repaired + found.tables_repaired;
@@ -130,7 +132,7 @@ impl Shard {
                     shared.skip(1);
                 }
             }
-            drop(held);
+            drop((kept, held));
             shared.slots_done.fetch_add(1, Ordering::Relaxed);
             shared.pages.fetch_add(pool.extent_sectors / PAGE_SECTORS, Ordering::Relaxed);
             // A slow scrub rests for minutes, and is stopped in the middle of that.

@@ -218,6 +218,12 @@ impl WriteBack {
         self.0.state.borrow().troubled.contains_key(&extent)
     }
 
+    /// Keeps the slot of an extent from being given back until this is dropped, for somebody who looks at all of it; none
+    /// where the extent has another, or is being closed.
+    pub fn keep(&self, extent: ExtentId, slot: SlotRef) -> Option<impl Drop + '_> {
+        (self.0.slot(extent) == Some(slot)).then(|| self.0.readers.enter(slot.slot))
+    }
+
     /// How it stands.
     pub fn status(&self) -> WriteBackStatus {
         let level = self.0.level(0, 0);

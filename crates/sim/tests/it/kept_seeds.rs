@@ -7,6 +7,7 @@ use tier0_sim::sweep::catching;
 use tier0_sim::{Array, SimConfig, run};
 
 const KEPT: &[(u64, &str)] = &[
+    (700_460, "a scrub called the table lost of an extent that was being closed and had never had one"),
     (82, "a small log was filled until destaging found no room for its intents"),
     (
         113,
@@ -73,6 +74,7 @@ const KEPT_FORGETFUL: &[(u64, &str)] = &[
 
 /// The same with mishaps.
 const KEPT_MISHAPS: &[(u64, &str)] = &[
+    (100_024, "as 700460"),
     (
         1257,
         "a host read what a refused write had left in memory, merged into another's page, and a power cut took it back",
