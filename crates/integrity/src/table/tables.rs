@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tier0_raid::io::{Members, RaidIo, Stake, Wait};
+use tier0_raid::io::{Members, RaidIo, Stake};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SlotMap;
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount, SlotRef};
@@ -280,7 +280,7 @@ impl SlotTables {
     /// Where no column with a copy is left.
     async fn find(&self, table: &SlotTable) -> Result<Vec<FoundCopy>, TableError> {
         let TableHome { slot, set, .. } = *table.home();
-        let mut wait = None;
+        let mut wait = self.0.raid.wait(Stake::Answer);
         loop {
             let (live, lost) = self.live_copies(table);
             if live.is_empty() {
@@ -288,14 +288,9 @@ impl SlotTables {
             }
             let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy))).await;
             if !is_doubtful(&found) {
-                if let Some(Some(wait)) = wait {
-                    Wait::succeeded(&wait);
-                }
+                wait.succeeded();
                 return Ok(found);
             }
-            let Some(wait) = wait.get_or_insert_with(|| self.0.raid.wait(Stake::Answer)) else {
-                return Ok(found);
-            };
             if !wait.again().await {
                 return Ok(found);
             }
@@ -307,7 +302,7 @@ impl SlotTables {
     /// that may be newer stays unreadable, it goes on from what can be read; a page that is zeros there may have been
     /// written since, and does not pass either. The new table is stable when this ends, in both places of every live copy.
     pub(crate) async fn get_or_begin(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
-        let mut wait = None;
+        let mut wait = self.0.raid.wait(Stake::Content);
         let lost = loop {
             let lost = match self.get(slot).await {
                 Err(lost @ TableError::Lost { .. }) => lost,
@@ -316,9 +311,6 @@ impl SlotTables {
             if let TableError::Lost { read: true, .. } = lost {
                 break lost;
             }
-            let Some(wait) = wait.get_or_insert_with(|| self.0.raid.wait(Stake::Content)) else {
-                return Err(lost);
-            };
             if !wait.again().await {
                 break lost;
             }

@@ -8,7 +8,7 @@ use tier0_world::Buf;
 use crate::io::RaidIo;
 use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, ColumnRun, Grid};
-use crate::io::patience::{Stake, Wait};
+use crate::io::patience::Stake;
 use crate::io::report::{PageFault, RepairEvent, RepairSource};
 use crate::io::solve::{DataPage, Slice, Solution};
 use crate::layout::{Column, ColumnMask, PagePlace, Row};
@@ -117,7 +117,7 @@ impl RaidIo {
         let layout = self.sets().layout();
         let at = grid.at();
         let group = layout.group_column_mask(at.group);
-        let mut wait = None;
+        let mut wait = self.wait(stake);
         loop {
             let live = group - self.lost_columns(at.set, at.row);
             // Parity counts what pages hold of which nothing is stored any more, so it must not be made without them.
@@ -130,7 +130,6 @@ impl RaidIo {
             if unreadable.is_empty() {
                 break;
             }
-            let Some(wait) = wait.get_or_insert_with(|| self.wait(stake)) else { break };
             if !wait.again().await {
                 return open;
             }
@@ -139,9 +138,7 @@ impl RaidIo {
             (solvable, open) = open.into_iter().partition(|offset| waited.contains(offset));
             open.extend(self.solve_all(grid, solvable, expect).await);
         }
-        if let Some(Some(wait)) = wait {
-            wait.succeeded();
-        }
+        wait.succeeded();
         open
     }
 
@@ -268,19 +265,15 @@ impl RaidIo {
         stake: Stake,
     ) -> (Option<(Column, Buf)>, Vec<(Column, PageFault)>) {
         let at = grid.at();
-        let mut wait = None;
+        let mut wait = self.wait(stake);
         loop {
             let copies = self.sets().layout().copies(at.row, place.unit) - self.lost_columns(at.set, at.row);
             let (found, wrong) = self.look_for_copy(grid, place, copies, expected).await;
             let unreadable = grid.unreadable(copies, &[place.offset]);
             if found.is_some() || unreadable.is_empty() {
-                if let Some(Some(wait)) = wait {
-                    Wait::succeeded(&wait);
-                }
+                wait.succeeded();
                 return (found, wrong);
             }
-            let wait = wait.get_or_insert_with(|| self.wait(stake));
-            let Some(wait) = wait else { return (found, wrong) };
             if !wait.again().await {
                 return (found, wrong);
             }

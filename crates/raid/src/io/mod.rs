@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_world::{IoError, World};
+use tier0_world::IoError;
 
 pub use expect::{Expect, Expected, Unchecked};
 pub use members::{FailureReport, LostDrives, Members};
@@ -90,14 +90,10 @@ impl RaidIo {
         &self.0.sets
     }
 
-    /// Begins to wait for what cannot be read and nothing makes up for; none without a drive.
-    pub fn wait(&self, stake: Stake) -> Option<Wait<'_>> {
-        self.world().map(|world| Wait::begin(world, &self.0.memory, stake))
-    }
-
-    /// The world of the drives, if there is any.
-    fn world(&self) -> Option<&World> {
-        self.members().any().map(|drive| drive.world())
+    /// Patience with what cannot be read and nothing makes up for.
+    pub fn wait(&self, stake: Stake) -> Wait<'_> {
+        let world = self.members().any().map(|drive| drive.world());
+        Wait::new(world, &self.0.memory, stake)
     }
 
     /// The drives.

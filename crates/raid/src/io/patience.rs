@@ -56,42 +56,46 @@ impl Memory {
     }
 }
 
-/// One wait for pages.
+/// One wait for pages. It begins with the first pause.
 pub struct Wait<'a> {
-    world: &'a World,
+    /// None where there is no drive.
+    world: Option<&'a World>,
+    stake: Stake,
     /// When the last one for the same stake ended in vain.
     in_vain: &'a Cell<Option<Nanos>>,
-    until: Nanos,
+    until: Option<Nanos>,
     pause: Nanos,
 }
 
 impl<'a> Wait<'a> {
-    /// Begins a wait. Time in which the runtime did not turn does not count.
-    pub(crate) fn begin(world: &'a World, memory: &'a Memory, stake: Stake) -> Wait<'a> {
-        let now = world.turned();
-        let in_vain = memory.of(stake);
-        let is_tired = in_vain.get().is_some_and(|at| now < at + TIRED);
-        let patience = match planted(PlantedBug::GiveUpUnreadable) {
-            true => Nanos::ZERO,
-            false => stake.patience(is_tired),
-        };
-        Wait { world, in_vain, until: now + patience, pause: PAUSE_MIN }
+    pub(crate) fn new(world: Option<&'a World>, memory: &'a Memory, stake: Stake) -> Wait<'a> {
+        Wait { world, stake, in_vain: memory.of(stake), until: None, pause: PAUSE_MIN }
     }
 
-    /// Waits before the next try; false where patience has run out.
+    /// Waits before the next try; false where patience has run out. Time in which the runtime did not turn does not count.
     pub async fn again(&mut self) -> bool {
-        let now = self.world.turned();
-        if now >= self.until {
+        let Some(world) = self.world else { return false };
+        let now = world.turned();
+        let until = *self.until.get_or_insert_with(|| {
+            let is_tired = self.in_vain.get().is_some_and(|at| now < at + TIRED);
+            match planted(PlantedBug::GiveUpUnreadable) {
+                true => now,
+                false => now + self.stake.patience(is_tired),
+            }
+        });
+        if now >= until {
             self.in_vain.set(Some(now));
             return false;
         }
-        self.world.sleep(self.pause).await;
+        world.sleep(self.pause).await;
         self.pause = Nanos(self.pause.0 * 2).min(PAUSE_MAX);
         true
     }
 
-    /// The pages could be read in the end.
+    /// What was wanted could be read in the end; nothing where nobody has waited.
     pub fn succeeded(&self) {
-        self.in_vain.set(None);
+        if self.until.is_some() {
+            self.in_vain.set(None);
+        }
     }
 }
