@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Control;
-use super::verdict::sets_survive;
+use super::verdict::could_go_on;
 use crate::ArrayError;
 use crate::open::drives;
 
@@ -38,13 +38,8 @@ impl Control {
                 pool.name
             ));
         }
-        let sets = &guarded.shape.sets;
-        let lacks =
-            |set, column, drive| !places.contains(&drive) || sets.lacking_columns(set).contains(column);
-        let mut rings = state.log().rings.iter();
-        let could_go_on = rings.all(|ring| ring.copies.iter().any(|copy| places.contains(&copy.member)))
-            && guarded.metadata.carriers().iter().any(|place| places.contains(place))
-            && sets_survive(sets, state.set_count(), lacks);
+        let is_absent = |place| places.contains(&place);
+        let could_go_on = could_go_on(&guarded.shape.sets, &state, &guarded.metadata.carriers(), is_absent);
         // The witness knows whether they have.
         (could_go_on && self.witness.is_none()).then(|| {
             let options = names.iter().map(|name| format!("--without {name}")).collect::<Vec<_>>().join(" ");

@@ -51,7 +51,7 @@ pub(crate) use judge::MemberJudge;
 pub(crate) use message::{Commit, ControlMessage, Loss, LossReporter, Refill, SlotRebuiltNote};
 pub(crate) use pool::{Guarded, PoolControl};
 pub(crate) use returning::Left;
-pub(crate) use verdict::sets_survive;
+pub(crate) use verdict::{could_go_on, sets_survive};
 
 use crate::control::events::Events;
 use crate::engine::OpenedPool;

@@ -13,6 +13,7 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_drive::guard::{Standing, Verdict};
+use tier0_pool::PoolState;
 use tier0_pool::metadata::Seen;
 use tier0_raid::layout::{Column, ColumnMask};
 use tier0_raid::set::{RaidSets, SetIndex};
@@ -77,6 +78,21 @@ impl Court {
     pub(super) fn is_condemned(&self, member: u32) -> bool {
         self.condemned.borrow().contains(&member)
     }
+}
+
+/// Whether a pool could have gone on with the members alone that are away now: they have its log, some of its metadata, and
+/// enough of every set.
+pub(crate) fn could_go_on(
+    sets: &RaidSets,
+    state: &PoolState,
+    carriers: &[u32],
+    away: impl Fn(u32) -> bool,
+) -> bool {
+    let lacks = |set, column, drive| !away(drive) || sets.lacking_columns(set).contains(column);
+    let mut rings = state.log().rings.iter();
+    rings.all(|ring| ring.copies.iter().any(|copy| away(copy.member)))
+        && carriers.iter().any(|member| away(*member))
+        && sets_survive(sets, state.set_count(), lacks)
 }
 
 /// Whether every set does without the columns that `lacks` names; it is asked for each drive that has some of a column.

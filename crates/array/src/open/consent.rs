@@ -4,12 +4,12 @@
 
 use tier0_pool::MemberState;
 use tier0_pool::metadata::Inspected;
-use tier0_raid::set::{RaidSets, SetIndex};
+use tier0_raid::set::RaidSets;
 use tier0_world::{PlantedBug, World, planted};
 
 use super::examine::quoted;
 use crate::ArrayError;
-use crate::control::sets_survive;
+use crate::control::could_go_on;
 use crate::plan::PoolShape;
 use crate::witness::{Parting, Witness};
 
@@ -114,11 +114,8 @@ pub(super) fn check_consent(
 ) -> Result<(), ArrayError> {
     let state = inspected.state();
     let away = |member: u32| inspected.newly_lost().contains(&member) && !inspected.is_rolled_back(member);
-    let lacks =
-        |set: SetIndex, column, drive: u32| !away(drive) || sets.lacking_columns(set).contains(column);
-    let has_log = state.log().rings.iter().all(|ring| ring.copies.iter().any(|copy| away(copy.member)));
-    let has_metadata = inspected.carriers_before().iter().any(|member| away(*member));
-    let could_go_on = has_log && has_metadata && sets_survive(sets, state.set_count(), lacks);
+    let carriers = inspected.carriers_before();
+    let could_go_on = could_go_on(sets, state, carriers, away);
     let unnamed = unnamed(inspected, without, away);
     if !could_go_on || unnamed.is_empty() || planted(PlantedBug::ServeWithoutConsent) {
         return Ok(());

@@ -85,6 +85,19 @@ impl Host {
         }
     }
 
+    /// There is space again: no request fails any more, nothing is lost, and the array is whole.
+    async fn goes_on(&self, world: &World, engine: &Engine, volume: &Volume) {
+        world.sleep(seconds(5)).await;
+        let errors = self.errors.get();
+        world.sleep(seconds(5)).await;
+        assert_eq!(self.errors.get(), errors, "there is space again");
+        self.stop(world).await;
+        volume.flush().await.expect("stable");
+        engine.drain().await.expect("destaged");
+        self.check(world, volume).await;
+        whole(engine).await;
+    }
+
     /// Stops, and waits for the last requests.
     async fn stop(&self, world: &World) {
         self.stops.set(true);
@@ -356,15 +369,7 @@ fn a_full_backing_store_is_no_failure_of_the_drive() {
         assert!(host.errors.get() > 1000, "nobody waits for room: {}", host.errors.get());
         expect(&world, &lun, 11_000, 8, 99).await;
         troubles.of[0].fail(None);
-        world.sleep(seconds(5)).await;
-        let errors = host.errors.get();
-        world.sleep(seconds(5)).await;
-        assert_eq!(host.errors.get(), errors, "there is room again");
-        host.stop(&world).await;
-        lun.flush().await.expect("stable");
-        engine.drain().await.expect("destaged");
-        host.check(&world, &lun).await;
-        whole(&engine).await;
+        host.goes_on(&world, &engine, &lun).await;
     });
 }
 
@@ -387,15 +392,7 @@ fn a_log_without_space_is_waited_for_as_long_as_a_drive() {
         assert!(status.problems.iter().any(|problem| problem.contains("is full")), "{:?}", status.problems);
         expect(&world, &lun, 11_000, 8, 99).await;
         troubles.of[3].fail(None);
-        world.sleep(seconds(5)).await;
-        let errors = host.errors.get();
-        world.sleep(seconds(5)).await;
-        assert_eq!(host.errors.get(), errors, "there is space again");
-        host.stop(&world).await;
-        lun.flush().await.expect("stable");
-        engine.drain().await.expect("destaged");
-        host.check(&world, &lun).await;
-        whole(&engine).await;
+        host.goes_on(&world, &engine, &lun).await;
     });
 }
 
