@@ -133,16 +133,10 @@ impl RaidIo {
         let mut grid = Grid::new(self, at);
         let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
         self.read_live(&mut grid, ColumnMask::only(column), &offsets).await;
+        // Whatever the drive holds of a page that reads as zeros, parity counts it.
         let page = |offset| {
-            let place = PagePlace { unit, offset };
-            match expect.expect(at.set, layout.page_of_set(at.row, place)) {
-                Expected::Zero => Some(self.blank_page()),
-                // Parity counts what it was.
-                Expected::GivenUp => None,
-                expected => {
-                    grid.page(column, offset).filter(|page| expected.admits(page.as_slice())).cloned()
-                }
-            }
+            let expected = expect.expect(at.set, layout.page_of_set(at.row, PagePlace { unit, offset }));
+            grid.page(column, offset).filter(|page| expected.vouches_for(page.as_slice())).cloned()
         };
         offsets.into_iter().map(page).collect()
     }

@@ -211,6 +211,31 @@ fn a_lost_column_is_rebuilt_while_the_set_is_in_use() {
     });
 }
 
+/// A drive that lies about a write leaves something where zeros were written. A scrub makes parity count it, and so must
+/// whoever moves the column.
+#[test]
+fn what_lies_where_zeros_are_due_moves_as_it_is() {
+    on_each_shape(11, |farm, mut random| async move {
+        if farm.layout.parities() == 0 {
+            return;
+        }
+        let all = (0..farm.row_pages()).map(|page| (page, (page != 1).then(|| vec![page as u8 + 1; 32])));
+        farm.destage(Row(0), &all.collect(), &mut random).await.expect("written");
+        let column = farm.layout.data_column(Row(0), tier0_raid::layout::Unit(0));
+        farm.rot(column, Row(0), 1, &mut random).await;
+        let outcome = farm.io.scrub_rows(SET, Row(0)..Row(1), &*farm.table).await.expect("a scrub");
+        assert_eq!(outcome.parity_different, farm.layout.parities() as u64);
+        let target = tier0_pool::ChunkletAddress { drive: farm.layout.columns() as u32, index: 0 };
+        farm.sets.start_evacuation(SET, column, target);
+        let moved = farm.io.rebuild_rows(SET, column, farm.rows(), &*farm.table).await.expect("moved");
+        farm.sets.set_rebuilt(SET, column, farm.rows());
+        drop(moved);
+        farm.sets.finish_rebuild(SET, column);
+        farm.check_all().await;
+        farm.check_redundancy().await;
+    });
+}
+
 /// Where more redundancy is left than the rebuild needs, rot must not stop it either.
 async fn harm_one_offset(farm: &Rc<Farm>, random: &mut Random) {
     if farm.layout.tolerated_failures() < 2 {
