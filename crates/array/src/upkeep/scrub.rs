@@ -1,12 +1,17 @@
 //! A shard's part in a scrub: its slots in ascending order.
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tier0_units::{ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
+use futures_util::future::{Either, select};
+use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 
 use super::pace::Pace;
 use crate::shard::Shard;
+
+/// How often a scrub that waits for the log looks whether it was stopped.
+const STOP_LOOK: Nanos = Nanos::from_millis(100);
 
 /// A scrub of a pool as all its shards and the control task see it.
 #[derive(Debug)]
@@ -95,6 +100,7 @@ impl Shard {
             return;
         }
         tracing::debug!(shard = self.index, pool = number, "a scrub begins");
+        let logged = pool.write_back.logged();
         let mut pace = Pace::new(&self.world, &self.activity, rate);
         let mut slots: Vec<(ExtentId, SlotRef)> = pool.mapping.extents();
         slots.retain(|(_, slot)| slot.slot >= shared.from);
@@ -142,6 +148,22 @@ impl Shard {
         if let Err(error) = pool.slot_io.raid().flush().await {
             tracing::error!("what the scrub has repaired may not be stable: {error}");
         }
+        // Nobody compares the copies of the log: what they had when the scrub began goes to its place instead, and most of
+        // it has done so by now.
+        let retired = pin!(pool.write_back.retire(logged));
+        match select(retired, pin!(self.until_stopped(shared))).await {
+            Either::Left((Ok(()), _)) => {}
+            Either::Left((Err(error), _)) => {
+                tracing::error!("what the log had when the scrub began cannot leave it: {error}");
+            }
+            Either::Right(_) => return,
+        }
         shared.next[self.index].store(u64::MAX, Ordering::Relaxed);
+    }
+
+    async fn until_stopped(&self, shared: &ScrubShared) {
+        while !shared.is_stopping() {
+            self.world.sleep(STOP_LOOK).await;
+        }
     }
 }

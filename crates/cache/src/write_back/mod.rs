@@ -171,20 +171,49 @@ impl WriteBack {
     /// When some pages cannot be destaged: they stay dirty, and in the log.
     pub async fn drain(&self) -> Result<(), IoError> {
         self.until_stable().await?;
-        let end = self.0.state.borrow().records.end();
+        let end = self.logged();
         let _draining = self.0.begin_drain();
+        self.until_forgotten(end).await?;
         // The last batches may still be giving slots back when their pages are forgotten.
-        let mut batches = None;
+        let batches = self.0.state.borrow().batches_begun;
+        while self.0.state.borrow().in_flight.first().is_some_and(|oldest| *oldest < batches) {
+            self.0.check_log()?;
+            self.0.progress.wait().await;
+        }
+        Ok(())
+    }
+
+    /// How many records came up to now: what [`WriteBack::retire`] is told.
+    pub fn logged(&self) -> u64 {
+        self.0.state.borrow().records.end()
+    }
+
+    /// Destages what is left of the first `records` records, and makes the log begin behind them on all its copies: what a
+    /// copy has lost of them, unnoticed, no recovery needs any more.
+    ///
+    /// # Errors
+    /// When some of it cannot be destaged; when the log has failed.
+    pub async fn retire(&self, records: u64) -> Result<(), IoError> {
+        if !self.has_log() {
+            return Ok(());
+        }
+        self.until_stable().await?;
+        let draining = self.0.begin_drain();
+        self.until_forgotten(records).await?;
+        drop(draining);
+        self.0.ring().persist_tail().await.map_err(|error| io_error(&error))
+    }
+
+    /// Waits until none of the first `records` records is needed, while somebody has everything destaged.
+    async fn until_forgotten(&self, records: u64) -> Result<(), IoError> {
         loop {
             self.0.check_log()?;
             {
                 let state = self.0.state.borrow();
-                if state.records.first() >= end {
-                    let batches = *batches.get_or_insert(state.batches_begun);
-                    if state.in_flight.first().is_none_or(|oldest| *oldest >= batches) {
-                        return Ok(());
-                    }
-                } else if let Some(error) = state.only_trouble() {
+                if state.records.first() >= records {
+                    return Ok(());
+                }
+                if let Some(error) = state.only_trouble(records) {
                     return Err(error);
                 }
             }

@@ -154,15 +154,17 @@ impl State {
         self.floors.values().copied().chain(troubled).min()
     }
 
-    /// The failure, if nothing is left to destage but what has failed, and nothing is under way.
-    pub(crate) fn only_trouble(&self) -> Option<IoError> {
-        if !self.in_flight.is_empty() || self.troubled.is_empty() {
-            return None;
-        }
-        let mut needed =
-            self.records.iter_from(self.records.first()).filter(|(_, record)| record.is_needed());
-        let only = needed.all(|(_, record)| self.troubled.contains_key(&record.extent));
-        only.then(|| self.troubled.values().next().expect("there is trouble").error)
+    /// The failure, if nothing is left to destage of the first `records` records but what has failed.
+    pub(crate) fn only_trouble(&self, records: u64) -> Option<IoError> {
+        let oldest = self.records.iter_from(self.records.first());
+        let mut needed = oldest
+            .take_while(|(sequence, _)| *sequence < records)
+            .filter(|(_, record)| record.is_needed())
+            .map(|(_, record)| {
+                self.troubled.get(&record.extent).filter(|_| !self.busy.contains(&record.extent))
+            });
+        let first = needed.next()??;
+        needed.all(|trouble| trouble.is_some()).then_some(first.error)
     }
 
     /// The oldest record that is needed: its number and its extent.

@@ -1,6 +1,8 @@
 //! When and how pages leave the cache: coalescing, ageing, back-pressure, failures.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use crate::rig::{EXTENT_SECTORS, Rack, Shape, Shard, eager};
@@ -293,6 +295,39 @@ fn a_log_that_fails_is_not_acknowledged_on() {
         assert!(shard.cache.status().log_failure.is_some());
         assert_eq!(read_byte(&world, &shard, 0, 0).await, 1, "reads go on");
     });
+}
+
+#[test]
+fn no_recovery_needs_what_a_copy_of_the_log_lost_before_it_was_retired() {
+    let rack = Rack::new(raid6(), 17);
+    let ring = 16..u64::MAX;
+    let lives: [fn(Rack, World) -> _; 2] = [
+        |rack, world| -> Pin<Box<dyn Future<Output = ()>>> {
+            Box::pin(async move {
+                let shard = rack.open(&world, WriteBackOptions::default()).await;
+                assert_eq!(write(&shard, 0, 0, 8, 1).await, Ok(()));
+                rack.log_media[0].clear_plans();
+                assert_eq!(write(&shard, 0, 8, 8, 2).await, Ok(()));
+                let logged = shard.cache.logged();
+                assert_eq!(write(&shard, 1, 0, 8, 3).await, Ok(()));
+                assert_eq!(shard.cache.retire(logged).await, Ok(()));
+                rack.lost_copies.borrow_mut().insert(1);
+            })
+        },
+        |rack, world| {
+            Box::pin(async move {
+                let shard = rack.open(&world, WriteBackOptions::default()).await;
+                for (index, sector, byte) in [(0, 0, 1), (0, 8, 2), (1, 0, 3)] {
+                    assert_eq!(read_byte(&world, &shard, index, sector).await, byte);
+                }
+            })
+        },
+    ];
+    rack.log_media[0].inject(FaultPlan::always_in(Fault::LostWrite, ring));
+    for life in lives {
+        let runtime = VirtualRuntime::new(17, rack.shape.width);
+        runtime.run(life(rack.clone(), runtime.world().clone()));
+    }
 }
 
 #[test]

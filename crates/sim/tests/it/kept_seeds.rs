@@ -7,6 +7,10 @@ use tier0_sim::sweep::catching;
 use tier0_sim::{Array, SimConfig, run};
 
 const KEPT: &[(u64, &str)] = &[
+    (
+        700_548,
+        "a drive had lost a record of the log unnoticed, and the copy of another left after a scrub was clean",
+    ),
     (700_460, "a scrub called the table lost of an extent that was being closed and had never had one"),
     (82, "a small log was filled until destaging found no room for its intents"),
     (
@@ -110,6 +114,10 @@ const KEPT_ORDEALS: &[(u64, &str)] = &[
     (
         1763,
         "readers of a slot table whose load a failed batch gave up were told that it is lost, after a last resort",
+    ),
+    (
+        720_033,
+        "an evacuation wrote zeros where a lying drive had left something else, which parity had come to count",
     ),
     (501050, "the simulator took a write for refused that was lost with its connection"),
 ];

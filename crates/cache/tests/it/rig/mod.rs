@@ -91,7 +91,7 @@ pub(crate) struct Rack {
     pub(crate) log_media: Vec<SimMedium>,
     pub(crate) switch: PowerSwitch,
     pub(crate) lost: Rc<RefCell<BTreeSet<usize>>>,
-    lost_copies: Rc<RefCell<BTreeSet<usize>>>,
+    pub(crate) lost_copies: Rc<RefCell<BTreeSet<usize>>>,
     table: Vec<ChunkletAddress>,
     pub(crate) map: DurableMap,
     formatted: Rc<Cell<bool>>,
