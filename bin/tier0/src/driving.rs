@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::{Nanos, counted};
 use tier0_workload::run::{LoadRun, StopHandle};
 use tier0_workload::spec::LoadSpec;

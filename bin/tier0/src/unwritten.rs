@@ -1,7 +1,7 @@
 //! Tells that a load would read what was never written: such reads are answered from the map, touch no drive, and are
 //! faster than any that do.
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::{Lba, SECTOR_BYTES};
 use tier0_workload::spec::{LoadSpec, StreamSpec};
 
@@ -73,7 +73,8 @@ async fn share(target: &impl BlockTarget, stream: &StreamSpec) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use tier0_drive::{BlockStatus, DriveHandle, RamMedium, TargetInfo};
+    use tier0_block::{BlockStatus, TargetInfo};
+    use tier0_drive::{DriveHandle, RamMedium};
     use tier0_units::ByteCount;
     use tier0_world::{Buf, BufMut, IoError, RealOptions, RealRuntime};
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tier0_drive::BlockStatus;
+use tier0_block::BlockStatus;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, oneshot};
 use tier0_world::{Buf, BufMut, IoError, World};
 

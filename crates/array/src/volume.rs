@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_drive::{BlockStatus, BlockTarget, TargetInfo};
+use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
 use tier0_units::{Lba, SectorCount};
 use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tier0_drive::BlockStatus;
+use tier0_block::BlockStatus;
 use tier0_pool::Volume as VolumeRecord;
 use tier0_units::{ExtentId, WriteCache};
 use tier0_world::{Buf, BufMut, IoError};

@@ -1,7 +1,7 @@
 //! Drives: real files and block devices, memory, modelled disks, flash and write caches, and a wrapper that injects faults.
 //!
-//! All are a [`Drive`]: commands go in with a completion token, completions come out. [`BlockTarget`] is what the
-//! layers above offer to theirs (a volume to a protocol, an NBD connection to the load generator).
+//! All are a [`Drive`]: commands go in with a completion token, completions come out. A [`DriveHandle`] is a
+//! [`BlockTarget`](tier0_block::BlockTarget) too.
 //!
 //! Invariants: a drive answers every command exactly once; it never touches sectors outside of a command's range;
 //! data is stable after a flush that was submitted after the write's completion, and not before, unless the write
@@ -33,4 +33,3 @@ pub use modelled::{Content, DiskDrive, FlashDrive, NvramDrive};
 pub use nvram::NvramModel;
 pub use ram::{RamDrive, RamMedium};
 pub use store::StoreDrive;
-pub use target::{BlockStatus, BlockTarget, TargetInfo, write_zeros};

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use serde::Serialize;
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::Nanos;
 use tier0_workload::run::{LoadRun, RunError};
 use tier0_workload::spec::{Arrival, LoadSpec, RunLimits, StreamSpec};

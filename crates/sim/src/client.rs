@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::{Lba, Nanos};
 use tier0_world::{BufMut, IoError, PayloadWidth, Random};
 

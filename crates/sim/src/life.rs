@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_drive::sim::PowerSwitch;
 use tier0_units::{Lba, Nanos};
 use tier0_world::{Random, World};

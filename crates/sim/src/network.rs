@@ -14,7 +14,8 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use tier0_drive::{BlockStatus, BlockTarget, DriveHandle, TargetInfo};
+use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
+use tier0_drive::DriveHandle;
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::{NbdAddress, NbdUri};
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions, TargetOptions};

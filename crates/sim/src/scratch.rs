@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::{Lba, SECTOR_BYTES};
 use tier0_workload::verify::stamp;
 use tier0_world::{IoError, Random};

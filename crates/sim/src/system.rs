@@ -3,7 +3,8 @@
 use std::future::Future;
 
 use thiserror::Error;
-use tier0_drive::{BlockTarget, DriveHandle};
+use tier0_block::BlockTarget;
+use tier0_drive::DriveHandle;
 use tier0_raid::layout::RaidLevel;
 use tier0_units::{SectorCount, WriteCache};
 use tier0_world::World;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::NbdUri;
 use tier0_units::{Lba, Nanos, PAGE_SECTORS};

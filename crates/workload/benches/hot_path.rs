@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tier0_drive::{BlockTarget, TargetInfo};
+use tier0_block::{BlockTarget, TargetInfo};
 use tier0_units::{ByteCount, Lba, Nanos, SectorCount};
 use tier0_workload::draw::{
     Exponential, HotCold, IoKind, RequestGenerator, Scramble, StreamPlan, Zipf, below,

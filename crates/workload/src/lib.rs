@@ -4,7 +4,7 @@
 //! - [`draw`]: the random draws that turn it into requests.
 //! - [`stats`]: what is measured, when a run is steady, and the report.
 //! - [`verify`]: data that can tell what it is, and the book of what must be found.
-//! - [`run`]: the runner, on any [`tier0_drive::BlockTarget`] in any world.
+//! - [`run`]: the runner, on any [`tier0_block::BlockTarget`] in any world.
 //!
 //! Invariants: the same seed, load and target give the same requests in the same order; time comes from the
 //! world, so that a run is the same in virtual and in real time; a latency is counted from the moment at

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use tier0_drive::{BlockTarget, DriveHandle, StoreDrive};
+use tier0_block::BlockTarget;
+use tier0_drive::{DriveHandle, StoreDrive};
 use tier0_units::{Lba, SectorCount};
 use tier0_world::{BufMut, PayloadWidth, VirtualRuntime, World};
 

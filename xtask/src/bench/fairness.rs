@@ -9,7 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use clap::Args;
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_nbd::client::{Client, ClientOptions, enter};
 use tier0_nbd::protocol::NbdUri;
 use tier0_nbd::protocol::transmission::{Request, RequestKind};

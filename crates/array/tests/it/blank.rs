@@ -1,7 +1,7 @@
 //! Arrays in a world that keeps no data: everything else is stored, and found again after a power cut.
 
 use tier0_array::Volume;
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::Lba;
 use tier0_world::{BufMut, PayloadWidth};
 

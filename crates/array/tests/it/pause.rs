@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tier0_array::Volume;
 use tier0_array::admin::{AdminReply, AdminRequest, DriveState, Health, PoolStatus};
 use tier0_array::engine::Engine;
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::{Lba, Nanos, WriteCache};
 use tier0_world::{IoError, World};
 use tracing::Level;

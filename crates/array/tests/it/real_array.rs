@@ -5,7 +5,7 @@ use std::path::Path;
 use tier0_array::open::{CreateOptions, OpenArray, OpenOptions, create, open};
 use tier0_array::real::{ShardContext, Stopper, run};
 use tier0_array::{ArrayError, Description};
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::Lba;
 use tier0_world::real::Backend;
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tier0_array::admin::Health;
 use tier0_array::engine::start;
 use tier0_array::open::recover::{ByteRange, Recovery, Role, recover_drives};
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_pool::metadata::survey;
 use tier0_units::{Lba, Nanos};
 use tier0_world::IoError;

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 use tier0_array::Volume;
 use tier0_array::engine::Engine;
+use tier0_block::BlockTarget;
 use tier0_cache::{Stage, WriteBackStatus};
-use tier0_drive::BlockTarget;
 use tier0_units::{Lba, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::{IoError, Random, World};
 

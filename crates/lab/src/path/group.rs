@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_drive::{BlockTarget, TargetInfo};
+use tier0_block::{BlockTarget, TargetInfo};
 use tier0_units::{Lba, SectorCount};
 use tier0_world::{Buf, BufMut, IoError};
 

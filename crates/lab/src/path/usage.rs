@@ -1,7 +1,7 @@
 //! How busy each resource on the path was: what a configuration waits for.
 
 use serde::{Deserialize, Serialize};
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::Nanos;
 
 use super::{Group, Resource};

@@ -1,4 +1,4 @@
-//! The client: an export on a server as a [`BlockTarget`](tier0_drive::BlockTarget).
+//! The client: an export on a server as a [`BlockTarget`](tier0_block::BlockTarget).
 //!
 //! Requests of any number of tasks are in flight at once, over one or more connections. Requests that are ready
 //! together go out in one call. When a connection fails, every request on it ends with

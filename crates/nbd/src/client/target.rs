@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use tier0_drive::{BlockStatus, BlockTarget, TargetInfo};
+use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
 use tier0_units::{Lba, SECTOR_BYTES, SectorCount};
 use tier0_world::{Buf, BufMut, IoError, World};
 

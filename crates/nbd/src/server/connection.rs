@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_target::{Channel, Connection, Export};
 
 use super::error::ConnectionError;

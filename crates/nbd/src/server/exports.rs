@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_target::{Export, ExportOptions};
 use tier0_units::SECTOR_BYTES;
 

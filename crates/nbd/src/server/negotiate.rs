@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_target::{Channel, Connection, Export};
 use tier0_world::Gather;
 

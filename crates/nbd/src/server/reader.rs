@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 
 use super::answer::Answer;
 use super::connection::Client;

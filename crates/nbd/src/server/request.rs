@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use tier0_drive::{BlockStatus, BlockTarget};
+use tier0_block::{BlockStatus, BlockTarget};
 use tier0_units::{Lba, SECTOR_BYTES, SectorCount};
 use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
 

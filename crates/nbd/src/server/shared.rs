@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::rc::Rc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_target::{Connection, Ended, ExportOptions, Protocol, Target};
 use tier0_world::World;
 use tier0_world::net::{PeerAddress, Socket};

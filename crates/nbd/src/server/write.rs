@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_target::{Broken, Owed};
 use tier0_units::SECTOR_BYTES;
 use tier0_world::{BufMut, IoError, PlantedBug, planted};

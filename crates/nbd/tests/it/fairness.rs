@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use tier0_drive::{BlockStatus, BlockTarget, TargetInfo};
+use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::transmission::{Request, RequestKind};
 use tier0_nbd::protocol::{NbdAddress, NbdUri};

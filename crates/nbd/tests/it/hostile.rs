@@ -2,7 +2,7 @@
 //! all the while.
 
 use crate::common::{Sockets, on_each_driver, server};
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::handshake::{ClientGoal, ClientHandshake, ClientStep};
 use tier0_nbd::protocol::transmission::{Request, RequestKind};

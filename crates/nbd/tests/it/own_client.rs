@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use crate::common::{Sockets, on_each_driver, ram, server};
 use futures_util::future::{Either, select};
-use tier0_drive::{BlockStatus, BlockTarget, DriveHandle, TargetInfo};
+use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
+use tier0_drive::DriveHandle;
 use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
 use tier0_nbd::protocol::{NbdAddress, NbdUri};
 use tier0_nbd::server::{ExportOptions, Server, ServerError, ServerOptions, TargetError, TargetOptions};

@@ -1,6 +1,6 @@
 //! The power fails while an array is created, once or again and again.
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_drive::sim::PowerCut;
 use tier0_units::Lba;
 use tier0_world::World;

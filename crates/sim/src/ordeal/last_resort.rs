@@ -6,8 +6,9 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use tier0_block::BlockTarget;
+use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerCut, SimMedium};
-use tier0_drive::{BlockTarget, DriveHandle};
 use tier0_units::Lba;
 use tier0_world::{IoError, Random, World};
 

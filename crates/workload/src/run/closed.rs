@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::Nanos;
 use tier0_world::{Random, Task};
 

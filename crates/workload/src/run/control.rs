@@ -2,7 +2,7 @@
 
 use std::rc::{Rc, Weak};
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::Nanos;
 use tier0_world::{Task, World};
 

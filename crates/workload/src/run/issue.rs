@@ -1,6 +1,6 @@
 //! One request: its data, its verification, its answer.
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::{Nanos, SectorCount};
 use tier0_world::{BufMut, IoError};
 

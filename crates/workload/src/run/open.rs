@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::rc::Rc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::Nanos;
 use tier0_world::{Random, Task};
 

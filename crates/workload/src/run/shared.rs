@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::{Lba, Nanos, SECTOR_BYTES, SectorCount};
 use tier0_world::{Buf, World};
 

@@ -3,8 +3,9 @@
 use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_array::engine::{Engine, create, start};
 use tier0_array::{Description, Volume};
+use tier0_block::BlockTarget;
+use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerCut, PowerSwitch, SimMedium, SimOptions};
-use tier0_drive::{BlockTarget, DriveHandle};
 use tier0_units::{ByteCount, Lba, SectorCount, WriteCache};
 use tier0_world::{IoError, PayloadWidth, VirtualRuntime, World};
 

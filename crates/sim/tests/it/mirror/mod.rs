@@ -11,7 +11,8 @@ mod store;
 
 use std::rc::Rc;
 
-use tier0_drive::{BlockTarget, DriveHandle, TargetInfo, write_zeros};
+use tier0_block::{BlockTarget, TargetInfo, write_zeros};
+use tier0_drive::DriveHandle;
 use tier0_raid::layout::RaidLevel;
 use tier0_sim::{Abilities, Admin, ArrayConfig, Running, Status, System, SystemError};
 use tier0_units::{Lba, SectorCount, WriteCache};

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use tier0_drive::{BlockTarget, TargetInfo};
+use tier0_block::{BlockTarget, TargetInfo};
 use tier0_units::{Lba, Nanos, SectorCount};
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth, Random, VirtualRuntime, World};
 
