@@ -7,13 +7,14 @@ use tier0_drive::{Fault, FaultPlan};
 use tier0_units::{Lba, Nanos, PAGE_SECTORS};
 use tier0_world::Random;
 
+use crate::administrator::{add_blank, ask, replace};
 use crate::config::{Trouble, pick};
 use crate::heal::heal;
 use crate::life::Life;
-use crate::mishap;
+use crate::mishap::strike as mishap;
 use crate::scratch;
 use crate::shelf::Whereabouts;
-use crate::system::{Admin, Running, SystemError};
+use crate::system::{Admin, Running};
 
 /// Makes trouble until the users are done.
 pub(crate) async fn rage<R: Running>(life: Rc<Life<R>>) {
@@ -236,43 +237,4 @@ async fn rejoin<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(
     life.session.shelf.borrow_mut().put(&name, Whereabouts::In);
     let drive = life.session.shelf.borrow_mut().handle(&name, &life.world);
     ask(life, Admin::Rejoin { drive }, "drives taken back").await.map(|_| ())
-}
-
-/// Adds a blank drive.
-pub(crate) async fn add_blank<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
-    let session = &life.session;
-    let name = session.shelf.borrow_mut().make();
-    let drive = session.shelf.borrow_mut().handle(&name, &life.world);
-    ask(life, Admin::Add { drive }, "blank drives added").await.map(|_| ())
-}
-
-/// Replaces a drive by a blank one.
-pub(crate) async fn replace<R: Running>(life: &Rc<Life<R>>, old: &str) -> Result<(), String> {
-    let session = &life.session;
-    let name = session.shelf.borrow_mut().make();
-    let new = session.shelf.borrow_mut().handle(&name, &life.world);
-    ask(life, Admin::Replace { old: old.to_owned(), new }, "drives replaced").await.map(|_| ())
-}
-
-/// Asks the system for something; it may refuse, but not fail. False where it refuses.
-pub(crate) async fn ask<R: Running>(
-    life: &Rc<Life<R>>,
-    request: Admin,
-    counted: &'static str,
-) -> Result<bool, String> {
-    let what = request.describe();
-    let _request = life.session.request(|| what.clone());
-    let result = life.running.admin(request).await;
-    life.session.note(&life.world, format!("{what}: {result:?}"));
-    match result {
-        Ok(()) => {
-            life.session.count(counted);
-            Ok(true)
-        }
-        Err(SystemError::Refused(_)) => {
-            life.session.count("administrators refused");
-            Ok(false)
-        }
-        Err(SystemError::Failed(why)) => Err(format!("to {what} fails: {why}")),
-    }
 }

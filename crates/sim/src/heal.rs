@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use tier0_units::Nanos;
 
-use crate::chaos::{add_blank, ask, replace};
+use crate::administrator::{add_blank, ask, replace};
 use crate::life::Life;
 use crate::shelf::Whereabouts;
 use crate::system::{Admin, Running, Status};

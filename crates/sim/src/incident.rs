@@ -8,17 +8,15 @@
 //!
 //! Pulled drives and older images stay within what redundancy makes up for ([`crate::atlas`]).
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use tier0_drive::sim::MediumImage;
 use tier0_units::Nanos;
 use tier0_world::Random;
 
-use crate::chaos::ask;
+use crate::administrator::ask;
 use crate::config::{log_uniform, pick};
-use crate::life::{Life, Session};
+use crate::life::Life;
+use crate::session::Session;
 use crate::shelf::Whereabouts;
 use crate::system::{Admin, Running};
 
@@ -32,35 +30,6 @@ const LOST_WITHIN: Nanos = Nanos::from_secs(120);
 const LOOK: Nanos = Nanos::from_millis(500);
 /// For so long a process stands still, nanoseconds.
 const STALL: (u64, u64) = (5_000_000_000, 90_000_000_000);
-
-/// Images of drives as they were at the end of earlier lives.
-#[derive(Default)]
-pub(crate) struct Images {
-    kept: RefCell<BTreeMap<String, MediumImage>>,
-    /// Drives that were put back and have not been seen by a start, with what they held before.
-    restored: RefCell<BTreeMap<String, MediumImage>>,
-    /// Drives that were ever put back, or have a history of their own: some of them may be a whole array of other times,
-    /// which starts by right.
-    old: RefCell<BTreeSet<String>>,
-}
-
-impl Images {
-    /// Drives that are put back to what they were, which may be before they joined the last time: the start that finds them
-    /// may call those missing that they are now.
-    pub(crate) fn take_restored(&self) -> BTreeMap<String, MediumImage> {
-        self.restored.take()
-    }
-
-    /// A drive has a history of its own, with which it may start alone by right.
-    pub(crate) fn note_old(&self, name: &str) {
-        self.old.borrow_mut().insert(name.to_owned());
-    }
-
-    /// Whether a drive was ever put back, or has a history of its own.
-    pub(crate) fn is_old(&self, name: &str) -> bool {
-        self.old.borrow().contains(name)
-    }
-}
 
 /// Has incidents happen until the users are done.
 pub(crate) async fn happen<R: Running>(life: Rc<Life<R>>) {

@@ -12,11 +12,13 @@
 //!
 //! What it does not do: it repairs nothing, knows no byte of any format on the drives, and measures no performance.
 
+mod administrator;
 mod atlas;
 mod auditor;
 mod chaos;
 mod client;
 mod config;
+mod course;
 mod coverage;
 pub mod crash_points;
 mod emphasis;
@@ -25,6 +27,7 @@ mod failure;
 mod halves;
 mod heal;
 mod hostile;
+mod images;
 mod incident;
 mod life;
 mod mishap;
@@ -32,10 +35,12 @@ mod network;
 mod ordeal;
 mod run;
 mod scratch;
+mod session;
 mod shelf;
 mod starts;
 pub mod sweep;
 mod system;
+mod verify;
 
 pub use atlas::FaultAtlas;
 pub use auditor::{Auditor, Expected, Finding, FlushTicket, Holds, ReadTicket, WriteTicket};

@@ -8,16 +8,19 @@ use tier0_world::{PayloadWidth, Random, VirtualRuntime};
 
 use crate::client;
 use crate::config::{Crash, LifeEnd, LifePlan, SimConfig, pick};
+use crate::course::{Ended, live};
 use crate::coverage::Coverage;
 use crate::failure::Failure;
 use crate::heal::heal;
 use crate::incident;
-use crate::life::{Ended, Life, Session, live};
+use crate::life::Life;
 use crate::network::Networked;
 use crate::scratch;
+use crate::session::Session;
 use crate::shelf::Whereabouts;
 use crate::starts::{self, Attempt};
 use crate::system::{Running, System};
+use crate::verify::verify;
 
 /// Within this discarded space must be free.
 const RECLAIM_MAX: Nanos = Nanos::from_secs(600);
@@ -193,7 +196,7 @@ impl<S: System> Run<S> {
 /// Faults end; the array heals; every byte is there; and it is there after one more power cut.
 async fn end_in_peace<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     heal(life).await?;
-    life.verify(1.0).await?;
+    verify(life, 1.0).await?;
     for volume in 0..life.volumes.len() {
         client::flush(life, volume).await?;
     }
@@ -211,7 +214,7 @@ async fn give_back<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
         client::discard(life, volume, Lba(0), sectors).await?;
         client::flush(life, volume).await?;
     }
-    life.verify(1.0).await?;
+    verify(life, 1.0).await?;
     scratch::delete_all(life).await?;
     if life.session.config.array.volumes.iter().all(|volume| volume.thin) {
         become_empty(life).await?;

@@ -12,7 +12,7 @@ use tier0_raid::layout::RaidLevel;
 use tier0_world::{Random, World};
 
 use crate::config::pick;
-use crate::life::Session;
+use crate::session::Session;
 use crate::shelf::Whereabouts;
 use crate::system::{System, SystemError, name_of};
 

@@ -13,8 +13,8 @@ use tier0_units::Lba;
 use tier0_world::{IoError, Random, World};
 
 use crate::config::{Crash, pick};
-use crate::life::Session;
 use crate::run::Run;
+use crate::session::Session;
 use crate::shelf::Whereabouts;
 use crate::system::{Recovered, Running, System, SystemError};
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tier0_units::Nanos;
 
-use crate::chaos::{ask, replace};
+use crate::administrator::{ask, replace};
 use crate::config::{log_uniform, pick};
 use crate::life::Life;
 use crate::scratch;

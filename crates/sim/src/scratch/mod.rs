@@ -4,7 +4,6 @@
 //! it was. A crash leaves a volume whose creation or deletion was under way there or not, but whole: deleted in part is
 //! an error, and so is a piece of a volume that holds what no write put there.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tier0_block::BlockTarget;
@@ -12,9 +11,13 @@ use tier0_units::{Lba, SECTOR_BYTES};
 use tier0_workload::verify::stamp;
 use tier0_world::{IoError, Random};
 
-use crate::chaos::ask;
+use crate::administrator::ask;
 use crate::life::Life;
 use crate::system::{Admin, Running};
+
+pub(crate) mod known;
+
+use known::{Fate, Known, Piece};
 
 /// Sectors that are written and read at once.
 const PIECE_SECTORS: u64 = 64;
@@ -22,37 +25,6 @@ const PIECE_SECTORS: u64 = 64;
 const PIECES_MAX: u64 = 48;
 /// The most volumes at once.
 const VOLUMES_MAX: usize = 3;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Its creation is not acknowledged.
-    Coming,
-    There,
-    /// Its deletion is not acknowledged.
-    Going,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
-    Zeros,
-    /// A write of it was not acknowledged: each sector is old or new.
-    UnderWay,
-    Written,
-}
-
-#[derive(Clone, Debug)]
-struct Known {
-    fate: Fate,
-    number: u64,
-    pieces: Vec<Piece>,
-}
-
-/// What is known of all of them.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    volumes: BTreeMap<String, Known>,
-    ever: u64,
-}
 
 /// Creates a volume and writes to it, or deletes one.
 pub(crate) async fn come_or_go<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(), String> {
@@ -219,7 +191,7 @@ pub(crate) async fn check<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> 
 pub(crate) async fn grow<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(), String> {
     let drives = life.session.config.array.drives as u64;
     for _ in 0..1 + random.below(drives.min(6)) {
-        crate::chaos::add_blank(life).await?;
+        crate::administrator::add_blank(life).await?;
     }
     ask(life, Admin::Grow, "pools grown").await.map(|_| ())
 }
