@@ -58,6 +58,31 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
     scene.stop();
 }
 
+/// A name of another pool's drive was taken for a new one, and verbs then found either.
+#[test]
+fn a_name_of_another_pools_drive_is_taken() {
+    let directory = directory();
+    let at = directory.path();
+    let one = array_text(at, "raid1", 2).replace("raid = ", "drives = [\"d*\"]\nraid = ");
+    let other = "[[drive]]\nname = \"e{n}\"\ncount = 2\npath = \"e{n}.img\"\nsize = \"64MiB\"\n\
+        [[pool]]\nname = \"pool1\"\nraid = \"raid1\"\ndrives = [\"e*\"]\n";
+    let array = file(
+        at,
+        "array.toml",
+        &format!("{}{other}", one.replace("name = \"lun0\"", "name = \"lun0\"\npool = \"pool0\"")),
+    );
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    let before = json(&["config", text(&array)]);
+    let new = at.join("new.img");
+    let place = ["--name", "e1", "--path", text(&new), "--size", "64MiB"];
+    refuse(&[&["drive", "replace", text(&array), "d1"], &place[..]].concat(), 2, &["\"e1\"", "already"]);
+    refuse(&[&["drive", "add", text(&array), "--pool", "pool0"], &place[..]].concat(), 2, &["\"e1\""]);
+    assert!(!new.exists(), "a refused request leaves a file");
+    assert_eq!(json(&["config", text(&array)]), before, "a refused request has changed something");
+    served.stop();
+}
+
 /// What lowered redundancy or deleted was done without a word of warning.
 #[test]
 fn what_costs_something_needs_consent() {

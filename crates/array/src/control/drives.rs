@@ -144,14 +144,8 @@ impl Control {
             )));
         }
         self.check_is_nobodys(&place)?;
-        let taken = self
-            .guarded(number)
-            .metadata
-            .state()
-            .members()
-            .iter()
-            .any(|member| member.name == place.name && member.state != MemberState::Removed);
-        if taken {
+        // Verbs name a drive and no pool.
+        if self.member_named(&place.name).is_ok() {
             return Err(AdminError::new(format!(
                 "there is a drive {:?} already; use another name",
                 place.name
