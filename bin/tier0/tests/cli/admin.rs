@@ -48,6 +48,10 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["volume", "create", array, "big", "--size", "4PiB"], &["\"big\"", "4PiB", "smaller"]),
         (&["volume", "resize", array, "none", "--size", "1MiB"], &["\"none\""]),
         (&["volume", "resize", array, "lun0", "--size", "1MiB"], &["24MiB", "only grow"]),
+        (
+            &["volume", "resize", array, "lun0", "--size", "4GiB"],
+            &["\"lun0\"", "24MiB", "4GiB", "pool0", "free", "grow it by less"],
+        ),
         (&["volume", "delete", array, "none", "--yes"], &["\"none\""]),
         (&["volume", "cache", array, "none", "off"], &["\"none\""]),
     ] {

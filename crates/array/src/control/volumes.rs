@@ -91,6 +91,7 @@ impl Control {
         if sectors == record.sectors {
             return Ok(format!("volume {name} has {now} already; nothing is changed"));
         }
+        self.check_grows(pool, &record, sectors)?;
         let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
         self.guarded(pool).metadata.commit(vec![resized]).await.map_err(refused)?;
         self.order(|reply| VolumesOrder::Resize { number, sectors, reply }).await?;
@@ -98,6 +99,27 @@ impl Control {
         Ok(format!(
             "volume {name} has grown from {now} to {size}; clients that are connected see it when they connect anew"
         ))
+    }
+
+    /// Whether there is space for what a volume is to grow by. Thin ones take theirs later.
+    fn check_grows(&self, pool: usize, volume: &VolumeRecord, sectors: u64) -> Result<(), AdminError> {
+        let state = self.guarded(pool).metadata.state();
+        let more = state.extents_of(sectors) - state.extents_of(volume.sectors);
+        let free = state.free_slot_count() - state.reserved_slot_count();
+        if volume.thin || more <= free {
+            return Ok(());
+        }
+        let bytes = |extents: u64| SectorCount(extents * state.geometry().extent_sectors).bytes();
+        Err(AdminError::new(format!(
+            "volume {:?} cannot grow from {} to {}: that takes {} more, and pool {:?} has {} free; grow it by less, add \
+             drives (tier0 drive add, then tier0 pool grow), or delete what is not needed",
+            volume.name,
+            SectorCount(volume.sectors).bytes(),
+            SectorCount(sectors).bytes(),
+            bytes(more),
+            state.name(),
+            bytes(free)
+        )))
     }
 
     pub(super) async fn delete_volume(self: &Rc<Self>, name: &str, force: bool) -> Done {
