@@ -52,6 +52,8 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
             &["volume", "resize", array, "lun0", "--size", "4GiB"],
             &["\"lun0\"", "24MiB", "4GiB", "pool0", "free", "grow it by less"],
         ),
+        (&["volume", "create", array, "small", "--size", "64"], &["64B", "a number without one is bytes"]),
+        (&["volume", "resize", array, "lun0", "--size", "64"], &["64B", "a number without one is bytes"]),
         (&["volume", "delete", array, "none", "--yes"], &["\"none\""]),
         (&["volume", "cache", array, "none", "off"], &["\"none\""]),
     ] {

@@ -26,6 +26,7 @@ fn changed_for(verbs: &[&str], from: &str, to: &str, words: &[&str]) {
 #[test]
 fn a_wrong_array_file_is_named_with_line_field_and_remedy() {
     changed("[array]", "[array", &["array.toml", "line 1"]);
+    changed("\"24MiB\"", "64", &["volume.size", "64B", "a number without one is bytes"]);
     changed("stripe_unit = \"64KiB\"", "stripe = 3", &["line 14", "stripe"]);
     changed("raid10", "raid11", &["line 12", "pool.raid", "raid11", "raid10"]);
     changed("\"64KiB\"", "\"60KiB\"", &["line 1", "60KiB"]);

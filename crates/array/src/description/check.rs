@@ -490,7 +490,10 @@ fn check_volume(
     };
     let size = *section.size.get_ref();
     if size.0 < 4096 || !size.0.is_multiple_of(4096) {
-        let text = format!("volume.size: {size} does not do; use a multiple of 4KiB, at least one");
+        let text = format!(
+            "volume.size: {size} does not do; use a multiple of 4KiB with its unit, as in size = \"64GiB\": a number \
+             without one is bytes"
+        );
         return Err(place.wrong(section.size.span(), text));
     }
     let write_cache = section.write_cache.as_ref().map(|mode| {
