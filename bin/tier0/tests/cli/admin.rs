@@ -89,6 +89,42 @@ fn a_name_of_another_pools_drive_is_taken() {
     served.stop();
 }
 
+/// Of a drive that was rebuilt already it was said that its removal makes the array less redundant.
+#[test]
+fn the_removal_of_a_drive_that_is_rebuilt_costs_nothing() {
+    let directory = directory();
+    let spares =
+        array_text(directory.path(), "raid5", 4).replace("set_size = 4", "set_size = 3\nspare_drives = 1");
+    let array = file(directory.path(), "array.toml", &spares);
+    let array = text(&array);
+    succeed(&["create", array]);
+    let served = Served::start(std::path::Path::new(array), directory.path());
+    succeed(&["drive", "fail", array, "d2", "--yes"]);
+    let is_whole = |status: &serde_json::Value| {
+        let pool = &status["pools"][0];
+        pool["rebuild"].is_null() && pool["sets"]["degraded"] == 0 && pool["log"]["copies"] == 2
+    };
+    status_when(array, is_whole);
+    let told = succeed(&["drive", "remove", array, "d2", "--yes"]).replace('\n', " ");
+    assert!(told.contains("is forgotten") && told.contains("nothing is less redundant"), "{told}");
+    served.stop();
+}
+
+/// Lets another process go on; false.
+fn wait() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    false
+}
+
+fn status_when(array: &str, is_reached: impl Fn(&serde_json::Value) -> bool) {
+    assert!(
+        (0..400).any(|_| is_reached(&status(array)) || wait()),
+        "it does not come to that: {}",
+        status(array)
+    );
+}
+
 /// What lowered redundancy or deleted was done without a word of warning.
 #[test]
 fn what_costs_something_needs_consent() {

@@ -64,8 +64,12 @@ impl Control {
         }
         let lacks_space = self.guarded(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.let_go(number, place, state, leave).await?;
+        let held = self.guarded(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
         self.start_rebuilds(number);
         Ok(match (state, leave) {
+            (MemberState::Lost, _) if held.is_ok() => format!(
+                "drive {name} is forgotten: it was lost, and what it held is rebuilt already, so nothing is less redundant"
+            ),
             (MemberState::Active, Leave::CopyFirst) => format!(
                 "what drive {name} holds is copied to the others, as \"tier0 status\" shows, then it is forgotten; nothing \
                  is less redundant meanwhile, and \"tier0 drive remove --stop\" keeps it"
