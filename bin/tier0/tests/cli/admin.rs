@@ -110,6 +110,38 @@ fn the_removal_of_a_drive_that_is_rebuilt_costs_nothing() {
     served.stop();
 }
 
+/// A drive that had joined again was there twice, and one that was taken out had failed for as long as the server ran.
+#[test]
+fn a_drive_is_there_once_and_has_failed_since_it_did() {
+    let scene = Scene::of("raid5", 3);
+    let array = scene.array();
+    #[expect(clippy::disallowed_methods, reason = "a server has run for a while")]
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    succeed(&["drive", "fail", array, "d1", "--yes"]);
+    let is_told = |status: &serde_json::Value| lost_event(status).is_some();
+    let lost = scene.status_when(is_told);
+    let age = lost_event(&lost).expect("it was told");
+    let since = lost["pools"][0]["drives"][1]["health"]["since_s"].as_u64().expect("a time");
+    assert!(since.abs_diff(age) <= 1, "lost for {since} s, and told {age} s ago");
+    succeed(&["drive", "rejoin", array, "d1"]);
+    let is_right = |status: &serde_json::Value| {
+        let drives = status["pools"][0]["drives"].as_array().expect("drives");
+        let named = drives.iter().filter(|drive| drive["name"] == "d1").count();
+        assert_eq!(named, 1, "d1 is there {named} times: {status}");
+        status["pools"][0]["rebuild"].is_null()
+    };
+    scene.status_when(is_right);
+    scene.stop();
+}
+
+/// How long ago it was told that a drive is lost.
+fn lost_event(status: &serde_json::Value) -> Option<u64> {
+    let events = status["events"].as_array().expect("events");
+    let lost =
+        |event: &&serde_json::Value| event["what"].as_str().is_some_and(|what| what.starts_with("lost"));
+    events.iter().find(lost)?["age_s"].as_u64()
+}
+
 /// Lets another process go on; false.
 fn wait() -> bool {
     #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]

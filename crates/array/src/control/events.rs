@@ -78,6 +78,7 @@ impl Control {
     pub(super) fn tell_lost(&self, number: usize, member: usize) {
         let guarded = self.guarded(number);
         let member = member as u32;
+        guarded.lost_at.borrow_mut().entry(member).or_insert_with(|| self.world.now());
         let known = guarded.pauses.health(member).and_then(|health| health.last_error);
         let why = match guarded.taken_out.borrow().contains(&member) {
             true => " (it was taken out)".to_owned(),

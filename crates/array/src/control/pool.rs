@@ -12,7 +12,7 @@ use tier0_pool::{ChunkletAddress, MetaRecord, PoolError, SlotRun, SpaceRules};
 use tier0_raid::io::LostDrives;
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
-use tier0_units::{ExtentId, SlotRef};
+use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
@@ -74,6 +74,8 @@ pub(crate) struct Guarded {
     pub(super) returned: RefCell<BTreeSet<(u32, u32, ChunkletAddress)>>,
     /// Members that somebody has taken out of service, in this run.
     pub(super) taken_out: RefCell<BTreeSet<u32>>,
+    /// When members were lost, in this run.
+    pub(super) lost_at: RefCell<BTreeMap<u32, Nanos>>,
     /// Somebody has asked for sets that need columns to move first.
     pub(super) growing: Cell<bool>,
     /// Extents move, or columns are rebuilt, not both.
@@ -114,6 +116,7 @@ impl Guarded {
             restripe: RestripeProgress::default(),
             returned: RefCell::default(),
             taken_out: RefCell::default(),
+            lost_at: RefCell::default(),
             growing: Cell::new(false),
             extents_or_rebuild: Semaphore::new(1),
         }

@@ -38,7 +38,15 @@ impl Guarded {
     /// The pool's drives but for those that have left.
     pub(super) fn drives_status(&self, state: &PoolState, now: Nanos) -> Vec<DriveStatus> {
         let carriers = self.metadata.carriers();
-        let there = (0u32..).zip(state.members()).filter(|(_, member)| member.state != MemberState::Removed);
+        let members = || (0u32..).zip(state.members());
+        // One that has joined again serves in a new place; the old one is there until what it held is rebuilt.
+        let is_back =
+            |lost: &Member| members().any(|(_, member)| member.is_active() && member.name == lost.name);
+        let there = members().filter(|(_, member)| match member.state {
+            MemberState::Removed => false,
+            MemberState::Lost => !(member.leaving && is_back(member)),
+            MemberState::Active => true,
+        });
         let drive = |(place, member): (u32, &Member)| {
             let free = state.free_chunklets(place);
             let known = self.pauses.health(place);
@@ -61,7 +69,9 @@ impl Guarded {
                     let health = self.drive_health(place, health, now);
                     // Its guard may never have found anything wrong with it.
                     let standing = if member.is_active() { health.standing } else { DriveStanding::Lost };
-                    DriveHealth { standing, ..health }
+                    let lost_at = self.lost_at.borrow().get(&place).copied();
+                    let since_s = lost_at.map_or(health.since_s, |at| seconds(now.saturating_sub(at)));
+                    DriveHealth { standing, since_s, ..health }
                 }),
             }
         };
