@@ -4,6 +4,7 @@
 //! whichever file it is in. What to do about it is for those to say who know what the file is for.
 
 mod locate;
+mod words;
 
 use serde::de::DeserializeOwned;
 
@@ -31,7 +32,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misread> {
         Misread {
             line: line_at(text, at),
             field: locate::field_at(text, at),
-            fact: message.replace("expected one of", "there are:"),
+            fact: words::plain(&message, text.get(at..).unwrap_or_default()),
         }
     })
 }
@@ -66,13 +67,15 @@ mod tests {
         let first = "[[drive]]\nname = \"a\"\n";
         let (line, field, fact) = misread(&format!("{first}count = \"two\"\n"));
         assert_eq!((line, field.as_str()), (3, "drive.count"), "{fact}");
-        assert_eq!(fact, "invalid type: string \"two\", expected u32");
+        let told =
+            "the text \"two\" is there, and a whole number that is not negative is expected; correct it";
+        assert_eq!(fact, told);
         let (line, field, fact) = misread(&format!("{first}colour = 1\n"));
         assert_eq!((line, field.as_str()), (3, "drive.colour"), "{fact}");
         assert!(fact.contains("`name` or `count`"), "{fact}");
         let (line, field, fact) = misread(&format!("{first}[[drive]]\ncount = 1\n"));
         assert_eq!((line, field.as_str()), (3, "drive"), "{fact}");
-        assert!(fact.contains("`name`"), "{fact}");
+        assert_eq!(fact, "\"name\" is missing; add it");
         let (line, field, fact) = misread(&format!("{first}count =\n"));
         assert_eq!((line, field.as_str()), (3, "drive.count"), "{fact}");
         assert!(!fact.contains('\n'), "{fact}");

@@ -26,7 +26,16 @@ fn changed_for(verbs: &[&str], from: &str, to: &str, words: &[&str]) {
 #[test]
 fn a_wrong_array_file_is_named_with_line_field_and_remedy() {
     changed("[array]", "[array", &["array.toml", "line 1"]);
+    changed("[[pool]]", "[pool]", &["line 10", "pool", "write [[pool]]"]);
+    changed("[array]", "[[array]]", &["line 1", "write [array]"]);
+    changed("count = 4", "count = \"4\"", &["line 6", "drive.count", "a whole number", "write 4, without"]);
+    changed("set_size = 4", "set_size = 2.5", &["line 13", "pool.set_size", "2.5", "a whole number"]);
+    changed("set_size = 4", "set_size = 4\ndrives = \"d*\"", &["pool.drives", "a list", "write [\"d*\"]"]);
+    changed("\"24MiB\"", "\"24MiB\"\nthin = yes", &["volume.thin", "yes is no value", "write true"]);
+    changed("\"24MiB\"", "24MiB", &["volume.size", "a text has quotes", "\"24MiB\""]);
     changed("\"24MiB\"", "64", &["volume.size", "64B", "a number without one is bytes"]);
+    changed("[array]\n", "[array]\ncontrol_mode = 0600\n", &["array.control_mode", "\"0600\""]);
+    changed("name = \"test\"", "", &["array", "\"name\" is missing"]);
     changed("stripe_unit = \"64KiB\"", "stripe = 3", &["line 14", "stripe"]);
     changed("raid10", "raid11", &["line 12", "pool.raid", "raid11", "raid10"]);
     changed("\"64KiB\"", "\"60KiB\"", &["line 1", "60KiB"]);
