@@ -17,6 +17,16 @@ pub enum ArrayError {
     /// A drive cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// What lies where a drive should is none.
+    #[error(
+        "drive {drive:?}: what lies at {path:?} is neither a regular file nor a block device; correct its path"
+    )]
+    NotADrive {
+        /// Its name.
+        drive: String,
+        /// Its path.
+        path: PathBuf,
+    },
     /// A drive's metadata cannot be read or written.
     #[error(transparent)]
     Pool(#[from] PoolError),
@@ -340,6 +350,14 @@ pub enum ArrayError {
 }
 
 impl ArrayError {
+    /// Why the drive of this name cannot be opened.
+    pub(crate) fn of_opening(drive: &str, error: OpenError) -> ArrayError {
+        match error {
+            OpenError::NotADrive { path } => ArrayError::NotADrive { drive: drive.to_owned(), path },
+            error => error.into(),
+        }
+    }
+
     /// The same where drives are missing, with what could not be opened and may be one of them.
     pub(crate) fn with_hints(self, hints: &[String]) -> ArrayError {
         match self {

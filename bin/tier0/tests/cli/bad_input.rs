@@ -129,7 +129,7 @@ fn a_directory_is_no_drive() {
     let directory = directory();
     let array = array_file(directory.path(), "raid10", 4);
     std::fs::create_dir(directory.path().join("d3.img")).expect("a directory");
-    refuse(&["create", text(&array)], 2, &["d3.img", "neither"]);
+    refuse(&["create", text(&array)], 2, &["\"d3\"", "d3.img", "neither"]);
 }
 
 #[test]

@@ -232,7 +232,7 @@ impl Opened {
             Ok(medium) => Ok(Some(medium)),
             Err(ArrayError::Open(OpenError::Missing { .. })) => Ok(None),
             // A link to a directory, a terminal, an empty card reader.
-            Err(ArrayError::Open(OpenError::NotADrive { .. })) if named == Named::ByChance => Ok(None),
+            Err(ArrayError::NotADrive { .. }) if named == Named::ByChance => Ok(None),
             Err(ArrayError::Open(OpenError::System { ref source, .. }))
                 if named == Named::ByChance && source.raw_os_error() == Some(NO_MEDIUM) =>
             {

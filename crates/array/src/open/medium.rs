@@ -35,7 +35,10 @@ impl Medium {
         let unusable =
             |fact: &str| ArrayError::Unusable { drive: description.name.clone(), fact: fact.to_owned() };
         let base = match (&description.path, description.ram) {
-            (Some(path), _) => Base::File(FileMedium::open(path)?),
+            (Some(path), _) => {
+                let opened = FileMedium::open(path);
+                Base::File(opened.map_err(|error| ArrayError::of_opening(&description.name, error))?)
+            }
             (None, Some(size)) => {
                 let memory =
                     RamMedium::new(&description.name, size).map_err(|source| ArrayError::System {
