@@ -378,17 +378,16 @@ impl ArrayError {
         if let ArrayError::Hinted { error, .. } = self {
             return error.is_input();
         }
-        if let ArrayError::CreateFile { source, .. } = self {
-            // Its directory is not there.
-            return source.kind() == std::io::ErrorKind::NotFound;
-        }
         use tier0_drive::OpenError::{Busy, System};
+        if let ArrayError::CreateFile { source, .. } | ArrayError::Open(System { source, .. }) = self {
+            return is_wrong_path(source);
+        }
         use tier0_pool::PoolError;
         let failed = matches!(
             self,
             ArrayError::System { .. }
                 | ArrayError::NoRoom { .. }
-                | ArrayError::Open(Busy { .. } | System { .. })
+                | ArrayError::Open(Busy { .. })
                 | ArrayError::Pool(
                     PoolError::Drive { .. }
                         | PoolError::Damaged { .. }
@@ -398,4 +397,10 @@ impl ArrayError {
         );
         !failed
     }
+}
+
+/// Whether the system says that a path is wrong, or that whoever asks may not use it.
+fn is_wrong_path(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied | ReadOnlyFilesystem)
 }

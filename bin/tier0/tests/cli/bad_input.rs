@@ -199,3 +199,20 @@ fn memory_cannot_be_created_on() {
     let array = file(directory.path(), "array.toml", array);
     refuse(&["create", text(&array)], 2, &["ram0", "tier0 serve"]);
 }
+
+/// A path that cannot be one ended with the code of what fails while running.
+#[test]
+fn a_drive_that_cannot_be_opened_is_wrong_input() {
+    let directory = directory();
+    let at = directory.path();
+    std::fs::write(at.join("plain"), "no directory").expect("a file");
+    let right = array_text(at, "raid1", 2);
+    let array = file(at, "array.toml", &right.replace("/d{n}.img", "/plain/d{n}.img"));
+    let before = contents(at);
+    refuse(&["create", text(&array)], 2, &["plain/d0.img", "check"]);
+    let sizeless = std::fs::read_to_string(&array).expect("a file").replace("size = \"64MiB\"\n", "");
+    std::fs::write(&array, sizeless).expect("an array file");
+    refuse(&["create", text(&array)], 2, &["plain/d0.img"]);
+    std::fs::remove_file(&array).expect("a file");
+    assert_eq!(contents(at).len() + 1, before.len(), "a refused verb has written something");
+}
