@@ -127,10 +127,7 @@ fn refusals_without(description: &Description, displaced: &[Displaced]) -> Resul
 /// Of the drives of an array that nobody serves.
 fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
     let (refusals, mut told) = of_file(description);
-    // Memory has no labels: it is created at every start.
-    if description.drives.iter().any(|drive| drive.path.is_some()) {
-        told.extend(rehearse(description).map_err(|error| served_already(description, file, error))?);
-    }
+    told.extend(rehearse(description).map_err(|error| served_already(description, file, error))?);
     Ok((refusals, told))
 }
 

@@ -216,3 +216,23 @@ fn a_drive_that_cannot_be_opened_is_wrong_input() {
     std::fs::remove_file(&array).expect("a file");
     assert_eq!(contents(at).len() + 1, before.len(), "a refused verb has written something");
 }
+
+/// Whether a start would be refused was not asked where no drive has a path.
+#[test]
+fn check_refuses_what_serve_refuses_without_files() {
+    let directory = directory();
+    let drives = |what: &str| {
+        let drive = format!("[[drive]]\nname = \"d{{n}}\"\ncount = 2\n{what}\n");
+        format!("[array]\nname = \"a\"\ncores = 1\n{drive}[[pool]]\nname = \"p\"\nraid = \"raid1\"\n")
+    };
+    let model = file(directory.path(), "model.toml", &drives("model = \"ssd-sata\""));
+    let small = file(directory.path(), "small.toml", &drives("ram = \"1MiB\""));
+    for (array, words) in
+        [(&model, &["\"d0\"", "no place for its data", "tier0 load"][..]), (&small, &["\"d0\""])]
+    {
+        refuse(&["serve", text(array), "--listen", "127.0.0.1:0"], 2, words);
+        refuse(&["check", text(array)], 2, words);
+    }
+    let memory = file(directory.path(), "memory.toml", &drives("ram = \"64MiB\""));
+    succeed(&["check", text(&memory)]);
+}

@@ -33,12 +33,10 @@ use crate::{ArrayError, Description};
 /// # Errors
 /// Why it would not run.
 pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArray, ArrayError> {
-    if description.drives.iter().all(|drive| drive.path.is_none()) {
+    if is_memory(description) {
         return create(description, CreateOptions::default());
     }
-    if let Some(ram) = description.drives.iter().find(|drive| drive.path.is_none()) {
-        return Err(memory_among_others(ram));
-    }
+    check_no_memory(description)?;
     let (media, found) = find(description, options)?;
     let cores = found.states.iter().map(|state| state.log().rings.len()).max().unwrap_or(1);
     let cores_wanted = cores_of(description, media.iter())?;
@@ -62,7 +60,23 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
 /// # Errors
 /// Why it would be refused.
 pub fn rehearse(description: &Description) -> Result<Vec<String>, ArrayError> {
-    find(description, &OpenOptions::default()).map(|(_, found)| found.warnings)
+    if is_memory(description) {
+        return create(description, CreateOptions::default()).map(|array| array.warnings);
+    }
+    check_no_memory(description)?;
+    let (media, found) = find(description, &OpenOptions::default())?;
+    cores_of(description, media.iter())?;
+    Ok(found.warnings.into_iter().chain(witness_fault(description)?).collect())
+}
+
+fn is_memory(description: &Description) -> bool {
+    description.drives.iter().all(|drive| drive.path.is_none())
+}
+
+/// Drives that last and drives that are memory are not of one array.
+fn check_no_memory(description: &Description) -> Result<(), ArrayError> {
+    let memory = description.drives.iter().find(|drive| drive.path.is_none());
+    memory.map_or(Ok(()), |drive| Err(memory_among_others(drive)))
 }
 
 /// What is wrong with the witness of `description`, and what to do; none where it could be used, or there is none.
