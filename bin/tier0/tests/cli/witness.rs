@@ -27,11 +27,12 @@ fn a_broken_witness_is_told_by_everybody() {
         .stderr(log);
     let mut server = Background::of(server);
     server.read_until(|line| line == "}");
-    let told = std::fs::read_to_string(at.join("log")).expect("a log");
-    assert!(tells(&told), "serve: {told}");
     let told = succeed(&["check", text(&array)]);
     assert!(tells(&told), "check of a server: {told}");
     await_status(text(&array), 4, &words);
+    let told = std::fs::read_to_string(at.join("log")).expect("a log");
+    assert!(tells(&told), "serve: {told}");
+    assert_eq!(told.matches("absent/witness").count(), 1, "serve says it more than once: {told}");
     refuse(&["drive", "fail", text(&array), "d1", "--yes"], 2, &[&words[..], &["\"d1\""]].concat());
     let refused = run(&["drive", "fail", text(&array), "d1", "--yes"]).stderr;
     assert!(!refused.contains("wait for the rebuild"), "there is none: {refused}");

@@ -102,6 +102,7 @@ impl Control {
         let text = format!("{}: {}", event.thing, event.what);
         match severity {
             Severity::Info => tracing::info!("{text}"),
+            Severity::Warning if event.remedy.is_empty() => tracing::warn!("{text}"),
             Severity::Warning => tracing::warn!(remedy = event.remedy, "{text}"),
             Severity::Critical => tracing::error!(remedy = event.remedy, "{text}"),
         }

@@ -106,8 +106,7 @@ fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Med
     let (consents, unopened, named) = (consents_of(description, options), opened.unopened, opened.named);
     let found = in_real_world(|world| async move {
         let at_hand = AtHand { media: &media, named, unopened: &unopened };
-        let mut found = look(&world, &at_hand, &wanted, &consents).await?;
-        found.warnings.extend(consents.witness_fault(&world).await);
+        let found = look(&world, &at_hand, &wanted, &consents).await?;
         Ok((at_hand.of_array(&world, &wanted.name).await, found))
     })?;
     let (media, mut found) = found.map_err(|error: ArrayError| match opened.warnings.is_empty() {
