@@ -25,6 +25,7 @@ mod drive_opener;
 pub mod engine;
 mod error;
 mod gate;
+mod left;
 mod mapping;
 mod models;
 pub mod open;

@@ -142,6 +142,29 @@ fn lost_event(status: &serde_json::Value) -> Option<u64> {
     events.iter().find(lost)?["age_s"].as_u64()
 }
 
+/// What a drive had left behind that was replaced was called data of somebody else.
+#[test]
+fn where_a_drive_was_that_has_left_is_remembered() {
+    let scene = Scene::of("raid1", 2);
+    let (array, old) = (scene.array(), scene.at("d1.img"));
+    let new = scene.at("e1.img");
+    succeed(&["drive", "replace", array, "d1", "--name", "e1", "--path", text(&new), "--size", "64MiB"]);
+    scene.status_when(|status| {
+        let drives = status["pools"][0]["drives"].as_array().expect("drives");
+        drives.iter().all(|drive| drive["name"] != "d1")
+    });
+    let add = ["drive", "add", array, "--name", "d1", "--path", text(&old)];
+    // Its superblock goes a moment later.
+    let is_erased = || !run(&add).stderr.contains("still holds it");
+    assert!((0..200).any(|_| is_erased() || wait()), "its superblock stays");
+    refuse(&add, 2, &["\"d1\" lay", "left pool \"pool0\"", "--force"]);
+    let (array, directory) = (array.to_owned(), scene.stop_and_keep());
+    let told = succeed(&["check", &array]).replace("\n    ", " ");
+    assert!(told.contains("drive \"d1\", which lay there, has left pool \"pool0\""), "{told}");
+    assert!(!told.contains("not tier0's"), "{told}");
+    drop(directory);
+}
+
 /// Lets another process go on; false.
 fn wait() -> bool {
     #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]

@@ -253,6 +253,12 @@ impl Scene {
 
     /// Ends the server, and demands that it ends well.
     pub(crate) fn stop(self) {
+        self.stop_and_keep();
+    }
+
+    /// The same; what it leaves is there as long as the directory.
+    pub(crate) fn stop_and_keep(self) -> TempDir {
         self.served.stop();
+        self.directory
     }
 }

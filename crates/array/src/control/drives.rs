@@ -18,6 +18,7 @@ use super::{Control, MemberJudge};
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::description::{DriveDescription, is_name};
+use crate::left::left_from;
 use crate::open::NewMedium;
 use crate::plan::members_max;
 use crate::upkeep::Order;
@@ -153,17 +154,33 @@ impl Control {
         }
         let description = DriveDescription {
             name: place.name.clone(),
-            path: Some(place.path),
+            path: Some(place.path.clone()),
             size: place.size,
             ram: None,
             model: None,
         };
-        let new = shop.open(description, place.force).await?;
+        let opened = shop.open(description, place.force).await;
+        let new =
+            opened.map_err(|error| self.had_left(&place.path, &error).unwrap_or_else(|| error.into()))?;
         self.check_serves_nowhere(&place.name, &new.drive).await?;
         if let Some(leaving) = instead_of {
             self.check_room_with(number, leaving, &place.name, &new.drive)?;
         }
         self.bring_in(number, &place.name, new, None).await
+    }
+
+    /// What lies at a path and is not tier0's was a drive of this array there, which has left, if there was one.
+    fn had_left(&self, path: &Path, error: &ArrayError) -> Option<AdminError> {
+        let ArrayError::Foreign { .. } = error else { return None };
+        self.pools.iter().find_map(|pool| {
+            let state = pool.guarded.metadata.state();
+            let member = left_from(&state, path)?;
+            Some(AdminError::new(format!(
+                "{path:?} is where drive {:?} lay until it left pool {:?}, and what it holds the array does not need; add \
+                 --force to overwrite it",
+                member.name, pool.name
+            )))
+        })
     }
 
     /// Whether a member could be emptied if this drive were in the pool. It is not yet.

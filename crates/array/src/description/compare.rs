@@ -180,7 +180,7 @@ impl Description {
                 ));
             } else if !is_known && !facts.iter().flat_map(|pool| &pool.drives).any(is) {
                 told(format!(
-                    "drive {:?} at {path:?} is in no pool; \"tier0 drive add\" brings it in, the file does not",
+                    "drive {:?} at {path:?} is in no pool; take it out of the file, or bring it in (tier0 drive add)",
                     drive.name
                 ));
             }

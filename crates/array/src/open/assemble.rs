@@ -21,6 +21,7 @@ use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
 use crate::admin::PoolFacts;
 use crate::description::{PoolDescription, not_in_file, size_differs};
+use crate::left::left_from;
 use crate::open::CreateOptions;
 use crate::plan::{check_fits, new_volume, record_of};
 use crate::witness::Witness;
@@ -145,7 +146,7 @@ async fn look(
     let mut dispensable = without.clone();
     dispensable.extend(candidates.iter().flat_map(|pool| lost_to(pool, description)));
     at_hand.check_answers(&dispensable)?;
-    tell_others(others, description, &dispensable, &mut warnings)?;
+    let foreign = tell_others(others, description, &dispensable, &mut warnings)?;
     let mut seen: Vec<String> = candidates.iter().flat_map(|pool| pool.strangers.clone()).collect();
     let (mut states, mut additions) = (Vec::new(), Vec::new());
     for (number, pool) in description.pools.iter().enumerate() {
@@ -160,6 +161,7 @@ async fn look(
         states.push(state);
     }
     check_names(&states, &additions)?;
+    warnings.extend(foreign.iter().map(|path| tell_foreign(path, &states)));
     warnings.extend(never_made(description, &states));
     let facts: Vec<PoolFacts> = states.iter().map(|state| PoolFacts::of(state, |_| None)).collect();
     warnings.extend(description.without_effect(&facts));
@@ -214,13 +216,15 @@ fn lost_to<'a>(pool: &'a FoundPool, description: &Description) -> impl Iterator<
     lost.map(|member| member.name.clone())
 }
 
-/// Tells of drives that are in no pool. Those that are dispensable may be unreadable.
+/// Tells of drives that are in no pool, but of those that hold what is not tier0's; where these lie. Those that are dispensable
+/// may be unreadable.
 fn tell_others(
     others: Vec<OtherDrive>,
     description: &Description,
     dispensable: &[String],
     warnings: &mut Vec<String>,
-) -> Result<(), ArrayError> {
+) -> Result<Vec<String>, ArrayError> {
+    let mut foreign = Vec::new();
     for other in others {
         match other {
             // A directory to search holds what it likes.
@@ -229,10 +233,7 @@ fn tell_others(
             OtherDrive::Blank(drive) => {
                 warnings.push(format!("drive {:?} is blank and in no pool", drive.info().name));
             }
-            OtherDrive::Foreign(drive) => {
-                let name = &drive.info().name;
-                warnings.push(format!("drive {name:?} holds data that is not tier0's and is left alone"));
-            }
+            OtherDrive::Foreign(drive) => foreign.push(drive.info().name.clone()),
             OtherDrive::Unreadable(_, error @ (PoolError::TooNew { .. } | PoolError::Features { .. })) => {
                 return Err(error.into());
             }
@@ -251,7 +252,21 @@ fn tell_others(
             OtherDrive::Unreadable(_, error) => warnings.push(error.to_string()),
         }
     }
-    Ok(())
+    Ok(foreign)
+}
+
+/// What is to be said of what lies at a path of the file and has no superblock: a drive that has left lost its own.
+fn tell_foreign(path: &str, states: &[PoolState]) -> String {
+    let left = states.iter().find_map(|state| Some((state, left_from(state, Path::new(path))?)));
+    match left {
+        Some((state, member)) => format!(
+            "{path:?} is in no pool since drive {:?}, which lay there, has left pool {:?}, and is left alone; take it out of \
+             the array file, or use it again (tier0 drive add --force)",
+            member.name,
+            state.name()
+        ),
+        None => format!("drive {path:?} holds data that is not tier0's and is left alone"),
+    }
 }
 
 /// The pool of this name, with the newest superblock where there are several.
