@@ -22,6 +22,10 @@ pub(crate) const CRITICAL: u8 = 6;
 /// Ended by Ctrl-C before its end: 128 + SIGINT, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
+/// Ended by SIGTERM before its end: 128 + SIGTERM.
+#[cfg(test)]
+const TERMINATED: u8 = 143;
+
 /// The table, for `--help`.
 pub(crate) const TABLE: &str = "\
 Exit codes:
@@ -32,7 +36,8 @@ Exit codes:
   4    status: all is redundant, but somebody should look: little space
   5    status: something is less redundant than it should be
   6    status: data is lost, or cannot be reached or written
-  130  stopped by Ctrl-C before its end; load prints what it measured so far";
+  130  stopped by Ctrl-C before its end; load prints what it measured so far
+  143  stopped by SIGTERM before its end; serve only while it starts";
 
 /// Says what went wrong, if anything, and gives the code.
 pub(crate) fn of(result: Result<(), Failure>) -> ExitCode {
@@ -53,7 +58,7 @@ mod tests {
         let document =
             std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/exit-codes.md"))
                 .expect("the document is part of the project");
-        for code in [DONE, FAILED, INPUT, WRONG_DATA, WARNING, DEGRADED, CRITICAL, INTERRUPTED] {
+        for code in [DONE, FAILED, INPUT, WRONG_DATA, WARNING, DEGRADED, CRITICAL, INTERRUPTED, TERMINATED] {
             assert!(TABLE.contains(&format!("\n  {code:<4} ")), "--help misses {code}");
             assert!(document.contains(&format!("\n| {code} |")), "docs/exit-codes.md misses {code}");
         }

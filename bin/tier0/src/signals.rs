@@ -2,6 +2,7 @@
 //! nothing to end in order, and the first ends at once, too. SIGHUP, which a closing terminal sends, does nothing to a
 //! server.
 
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -30,31 +31,55 @@ pub(crate) struct Signals {
 impl Signals {
     /// Catches the signals from now on, a closing terminal's too: there is something to be cleared away.
     pub(crate) fn catch() -> Result<Signals, Failure> {
-        Signals::register(false, &[SIGINT, SIGTERM, SIGHUP])
+        let caught = [SIGINT, SIGTERM, SIGHUP];
+        let signals = Signals::of(&caught).map_err(|error| cannot(&error))?;
+        // In this order: the first signal finds the flag unset and sets it, the second finds it set.
+        for signal in caught {
+            let at_once = || signals.at_once.clone();
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, at_once())
+                .and_then(|_| signal_hook::flag::register(signal, at_once()))
+                .map_err(|error| cannot(&error))?;
+        }
+        Ok(signals)
     }
 
     /// The same, and the second one has `last` called before it ends the program.
     pub(crate) fn catch_then(last: impl FnOnce() + Send + 'static) -> Result<Signals, Failure> {
         let caught = [SIGINT, SIGTERM, SIGHUP];
-        let signals = Signals::of(&caught, None).map_err(|error| cannot(&error))?;
-        let mut heard = signal_hook::iterator::Signals::new(caught).map_err(|error| cannot(&error))?;
-        let thread = std::thread::Builder::new().name("tier0-signals".into());
-        let listening = thread.spawn(move || {
+        let signals = Signals::of(&caught).map_err(|error| cannot(&error))?;
+        listen(&caught, move |mut heard| {
             if let Some(signal) = heard.forever().nth(1) {
                 last();
                 std::process::exit(128 + signal);
             }
-        });
-        listening.map_err(|error| cannot(&error))?;
+        })?;
         Ok(signals)
     }
 
-    /// Catches the signals of a server, which they end at once until it [serves](Signals::serving).
+    /// Catches the signals of a server, which end it at once until it [serves](Signals::serving), and say so.
     pub(crate) fn catch_of_server() -> Result<Signals, Failure> {
         // Whatever the flag says, nothing happens.
         let ignored = signal_hook::flag::register(SIGHUP, Arc::default());
         ignored.map_err(|error| cannot(&error))?;
-        Signals::register(true, &[SIGINT, SIGTERM])
+        let caught = [SIGINT, SIGTERM];
+        let signals = Signals::of(&caught).map_err(|error| cannot(&error))?;
+        signals.at_once.store(true, Ordering::SeqCst);
+        let at_once = signals.at_once.clone();
+        listen(&caught, move |mut heard| {
+            for (count, signal) in heard.forever().enumerate() {
+                if at_once.swap(true, Ordering::SeqCst) {
+                    let name = if signal == SIGINT { "Ctrl-C" } else { "SIGTERM" };
+                    let what = match count {
+                        0 => "before it served; what the write log holds is there for the next start",
+                        _ => "before its end was in order; what was acknowledged is in the write log",
+                    };
+                    // There is nobody left to tell where stderr is closed.
+                    let _ = writeln!(std::io::stderr(), "tier0: stopped by {name} {what}");
+                    std::process::exit(128 + signal);
+                }
+            }
+        })?;
+        Ok(signals)
     }
 
     /// From now on the first signal asks for an orderly end.
@@ -64,28 +89,15 @@ impl Signals {
         }
     }
 
-    fn register(at_once: bool, signals: &[i32]) -> Result<Signals, Failure> {
-        Signals::of(signals, Some(at_once)).map_err(|error| cannot(&error))
-    }
-
-    /// `at_once`: whether the next signal ends the program, which the first makes true; none where somebody else sees to
-    /// that.
-    fn of(signals: &[i32], at_once: Option<bool>) -> std::io::Result<Signals> {
-        let ends = at_once.is_some();
+    /// Only notes that they came.
+    fn of(signals: &[i32]) -> std::io::Result<Signals> {
         let raised = Arc::new(AtomicBool::new(false));
-        let at_once = Arc::new(AtomicBool::new(at_once.unwrap_or(false)));
         let (read, write) = UnixStream::pair()?;
         for &signal in signals {
-            let code = 128 + signal;
-            if ends {
-                // In this order: the first signal finds the flag unset and sets it, the second finds it set.
-                signal_hook::flag::register_conditional_shutdown(signal, code, at_once.clone())?;
-                signal_hook::flag::register(signal, at_once.clone())?;
-            }
             signal_hook::flag::register(signal, raised.clone())?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(Signals { raised, at_once, pipe: Arc::new(OwnedFd::from(read)) })
+        Ok(Signals { raised, at_once: Arc::default(), pipe: Arc::new(OwnedFd::from(read)) })
     }
 
     /// Whether a signal has come.
@@ -112,6 +124,16 @@ impl Signals {
             world.sleep(LOOK).await;
         }
     }
+}
+
+/// Has a thread hear the signals.
+fn listen(
+    caught: &[i32],
+    hear: impl FnOnce(signal_hook::iterator::Signals) + Send + 'static,
+) -> Result<(), Failure> {
+    let heard = signal_hook::iterator::Signals::new(caught).map_err(|error| cannot(&error))?;
+    let thread = std::thread::Builder::new().name("tier0-signals".into());
+    thread.spawn(move || hear(heard)).map(drop).map_err(|error| cannot(&error))
 }
 
 fn cannot(error: &std::io::Error) -> Failure {

@@ -64,6 +64,8 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         (true, false) => description.listen.clone(),
         (true, true) => vec![ListenAddress(PeerAddress::Tcp(DEFAULT_TCP_ADDRESS))],
     };
+    // A start may wait, for a drive that is slow or in use.
+    let signals = Signals::catch_of_server()?;
     let mut array = open(&description, &OpenOptions { without: verb.without.clone() })
         .map_err(|error| served_already(&description, &verb.array, error))?;
     array.adopt_cores()?;
@@ -72,17 +74,10 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     }
     let sheet = Sheet::of(&array);
     let as_json = verb.json;
-    let service = Service::new(
-        &array,
-        &listen,
-        description.control,
-        accesses,
-        Signals::catch_of_server()?,
-        move |bound| {
-            // Whoever started the server may not read on; it serves all the same.
-            let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
-        },
-    );
+    let service = Service::new(&array, &listen, description.control, accesses, signals, move |bound| {
+        // Whoever started the server may not read on; it serves all the same.
+        let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
+    });
     service.run(&array, if verb.no_io_uring { Backend::Threads } else { Backend::Auto })
 }
 

@@ -11,6 +11,7 @@ mod load;
 mod places;
 mod recover;
 mod refusals;
+mod signals;
 mod small;
 mod support;
 mod witness;

@@ -129,6 +129,14 @@ impl Background {
         kill_process(Pid::from_child(&self.0), signal).expect("it runs");
     }
 
+    /// Whether it has a handler for a signal, as Linux tells.
+    pub(crate) fn catches(&self, signal: Signal) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).expect("it runs");
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux tells");
+        let caught = u64::from_str_radix(caught.trim(), 16).expect("a mask");
+        caught & 1 << (signal.as_raw() - 1) != 0
+    }
+
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Option<i32> {
         // Whatever it still prints must have room.
