@@ -14,6 +14,7 @@ mod driving;
 mod exit;
 mod failure;
 mod holder;
+mod kept;
 mod logging;
 mod mounting;
 mod output;

@@ -9,7 +9,7 @@
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,6 +28,7 @@ use tier0_world::sync::{MailReceiver, MailSender, mailbox};
 
 use crate::control::{self, Unserved};
 use crate::failure::Failure;
+use crate::kept::{KeptSocket, keep};
 use crate::signals::Signals;
 use crate::sockets::Accesses;
 
@@ -177,36 +178,72 @@ fn start(
     if context.index > 0 {
         return Ok(None);
     }
+    let mut sockets = Vec::new();
     if let Some(path) = &service.control {
-        let asked = context.clone();
-        let answer = move |request| {
-            let asked = asked.clone();
-            async move { asked.administer(request).await }
-        };
-        match control::serve(&context.world, path, service.accesses.control, &service.array, answer) {
-            Ok(()) => {}
-            Err(Unserved::Taken) => {
-                return Err(Failure::Run(format!(
-                    "another server listens at the control socket {path:?}; stop it, or set array.control to another path"
-                )));
-            }
-            Err(Unserved::NotGiven(failure)) => return Err(failure),
-            Err(Unserved::NotMade(error)) => tracing::warn!(
-                "there is no control socket at {path:?}: {error}; set array.control to a path that can be written"
-            ),
-        }
+        sockets.push(listen_for_verbs(context, service, path)?);
     }
-    let listen = |address: &PeerAddress| {
+    let mut bound = Vec::new();
+    for address in &service.listen {
+        let make = listening(service, server);
+        let made = make(address)?;
+        if let PeerAddress::Unix(path) = &made {
+            let (path, address) = (path.clone(), address.clone());
+            let make =
+                Box::new(move || make(&address).map(drop).map_err(|error| error.text().unwrap_or_default()));
+            sockets.push(KeptSocket { field: "nbd.listen", path, is_made: true, make });
+        }
+        bound.push(made);
+    }
+    check_descriptors()?;
+    let ending = service.clone();
+    keep(&context.world, sockets, move || ending.is_stopping());
+    Ok(Some(bound))
+}
+
+/// Listens on an address for clients.
+fn listening(
+    service: &Arc<Service>,
+    server: &Server<Volume>,
+) -> impl Fn(&PeerAddress) -> Result<PeerAddress, Failure> + 'static {
+    let (service, server) = (service.clone(), server.clone());
+    move |address| {
         let bound =
             server.listen_for(address, deal(service.clone(), server.clone())).map_err(Failure::run)?;
         if let PeerAddress::Unix(path) = &bound {
             service.accesses.nbd.apply(path)?;
         }
         Ok(bound)
+    }
+}
+
+/// Answers the administration's verbs at the control socket. A server does without one that cannot be made.
+fn listen_for_verbs(
+    context: &ShardContext,
+    service: &Arc<Service>,
+    path: &Path,
+) -> Result<KeptSocket, Failure> {
+    let (asked, access, array) = (context.clone(), service.accesses.control, service.array.clone());
+    let place = path.to_owned();
+    let make = move || {
+        let answering = asked.clone();
+        let answer = move |request| {
+            let asked = answering.clone();
+            async move { asked.administer(request).await }
+        };
+        control::serve(&asked.world, &place, access, &array, answer)
     };
-    let bound = service.listen.iter().map(listen).collect::<Result<_, Failure>>()?;
-    check_descriptors()?;
-    Ok(Some(bound))
+    let is_made = match make() {
+        Ok(()) => true,
+        Err(Unserved::NotMade(error)) => {
+            tracing::warn!("{}", Unserved::NotMade(error).text(path));
+            false
+        }
+        Err(Unserved::NotGiven(failure)) => return Err(failure),
+        Err(taken @ Unserved::Taken) => return Err(Failure::Run(taken.text(path))),
+    };
+    let told = path.to_owned();
+    let make = Box::new(move || make().map_err(|unserved| unserved.text(&told)));
+    Ok(KeptSocket { field: "array.control", path: path.to_owned(), is_made, make })
 }
 
 /// Descriptors that must be left when everything is open: for a few clients, the control socket, a drive that is opened

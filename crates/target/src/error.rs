@@ -37,6 +37,7 @@ pub enum CutOff {
 fn listen_remedy(source: &std::io::Error) -> &'static str {
     match source.kind() {
         std::io::ErrorKind::NotFound => "make the directory that it lies in, or choose another address",
+        std::io::ErrorKind::AlreadyExists => "take it away, or choose another address",
         _ => "choose another address or stop who uses it",
     }
 }

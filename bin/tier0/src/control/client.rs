@@ -1,6 +1,7 @@
 //! The asking side: plain blocking I/O, one request, one reply.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -33,16 +34,30 @@ pub(crate) fn ask_of(
     file: &Path,
     request: &AdminRequest,
 ) -> Result<AdminReply, Failure> {
-    ask_if_served(description, request)?.ok_or_else(|| {
-        Failure::Run(silent_server(description, file).unwrap_or_else(|| {
-            format!(
-                "array {:?} is not being served: nobody listens on {:?}; run \"tier0 serve {}\" first",
-                description.name,
-                control_path(description),
-                file.display()
-            )
-        }))
-    })
+    ask_if_served(description, request)?.ok_or_else(|| unserved(description, file))
+}
+
+/// Why nobody answers.
+fn unserved(description: &Description, file: &Path) -> Failure {
+    let (name, path) = (&description.name, control_path(description));
+    if description.drives.iter().all(|drive| drive.path.is_none()) {
+        return Failure::Input(format!(
+            "array {name:?} is memory, whose server has no control socket, so that it can be asked nothing and changed in \
+             nothing; its log says how it does, and another start makes it anew"
+        ));
+    }
+    if std::fs::symlink_metadata(path).is_ok_and(|about| !about.file_type().is_socket()) {
+        return Failure::Run(format!(
+            "array {name:?} cannot be asked: what lies at {path:?}, where its control socket should be, is no socket; take \
+             it away, and a server that runs makes its socket again"
+        ));
+    }
+    Failure::Run(silent_server(description, file).unwrap_or_else(|| {
+        format!(
+            "array {name:?} is not being served: nobody listens on {path:?}; run \"tier0 serve {}\" first",
+            file.display()
+        )
+    }))
 }
 
 /// Asks the array of an array file that was read; none where nobody serves it.

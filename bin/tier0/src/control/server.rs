@@ -29,6 +29,26 @@ pub(crate) enum Unserved {
     NotGiven(Failure),
 }
 
+impl Unserved {
+    /// The fact and the remedy.
+    pub(crate) fn text(&self, path: &Path) -> String {
+        match self {
+            Unserved::Taken => format!(
+                "another server listens at the control socket {path:?}; stop it, or set array.control to another path"
+            ),
+            Unserved::NotMade(error) if error.kind() == ErrorKind::AlreadyExists => format!(
+                "there is no control socket at {path:?}, so no verb reaches this server: {error}; take it away, and the \
+                 socket is made, or set array.control to another path"
+            ),
+            Unserved::NotMade(error) => format!(
+                "there is no control socket at {path:?}, so no verb reaches this server: {error}; set array.control to a \
+                 path that can be written"
+            ),
+            Unserved::NotGiven(failure) => failure.text().unwrap_or_default(),
+        }
+    }
+}
+
 impl From<std::io::Error> for Unserved {
     fn from(error: std::io::Error) -> Unserved {
         match error.kind() {

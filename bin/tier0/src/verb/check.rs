@@ -1,5 +1,6 @@
 //! `tier0 check`: what an array file would do, without doing it.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -138,7 +139,7 @@ fn of_file(description: &Description) -> Findings {
     (homeless_sockets(description), told)
 }
 
-/// Sockets for clients in directories that are not there: a server that cannot listen does not start.
+/// Sockets for clients that cannot be made: a server that cannot listen does not start.
 fn homeless_sockets(description: &Description) -> Vec<String> {
     let directory = |address: &ListenAddress| match &address.0 {
         PeerAddress::Unix(path) => absent_directory(path),
@@ -150,16 +151,37 @@ fn homeless_sockets(description: &Description) -> Vec<String> {
              correct the address"
         )
     };
-    description.listen.iter().filter_map(directory).map(tell).collect()
+    let other = |address: &ListenAddress| match &address.0 {
+        PeerAddress::Unix(path) => other_file(path).then(|| path.clone()),
+        PeerAddress::Tcp(_) => None,
+    };
+    let tell_other = |path: PathBuf| {
+        format!(
+            "nbd.listen: what lies at {path:?} is no socket, so a server cannot listen; take it away, or correct the address"
+        )
+    };
+    let absent = description.listen.iter().filter_map(directory).map(tell);
+    absent.chain(description.listen.iter().filter_map(other).map(tell_other)).collect()
 }
 
 /// The same of the control socket, without which a server serves all the same.
 fn homeless_control(description: &Description) -> Option<String> {
-    let directory = absent_directory(description.control.as_deref()?)?;
+    let path = description.control.as_deref()?;
+    if other_file(path) {
+        return Some(format!(
+            "array.control: what lies at {path:?} is no socket, so no verb reaches a server; take it away, or correct the path"
+        ));
+    }
+    let directory = absent_directory(path)?;
     Some(format!(
         "array.control: the directory {directory:?} of the control socket is not there, so no verb reaches a server; make it, \
          or correct the path"
     ))
+}
+
+/// What lies at a socket's path and is none.
+fn other_file(socket: &Path) -> bool {
+    std::fs::symlink_metadata(socket).is_ok_and(|about| !about.file_type().is_socket())
 }
 
 fn absent_directory(socket: &Path) -> Option<PathBuf> {

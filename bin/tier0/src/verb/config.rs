@@ -7,7 +7,7 @@ use serde::Serialize;
 use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, PoolFacts};
 
-use crate::control::ask_if_served;
+use crate::control::{ask_if_served, ask_of};
 use crate::failure::Failure;
 use crate::output::{json, print};
 
@@ -45,13 +45,9 @@ struct Facts<'a> {
 /// Prints it.
 pub(crate) fn run(verb: &Config) -> Result<(), Failure> {
     let description = Description::read(&verb.array).map_err(Failure::input)?;
-    let pools = facts(&description)?.ok_or_else(|| {
-        let file = verb.array.display();
-        Failure::Run(format!(
-            "array {:?} is not being served, and only its server can be asked; run \"tier0 serve {file}\" first",
-            description.name
-        ))
-    })?;
+    let AdminReply::Described(pools) = ask_of(&description, &verb.array, &AdminRequest::Describe)? else {
+        return Err(Failure::Run("the server answered something else; is it of this version?".into()));
+    };
     if verb.json {
         return print(&json(&Facts { array: &description.name, pools }));
     }

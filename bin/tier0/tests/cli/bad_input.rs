@@ -235,4 +235,6 @@ fn check_refuses_what_serve_refuses_without_files() {
     }
     let memory = file(directory.path(), "memory.toml", &drives("ram = \"64MiB\""));
     succeed(&["check", text(&memory)]);
+    refuse(&["status", text(&memory)], 2, &["memory", "no control socket"]);
+    refuse(&["config", text(&memory)], 2, &["memory", "no control socket"]);
 }

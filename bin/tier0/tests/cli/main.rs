@@ -13,5 +13,6 @@ mod recover;
 mod refusals;
 mod signals;
 mod small;
+mod sockets;
 mod support;
 mod witness;

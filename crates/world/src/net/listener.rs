@@ -17,7 +17,8 @@ enum Kind {
 
 impl Listener {
     /// Listens on `address`. A unix socket's file is its owner's alone, and one that nobody listens on any more is replaced;
-    /// an address that stays in use for seconds is [`io::ErrorKind::AddrInUse`].
+    /// a path with something else is [`io::ErrorKind::AlreadyExists`], an address that stays in use for seconds
+    /// [`io::ErrorKind::AddrInUse`].
     pub fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
         match world.network() {
             Some(network) => {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::rc::Rc;
@@ -31,11 +31,20 @@ pub(crate) struct Listener {
     world: World,
     fd: Fd,
     address: PeerAddress,
+    /// A unix socket's file: its device and number there.
+    file: Option<(u64, u64)>,
+}
+
+/// The socket's file at a path.
+fn file_of(path: &Path) -> Option<(u64, u64)> {
+    let about = std::fs::symlink_metadata(path).ok().filter(|about| about.file_type().is_socket())?;
+    Some((about.dev(), about.ino()))
 }
 
 impl Listener {
     /// Listens on `address`. A unix socket's file is its owner's alone, and one that nobody listens on any more is replaced;
-    /// an address that stays in use for seconds is [`io::ErrorKind::AddrInUse`].
+    /// a path with something else is [`io::ErrorKind::AlreadyExists`], an address that stays in use for seconds
+    /// [`io::ErrorKind::AddrInUse`].
     pub(crate) fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
         let (fd, address): (OwnedFd, _) = match address {
             PeerAddress::Unix(path) => (patiently(|| bind_unix(path))?.into(), address.clone()),
@@ -45,7 +54,11 @@ impl Listener {
                 (listener.into(), PeerAddress::Tcp(bound))
             }
         };
-        Ok(Listener { world: world.clone(), fd: Rc::new(fd), address })
+        let file = match &address {
+            PeerAddress::Unix(path) => file_of(path),
+            PeerAddress::Tcp(_) => None,
+        };
+        Ok(Listener { world: world.clone(), fd: Rc::new(fd), address, file })
     }
 
     /// Where it listens; with the port that the system chose, where port 0 was asked for.
@@ -79,8 +92,8 @@ impl Drop for Listener {
         // An accept that is under way in the kernel keeps the socket open, and with it the address, until it ends.
         let _ = rustix::net::shutdown(self.fd.as_fd(), rustix::net::Shutdown::Both);
         if let PeerAddress::Unix(path) = &self.address {
-            // Somebody may have removed it already, and put something else there.
-            if std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket()) {
+            // Somebody may have removed it already, and put something else there, another socket too.
+            if self.file.is_some() && file_of(path) == self.file {
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -126,10 +139,13 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     match bind_private(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
+            if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+                let fact = "what lies there is no socket";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, fact));
+            }
             let refused =
                 UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
-            if !(is_socket && refused) {
+            if !refused {
                 return Err(error);
             }
             std::fs::remove_file(path)?;
