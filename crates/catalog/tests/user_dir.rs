@@ -101,11 +101,11 @@ fn names_file_line_field_and_remedy() {
         ),
         (
             "rpm = { value = 7200, unit = \"rpm\", kind = \"measured\" }",
-            "mine.toml, line 6, disk.mine.parameters.rpm: missing field `source`",
+            "mine.toml, line 6, disk.mine.parameters.rpm: \"source\" is missing; add it",
         ),
         (
             "rpm = { value = \"fast\", unit = \"rpm\", kind = \"measured\", source = \"s\" }",
-            "mine.toml, line 6, disk.mine.parameters.rpm.value: invalid type: string \"fast\"",
+            "mine.toml, line 6, disk.mine.parameters.rpm.value: the text \"fast\" is there, and ",
         ),
         (
             "rpm = { value = 7200, unit = \"rpm\", kind = \"guessed\", source = \"s\" }",

@@ -52,8 +52,8 @@ fn processors_are_kept_awake_unless_the_file_says_otherwise() {
     let kept = |line: &str| Description::parse(&text(line), "test.toml").map(|array| array.keep_awake);
     assert!(kept("").expect("correct"));
     assert!(!kept("keep_awake = false").expect("correct"));
-    let error = kept("keep_awake = \"never\"").expect_err("that is no boolean").to_string();
-    assert!(error.contains("line 3") && error.contains("boolean"), "{error}");
+    let error = kept("keep_awake = \"never\"").expect_err("that is neither").to_string();
+    assert!(error.contains("line 3") && error.contains("true or false"), "{error}");
 }
 
 /// Runs `work` in the first shard; the others serve until it is done.
