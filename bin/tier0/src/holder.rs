@@ -26,7 +26,7 @@ pub(crate) fn silent_server(description: &Description, file: &Path) -> Option<St
     let log = log_of(process).map_or_else(|| "its log".to_owned(), |log| format!("its log ({log:?})"));
     Some(format!(
         "array {:?} has a server (process {process}) that holds drive {drive:?} and does not answer at the control socket {:?}: \
-         it is starting, or ending, or somebody has removed the socket; {log} says what it waits for: wait for it, or stop \
+         it is starting, or ending, or its socket was taken away; {log} says what it waits for: wait for it, or stop \
          it",
         description.name,
         description.control.as_deref().unwrap_or(Path::new(""))

@@ -96,7 +96,10 @@ fn a_server_that_cannot_be_asked_yet_is_told_as_one() {
     let array = array_file(directory.path(), "raid1", 2);
     succeed(&["create", text(&array)]);
     let served = Served::start(&array, directory.path());
-    std::fs::remove_file(directory.path().join("array.control")).expect("a socket");
+    // A socket that nobody listens on any more lies in the place of its own, which it would make again.
+    let dead = directory.path().join("dead");
+    drop(std::os::unix::net::UnixListener::bind(&dead).expect("a socket"));
+    std::fs::rename(&dead, directory.path().join("array.control")).expect("a socket");
     let words = ["has a server (process", "it is starting", "array.control", "wait for it"];
     for verb in [&["check"][..], &["pool", "recover"], &["serve"]] {
         let asked = [verb, &[text(&array)]].concat();
