@@ -17,6 +17,7 @@ use crate::upkeep::ShardReport;
 impl Control {
     /// How the array does.
     pub(crate) async fn status(self: &Rc<Self>) -> Status {
+        self.collect_discarded().await;
         let mut pools = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
             let reports = self.reports(number).await;

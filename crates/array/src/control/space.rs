@@ -1,9 +1,11 @@
 //! The space of a pool: what of it is taken, when somebody is told, and what thin volumes do not get.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
+use futures_util::future::{join_all, select};
 use tier0_pool::{Reserve, Space, SpaceRules, SpaceWarning};
-use tier0_units::{SECTOR_BYTES, SectorCount};
+use tier0_units::{Nanos, SECTOR_BYTES, SectorCount};
 
 use super::admin::Done;
 use super::{Control, Guarded};
@@ -12,6 +14,8 @@ use crate::upkeep::{Order, ShardReport};
 
 /// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.
 const SLACK_PART: u64 = 50;
+/// How long a status waits for what hosts have discarded.
+const COLLECT_LIMIT: Nanos = Nanos::from_secs(1);
 /// The most urgent of the warnings while writes are served.
 const FULL_PERCENT: u8 = 100;
 
@@ -89,6 +93,14 @@ impl Control {
         let severity = if worst.refuses_writes() { Severity::Critical } else { Severity::Warning };
         let (what, remedy) = worst.in_two();
         self.tell(severity, format!("pool {}", self.pools[number].name), what, remedy);
+    }
+
+    /// Has what hosts have discarded counted as free, which it otherwise is some time after, when it is destaged. A pool that is
+    /// paused is not asked, and nobody waits for long.
+    pub(super) async fn collect_discarded(&self) {
+        let pools = (0..self.pools.len()).filter(|number| self.guarded(*number).pauses.since().is_none());
+        let collected = join_all(pools.map(|pool| self.ask_all(move |reply| Order::Reclaim { pool, reply })));
+        select(pin!(collected), pin!(self.world.sleep(COLLECT_LIMIT))).await;
     }
 
     /// How a pool does in every shard that answers.

@@ -2,7 +2,8 @@
 
 use crate::rig::{Drives, create_volume, done, expect, pool, refused, try_write, volume, write};
 use tier0_array::admin::AdminRequest;
-use tier0_units::{ByteCount, Nanos};
+use tier0_drive::BlockTarget;
+use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::IoError;
 
 fn delete(name: &str) -> AdminRequest {
@@ -105,6 +106,23 @@ fn a_deleted_volume_gives_its_space_back_and_nothing_of_it_comes_again() {
             expect(&world, &volume(&engine, "logs"), 0, 4096, 0).await;
         });
     }
+}
+
+/// What hosts had trimmed was shown as taken for half a minute more.
+#[test]
+fn what_was_discarded_is_free_when_somebody_asks() {
+    Drives::founded("raid1", 2, 2, 2, 37).life(1, |world, engine, _| async move {
+        done(&engine, create_volume("thin", ByteCount::mib(8), true)).await;
+        let thin = volume(&engine, "thin");
+        let before = pool(&engine).await.space.used_bytes;
+        for extent in 0..4 {
+            write(&world, &thin, extent * 2048, 256, 7).await;
+        }
+        engine.drain().await.expect("destaged");
+        assert!(pool(&engine).await.space.used_bytes > before);
+        thin.discard(Lba(0), 4 * 2048).await.expect("discarded");
+        assert_eq!(pool(&engine).await.space.used_bytes, before);
+    });
 }
 
 /// A power cut at many moments of a deletion: the volume is there with all it held, or gone with all its space; its
