@@ -123,15 +123,6 @@ impl Gather {
         self.bytes
     }
 
-    /// Bytes of the largest part.
-    pub(crate) fn largest_part(&self) -> usize {
-        let length = |part: &Part| match part {
-            Part::Header { start, end } => end - start,
-            Part::Data { buf, start } => buf.as_slice().len() - start,
-        };
-        self.parts.iter().map(length).max().unwrap_or(0)
-    }
-
     /// Takes `sent` bytes off the front.
     pub fn advance(&mut self, mut sent: usize) {
         assert!(sent <= self.bytes, "sent {sent} bytes of {}", self.bytes);

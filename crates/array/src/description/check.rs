@@ -79,7 +79,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
         file.array;
     let [mode, owner, group] = [&control_mode, &control_owner, &control_group].map(Option::as_ref);
     let control_access = check_access("array.control", mode, owner, group, place)?;
-    let (name, keep_awake) = (name.into_inner(), keep_awake.unwrap_or(true));
+    let (name, keep_awake) = (name.into_inner(), keep_awake.unwrap_or(false));
     let search = search.iter().map(|directory| place.resolve(directory)).collect();
     Ok(Description {
         name,

@@ -42,7 +42,7 @@ size = "8MiB"
 }
 
 #[test]
-fn processors_are_kept_awake_unless_the_file_says_otherwise() {
+fn processors_are_kept_awake_where_the_file_says_so() {
     let text = |line: &str| {
         format!(
             "[array]\nname = \"a\"\n{line}\n[[drive]]\nname = \"r\"\nram = \"1MiB\"\n\
@@ -50,8 +50,8 @@ fn processors_are_kept_awake_unless_the_file_says_otherwise() {
         )
     };
     let kept = |line: &str| Description::parse(&text(line), "test.toml").map(|array| array.keep_awake);
-    assert!(kept("").expect("correct"));
-    assert!(!kept("keep_awake = false").expect("correct"));
+    assert!(!kept("").expect("correct"));
+    assert!(kept("keep_awake = true").expect("correct"));
     let error = kept("keep_awake = \"never\"").expect_err("that is neither").to_string();
     assert!(error.contains("line 3") && error.contains("true or false"), "{error}");
 }

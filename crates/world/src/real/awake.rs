@@ -67,7 +67,7 @@ impl Awake {
     pub(crate) fn bound(&self, wait: Wait) -> Wait {
         match wait {
             wait if self.held.is_none() => wait,
-            Wait::Never | Wait::Nap(_) => wait,
+            Wait::Never => wait,
             Wait::AtMost(time) => Wait::AtMost(time.min(LINGER)),
             Wait::Forever => Wait::AtMost(LINGER),
         }

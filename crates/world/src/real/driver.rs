@@ -4,7 +4,6 @@ use std::os::fd::AsFd;
 
 use tier0_units::Nanos;
 
-use super::leisure::Nap;
 use super::op::Request;
 use super::threads::Threads;
 use super::uring::Uring;
@@ -45,21 +44,6 @@ impl Driver {
         }
     }
 
-    /// Whether all clients are too busy to miss this thread, and for how long.
-    pub(crate) fn leisure(&mut self) -> Option<Nap> {
-        match self {
-            Driver::Uring(uring) => uring.leisure(),
-            Driver::Threads(_) => None,
-        }
-    }
-
-    /// Learns from a nap that took `slept`.
-    pub(crate) fn rested(&mut self, nap: Nap, slept: Nanos) {
-        if let Driver::Uring(uring) = self {
-            uring.rested(nap, slept);
-        }
-    }
-
     /// Collects what has ended. `wait` says how long it may sleep for the first of them from `now` on: not at all, for a
     /// while, or until something happens.
     pub(crate) fn poll(&mut self, now: Nanos, wait: Wait, bell: impl AsFd, finished: &mut Finished) {
@@ -74,8 +58,6 @@ impl Driver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     Never,
-    /// For so long, even if a client says something that is being looked for.
-    Nap(Nanos),
     AtMost(Nanos),
     Forever,
 }

@@ -1,20 +1,13 @@
 //! The real world: wall clock, io_uring (or epoll and threads), files and sockets.
 
 mod awake;
-mod cheaper;
 mod clock;
-mod convoy;
 mod driver;
 mod file;
-mod leisure;
 mod op;
 mod outlast;
-mod pieces;
 mod receives;
-mod room_polls;
 mod runtime;
-mod send_buffer;
-mod sends;
 mod socket;
 mod spin;
 mod threads;

@@ -24,12 +24,10 @@ pub(crate) enum Op {
     Deallocate { offset: u64, bytes: u64 },
     /// Takes a connection from a listening socket; ends with its descriptor.
     Accept,
-    /// Appends to a `Payload::Bytes`, or fills a `Payload::Read` from `skip` bytes on. A unix socket tells that it has
-    /// room when `mark` bytes or fewer are unread ([`super::send_buffer`]).
-    Receive { skip: usize, mark: Option<usize> },
-    /// Sends a `Payload::Gather`; in pieces ([`super::pieces`]) where that is faster and the driver can, but for so many
-    /// bytes at its beginning.
-    Send { in_pieces_after: Option<usize> },
+    /// Appends to a `Payload::Bytes`, or fills a `Payload::Read` from `skip` bytes on.
+    Receive { skip: usize },
+    /// Sends a `Payload::Gather`.
+    Send,
     /// Waits until there is something to read.
     Readable,
 }
@@ -38,11 +36,6 @@ impl Op {
     /// Whether it is one on a file or device, which a drive ends and nobody else.
     pub(crate) fn is_on_file(&self) -> bool {
         matches!(self, Op::Read { .. } | Op::Write { .. } | Op::SyncData | Op::Deallocate { .. })
-    }
-
-    /// Whether it does nothing but move data to or from a file or device. A durable write ends with a flush.
-    pub(crate) fn is_transfer(&self) -> bool {
-        matches!(self, Op::Read { .. } | Op::Write { durable: false, .. })
     }
 }
 

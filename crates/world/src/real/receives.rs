@@ -12,9 +12,7 @@ use io_uring::squeue::Entry;
 use tier0_units::Nanos;
 
 use super::driver::Finished;
-use super::leisure::Unread;
-use super::op::{Op, Request};
-use super::send_buffer;
+use super::op::Request;
 use crate::IoError;
 
 /// More receives than this are not tried: each try costs a call.
@@ -104,23 +102,6 @@ impl Receives {
         };
     }
 
-    /// What these peers have to read, where `is_full` knows the sockets that are full. None where there is no such peer.
-    pub(super) fn unread(&self, is_full: impl Fn(RawFd) -> bool) -> Option<Unread> {
-        let unread = |receive: &Receive| match (&receive.request.op, receive.request.fd) {
-            (Op::Receive { mark: Some(_), .. }, fd) if is_full(fd) => Unread::FULL,
-            (Op::Receive { mark: Some(mark), .. }, fd) => {
-                send_buffer::unread(fd).map_or(Unread::UNKNOWN, |unread| Unread::of(unread, *mark))
-            }
-            _ => Unread::UNKNOWN,
-        };
-        self.waiting.iter().map(unread).reduce(Unread::and)
-    }
-
-    /// The sockets they are on.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = RawFd> {
-        self.waiting.iter().map(|receive| receive.request.fd)
-    }
-
     /// All that are left, for the ring to wait for.
     pub(super) fn give_up(&mut self) -> impl Iterator<Item = Entry> {
         self.waiting.drain(..).map(|receive| receive.entry)
@@ -145,15 +126,11 @@ mod tests {
     use super::*;
     use crate::completion::SlotId;
     use crate::real::Submission;
+    use crate::real::op::Op;
 
     fn request(stream: &UnixStream) -> Request {
         let slot = SlotId { index: 7, generation: 1 };
-        Request {
-            op: Op::Receive { skip: 0, mark: Some(100_000) },
-            fd: stream.as_raw_fd(),
-            submission: Submission::Direct,
-            slot,
-        }
+        Request { op: Op::Receive { skip: 0 }, fd: stream.as_raw_fd(), submission: Submission::Direct, slot }
     }
 
     fn nop() -> Entry {
@@ -182,30 +159,6 @@ mod tests {
         assert_eq!(finished[0].1.as_ref().ok(), Some(&21));
         assert_eq!(memory[..22], [[9; 21].as_slice(), &[0]].concat());
         assert_eq!(receives.give_up().count(), 0);
-    }
-
-    #[test]
-    fn who_has_read_most_decides_and_others_than_unix_sockets_have_read_all() {
-        let mut receives = Receives::new();
-        let unread = |receives: &Receives| receives.unread(|_| false).map(Unread::least);
-        assert_eq!(unread(&receives), None);
-        let mut memory = [0; 8];
-        let mut admit = |receives: &mut Receives, server: &UnixStream, mark| {
-            let request = Request { op: Op::Receive { skip: 0, mark }, ..request(server) };
-            receives.admit(request, (memory.as_mut_ptr(), 8), nop(), false);
-        };
-        let pairs = [0; 2].map(|_| UnixStream::pair().expect("a pair of sockets"));
-        for ((_, server), bytes) in pairs.iter().zip([90_000, 30_000]) {
-            (&*server).write_all(&vec![1; bytes]).expect("it has room");
-            admit(&mut receives, server, Some(100_000));
-            assert!(unread(&receives).is_some_and(|unread| (bytes..2 * bytes).contains(&unread)));
-        }
-        let second = pairs[1].1.as_raw_fd();
-        let without_second = receives.unread(|fd| fd == second).map(Unread::least);
-        assert!(without_second.is_some_and(|unread| (90_000..180_000).contains(&unread)));
-        assert_eq!(receives.unread(|_| true), Some(Unread::FULL));
-        admit(&mut receives, &pairs[0].1, None);
-        assert_eq!(receives.unread(|_| true), Some(Unread::UNKNOWN));
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl RealRuntime {
                 Err(error) => (Driver::Threads(Threads::new()?), Some(error)),
             },
         };
-        // Without it, naps are longer by 50 us, and every timer is late by as much.
+        // Without it, every timer is late by 50 us.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?;
         let kind = Kind::Real { clock: WallClock::new(), driver: RefCell::new(driver) };
@@ -131,7 +131,6 @@ impl RealRuntime {
             let drives_work = driver.file_operations() > 0;
             let limit = self.spin.borrow().limit(drives_work);
             self.awake.borrow_mut().note(began, limit.is_some());
-            let began = if limit.is_some() { self.nap(began, &mut driver, finished) } else { began };
             let found = limit.and_then(|limit| self.look(began, began + limit, &mut driver, finished));
             let now = found.unwrap_or_else(|| {
                 let now = clock.now();
@@ -140,7 +139,7 @@ impl RealRuntime {
                 let woken = clock.now();
                 asleep = match wait {
                     Wait::Never => Nanos::ZERO,
-                    Wait::Nap(time) | Wait::AtMost(time) => time,
+                    Wait::AtMost(time) => time,
                     // Nobody waits for a time then.
                     Wait::Forever => woken.saturating_sub(now),
                 };
@@ -161,24 +160,6 @@ impl RealRuntime {
 }
 
 impl RealRuntime {
-    /// Sleeps while all clients are busy; the time at which that has ended.
-    fn nap(&self, now: Nanos, driver: &mut Driver, finished: &mut Finished) -> Nanos {
-        let Kind::Real { clock, .. } = self.world.kind() else { unreachable!("a real world has its clock") };
-        let Some(nap) = driver.leisure() else { return now };
-        let ready = self.world.ready();
-        let bell = ready.bell().expect("a real world has its bell");
-        let wait = match self.prepare_to_sleep(now) {
-            Wait::Never => Wait::Never,
-            Wait::AtMost(time) => Wait::Nap(time.min(nap.time)),
-            _ => Wait::Nap(nap.time),
-        };
-        driver.poll(now, wait, bell, finished);
-        ready.awake();
-        let woken = clock.now();
-        driver.rested(nap, woken.saturating_sub(now));
-        woken
-    }
-
     /// Looks for something to do from `now` until `end`; the time of the look that found it.
     fn look(
         &self,

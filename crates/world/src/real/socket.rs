@@ -1,6 +1,5 @@
 //! Stream sockets: unix and TCP.
 
-use std::cell::Cell;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -16,15 +15,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use super::Fd;
 use super::op::{Op, submit};
 use super::outlast;
-use super::pieces::PIECE_BYTES;
-use super::send_buffer;
 use crate::net::PeerAddress;
 use crate::{BufMut, Gather, IoError, Payload, World};
-
-/// Lists with larger parts are sent whole: their transfer takes longer than the search for memory.
-const PIECES_UP_TO: usize = 16 << 10;
-/// More than this is not given back: what a socket holds at most is a few hundred KiB.
-const OWED_MAX: usize = 1 << 20;
 
 /// A listening socket. A unix socket's file is removed when it is dropped.
 pub(crate) struct Listener {
@@ -160,18 +152,11 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 pub(crate) struct Socket {
     world: World,
     fd: Fd,
-    /// A unix socket tells that it has room when so many bytes or fewer are unread ([`super::send_buffer`]).
-    mark: Option<usize>,
-    /// Bytes that came in pages of the peer's, which are to go back to it ([`super::pieces`]).
-    owed: Rc<Cell<usize>>,
 }
 
 impl Socket {
     fn new(world: &World, fd: OwnedFd) -> Socket {
-        let domain = rustix::net::sockopt::socket_domain(&fd);
-        let is_unix = domain.is_ok_and(|domain| domain == rustix::net::AddressFamily::UNIX);
-        let mark = is_unix.then(|| send_buffer::widen(&fd));
-        Socket { world: world.clone(), fd: Rc::new(fd), mark, owed: Rc::default() }
+        Socket { world: world.clone(), fd: Rc::new(fd) }
     }
 
     /// Connects. It blocks the thread while it does, which on loopback and for a client is no loss.
@@ -208,11 +193,9 @@ impl Socket {
     /// zero). Zero means that the peer has closed.
     pub(crate) async fn receive(&self, bytes: Vec<u8>) -> (Result<usize, IoError>, Vec<u8>) {
         assert!(bytes.capacity() > bytes.len(), "a receive needs room");
-        let (outcome, payload) =
-            self.run(Op::Receive { skip: 0, mark: self.mark }, Payload::Bytes(bytes)).await;
+        let (outcome, payload) = self.run(Op::Receive { skip: 0 }, Payload::Bytes(bytes)).await;
         let mut bytes = payload.into_bytes();
         if let Ok(count) = outcome {
-            self.note_received(count);
             // SAFETY: the kernel has written `count` bytes into the spare capacity, which starts at len.
             unsafe { bytes.set_len(bytes.len() + count) }
         }
@@ -223,9 +206,7 @@ impl Socket {
     /// closed.
     pub(crate) async fn receive_into(&self, buf: BufMut, filled: usize) -> (Result<usize, IoError>, BufMut) {
         assert!(filled < buf.as_slice().len(), "a receive needs room");
-        let (outcome, payload) =
-            self.run(Op::Receive { skip: filled, mark: self.mark }, Payload::Read(buf)).await;
-        self.note_received(outcome.unwrap_or(0));
+        let (outcome, payload) = self.run(Op::Receive { skip: filled }, Payload::Read(buf)).await;
         (outcome, payload.into_read())
     }
 
@@ -235,14 +216,11 @@ impl Socket {
         mut gather: Box<Gather>,
         progress: impl Fn(usize),
     ) -> (Result<(), IoError>, Box<Gather>) {
-        let in_pieces = self.mark.is_some() && gather.largest_part() <= PIECES_UP_TO;
         while gather.remaining_bytes() > 0 {
-            let in_pieces_after = in_pieces.then(|| self.owed.get());
-            let (outcome, payload) = self.run(Op::Send { in_pieces_after }, Payload::Gather(gather)).await;
+            let (outcome, payload) = self.run(Op::Send, Payload::Gather(gather)).await;
             gather = payload.into_gather();
             match outcome {
                 Ok(count) => {
-                    self.owed.set(self.owed.get().saturating_sub(count));
                     gather.advance(count);
                     progress(count);
                 }
@@ -256,13 +234,6 @@ impl Socket {
     pub(crate) fn shutdown(&self) {
         // A peer that is gone already cannot be shut down, which is the goal.
         let _ = rustix::net::shutdown(self.fd.as_fd(), rustix::net::Shutdown::Both);
-    }
-
-    /// Many small messages came in slab objects; what is more than one of them came in pages.
-    fn note_received(&self, bytes: usize) {
-        if bytes > PIECE_BYTES {
-            self.owed.set((self.owed.get() + bytes).min(OWED_MAX));
-        }
     }
 
     async fn run(&self, op: Op, mut payload: Payload) -> (Result<usize, IoError>, Payload) {

@@ -99,7 +99,7 @@ impl Threads {
         let timeout = match wait {
             _ if !finished.is_empty() => Some(std::time::Duration::ZERO),
             Wait::Never => Some(std::time::Duration::ZERO),
-            Wait::Nap(time) | Wait::AtMost(time) => Some(time.into()),
+            Wait::AtMost(time) => Some(time.into()),
             Wait::Forever => None,
         };
         let timeout = timeout
@@ -185,11 +185,11 @@ fn call_of(op: &Op, payload: &mut Payload) -> CallKind {
         (Op::SyncData, _) => CallKind::SyncData,
         (Op::Deallocate { offset, bytes }, _) => CallKind::Deallocate { offset: *offset, bytes: *bytes },
         (Op::Accept, _) => CallKind::Accept,
-        (Op::Receive { skip, .. }, payload) => {
+        (Op::Receive { skip }, payload) => {
             let (memory, bytes) = room_of(payload, *skip);
             CallKind::Receive { address: memory as usize, bytes }
         }
-        (Op::Send { .. }, Payload::Gather(gather)) => {
+        (Op::Send, Payload::Gather(gather)) => {
             CallKind::Send { message: std::ptr::from_mut(gather.prepare()) as usize }
         }
         (Op::Readable, _) => CallKind::Readable,
