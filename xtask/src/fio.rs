@@ -66,9 +66,21 @@ fn read(mixed: &Value) -> Option<Outcome> {
 
 /// fio's arguments for random 8 KiB requests at queue depth 32 for `seconds`.
 pub(crate) fn random_8k(read_percent: u32, seconds: u32) -> Vec<String> {
+    random_8k_shared(1, read_percent, seconds)
+}
+
+/// The same by so many clients, which share the queue depth.
+pub(crate) fn random_8k_shared(clients: u32, read_percent: u32, seconds: u32) -> Vec<String> {
     let kind = if read_percent == 100 { "randread" } else { "randrw" };
-    let mut arguments: Vec<String> =
-        [format!("--rw={kind}"), "--bs=8k".into(), "--iodepth=32".into(), "--time_based".into()].into();
+    let mut arguments: Vec<String> = [
+        format!("--rw={kind}"),
+        "--bs=8k".into(),
+        format!("--iodepth={}", 32 / clients),
+        format!("--numjobs={clients}"),
+        "--group_reporting".into(),
+        "--time_based".into(),
+    ]
+    .into();
     arguments.push(format!("--runtime={seconds}"));
     arguments.push("--norandommap".into());
     if read_percent < 100 {

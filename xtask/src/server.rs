@@ -1,6 +1,7 @@
 //! Servers under test: started, waited for, and ended with the benchmark.
 
 use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,33 +16,66 @@ const START_WAIT: Duration = Duration::from_secs(20);
 const GREETING: &[u8; 8] = b"NBDMAGIC";
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Where a server listens.
+#[derive(Clone, Debug)]
+pub(crate) enum Address {
+    Unix(PathBuf),
+    /// A port of this machine's.
+    Tcp(u16),
+}
+
+impl Address {
+    /// A port that nobody listens on at the moment.
+    pub(crate) fn free_port() -> Result<Address, BenchError> {
+        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        Ok(Address::Tcp(bound.map_err(BenchError::system("no port is to be had"))?.port()))
+    }
+
+    /// Whether an NBD server greets there. That one can connect says nothing yet: the socket of a process that was killed
+    /// lives on until the kernel has ended its io_uring.
+    fn greets(&self) -> bool {
+        let mut greeting = [0; GREETING.len()];
+        let heard = match self {
+            Address::Unix(path) => UnixStream::connect(path).and_then(|mut stream| {
+                stream.set_read_timeout(Some(START_WAIT))?;
+                stream.read_exact(&mut greeting)
+            }),
+            Address::Tcp(port) => TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).and_then(|mut stream| {
+                stream.set_read_timeout(Some(START_WAIT))?;
+                stream.read_exact(&mut greeting)
+            }),
+        };
+        heard.is_ok() && &greeting == GREETING
+    }
+}
+
 /// A running server; dropping it ends it.
 pub(crate) struct Server {
     name: &'static str,
     child: Child,
-    socket: PathBuf,
+    address: Address,
     export: &'static str,
 }
 
 impl Server {
-    /// Starts `command` and waits until it greets on `socket`. Its words are not shown: that somebody only looks whether
+    /// Starts `command` and waits until it greets on `address`. Its words are not shown: that somebody only looks whether
     /// it serves already is worth a complaint to some.
     pub(crate) fn start(
         name: &'static str,
         command: &mut Command,
-        socket: &Path,
+        address: &Address,
         export: &'static str,
     ) -> Result<Server, BenchError> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let child = child.map_err(BenchError::system(format!("{name} cannot be started")))?;
-        let mut server = Server { name, child, socket: socket.to_owned(), export };
+        let mut server = Server { name, child, address: address.clone(), export };
         let until = clock::wall_s() + START_WAIT.as_secs_f64();
-        while !greets(socket) {
+        while !address.greets() {
             if let Ok(Some(status)) = server.child.try_wait() {
                 return Err(BenchError::Failed(format!("{name} ended at once: {status}")));
             }
             if clock::wall_s() > until {
-                return Err(BenchError::Failed(format!("{name} does not serve on {}", socket.display())));
+                return Err(BenchError::Failed(format!("{name} does not serve on {address:?}")));
             }
             clock::pause(LOOK);
         }
@@ -55,7 +89,10 @@ impl Server {
 
     /// The NBD address of its export.
     pub(crate) fn uri(&self) -> String {
-        format!("nbd+unix:///{}?socket={}", self.export, self.socket.display())
+        match &self.address {
+            Address::Unix(path) => format!("nbd+unix:///{}?socket={}", self.export, path.display()),
+            Address::Tcp(port) => format!("nbd://127.0.0.1:{port}/{}", self.export),
+        }
     }
 
     /// Seconds of processor time that it has used.
@@ -74,15 +111,6 @@ impl Drop for Server {
     }
 }
 
-/// Whether an NBD server greets there. That one can connect says nothing yet: the socket of a process that was killed
-/// lives on until the kernel has ended its io_uring.
-fn greets(socket: &Path) -> bool {
-    let Ok(mut stream) = UnixStream::connect(socket) else { return false };
-    let mut greeting = [0; GREETING.len()];
-    let heard = stream.set_read_timeout(Some(START_WAIT)).and_then(|()| stream.read_exact(&mut greeting));
-    heard.is_ok() && &greeting == GREETING
-}
-
 /// Builds tier0 as users do, and gives its path.
 pub(crate) fn build_tier0() -> Result<PathBuf, BenchError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -97,8 +125,8 @@ pub(crate) fn build_tier0() -> Result<PathBuf, BenchError> {
 }
 
 /// Starts tier0 on an array file.
-pub(crate) fn tier0(program: &Path, array: &Path, socket: &Path) -> Result<Server, BenchError> {
+pub(crate) fn tier0(program: &Path, array: &Path, address: &Address) -> Result<Server, BenchError> {
     let mut command = Command::new(program);
     command.args(["serve", "--quiet"]).arg(array);
-    Server::start("tier0", &mut command, socket, "lun0")
+    Server::start("tier0", &mut command, address, "lun0")
 }

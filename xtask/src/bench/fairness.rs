@@ -20,7 +20,7 @@ use tier0_world::{Gather, RealOptions, RealRuntime, World};
 use super::{judge_at_least, judge_at_most, scratch, table, write};
 use crate::error::BenchError;
 use crate::machine;
-use crate::server::{build_tier0, tier0};
+use crate::server::{Address, build_tier0, tier0};
 
 /// What to run.
 #[derive(Args)]
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let directory = scratch()?;
     let (socket, array) = (directory.path().join("s"), directory.path().join("array.toml"));
     write(&array, &array_file(&socket))?;
-    let server = tier0(&program, &array, &socket)?;
+    let server = tier0(&program, &array, &Address::Unix(socket))?;
     println!("{}", machine::describe());
     let uri: NbdUri = server.uri().parse().expect("the server's own address");
     let runtime = RealRuntime::new(&RealOptions::default())

@@ -10,7 +10,7 @@ use tier0_world::{RealOptions, RealRuntime};
 
 use super::{judge_at_most, scratch, write};
 use crate::error::BenchError;
-use crate::server::{Server, build_tier0, tier0};
+use crate::server::{Address, Server, build_tier0, tier0};
 use crate::{clock, machine};
 
 /// What to run.
@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         socket.display()
     );
     write(&array, &text)?;
-    let server = tier0(&program, &array, &socket)?;
+    let server = tier0(&program, &array, &Address::Unix(socket))?;
     println!("{}", machine::describe());
     let time = Duration::from_secs(u64::from(options.seconds));
     tell("without a connection", percent(&server, || clock::pause(time))?);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::error::BenchError;
-use crate::server::{Server, build_tier0, tier0};
+use crate::server::{Address, Server, build_tier0, tier0};
 
 /// The options of every benchmark on files.
 #[derive(Args)]
@@ -64,7 +64,7 @@ impl Served {
 
     /// Starts the server.
     pub(crate) fn serve(&self) -> Result<Server, BenchError> {
-        tier0(&self.program, &self.array(), &self.socket())
+        tier0(&self.program, &self.array(), &Address::Unix(self.socket()))
     }
 
     /// The status of the running array.

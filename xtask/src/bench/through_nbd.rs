@@ -21,15 +21,18 @@ pub(super) fn fill(server: &Server, mib: u32) -> Result<(), BenchError> {
     fio::run(&[fio::fill(), target(server, mib)].concat()).map(|_| ())
 }
 
-/// Random 8 KiB requests to the first `mib` MiB, so many of a hundred of them reads.
+/// Random 8 KiB requests to the first `mib` MiB over so many connections, 32 under way in all, so many of a hundred of them
+/// reads.
 pub(super) fn random_8k(
     server: &Server,
     mib: u32,
+    connections: u32,
     read_percent: u32,
     seconds: u32,
 ) -> Result<Run, BenchError> {
     let before = server.cpu_s()?;
-    let outcome = fio::run(&[fio::random_8k(read_percent, seconds), target(server, mib)].concat())?;
+    let load = fio::random_8k_shared(connections, read_percent, seconds);
+    let outcome = fio::run(&[load, target(server, mib)].concat())?;
     let cpu_us_per_io = (server.cpu_s()? - before) * 1e6 / outcome.ios;
     Ok(Run { outcome, cpu_us_per_io })
 }
