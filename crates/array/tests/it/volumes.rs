@@ -2,7 +2,7 @@
 
 use crate::rig::{Drives, create_volume, done, expect, pool, refused, try_write, volume, write};
 use tier0_array::admin::AdminRequest;
-use tier0_drive::BlockTarget;
+use tier0_block::BlockTarget;
 use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::IoError;
 
