@@ -2,7 +2,8 @@
 //!
 //! A lock on a loop device keeps nobody from the file behind it, nor from another loop device on that file: whoever opens
 //! one takes a lock on the file too, the same as somebody who opens the file by its path. A whole device takes it for
-//! itself. A part of the file (a partition, a device with an offset) shares it with other parts and locks its bytes.
+//! itself. A part of the file (a partition, a device with an offset) shares it with other parts and locks its bytes. Where
+//! no path leads to the file, a [claim](super::claim) on its number is all that there is.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 use rustix::fs::FlockOperation;
 use rustix::ioctl::Getter;
 use tier0_units::SECTOR_BYTES;
+
+use super::claim::{Claim, FileNumber};
 
 /// What a loop device is on, as the system tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +74,7 @@ impl LoopDevice {
                     std::fs::read_to_string(told).ok().map(|text| PathBuf::from(text.trim_end_matches('\n')));
                 let behind = behind.filter(|behind| behind.file_name() == path.file_name());
                 let there = behind.and_then(|behind| std::fs::metadata(behind).ok());
-                there.is_some_and(|there| identity(&there) == identity(&wanted))
+                there.is_some_and(|there| number_of(&there) == number_of(&wanted))
             })
             .map(|name| Path::new("/dev").join(name))
             .collect();
@@ -82,16 +85,18 @@ impl LoopDevice {
 
 /// A lock on what is behind a loop device, which lasts until this is dropped.
 pub(super) struct Hold {
-    file: File,
+    number: FileNumber,
     part: Option<Range<u64>>,
+    _claim: Option<Claim>,
+    /// The lock that others see who do not claim; none where no path leads to the file, or it cannot be locked.
+    _file: Option<File>,
     /// What that is on, if it is a loop device too.
     _behind: Option<Arc<Hold>>,
 }
 
 impl Hold {
-    /// Locks what is behind a device that is open; nothing where there is nothing behind it, or what no path leads to,
-    /// because it was deleted or is another system's. What `known` holds is held already: a drive may come back by another
-    /// loop device.
+    /// Locks what is behind a device that is open; nothing where there is nothing behind it. What `known` holds is held
+    /// already: a drive may come back by another loop device.
     ///
     /// # Errors
     /// The file that somebody else holds.
@@ -101,49 +106,70 @@ impl Hold {
         else {
             return Ok(None);
         };
-        let wanted = bound_to(device);
-        let is_wanted =
-            |there: io::Result<Metadata>| there.is_ok_and(|there| Some(identity(&there)) == wanted);
-        if let Some(known) = known.filter(|known| is_wanted(known.file.metadata()) && known.part == part) {
-            return Ok(Some(known.clone()));
-        }
-        if !is_wanted(std::fs::metadata(&path)) {
+        let Some(number) = bound_to(device) else {
             tracing::warn!(
-                "no path leads to the file behind a loop device, which was called {path:?}: it is not locked; see that nobody \
+                "a loop device does not tell what it is on, which was called {path:?}: that is not locked; see that nobody \
                  else serves it"
             );
             return Ok(None);
+        };
+        if let Some(known) = known.filter(|known| known.number == number && known.part == part) {
+            return Ok(Some(known.clone()));
         }
-        let locked = open(&path).and_then(|file| lock(&file, part.as_ref()).map(|()| file));
-        match locked {
-            Ok(file) if is_wanted(file.metadata()) => {
-                let behind = Hold::behind(&file, None)?;
-                Ok(Some(Arc::new(Hold { file, part, _behind: behind })))
-            }
-            Ok(_) => Ok(None),
-            Err(error) if matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::WouldBlock) => {
-                Err(path)
-            }
-            Err(error) => {
-                tracing::warn!(
-                    "the file {path:?} behind a loop device cannot be locked: {error}; see that nobody else serves it"
-                );
-                Ok(None)
-            }
+        let claim = claimed(number, part.as_ref()).map_err(|Claimed| path.clone())?;
+        let file = match std::fs::metadata(&path) {
+            Ok(there) if number_of(&there) == number => locked(&path, part.as_ref())?,
+            _ => None,
+        };
+        let file = file.filter(|file| file.metadata().is_ok_and(|there| number_of(&there) == number));
+        let behind = file.as_ref().map_or(Ok(None), |file| Hold::behind(file, None))?;
+        Ok(Some(Arc::new(Hold { number, part, _claim: claim, _file: file, _behind: behind })))
+    }
+}
+
+/// Somebody else has claimed a file.
+pub(super) struct Claimed;
+
+/// Claims bytes of a file, or all of it; nothing where the system has no sockets for that.
+pub(super) fn claimed(number: FileNumber, part: Option<&Range<u64>>) -> Result<Option<Claim>, Claimed> {
+    match Claim::on(number, part) {
+        Ok(claim) => Ok(Some(claim)),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(Claimed),
+        Err(error) => {
+            tracing::warn!(
+                "a file cannot be claimed by its number: {error}; see that nobody else serves it by a loop device"
+            );
+            Ok(None)
+        }
+    }
+}
+
+/// The file at a path, locked; nothing where that cannot be.
+fn locked(path: &Path, part: Option<&Range<u64>>) -> Result<Option<File>, PathBuf> {
+    match open(path).and_then(|file| lock(&file, part).map(|()| file)) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::WouldBlock) => {
+            Err(path.to_owned())
+        }
+        Err(error) => {
+            tracing::warn!(
+                "the file {path:?} behind a loop device cannot be locked: {error}; see that nobody else serves it"
+            );
+            Ok(None)
         }
     }
 }
 
 /// File system and number of the file that a loop device is on.
-fn bound_to(device: &File) -> Option<(u64, u64)> {
+fn bound_to(device: &File) -> Option<FileNumber> {
     // SAFETY: the request fills a `struct loop_info64`, which is as large as `Status`, and any bytes are one.
     let told = unsafe { rustix::ioctl::ioctl(device, Getter::<LOOP_GET_STATUS64, Status>::new()) };
-    told.ok().map(|status| (status.device, status.inode))
+    told.ok().map(|status| FileNumber { device: status.device, inode: status.inode })
 }
 
 /// File system and number of a file.
-fn identity(file: &Metadata) -> (u64, u64) {
-    (file.dev(), file.ino())
+pub(super) fn number_of(file: &Metadata) -> FileNumber {
+    FileNumber { device: file.dev(), inode: file.ino() }
 }
 
 /// Opens a file to lock it: for writing where that may be, as some file systems lock nothing else. A device is locked by

@@ -2,8 +2,9 @@
 //!
 //! Opened with O_DIRECT, so that the page cache neither hides the device nor doubles the data; buffered where the
 //! file system refuses. Locked, so that two arrays never share a drive, not by another name of it either
-//! ([`loop_device`]). A flush is fdatasync, which flushes the device's own cache too.
+//! ([`loop_device`], [`claim`]). A flush is fdatasync, which flushes the device's own cache too.
 
+mod claim;
 mod loop_device;
 mod reopen;
 
@@ -24,8 +25,9 @@ use tier0_world::real::{BlockFile, Submission, outlast};
 use tier0_world::{BufMut, Completion, IoError, PayloadWidth, World};
 
 use crate::{Command, Drive, DriveInfo};
-use loop_device::Hold;
+use claim::Claim;
 pub use loop_device::LoopDevice;
+use loop_device::{Claimed, Hold};
 use reopen::Openings;
 
 /// Why a file or device cannot be a drive.
@@ -81,6 +83,8 @@ pub enum HeldAs {
     FileBehind(PathBuf),
     /// It is a file, and the process may hold it by this loop device on it.
     LoopDevice(PathBuf),
+    /// It is a file, and the process has a loop device on it that was made elsewhere, or by another name.
+    Elsewhere,
 }
 
 impl std::fmt::Display for HeldAs {
@@ -91,6 +95,10 @@ impl std::fmt::Display for HeldAs {
             HeldAs::LoopDevice(device) => {
                 write!(f, ", which may hold it by the loop device {device:?} on it")
             }
+            HeldAs::Elsewhere => write!(
+                f,
+                ", which holds it by a loop device (\"losetup --list\", also in other mount namespaces)"
+            ),
         }
     }
 }
@@ -125,7 +133,7 @@ impl FileMedium {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let is_file = opened.file.metadata().is_ok_and(|about| about.is_file());
         let opened_at = if is_file { place_of(&opened.file) } else { None };
-        let openings = Openings::new(opened.file.into(), opened.behind);
+        let openings = Openings::new(opened.file.into(), opened.claims);
         Ok(Arc::new(FileMedium {
             path,
             openings,
@@ -154,7 +162,7 @@ impl FileMedium {
             discard_zeroes: false,
         };
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let (openings, submission) = (Openings::new(file.into(), None), Submission::Direct);
+        let (openings, submission) = (Openings::new(file.into(), Claims::default()), Submission::Direct);
         Ok(Arc::new(FileMedium { path, openings, info, direct: false, submission, opened_at: None }))
     }
 
@@ -220,11 +228,19 @@ impl FileMedium {
     }
 }
 
+/// What keeps others from a file or device by another name of it.
+#[derive(Clone, Default)]
+struct Claims {
+    /// Of a regular file.
+    _own: Option<Arc<Claim>>,
+    /// The lock on what is behind it, if it is a loop device.
+    behind: Option<Arc<Hold>>,
+}
+
 /// A file or device as it was opened.
 struct OpenFile {
     file: File,
-    /// The lock on what is behind it, if it is a loop device.
-    behind: Option<Arc<Hold>>,
+    claims: Claims,
     direct: bool,
     sectors: SectorCount,
     block_sectors: u32,
@@ -258,8 +274,17 @@ fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<Ope
         }
         errno => system(errno.into()),
     })?;
+    let own = match kind.is_file() {
+        true => {
+            let number = loop_device::number_of(&file.metadata().map_err(system)?);
+            outlast(tries, || loop_device::claimed(number, None), |Claimed| true)
+                .map_err(|Claimed| busy(HeldAs::Elsewhere))?
+        }
+        false => None,
+    };
     let behind = outlast(tries, || Hold::behind(&file, known), |_| true)
         .map_err(|file| busy(HeldAs::FileBehind(file)))?;
+    let claims = Claims { _own: own.map(Arc::new), behind };
     // Whoever had the lock may have removed the file meanwhile: then nobody would find what is written to it.
     if kind.is_file() && !is_at(path, &file).map_err(system)? {
         return Err(OpenError::Missing { path: path.to_owned() });
@@ -272,7 +297,7 @@ fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<Ope
     let is_served = magic.is_some_and(|magic| SERVED_MAGICS.contains(&magic));
     let submission = if is_served { Submission::Apart } else { Submission::Direct };
     let sectors = bytes / SECTOR_BYTES / u64::from(block_sectors) * u64::from(block_sectors);
-    Ok(OpenFile { file, behind, direct, sectors: SectorCount(sectors), block_sectors, submission })
+    Ok(OpenFile { file, claims, direct, sectors: SectorCount(sectors), block_sectors, submission })
 }
 
 /// Whether the system takes no writes for a device, although it lets one open it for them.

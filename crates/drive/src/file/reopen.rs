@@ -13,16 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 
-use super::loop_device::Hold;
-use super::{FileMedium, OpenError, OpenFile, open_locked};
+use super::{Claims, FileMedium, OpenError, OpenFile, open_locked};
 
 /// One opening of the file; later ones have higher numbers.
 #[derive(Clone)]
 pub(super) struct Opening {
     pub(super) number: u64,
     pub(super) file: Arc<OwnedFd>,
-    /// The lock on what is behind it, if it is a loop device.
-    behind: Option<Arc<Hold>>,
+    claims: Claims,
 }
 
 /// How often the file was opened, and which of these openings counts.
@@ -40,8 +38,8 @@ struct State {
 }
 
 impl Openings {
-    pub(super) fn new(file: OwnedFd, behind: Option<Arc<Hold>>) -> Openings {
-        let accepted = Opening { number: 0, file: Arc::new(file), behind };
+    pub(super) fn new(file: OwnedFd, claims: Claims) -> Openings {
+        let accepted = Opening { number: 0, file: Arc::new(file), claims };
         Openings {
             state: Mutex::new(State { accepted, candidate: None, waiting: None }),
             accepted: AtomicU64::new(0),
@@ -115,9 +113,9 @@ fn open(medium: &FileMedium) {
     let opened = reopened(medium, &known);
     let mut state = medium.openings.state();
     let result = opened.map(|opened| {
-        if let Some(OpenFile { file, behind, .. }) = opened {
+        if let Some(OpenFile { file, claims, .. }) = opened {
             let number = known.number + 1;
-            state.candidate = Some(Opening { number, file: Arc::new(file.into()), behind });
+            state.candidate = Some(Opening { number, file: Arc::new(file.into()), claims });
         }
     });
     for one in state.waiting.take().into_iter().flatten() {
@@ -138,7 +136,7 @@ fn reopened(medium: &FileMedium, known: &Opening) -> Result<Option<OpenFile>, Io
     if is_known && !is_device {
         return Ok(None);
     }
-    let opened = match open_locked(path, known.behind.as_ref(), 1) {
+    let opened = match open_locked(path, known.claims.behind.as_ref(), 1) {
         Ok(opened) => opened,
         // This process has the device, and it is there.
         Err(OpenError::Busy { .. }) if is_known => return Ok(None),

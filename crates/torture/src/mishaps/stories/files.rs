@@ -171,26 +171,53 @@ pub(super) fn two_servers_by_two_names(scene: &mut Scene) -> Result<(), TortureE
     told
 }
 
-fn by_two_names(scene: &mut Scene, images: &[String], devices: &[String]) -> Result<(), TortureError> {
-    let own = std::fs::read_to_string(scene.file())
-        .map_err(TortureError::system("the array's file cannot be read"))?;
-    let second = |paths: &[String]| {
-        let mut text = own.replace("/nbd.sock", "/second.sock");
-        for (name, path) in ["d0", "d1"].iter().zip(paths) {
-            text = text.replace(&format!("\"{}\"", scene.path(name).display()), &format!("{path:?}"));
-        }
-        let file = scene.at.join("second.toml");
-        std::fs::write(&file, text).map_err(TortureError::system("a second file cannot be written"))?;
-        Ok::<String, TortureError>(file.display().to_string())
+/// A loop device on a file that no path leads to, as one that was made by a link that is gone or in another mount namespace,
+/// was only warned of: a server on it and one on the file both started.
+pub(super) fn two_servers_by_a_lost_name(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(100)?;
+    let images = ["d0", "d1"].map(|name| scene.image(name).display().to_string());
+    let attach = |image: &String| {
+        let link = format!("{image}.link");
+        std::fs::hard_link(image, &link).map_err(TortureError::system("no link can be made"))?;
+        let device = tools::run("losetup", &["--find", "--show", &link])?.trim().to_owned();
+        std::fs::remove_file(&link).map_err(TortureError::system("the link cannot be removed"))?;
+        Ok(device)
     };
-    let other = second(devices)?;
+    let devices = images.iter().map(attach).collect::<Result<Vec<String>, TortureError>>()?;
+    let other = second_file(scene, &devices)?;
+    let told = scene
+        .refused(&["serve", &other], 2, &["in use by another process", "d0.img", "file behind"])
+        .and_then(|_| scene.whole(2));
+    for device in &devices {
+        tools::run("losetup", &["--detach", device])?;
+    }
+    told?;
+    scene.nothing_lost()
+}
+
+fn by_two_names(scene: &mut Scene, images: &[String], devices: &[String]) -> Result<(), TortureError> {
+    let other = second_file(scene, devices)?;
     scene.refused(&["serve", &other], 2, &["in use by another process", "d0.img", "file behind"])?;
     if scene.path("d0") != scene.image("d0") {
-        let other = second(images)?;
+        let other = second_file(scene, images)?;
         scene.refused(&["serve", &other], 2, &["in use by another process", "d0.img", "/dev/loop"])?;
     }
     scene.whole(2)?;
     scene.nothing_lost()
+}
+
+/// The array's file for a second server that has its two drives by other paths.
+fn second_file(scene: &Scene, paths: &[String]) -> Result<String, TortureError> {
+    let own = std::fs::read_to_string(scene.file())
+        .map_err(TortureError::system("the array's file cannot be read"))?;
+    let mut text = own.replace("/nbd.sock", "/second.sock");
+    for (name, path) in ["d0", "d1"].iter().zip(paths) {
+        text = text.replace(&format!("\"{}\"", scene.path(name).display()), &format!("{path:?}"));
+    }
+    let file = scene.at.join("second.toml");
+    std::fs::write(&file, text).map_err(TortureError::system("a second file cannot be written"))?;
+    Ok(file.display().to_string())
 }
 
 fn twice(scene: &Scene, other: &std::path::Path) -> Result<(), TortureError> {
