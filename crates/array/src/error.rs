@@ -243,6 +243,14 @@ pub enum ArrayError {
         /// The options that give consent.
         options: String,
     },
+    /// What emptied the write log for another number of cores is still on its way to a drive.
+    #[error(
+        "{left} to the drives have not ended since the write log was emptied for another number of cores; see which drive hangs, then start again"
+    )]
+    Unsettled {
+        /// How many.
+        left: String,
+    },
     /// The witness does not let a pool go on without drives.
     #[error("pool {pool:?} does not start without drives that could go on by themselves: {fact}")]
     NotParted {
@@ -387,6 +395,7 @@ impl ArrayError {
             self,
             ArrayError::System { .. }
                 | ArrayError::NoRoom { .. }
+                | ArrayError::Unsettled { .. }
                 | ArrayError::Open(Busy { .. })
                 | ArrayError::Pool(
                     PoolError::Drive { .. }

@@ -23,6 +23,36 @@ fn on_each_driver<F: Future<Output = ()> + 'static>(test: impl Fn(World) -> F) {
     }
 }
 
+/// A world that is dropped leaves to the kernel, or to its threads, what they were given: a write that was on its way came
+/// after one that the next world made to the same place.
+#[test]
+fn what_was_given_to_the_kernel_has_ended_when_a_world_has_settled() {
+    for backend in [Backend::Uring, Backend::Threads] {
+        let Ok(runtime) = RealRuntime::new(&RealOptions { backend, seed: 1, ..RealOptions::default() })
+        else {
+            continue;
+        };
+        let file = tempfile::tempfile().expect("a temporary file");
+        let there = file.try_clone().expect("a descriptor");
+        let (pieces, piece) = (64u64, 1u64 << 20);
+        let world = runtime.world().clone();
+        runtime.run(async move {
+            let file = BlockFile::new(file.into(), Submission::Direct);
+            for number in 0..pieces {
+                let mut buf = world.buffer((piece / 512) as u32);
+                buf.as_mut_slice().fill(7);
+                let (completion, pending) = world.completion();
+                file.write_at(number * piece, buf.freeze(), true, completion);
+                world.spawn(async move { drop(pending.await) }).detach();
+            }
+        });
+        assert_eq!(runtime.settle(Nanos::from_secs(60)), 0);
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut &there, &mut content).expect("it can be read");
+        assert!(content.len() as u64 == pieces * piece && content.iter().all(|byte| *byte == 7));
+    }
+}
+
 #[test]
 fn files_are_read_written_flushed_and_deallocated() {
     for submission in [Submission::Direct, Submission::Apart] {

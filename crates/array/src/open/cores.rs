@@ -4,16 +4,21 @@ use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::survey_without;
-use tier0_world::World;
+use tier0_units::{Nanos, counted};
+use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
 use super::consent::Consents;
 use super::examine::examine;
-use super::{Kind, Medium, OpenArray, ToOpen, in_real_world};
+use super::{Kind, Medium, OpenArray, ToOpen};
 use crate::engine::Repartition;
 use crate::real::guarded_drive;
 use crate::repartition::repartition;
 use crate::{ArrayError, Description};
+
+/// How long what the engine that emptied the log has given to the drives may take to end. A drive that takes longer for a
+/// command was called lost, and its command goes on.
+const SETTLE_LIMIT: Nanos = Nanos::from_secs(30);
 
 /// Shards for an array: what the description says, else one per core; one where drives are modelled, because a
 /// mechanism cannot be in two threads.
@@ -38,7 +43,8 @@ impl OpenArray {
     /// holds is destaged, and the log cut anew. Where that cannot be, the array runs as before, and a warning says why.
     ///
     /// # Errors
-    /// When the log cannot be emptied. It is as it was, and the array can be opened again.
+    /// When the log cannot be emptied, or a drive does not end what it was given for that. The log is as it was, or void, and
+    /// the array can be opened again, by another process.
     pub fn adopt_cores(&mut self) -> Result<(), ArrayError> {
         let Kind::Lasting { media, pools, consents } = &self.kind else { return Ok(()) };
         let wanted = self.cores_wanted;
@@ -51,11 +57,21 @@ impl OpenArray {
         );
         let (name, media, pools, consents) =
             (self.name.clone(), media.clone(), pools.clone(), consents.clone());
-        let done = in_real_world(move |world| async move {
+        let runtime = RealRuntime::new(&RealOptions::default()).map_err(|source| ArrayError::System {
+            what: "the real world cannot be opened".into(),
+            source,
+        })?;
+        let world = runtime.world().clone();
+        let done = runtime.run(async move {
             let pools = examine_all(&world, &name, &media, &pools, &consents).await?;
             repartition(&world, pools, wanted, Uuid::new_v4).await
-        })??;
-        match done {
+        });
+        // The engine that is about to start writes the same places: an old write must not come after one of its own.
+        match runtime.settle(SETTLE_LIMIT) {
+            0 => {}
+            left => return Err(ArrayError::Unsettled { left: counted(left as u64, "command") }),
+        }
+        match done? {
             Repartition::Done => self.cores = wanted,
             Repartition::Kept(why) => self.warnings.push(format!(
                 "the array runs on {} shards as before, and not on {wanted} (array.cores): {why}",

@@ -23,6 +23,9 @@ use crate::{PayloadWidth, World};
 /// Tasks run between two looks at the kernel, so that a busy engine does not starve its sockets.
 const TASKS_PER_TURN: usize = 256;
 
+/// How often it is looked whether the kernel has ended everything.
+const SETTLE_LOOK: Nanos = Nanos::from_millis(50);
+
 /// How a real world talks to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
@@ -111,6 +114,34 @@ impl RealRuntime {
                 }
             }
             self.turn(&mut finished);
+        }
+    }
+
+    /// Runs no task any more, and waits for at most `limit` until the kernel has ended whatever it was given for files and
+    /// devices. What is dropped with the world goes on there: nobody else should write the same places before. How many
+    /// operations are under way still.
+    pub fn settle(&self, limit: Nanos) -> usize {
+        let Kind::Real { clock, driver } = self.world.kind() else {
+            unreachable!("a real world has its driver")
+        };
+        let bell = self.world.ready().bell().expect("a real world has its bell");
+        let mut finished = Finished::new();
+        let end = clock.now() + limit;
+        loop {
+            let now = clock.now();
+            let left = driver.borrow().file_operations();
+            if left == 0 || now >= end {
+                return left;
+            }
+            driver.borrow_mut().poll(
+                now,
+                Wait::AtMost(end.saturating_sub(now).min(SETTLE_LOOK)),
+                bell,
+                &mut finished,
+            );
+            for (slot, outcome) in finished.drain(..) {
+                ended(&self.world, slot, outcome);
+            }
         }
     }
 
