@@ -69,7 +69,8 @@ impl SlotIo {
     }
 
     /// Makes stable that an allocated slot of which nothing was ever written reads as zeros, so that its table is found
-    /// once the slot is mapped.
+    /// once the slot is mapped. A slot that has been written since it was allocated is known by the batch that did so, whose
+    /// last step is a flush; whoever met a failure in one allocates the slot anew first, as both callers do.
     ///
     /// # Errors
     /// [`IoError::RedundancyLost`] when no copy of the table took it, or what a drive fails with.
@@ -80,10 +81,11 @@ impl SlotIo {
         let _guard = self.0.locks.lock([slot.slot].into()).await;
         let _changing = self.changing([slot.slot].into());
         let table = self.table(slot).await?;
-        if !table.is_fresh() {
-            return Ok(());
+        match (table.is_fresh(), table.is_unflushed()) {
+            (false, false) => return Ok(()),
+            (false, true) => {}
+            (true, _) => self.write_table(&table).await?,
         }
-        self.write_table(&table).await?;
         self.raid().flush_sets([table.home().set]).await?;
         self.0.tables.flushed(&table);
         Ok(())

@@ -131,6 +131,11 @@ impl SlotTable {
         self.generation.get() == 0
     }
 
+    /// Whether its newest write may not be stable.
+    pub(crate) fn is_unflushed(&self) -> bool {
+        self.unflushed.get()
+    }
+
     /// Whether memory has what was not written.
     pub(crate) fn is_dirty(&self) -> bool {
         self.dirty.get()
