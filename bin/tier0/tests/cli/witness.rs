@@ -74,6 +74,27 @@ fn an_older_image_does_not_start_alone() {
     succeed(&["check", text(&array)]);
 }
 
+/// A leg of a mirror that had been left behind started alone, because the witness's file had been put back to before it heard
+/// of that.
+#[test]
+fn a_leg_does_not_start_alone_by_a_witness_that_is_much_older() {
+    let directory = directory();
+    let at = directory.path();
+    let file_text = array_text(at, "raid1", 2).replace("[array]", "[array]\nwitness = \"witness\"");
+    let array = file(at, "array.toml", &file_text);
+    succeed(&["create", text(&array)]);
+    let began = serve_until_noted(&array, &[], 0);
+    let old = std::fs::read(at.join("witness")).expect("a witness");
+    let mut reached = began;
+    while reached <= began + 16 {
+        reached = serve_until_noted(&array, &[], reached);
+    }
+    std::fs::rename(at.join("d0.img"), at.join("away.img")).expect("moved");
+    succeed(&["check", text(&array)]);
+    std::fs::write(at.join("witness"), old).expect("put back");
+    refuse(&["check", text(&array)], 2, &["--without d0", "older state", &format!("generation {began} ")]);
+}
+
 /// A leg that had recorded the loss of the other, which then went on by consent, started alone and silently.
 #[test]
 fn a_leg_that_was_left_behind_does_not_start_alone_though_it_lost_the_other_first() {

@@ -13,6 +13,10 @@ use crate::control::could_go_on;
 use crate::plan::PoolShape;
 use crate::witness::{Parting, Witness};
 
+/// By how many generations a witness may be behind the drives: what may come together within the seconds in which it is not
+/// told, as one loss for each of some drives does. Hosts that write make a quarter of an hour of as many.
+const LAG_MAX: u64 = 16;
+
 /// Who decides that drives are done without.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consents {
@@ -56,6 +60,12 @@ impl Consents {
                 let is_behind = behind.len() == serve.len() || (consent.is_err() && !behind.is_empty());
                 let has = inspected.counting_generation();
                 match (is_behind, has >= known.generation) {
+                    // It may have been put back to before it heard that these were left behind.
+                    (false, true) if consent.is_err() && is_outdated(known.generation, has) => format!(
+                        "the witness has seen generation {} of the pool, and the drives that are here have {has}: the file \
+                         was put back to an older state, or could not be written to for long",
+                        known.generation
+                    ),
                     (false, true) => return Ok(()),
                     (false, false) => {
                         return Err(ArrayError::Older {
@@ -99,6 +109,12 @@ impl Consents {
             Err(_) | Ok(()) => Ok(()),
         }
     }
+}
+
+/// Whether a witness has noted less of a pool than it must have by the time at which drives had generation `has`. Notes come
+/// some seconds late, and nothing is known from a witness of a program that noted no generations.
+fn is_outdated(noted: u64, has: u64) -> bool {
+    noted > 0 && has.saturating_sub(noted) > LAG_MAX
 }
 
 /// Whether drives that are missing now could have gone on without those that are there: if so, somebody must have
