@@ -21,6 +21,7 @@ mod moved;
 mod moves;
 mod moving;
 mod pause;
+mod no_space;
 mod placing;
 mod pool;
 mod rebuild;

@@ -33,6 +33,8 @@ pub(super) struct Pauses {
     awaited: RefCell<BTreeMap<u32, Awaited>>,
     /// Since when some serving drive's backing store has been full.
     full_since: Cell<Option<Nanos>>,
+    /// Since when block devices have been without space, in time in which the runtime turned.
+    devices_full_since: RefCell<BTreeMap<u32, Nanos>>,
     /// What hosts are refused at present.
     refused: Cell<Refused>,
     /// By member, where its drive has a guard.
@@ -99,6 +101,25 @@ impl Pauses {
         }
     }
 
+    /// Those of the members without space that are block devices and have been so for `time`.
+    pub(super) fn without_space(&self, full: &BTreeSet<u32>, turned: Nanos, time: Nanos) -> Vec<u32> {
+        let mut since = self.devices_full_since.borrow_mut();
+        since.retain(|member, _| full.contains(member));
+        for member in full.iter().filter(|member| self.is_on_device(**member)) {
+            since.entry(*member).or_insert(turned);
+        }
+        since
+            .iter()
+            .filter(|(_, since)| turned.saturating_sub(**since) >= time)
+            .map(|(member, _)| *member)
+            .collect()
+    }
+
+    /// A device without space is to be waited for once more.
+    pub(super) fn waits_for_space_anew(&self, member: u32, turned: Nanos) {
+        self.devices_full_since.borrow_mut().insert(member, turned);
+    }
+
     /// Members whose drives' backing store is full.
     pub(super) fn full(&self) -> Vec<u32> {
         let healths = self.healths.borrow();
@@ -152,6 +173,7 @@ impl Control {
             self.world.sleep(if paused { LOOK_PAUSED } else { LOOK }).await;
             self.look_at_drives(number);
             self.end_waits(number);
+            self.give_up_full_devices(number).await;
             self.refuse_as_due(number).await;
             self.look_at_turns();
             self.look_at_space(number).await;
@@ -233,6 +255,8 @@ impl Control {
             // Where the log itself finds no space, every write waits; where it does, none waits for long.
             false => is_due(pauses.full_since.get()).then_some(IoError::NoSpace),
         };
+        // Where a device is given up before long, the log empties then.
+        let full = full && !self.does_without_full_devices(number);
         let due = Refused { waiting, full };
         let before = pauses.refused.replace(due);
         if due == before {
@@ -309,6 +333,25 @@ impl Guarded {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A device that had shrunk was waited for without end.
+    #[test]
+    fn only_devices_that_stay_full_are_due() {
+        let pauses = Pauses::default();
+        pauses.devices.borrow_mut().extend([0, 2]);
+        let (start, time) = (Nanos::from_secs(100), Nanos::from_secs(30));
+        let at = |seconds| start + Nanos::from_secs(seconds);
+        let due =
+            |full: &[u32], seconds| pauses.without_space(&full.iter().copied().collect(), at(seconds), time);
+        assert_eq!(due(&[0, 1], 0), [0; 0]);
+        assert_eq!(due(&[0, 1, 2], 29), [0; 0]);
+        assert_eq!(due(&[0, 1, 2], 30), [0], "1 is a file, and 2 has not been full for long");
+        pauses.waits_for_space_anew(0, at(30));
+        assert_eq!(due(&[0, 1], 59), [0; 0], "it was not done without");
+        assert_eq!(due(&[1], 60), [0; 0]);
+        assert_eq!(due(&[0, 1], 61), [0; 0], "it had space meanwhile");
+        assert_eq!(due(&[0, 1], 91), [0]);
+    }
 
     #[test]
     fn a_device_is_known_through_a_link() {

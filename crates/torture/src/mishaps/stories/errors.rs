@@ -240,10 +240,18 @@ pub(super) fn device_shrinks_for_good(scene: &mut Scene) -> Result<(), TortureEr
     on_shrinking_device(scene, Remedy::DriveFail)
 }
 
+/// A device of a redundant pool that had shrunk for good was waited for without end, and hosts got "no space" although the
+/// other drives had it.
+pub(super) fn device_shrinks_and_is_done_without(scene: &mut Scene) -> Result<(), TortureError> {
+    on_shrinking_device(scene, Remedy::Patience)
+}
+
 /// What is done about a device that has shrunk.
 enum Remedy {
     Size,
     DriveFail,
+    /// Nothing.
+    Patience,
 }
 
 fn on_shrinking_device(scene: &mut Scene, remedy: Remedy) -> Result<(), TortureError> {
@@ -283,6 +291,13 @@ fn shrink(
     match remedy {
         Remedy::Size => resize(64 << 20)?,
         Remedy::DriveFail => scene.done(&["drive", "fail", "@", "d1", "--yes"])?,
+        Remedy::Patience => {
+            scene.event("drive d1", "no space is left on its device, for 30 s", 60)?;
+            let status = scene.status()?;
+            let state = drive_state(&status["pools"][0], "d1").to_owned();
+            ensure(state == "lost", || format!("the drive is {state}"))?;
+            state
+        }
     };
     scene.host.goes_on(500, 30)?;
     scene.host.end()?;

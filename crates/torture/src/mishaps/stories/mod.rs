@@ -69,6 +69,7 @@ pub(crate) const STORIES: &[Story] = {
         short("errors/bad-sector-in-a-superblock", Faulty, errors::bad_sector_in_a_superblock),
         short("errors/device-shrinks", Root, errors::device_shrinks),
         short("errors/device-shrinks-for-good", Root, errors::device_shrinks_for_good),
+        long("errors/device-shrinks-and-is-done-without", Root, errors::device_shrinks_and_is_done_without),
         long("errors/backing-file-system-full", Root, errors::backing_file_system_full),
         short("errors/start-on-a-full-file-system", Root, errors::start_on_a_full_file_system),
         long("stalls/server-stopped-35-s", Nothing, stalls::server_stopped),
