@@ -1,15 +1,14 @@
 //! What was verified, what was found wrong, and what became of it, in one shard.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use tier0_raid::io::{RepairEvent, RepairReport, RepairSource};
 use tier0_raid::set::SlotMap;
 use tier0_units::Lba;
 
-/// Pages lost for good that are remembered one by one; there are more in the count.
-const UNRECOVERABLE_PAGES_MAX: usize = 4096;
+use crate::lost::LostPages;
 
 /// A page by its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +54,8 @@ pub struct IntegrityCounts {
     overwritten: Cell<u64>,
     repaired_tables: Cell<u64>,
     unrecoverable: Cell<u64>,
-    unrecoverable_pages: RefCell<BTreeSet<SlotPage>>,
+    lost: RefCell<LostPages>,
+    left_off: Cell<u64>,
     tables_told: RefCell<Option<TableReport>>,
 }
 
@@ -75,7 +75,8 @@ impl IntegrityCounts {
             overwritten: Cell::default(),
             repaired_tables: Cell::default(),
             unrecoverable: Cell::default(),
-            unrecoverable_pages: RefCell::default(),
+            lost: RefCell::default(),
+            left_off: Cell::default(),
             tables_told: RefCell::default(),
         }
     }
@@ -126,9 +127,20 @@ impl IntegrityCounts {
         self.unrecoverable.get()
     }
 
-    /// The pages that nothing could make right, each once, 4096 at most.
+    /// The pages that nothing could make right, each once, as far as they are remembered: 4096 ranges at most.
     pub fn unrecoverable_pages(&self) -> Vec<SlotPage> {
-        self.unrecoverable_pages.borrow().iter().copied().collect()
+        let pages = |(slot, range): (u64, Range<u32>)| range.map(move |page| SlotPage { slot, page });
+        self.lost.borrow().ranges().flat_map(pages).collect()
+    }
+
+    /// The same as ranges of slots, ascending.
+    pub fn unrecoverable_ranges(&self) -> Vec<(u64, Range<u32>)> {
+        self.lost.borrow().ranges().collect()
+    }
+
+    /// Pages that are in no range, because there are too many; each counts as often as it is met.
+    pub fn unrecoverable_left_off(&self) -> u64 {
+        self.left_off.get()
     }
 
     pub(crate) fn count_verified(&self, pages: u64) {
@@ -141,13 +153,13 @@ impl IntegrityCounts {
 
     /// Whether it was not known yet.
     fn count_unrecoverable(&self, page: SlotPage) -> bool {
-        let mut pages = self.unrecoverable_pages.borrow_mut();
-        if pages.contains(&page) {
+        let mut lost = self.lost.borrow_mut();
+        if lost.contains(page.slot, page.page) {
             return false;
         }
         add(&self.unrecoverable, 1);
-        if pages.len() < UNRECOVERABLE_PAGES_MAX {
-            pages.insert(page);
+        if !lost.insert(page.slot, page.page) {
+            add(&self.left_off, 1);
         }
         true
     }
@@ -160,18 +172,16 @@ impl IntegrityCounts {
 
     /// These pages were written anew: they are no longer lost.
     pub(crate) fn forget_unrecoverable(&self, slot: u64, pages: impl Iterator<Item = u32>) {
-        let mut lost = self.unrecoverable_pages.borrow_mut();
+        let mut lost = self.lost.borrow_mut();
         if lost.is_empty() {
             return;
         }
-        for page in pages {
-            lost.remove(&SlotPage { slot, page });
-        }
+        pages.for_each(|page| lost.remove(slot, page));
     }
 
     /// The slot has no extent any more.
     pub(crate) fn forget_unrecoverable_slot(&self, slot: u64) {
-        self.unrecoverable_pages.borrow_mut().retain(|page| page.slot != slot);
+        self.lost.borrow_mut().remove_slot(slot);
     }
 }
 

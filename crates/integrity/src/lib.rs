@@ -13,6 +13,7 @@
 
 mod counts;
 mod intent;
+mod lost;
 mod slot;
 pub mod table;
 mod zero;

@@ -11,6 +11,6 @@ pub use facts::{DriveFacts, PoolFacts, VolumeFacts};
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
     DriveHealth, DriveStanding, DriveState, DriveStatus, Event, Health, IntegrityStatus, LogStatus,
-    PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus, ScrubStatus, SetsStatus,
-    Severity, SpaceStatus, Status, VolumeStatus,
+    LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus, ScrubStatus,
+    SetsStatus, Severity, SpaceStatus, Status, VolumeStatus,
 };

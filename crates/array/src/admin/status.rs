@@ -314,7 +314,7 @@ pub struct SpaceStatus {
 }
 
 /// What checksums have found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntegrityStatus {
     /// Whether pages carry checksums.
     pub checksums: bool,
@@ -322,6 +322,25 @@ pub struct IntegrityStatus {
     pub repaired: u64,
     /// Pages that no copy could make good.
     pub unrecoverable: u64,
+    /// Where those are that have not been written anew since, by volume and address.
+    #[serde(default)]
+    pub lost: Vec<LostRange>,
+    /// Pages that are in no range of `lost`, because there are too many.
+    #[serde(default)]
+    pub lost_left_off: u64,
+}
+
+/// Neighbouring pages of a volume that no copy has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRange {
+    /// The volume's name.
+    pub volume: String,
+    /// The first byte.
+    pub from: u64,
+    /// Behind the last byte.
+    pub to: u64,
+    /// How many pages that are.
+    pub pages: u64,
 }
 
 /// A volume.

@@ -7,6 +7,7 @@ use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
 use tier0_units::{SECTOR_BYTES, counted, named};
 
+use super::lost::lost_ranges;
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
     Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
@@ -41,10 +42,17 @@ impl Control {
         let space = guarded.space(reports);
         let rebuild = guarded.rebuild.is_running().then(|| self.rebuild_status(guarded, &state, &sets));
         let scrub = scrub_status(guarded);
+        let lost = reports.iter().flat_map(|report| report.lost.iter().cloned()).collect();
+        let (lost, not_listed) = lost_ranges(lost, |number| {
+            let volume = state.volumes().find(|volume| volume.number == number);
+            volume.map_or_else(|| format!("number {number}"), |volume| volume.name.clone())
+        });
         let integrity = IntegrityStatus {
             checksums: state.geometry().checksums,
             repaired: reports.iter().map(|report| report.pages_repaired).sum(),
             unrecoverable: reports.iter().map(|report| report.pages_unrecoverable).sum(),
+            lost,
+            lost_left_off: not_listed + reports.iter().map(|report| report.lost_left_off).sum::<u64>(),
         };
         let drives = guarded.drives_status(&state, self.world.now());
         let paused = self.pause_status(guarded);
@@ -219,7 +227,7 @@ impl Findings {
             self.add(
                 Health::Critical,
                 format!(
-                    "no copy passes its checksum of {}; the events say where, restore them from a backup",
+                    "no copy passes its checksum of {}; status lists where, restore them from a backup",
                     counted(unrecoverable, "page")
                 ),
             );

@@ -8,7 +8,7 @@ mod rebuild;
 mod restripe;
 mod scrub;
 
-pub(crate) use order::{Order, ShardReport};
+pub(crate) use order::{LostSectors, Order, ShardReport};
 pub(crate) use pace::Activity;
 pub(crate) use rebuild::RebuiltColumn;
 pub(crate) use restripe::Move;

@@ -1,12 +1,14 @@
 //! Orders of the control task to a shard.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tier0_cache::WriteBackStatus;
 use tier0_pool::LogCopy;
-use tier0_units::{SlotRef, WriteCache};
+use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef, WriteCache};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
 
@@ -90,6 +92,9 @@ pub(crate) struct ShardReport {
     pub(crate) log_copies: u32,
     pub(crate) pages_repaired: u64,
     pub(crate) pages_unrecoverable: u64,
+    /// Those that are lost now, and how many are not among them.
+    pub(crate) lost: Vec<LostSectors>,
+    pub(crate) lost_left_off: u64,
     /// Slots in stock that thin volumes have not used.
     pub(crate) stock_slots: u64,
 }
@@ -158,6 +163,29 @@ impl Order {
     }
 }
 
+/// Sectors of a volume, by its number, that no copy has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LostSectors {
+    pub(crate) volume: u32,
+    pub(crate) sectors: Range<u64>,
+}
+
+/// Lost pages by where their volumes have them.
+fn lost_sectors(pool: &PoolShard) -> Vec<LostSectors> {
+    let ranges = pool.slot_io.counts().unrecoverable_ranges();
+    if ranges.is_empty() {
+        return Vec::new();
+    }
+    let owners: BTreeMap<u64, ExtentId> =
+        pool.mapping.extents().into_iter().map(|(extent, slot)| (slot.slot, extent)).collect();
+    let of_volume = |(slot, pages): (u64, Range<u32>)| {
+        let extent = owners.get(&slot)?;
+        let sector = |page| u64::from(extent.index) * pool.extent_sectors + u64::from(page) * PAGE_SECTORS;
+        Some(LostSectors { volume: extent.volume, sectors: sector(pages.start)..sector(pages.end) })
+    };
+    ranges.into_iter().filter_map(of_volume).collect()
+}
+
 fn report(pool: &PoolShard) -> ShardReport {
     let counts = pool.slot_io.counts();
     let live = |state: &tier0_journal::CopyState| *state == tier0_journal::CopyState::Live;
@@ -169,6 +197,8 @@ fn report(pool: &PoolShard) -> ShardReport {
             + counts.repaired_parity()
             + counts.repaired_tables(),
         pages_unrecoverable: counts.unrecoverable(),
+        lost: lost_sectors(pool),
+        lost_left_off: counts.unrecoverable_left_off(),
         stock_slots: pool.mapping.thin_stock(),
     }
 }

@@ -1,6 +1,9 @@
 //! A pool: its space, what is wrong, what goes on, its drives and volumes.
 
-use tier0_array::admin::{PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus, SpaceStatus, VolumeStatus};
+use tier0_array::admin::{
+    IntegrityStatus, LostRange, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus, SpaceStatus,
+    VolumeStatus,
+};
 use tier0_units::{ByteCount, counted};
 
 use super::{drives, duration};
@@ -54,9 +57,31 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
         ),
         false => "  checksums: none; what a drive returns wrongly is not noticed".to_owned(),
     });
+    lines.extend(lost(integrity));
     let lines: Vec<String> = lines.iter().map(|line| wrapped(line, "    ")).collect();
     let (drives, volumes) = (drives::text(&pool.drives), volumes(&pool.volumes));
     format!("\n{}\n\n{drives}\n\n{volumes}\n", lines.join("\n"))
+}
+
+/// Lost ranges that are told; `--json` has the others too.
+const LOST_TOLD_MAX: usize = 16;
+
+/// What no copy has.
+fn lost(integrity: &IntegrityStatus) -> Vec<String> {
+    let range = |one: &LostRange| {
+        let (from, to, pages) = (one.from, one.to, counted(one.pages, "page"));
+        format!("  lost: volume {}, bytes {from} to {} ({pages})", one.volume, to - 1)
+    };
+    let mut lines: Vec<String> = integrity.lost.iter().take(LOST_TOLD_MAX).map(range).collect();
+    let more = integrity.lost.len().saturating_sub(LOST_TOLD_MAX);
+    if more > 0 {
+        lines.push(format!("  lost: {} more, which --json lists", counted(more as u64, "range")));
+    }
+    if integrity.lost_left_off > 0 {
+        lines
+            .push(format!("  lost: {} more, which are not listed", counted(integrity.lost_left_off, "page")));
+    }
+    lines
 }
 
 fn space(space: &SpaceStatus) -> String {

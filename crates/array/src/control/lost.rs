@@ -1,0 +1,55 @@
+//! What of the volumes is lost, as ranges that people can restore.
+
+use tier0_units::{PAGE_SECTORS, SECTOR_BYTES};
+
+use crate::admin::LostRange;
+use crate::upkeep::LostSectors;
+
+/// Ranges that status lists.
+const RANGES_MAX: usize = 4096;
+
+/// What all shards know, by volume and address, and how many pages are left off; `name` is that of a volume. Neighbours
+/// are one range, of whatever extents and shards.
+pub(super) fn lost_ranges(mut lost: Vec<LostSectors>, name: impl Fn(u32) -> String) -> (Vec<LostRange>, u64) {
+    lost.sort_by_key(|one| (one.volume, one.sectors.start));
+    let mut merged: Vec<LostSectors> = Vec::new();
+    for one in lost {
+        let joins =
+            |last: &&mut LostSectors| last.volume == one.volume && last.sectors.end >= one.sectors.start;
+        match merged.last_mut().filter(joins) {
+            Some(last) => last.sectors.end = last.sectors.end.max(one.sectors.end),
+            None => merged.push(one),
+        }
+    }
+    let pages = |one: &LostSectors| (one.sectors.end - one.sectors.start) / PAGE_SECTORS;
+    let left_off = merged.iter().skip(RANGES_MAX).map(pages).sum();
+    merged.truncate(RANGES_MAX);
+    let range = |one: LostSectors| LostRange {
+        volume: name(one.volume),
+        from: one.sectors.start * SECTOR_BYTES,
+        to: one.sectors.end * SECTOR_BYTES,
+        pages: pages(&one),
+    };
+    (merged.into_iter().map(range).collect(), left_off)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_of_all_shards_are_one_range() {
+        let name = |number| format!("number {number}");
+        let lost = |volume, from: u64, to: u64| LostSectors { volume, sectors: from * 8..to * 8 };
+        let of_shards =
+            vec![lost(9, 256, 300), lost(8, 0, 1), lost(9, 0, 256), lost(9, 301, 302), lost(8, 1, 2)];
+        let (ranges, left_off) = lost_ranges(of_shards, name);
+        let told: Vec<(&str, u64, u64, u64)> =
+            ranges.iter().map(|one| (&*one.volume, one.from / 4096, one.to / 4096, one.pages)).collect();
+        assert_eq!(told, [("number 8", 0, 2, 2), ("number 9", 0, 300, 300), ("number 9", 301, 302, 1)]);
+        assert_eq!(left_off, 0);
+        let scattered = (0..RANGES_MAX as u64 + 3).map(|page| lost(1, 2 * page, 2 * page + 1)).collect();
+        let (ranges, left_off) = lost_ranges(scattered, name);
+        assert_eq!((ranges.len(), left_off), (RANGES_MAX, 3));
+    }
+}
