@@ -11,7 +11,6 @@ use std::rc::Rc;
 use tier0_units::Nanos;
 
 use super::Control;
-use crate::admin::Severity;
 
 /// How long a device may be without space, in time in which the runtime turned: as long as a command may take.
 const PATIENCE: Nanos = Nanos::from_secs(30);
@@ -28,12 +27,6 @@ impl Control {
                 continue;
             }
             self.take_out(number, place).await;
-            let seconds = PATIENCE.0 / Nanos::from_secs(1).0;
-            let what =
-                format!("lost: no space is left on its device, for {seconds} s; the pool goes on without it");
-            let remedy = "give the device its size or its space back and take the drive back (tier0 drive rejoin), or replace \
-                          it (tier0 drive replace)";
-            self.tell(Severity::Critical, format!("drive {}", guarded.drive_name(place)), what, remedy);
             self.start_rebuilds(number);
         }
     }

@@ -292,7 +292,7 @@ fn shrink(
         Remedy::Size => resize(64 << 20)?,
         Remedy::DriveFail => scene.done(&["drive", "fail", "@", "d1", "--yes"])?,
         Remedy::Patience => {
-            scene.event("drive d1", "no space is left on its device, for 30 s", 60)?;
+            scene.event("drive d1", "lost (a write", 60)?;
             let status = scene.status()?;
             let state = drive_state(&status["pools"][0], "d1").to_owned();
             ensure(state == "lost", || format!("the drive is {state}"))?;
