@@ -15,8 +15,8 @@ use uuid::Uuid;
 use crate::ArrayError;
 use crate::control::{DriveShop, NewDrive};
 use crate::description::DriveDescription;
+use crate::open::medium::guarded_drive;
 use crate::open::{Medium, NewMedium, check_blank, open_new_medium};
-use crate::real::guarded_drive;
 
 /// How long a drive that is to join may take to be opened and looked at.
 const OPEN_LIMIT: Nanos = Nanos::from_secs(30);

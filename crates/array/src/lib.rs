@@ -19,20 +19,25 @@
 //! It holds no policy of its own.
 
 pub mod admin;
+mod born;
 mod control;
 pub mod description;
 mod drive_opener;
 pub mod engine;
 mod error;
+mod front;
 mod gate;
 mod left;
 mod mapping;
+mod message;
 mod models;
 pub mod open;
+mod opened_pool;
 mod plan;
 mod pool_shard;
 pub mod real;
 mod repartition;
+mod reporter;
 mod shard;
 pub mod simulated;
 mod upkeep;
@@ -43,5 +48,5 @@ mod witness;
 
 pub use description::{Description, DescriptionError};
 pub use error::ArrayError;
+pub use front::VolumeFront;
 pub use volume::Volume;
-pub use volumes::VolumeFront;

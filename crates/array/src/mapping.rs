@@ -16,7 +16,7 @@ use tier0_world::sync::{MailSender, Notify, oneshot};
 use tier0_cache::{LocalFuture, Mapping, Relocate, Relocation};
 use tier0_pool::ExtentMap;
 
-use crate::control::{Commit, ControlMessage, Refill};
+use crate::message::control::{Commit, ControlMessage, Refill};
 use crate::plan::PoolShape;
 
 /// The extents of one pool in one shard.

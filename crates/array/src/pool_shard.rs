@@ -18,10 +18,11 @@ use tier0_world::sync::MailSender;
 use tier0_world::{IoError, World};
 
 use crate::ArrayError;
-use crate::control::{ControlMessage, FoundReport, LossReporter};
-use crate::engine::Born;
+use crate::born::Born;
 use crate::mapping::ShardMapping;
+use crate::message::control::ControlMessage;
 use crate::plan::PoolShape;
+use crate::reporter::{FoundReport, LossReporter};
 
 /// A pool in a shard.
 pub(crate) struct PoolShard {

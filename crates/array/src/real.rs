@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use tier0_drive::DriveHandle;
-use tier0_drive::guard::{Guard, Patience};
 use tier0_pool::metadata::survey_without;
 use tier0_pool::{PoolState, SpaceRules};
 use tier0_units::Nanos;
@@ -16,12 +15,18 @@ use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
 
 use crate::admin::{AdminReply, AdminRequest};
-use crate::control::{Control, ControlMessage, DriveShop, LossRules, MemberJudge};
+use crate::born::Born;
+use crate::control::judge::MemberJudge;
+use crate::control::{Control, DriveShop, LossRules};
 use crate::drive_opener::MediumShop;
-use crate::engine::{Born, OpenedPool, start_shard};
+use crate::engine::start_shard;
+use crate::message::ask::Ask;
+use crate::message::control::ControlMessage;
+use crate::open::medium::guarded_drive;
 use crate::open::{Consents, Kind, Medium, OpenArray, ToOpen, examine};
+use crate::opened_pool::OpenedPool;
 use crate::pool_shard::{PoolSeed, Seat};
-use crate::shard::{Ask, Shard};
+use crate::shard::Shard;
 use crate::{ArrayError, Volume, VolumeFront};
 
 /// What a shard offers to whoever serves its volumes.
@@ -402,9 +407,4 @@ impl PoolsSeat {
         }
         Ok((pools, parts))
     }
-}
-
-/// A drive that shows no failure that may pass.
-pub(crate) fn guarded_drive(medium: &Medium, world: &World) -> Result<DriveHandle, ArrayError> {
-    Ok(Guard::new(medium.drive(world)?, Patience::default(), medium.health().clone()).handle())
 }

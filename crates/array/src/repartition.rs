@@ -24,7 +24,8 @@ use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
 
 use crate::ArrayError;
-use crate::engine::{Engine, OpenedPool};
+use crate::engine::Engine;
+use crate::opened_pool::OpenedPool;
 use crate::plan::config_of;
 
 /// How often is looked whether drives have space.

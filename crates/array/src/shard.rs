@@ -1,54 +1,16 @@
-//! A shard: the volumes as one core sees them, and the mailboxes through which shards ask each other.
+//! A shard: the volumes as one core sees them, and how it answers what other shards and the control task ask.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tier0_block::BlockStatus;
-use tier0_world::sync::{MailReceiver, MailSender, Notify, oneshot};
-use tier0_world::{Buf, BufMut, IoError, World};
+use tier0_world::sync::{MailReceiver, MailSender, Notify};
+use tier0_world::{IoError, World};
 
+use crate::front::VolumeFront;
+use crate::message::ask::Ask;
 use crate::pool_shard::PoolShard;
-use crate::upkeep::{Activity, Order};
+use crate::upkeep::pace::Activity;
 use crate::volume_io::VolumeIo;
-use crate::volumes::{VolumeFront, VolumesOrder};
-
-/// A request for another shard's extent, or an order for its upkeep.
-pub(crate) enum Ask {
-    Read {
-        volume: u32,
-        extent: u64,
-        offset: u64,
-        buf: BufMut,
-        reply: oneshot::Sender<(Result<(), IoError>, BufMut)>,
-    },
-    Write {
-        volume: u32,
-        extent: u64,
-        offset: u64,
-        buf: Buf,
-        durable: bool,
-        reply: oneshot::Sender<Result<(), IoError>>,
-    },
-    Zero {
-        volume: u32,
-        extent: u64,
-        offset: u64,
-        sectors: u64,
-        durable: bool,
-        reply: oneshot::Sender<Result<(), IoError>>,
-    },
-    Flush {
-        volume: u32,
-        reply: oneshot::Sender<Result<(), IoError>>,
-    },
-    BlockStatus {
-        volume: u32,
-        extent: u64,
-        reply: oneshot::Sender<Result<BlockStatus, IoError>>,
-    },
-    Order(Order),
-    Volumes(VolumesOrder),
-}
 
 /// A volume as the list of a shard has it.
 pub(crate) struct ListedVolume {

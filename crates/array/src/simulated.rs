@@ -8,7 +8,8 @@ use tier0_catalog::Catalog;
 use tier0_drive::{Content, DriveHandle};
 use tier0_world::World;
 
-use crate::engine::{self, Born, Engine};
+use crate::born::Born;
+use crate::engine::{self, Engine};
 use crate::models::Model;
 use crate::{ArrayError, Description, Volume};
 

@@ -9,7 +9,8 @@ use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError};
 
-use crate::shard::{Ask, Shard};
+use crate::message::ask::Ask;
+use crate::shard::Shard;
 use crate::volume_io::VolumeIo;
 
 /// Extents of one request that are made zero at the same time.

@@ -1,54 +1,20 @@
 //! Volumes that come, change and go while the array runs, as one shard sees it. The control task orders it, shard by
-//! shard; [`VolumeFront`] is how whoever serves hosts learns of it.
+//! shard; [`VolumeFront`](crate::VolumeFront) is how whoever serves hosts learns of it.
 //!
 //! A new volume is known to every shard before the first front offers it. A volume that goes is withdrawn by every front,
 //! then closed in every shard, then gone from the metadata, and only then forgotten: what was acknowledged is dropped
 //! when nothing can bring it back.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 
 use tier0_pool::Volume as VolumeRecord;
 use tier0_units::SlotRef;
-use tier0_world::sync::oneshot;
 
 use crate::Volume;
+use crate::front::VolumeFront;
+use crate::message::volumes::VolumesOrder;
 use crate::shard::{ListedVolume, Shard};
 use crate::volume_io::VolumeIo;
-
-/// Whoever offers a shard's volumes to hosts.
-pub trait VolumeFront {
-    /// Offers a volume from now on; one that is offered under that name already is offered with its size as it is now.
-    ///
-    /// # Errors
-    /// Why it cannot: the fact and the remedy.
-    fn offer(&self, volume: Volume) -> Result<(), String>;
-
-    /// Hosts that use a volume.
-    fn users(&self, name: &str) -> usize;
-
-    /// Offers a volume no more, and ends when no host uses it: who does is answered what it has asked, and sent away.
-    fn withdraw(&self, name: &str) -> Pin<Box<dyn Future<Output = ()>>>;
-}
-
-/// What a shard is to do about a volume; volumes are meant by their numbers in the array.
-pub(crate) enum VolumesOrder {
-    /// A volume was created.
-    Add { number: u32, pool: usize, record: VolumeRecord, reply: oneshot::Sender<()> },
-    /// Offer it to hosts.
-    Offer { number: u32, reply: oneshot::Sender<Result<(), String>> },
-    /// It has another size.
-    Resize { number: u32, sectors: u64, reply: oneshot::Sender<()> },
-    /// Offer it no more, unless it is used and must not be taken away: the number of its users then.
-    Withdraw { number: u32, force: bool, reply: oneshot::Sender<Result<(), usize>> },
-    /// Let nobody in, and wait until nobody is inside.
-    Close { number: u32, reply: oneshot::Sender<()> },
-    /// Let everybody in again.
-    Open { number: u32, reply: oneshot::Sender<()> },
-    /// It is gone from the metadata: drop what is dirty; its slots are nobody's.
-    Forget { number: u32, reply: oneshot::Sender<Vec<SlotRef>> },
-}
 
 impl VolumesOrder {
     pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {

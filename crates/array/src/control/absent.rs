@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Control;
-use super::verdict::could_go_on;
 use crate::ArrayError;
 use crate::open::drives;
+use crate::plan::could_go_on;
 
 impl Control {
     /// Why a start without these members would be refused, a sentence for each pool of which it would be.

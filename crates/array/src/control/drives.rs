@@ -11,17 +11,18 @@ use tier0_units::ByteCount;
 use tier0_world::IoError;
 use uuid::Uuid;
 
+use super::Control;
 use super::admin::Done;
 use super::leaving::lacking;
 use super::verdict::Objection;
-use super::{Control, MemberJudge};
 use crate::ArrayError;
 use crate::admin::AdminError;
+use crate::control::judge::MemberJudge;
 use crate::description::{DriveDescription, is_name};
 use crate::left::left_from;
+use crate::message::order::Order;
 use crate::open::NewMedium;
 use crate::plan::members_max;
-use crate::upkeep::Order;
 
 /// Opens drives that are to join a running array.
 pub(crate) trait DriveShop {

@@ -2,14 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
-use tier0_integrity::{IntegrityCounts, TableEvent, TableFault};
-use tier0_raid::io::{PageFault, RepairEvent, RepairReport, RepairSource};
+use tier0_integrity::{TableEvent, TableFault};
+use tier0_raid::io::{PageFault, RepairEvent, RepairSource};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
-use tier0_world::sync::MailSender;
 
-use super::{Control, ControlMessage, Guarded};
+use super::{Control, Guarded};
 use crate::admin::Severity;
 
 /// Findings that become events in an interval; the others are counted.
@@ -44,26 +42,6 @@ impl Found {
         let (since, told) = if now.saturating_sub(since) >= INTERVAL { (now, 0) } else { (since, told) };
         self.told.set((since, told + 1));
         told < TOLD_MAX
-    }
-}
-
-/// A shard's report of wrong pages: counted there, and told to the control task.
-pub(crate) struct FoundReport {
-    pub(crate) pool: usize,
-    pub(crate) counts: Rc<IntegrityCounts>,
-    pub(crate) control: MailSender<ControlMessage>,
-}
-
-impl RepairReport for FoundReport {
-    fn report(&self, event: &RepairEvent) {
-        self.counts.report(event);
-        self.control.send(ControlMessage::Found { pool: self.pool, event: *event });
-    }
-
-    fn table_lost(&self, slot: u64) {
-        if self.counts.note_table_lost(slot) {
-            self.control.send(ControlMessage::TableLost { pool: self.pool, slot });
-        }
     }
 }
 

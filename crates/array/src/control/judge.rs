@@ -12,7 +12,7 @@ use tier0_units::Nanos;
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
 
-use super::ControlMessage;
+use crate::message::control::ControlMessage;
 
 /// How long a drive may take for its superblock before it does not answer.
 const PROBE_LIMIT: Nanos = Nanos::from_secs(2);

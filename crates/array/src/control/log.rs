@@ -9,7 +9,7 @@ use tier0_world::IoError;
 
 use super::Control;
 use super::placing::Placing;
-use crate::upkeep::Order;
+use crate::message::order::Order;
 
 impl Control {
     /// Puts every copy of the log that lies on a drive that does not serve, or is to leave, onto another drive, as far as

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use tier0_units::Nanos;
 
 use super::Control;
-use crate::upkeep::Order;
+use crate::message::order::Order;
 
 /// How often, where something was written.
 const PAUSE: Nanos = Nanos::from_secs(60);

@@ -12,12 +12,11 @@ mod drives;
 mod events;
 mod found;
 mod grow;
-mod judge;
+pub(crate) mod judge;
 mod leaving;
 mod log;
 mod lost;
 mod marks;
-mod message;
 mod moved;
 mod moves;
 mod moving;
@@ -48,17 +47,14 @@ use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 
 pub(crate) use drives::{DriveShop, NewDrive};
-pub(crate) use found::FoundReport;
-pub(crate) use judge::MemberJudge;
-pub(crate) use message::{Commit, ControlMessage, Loss, LossReporter, Refill, SlotRebuiltNote};
 pub(crate) use pool::{Guarded, PoolControl};
 pub(crate) use returning::Left;
-pub(crate) use verdict::{could_go_on, sets_survive};
 
 use crate::control::events::Events;
-use crate::engine::OpenedPool;
-use crate::shard::Ask;
-use crate::upkeep::Order;
+use crate::message::ask::Ask;
+use crate::message::control::{Commit, ControlMessage, Loss, Refill};
+use crate::message::order::Order;
+use crate::opened_pool::OpenedPool;
 use crate::witness::Witness;
 
 /// How often slots are looked for where none is free: a thick volume was promised its slots, so they must turn up.

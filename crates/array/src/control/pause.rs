@@ -20,7 +20,7 @@ use tier0_world::IoError;
 use super::report_drives::Full;
 use super::{Control, Guarded};
 use crate::admin::{PauseStatus, Severity};
-use crate::upkeep::Order;
+use crate::message::order::Order;
 
 /// How often drives are looked at.
 const LOOK: Nanos = Nanos::from_secs(1);

@@ -16,7 +16,6 @@ use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
-use super::SlotRebuiltNote;
 use super::found::Found;
 use super::moves::Moves;
 use super::pause::Pauses;
@@ -24,6 +23,7 @@ use super::rebuild::RebuildProgress;
 use super::restripe::RestripeProgress;
 use super::scrub::ScrubProgress;
 use super::verdict::Court;
+use crate::message::control::SlotRebuiltNote;
 use crate::plan::PoolShape;
 
 /// Allocation numbers that are reserved at once: one metadata record for so many new extents.

@@ -13,7 +13,7 @@ use tier0_world::IoError;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::{Control, Guarded};
-use crate::upkeep::{Order, RebuiltColumn};
+use crate::message::order::{Order, RebuiltColumn};
 
 /// Columns that are rebuilt at the same time, at least. Otherwise as many as the pool has drives: each reads from several
 /// and writes to one, so that all drives have something to do, and twice the drives are whole in half the time.

@@ -13,7 +13,7 @@ use crate::admin::{
     Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
     SetsStatus, Status, VolumeStatus,
 };
-use crate::upkeep::ShardReport;
+use crate::message::order::ShardReport;
 
 impl Control {
     /// How the array does.

@@ -17,7 +17,7 @@ use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES, SlotRef};
 use super::admin::Done;
 use super::{Control, Guarded};
 use crate::admin::{AdminError, RestripeStatus};
-use crate::upkeep::{Move, Order};
+use crate::message::order::{Move, Order};
 
 /// Extents that are looked at before others have their turn.
 const EXTENTS_AT_ONCE: usize = 4096;

@@ -11,7 +11,8 @@ use tier0_units::{Nanos, counted};
 
 use super::Control;
 use crate::admin::Severity;
-use crate::upkeep::{Order, ScrubShared, ShardReport};
+use crate::message::order::{Order, ShardReport};
+use crate::message::scrub::ScrubShared;
 
 /// How often the cursor is remembered while a scrub is going on.
 const CURSOR_PAUSE: Nanos = Nanos::from_secs(5);

@@ -10,7 +10,7 @@ use tier0_units::{Nanos, SECTOR_BYTES, SectorCount};
 use super::admin::Done;
 use super::{Control, Guarded};
 use crate::admin::{AdminError, Severity, SpaceStatus};
-use crate::upkeep::{Order, ShardReport};
+use crate::message::order::{Order, ShardReport};
 
 /// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.
 const SLACK_PART: u64 = 50;

@@ -13,10 +13,9 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_drive::guard::{Standing, Verdict};
-use tier0_pool::PoolState;
 use tier0_pool::metadata::Seen;
-use tier0_raid::layout::{Column, ColumnMask};
-use tier0_raid::set::{RaidSets, SetIndex};
+use tier0_raid::layout::Column;
+use tier0_raid::set::SetIndex;
 use tier0_units::Nanos;
 use tier0_world::sync::Semaphore;
 use tier0_world::{IoError, PlantedBug, planted};
@@ -24,6 +23,7 @@ use tier0_world::{IoError, PlantedBug, planted};
 use super::judge::look;
 use super::placing::Placings;
 use super::{Control, Guarded, PoolControl};
+use crate::plan::sets_survive;
 use crate::witness::{Parting, Waiting};
 
 /// How long after one attempt the witness is told again of what did not come to pass.
@@ -78,41 +78,6 @@ impl Court {
     pub(super) fn is_condemned(&self, member: u32) -> bool {
         self.condemned.borrow().contains(&member)
     }
-}
-
-/// Whether a pool could have gone on with the members alone that are away now: they have its log, some of its metadata, and
-/// enough of every set.
-pub(crate) fn could_go_on(
-    sets: &RaidSets,
-    state: &PoolState,
-    carriers: &[u32],
-    away: impl Fn(u32) -> bool,
-) -> bool {
-    let lacks = |set, column, drive| !away(drive) || sets.lacking_columns(set).contains(column);
-    let mut rings = state.log().rings.iter();
-    rings.all(|ring| ring.copies.iter().any(|copy| away(copy.member)))
-        && carriers.iter().any(|member| away(*member))
-        && sets_survive(sets, state.set_count(), lacks)
-}
-
-/// Whether every set does without the columns that `lacks` names; it is asked for each drive that has some of a column.
-pub(crate) fn sets_survive(
-    sets: &RaidSets,
-    count: u32,
-    lacks: impl Fn(SetIndex, Column, u32) -> bool,
-) -> bool {
-    let layout = sets.layout();
-    (0..count).map(SetIndex).all(|set| {
-        let columns = (0..layout.columns() as u8).map(Column);
-        let moves_from = |column| sets.source(set, column).map(|chunklet| chunklet.drive);
-        let lacking: ColumnMask = columns
-            .filter(|column| {
-                lacks(set, *column, sets.chunklet(set, *column).drive)
-                    || moves_from(*column).is_some_and(|drive| lacks(set, *column, drive))
-            })
-            .collect();
-        layout.survives(lacking)
-    })
 }
 
 impl Guarded {

@@ -16,10 +16,10 @@ use super::admin::Done;
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::description::{VolumeDescription, is_name};
+use crate::message::ask::Ask;
+use crate::message::order::Order;
+use crate::message::volumes::VolumesOrder;
 use crate::plan::{check_fits, new_volume};
-use crate::shard::Ask;
-use crate::upkeep::Order;
-use crate::volumes::VolumesOrder;
 
 /// A volume that an administrator means.
 struct Meant {

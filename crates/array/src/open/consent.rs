@@ -7,10 +7,10 @@ use tier0_pool::metadata::Inspected;
 use tier0_raid::set::RaidSets;
 use tier0_world::{PlantedBug, World, planted};
 
-use super::examine::quoted;
 use crate::ArrayError;
-use crate::control::could_go_on;
+use crate::open::names::quoted;
 use crate::plan::PoolShape;
+use crate::plan::could_go_on;
 use crate::witness::{Parting, Witness};
 
 /// By how many generations a witness may be behind the drives: what may come together within the seconds in which it is not

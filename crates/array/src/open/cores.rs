@@ -12,7 +12,7 @@ use super::consent::Consents;
 use super::examine::examine;
 use super::{Kind, Medium, OpenArray, ToOpen};
 use crate::engine::Repartition;
-use crate::real::guarded_drive;
+use crate::open::medium::guarded_drive;
 use crate::repartition::repartition;
 use crate::{ArrayError, Description};
 

@@ -10,8 +10,8 @@ use tier0_world::World;
 
 use super::consent::Consents;
 use crate::ArrayError;
-use crate::control::sets_survive;
 use crate::plan::PoolShape;
+use crate::plan::sets_survive;
 
 /// Reads and proves a pool, and checks that it can go on with what is there.
 ///
@@ -81,9 +81,4 @@ async fn read_log(world: &World, inspected: &Inspected) -> Result<(), ArrayError
 /// Drives in a sentence: `drive "d0"`, `drives "d0", "d1"`.
 pub(crate) fn drives<'a>(names: impl Iterator<Item = &'a str>) -> String {
     named("drive", &names.map(|name| format!("{name:?}")).collect::<Vec<_>>())
-}
-
-/// Names in a sentence.
-pub(crate) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tier0_catalog::Catalog;
-use tier0_drive::guard::Health;
+use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_drive::{Content, DriveHandle, FileMedium, RamMedium};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::World;
@@ -205,4 +205,9 @@ impl Medium {
             Base::Ram(_, size) => SectorCount::in_bytes(*size),
         }
     }
+}
+
+/// A drive that shows no failure that may pass.
+pub(crate) fn guarded_drive(medium: &Medium, world: &World) -> Result<DriveHandle, ArrayError> {
+    Ok(Guard::new(medium.drive(world)?, Patience::default(), medium.health().clone()).handle())
 }

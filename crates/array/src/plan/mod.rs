@@ -2,6 +2,7 @@
 
 mod growth;
 mod pool;
+mod survival;
 
 use tier0_pool::RaidRecord;
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
@@ -9,6 +10,7 @@ use tier0_units::SectorCount;
 
 pub(crate) use growth::{Growth, plan_growth};
 pub(crate) use pool::{NewPool, PoolShape, check_fits, drives_of, fill, members_max, new_volume};
+pub(crate) use survival::{could_go_on, sets_survive};
 
 /// Chunklets a drive has at least where their size is not given: enough to spread a rebuild, few enough to list.
 const CHUNKLETS_PER_DRIVE_MIN: u64 = 64;

@@ -10,7 +10,8 @@ use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 
 use super::pace::Pace;
-use crate::control::{ControlMessage, SlotRebuiltNote};
+use crate::message::control::{ControlMessage, SlotRebuiltNote};
+use crate::message::order::RebuiltColumn;
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
 
@@ -19,15 +20,6 @@ use crate::shard::Shard;
 const SLOTS_AT_ONCE: usize = 4;
 /// The same while hosts are served, whose requests wait behind such a stretch.
 const SLOTS_BESIDE_HOSTS: usize = 1;
-
-/// A column that is to be rebuilt.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RebuiltColumn {
-    pub(crate) set: u32,
-    pub(crate) column: u32,
-    /// It is rebuilt where it was until its drive was lost, while this array ran.
-    pub(crate) returned: bool,
-}
 
 impl Shard {
     /// Rebuilds all slots of a column that this shard's extents have.

@@ -6,26 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
 use tier0_cache::Relocation;
-use tier0_units::{ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
+use tier0_units::{PAGE_SECTORS, SECTOR_BYTES};
 use tier0_volume::owner;
 use tier0_world::IoError;
 
 use super::pace::Pace;
-use crate::control::ControlMessage;
+use crate::message::control::ControlMessage;
+use crate::message::order::Move;
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
 
 /// Extents of a shard that are on their way at once: each has up to 1 MiB in memory, and all share a transaction.
 const MOVES_AT_ONCE: usize = 8;
-
-/// An extent that is to move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
-    pub(crate) extent: ExtentId,
-    pub(crate) from: SlotRef,
-    /// Lent for it.
-    pub(crate) to: SlotRef,
-}
 
 impl Shard {
     /// Moves those of the extents that are this shard's, at most so many bytes per second, until it is to halt; how many

@@ -2,91 +2,16 @@
 
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::future::{Either, select};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 
 use super::pace::Pace;
+use crate::message::scrub::ScrubShared;
 use crate::shard::Shard;
 
 /// How often a scrub that waits for the log looks whether it was stopped.
 const STOP_LOOK: Nanos = Nanos::from_millis(100);
-
-/// A scrub of a pool as all its shards and the control task see it.
-#[derive(Debug)]
-pub(crate) struct ScrubShared {
-    stop: AtomicBool,
-    /// By shard: the slot it looks at next.
-    next: Box<[AtomicU64]>,
-    from: u64,
-    slots_done: AtomicU64,
-    pages: AtomicU64,
-    repaired: AtomicU64,
-    unrecoverable: AtomicU64,
-    /// Slots that could not be looked at.
-    skipped: AtomicU64,
-}
-
-impl ScrubShared {
-    /// A scrub of so many shards from slot `from` on.
-    pub(crate) fn new(shards: usize, from: u64) -> ScrubShared {
-        ScrubShared {
-            stop: AtomicBool::new(false),
-            next: (0..shards).map(|_| AtomicU64::new(from)).collect(),
-            from,
-            slots_done: AtomicU64::new(0),
-            pages: AtomicU64::new(0),
-            repaired: AtomicU64::new(0),
-            unrecoverable: AtomicU64::new(0),
-            skipped: AtomicU64::new(0),
-        }
-    }
-
-    /// Asks all shards to stop after the slot they look at.
-    pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Everything before this slot has been looked at by all shards.
-    pub(crate) fn next_slot(&self) -> u64 {
-        self.next.iter().map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(self.from)
-    }
-
-    pub(crate) fn slots_done(&self) -> u64 {
-        self.slots_done.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn pages(&self) -> u64 {
-        self.pages.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn repaired(&self) -> u64 {
-        self.repaired.load(Ordering::Relaxed)
-    }
-
-    /// Whether it has seen everything, and everything was right.
-    pub(crate) fn found_nothing(&self) -> bool {
-        self.repaired() == 0 && self.unrecoverable() == 0 && self.skipped() == 0
-    }
-
-    /// Slots that could not be looked at.
-    pub(crate) fn skipped(&self) -> u64 {
-        self.skipped.load(Ordering::Relaxed)
-    }
-
-    fn skip(&self, slots: u64) {
-        self.skipped.fetch_add(slots, Ordering::Relaxed);
-    }
-
-    pub(crate) fn unrecoverable(&self) -> u64 {
-        self.unrecoverable.load(Ordering::Relaxed)
-    }
-}
 
 impl Shard {
     /// Scrubs this shard's slots from where the scrub begins. What cannot be repaired is logged by address and counted;
@@ -103,13 +28,13 @@ impl Shard {
         let logged = pool.write_back.logged();
         let mut pace = Pace::new(&self.world, &self.activity, rate);
         let mut slots: Vec<(ExtentId, SlotRef)> = pool.mapping.extents();
-        slots.retain(|(_, slot)| slot.slot >= shared.from);
+        slots.retain(|(_, slot)| slot.slot >= shared.from());
         slots.sort_by_key(|(_, slot)| slot.slot);
         for (extent, slot) in slots {
             if shared.is_stopping() {
                 return;
             }
-            shared.next[self.index].store(slot.slot, Ordering::Relaxed);
+            shared.look_at(self.index, slot.slot);
             let begun = self.world.now();
             if pool.write_back.is_troubled(extent) {
                 tracing::error!("{extent} cannot be scrubbed before what is written to it is in its place");
@@ -122,8 +47,7 @@ impl Shard {
             match pool.slot_io.scrub_slot(slot).await {
                 Ok(found) => {
                     let repaired = found.rows.repaired + found.tables_repaired;
-                    shared.repaired.fetch_add(repaired, Ordering::Relaxed);
-                    shared.unrecoverable.fetch_add(found.lost_pages.len() as u64, Ordering::Relaxed);
+                    shared.count_wrong(repaired, found.lost_pages.len() as u64);
                     for page in found.lost_pages {
                         let sector =
                             u64::from(extent.index) * pool.extent_sectors + u64::from(page) * PAGE_SECTORS;
@@ -139,8 +63,7 @@ impl Shard {
                 }
             }
             drop((kept, held));
-            shared.slots_done.fetch_add(1, Ordering::Relaxed);
-            shared.pages.fetch_add(pool.extent_sectors / PAGE_SECTORS, Ordering::Relaxed);
+            shared.count_slot(pool.extent_sectors / PAGE_SECTORS);
             // A slow scrub rests for minutes, and is stopped in the middle of that.
             pace.rest_unless(begun, pool.extent_sectors * SECTOR_BYTES, || shared.is_stopping()).await;
         }
@@ -158,7 +81,7 @@ impl Shard {
             }
             Either::Right(_) => return,
         }
-        shared.next[self.index].store(u64::MAX, Ordering::Relaxed);
+        shared.look_at(self.index, u64::MAX);
     }
 
     async fn until_stopped(&self, shared: &ScrubShared) {

@@ -1,16 +1,13 @@
 //! What shards tell the control task.
 
-use std::future::Future;
-use std::pin::Pin;
-
 use tier0_drive::guard::Verdict;
 use tier0_integrity::TableEvent;
 use tier0_pool::ChunkletAddress;
 use tier0_pool::metadata::Seen;
-use tier0_raid::io::{FailureReport, RepairEvent};
+use tier0_raid::io::RepairEvent;
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
-use tier0_world::sync::{MailSender, oneshot};
+use tier0_world::sync::oneshot;
 
 use crate::admin::{AdminReply, AdminRequest};
 
@@ -88,22 +85,4 @@ pub(crate) struct SlotRebuiltNote {
     pub(crate) slot: u64,
     /// Told when the metadata remember it.
     pub(crate) reply: oneshot::Sender<Result<(), IoError>>,
-}
-
-/// A shard's way to report lost drives.
-#[derive(Clone)]
-pub(crate) struct LossReporter {
-    pub(crate) pool: usize,
-    pub(crate) control: MailSender<ControlMessage>,
-}
-
-impl FailureReport for LossReporter {
-    fn report(&self, member: usize, error: IoError) -> Pin<Box<dyn Future<Output = ()>>> {
-        let (done, waiting) = oneshot::channel();
-        self.control.send(ControlMessage::Loss(Loss { pool: self.pool, member, error, done }));
-        Box::pin(async move {
-            // The control task ends only with the array.
-            let _ = waiting.await;
-        })
-    }
 }

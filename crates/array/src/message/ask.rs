@@ -1,0 +1,46 @@
+//! What shards ask each other, and what the control task asks them.
+
+use tier0_block::BlockStatus;
+use tier0_world::sync::oneshot;
+use tier0_world::{Buf, BufMut, IoError};
+
+use super::order::Order;
+use super::volumes::VolumesOrder;
+
+/// A request for another shard's extent, or an order for its upkeep.
+pub(crate) enum Ask {
+    Read {
+        volume: u32,
+        extent: u64,
+        offset: u64,
+        buf: BufMut,
+        reply: oneshot::Sender<(Result<(), IoError>, BufMut)>,
+    },
+    Write {
+        volume: u32,
+        extent: u64,
+        offset: u64,
+        buf: Buf,
+        durable: bool,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    Zero {
+        volume: u32,
+        extent: u64,
+        offset: u64,
+        sectors: u64,
+        durable: bool,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    Flush {
+        volume: u32,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    BlockStatus {
+        volume: u32,
+        extent: u64,
+        reply: oneshot::Sender<Result<BlockStatus, IoError>>,
+    },
+    Order(Order),
+    Volumes(VolumesOrder),
+}

@@ -1,0 +1,118 @@
+//! Orders of the control task to a shard.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tier0_cache::WriteBackStatus;
+use tier0_pool::LogCopy;
+use tier0_units::{ExtentId, SlotRef, WriteCache};
+use tier0_world::IoError;
+use tier0_world::sync::{MailSender, oneshot};
+
+use super::control::ControlMessage;
+use super::scrub::ScrubShared;
+use crate::open::medium::Medium;
+
+/// An order.
+pub(crate) enum Order {
+    /// Rebuild this shard's slots of a column; ends when none is missing.
+    Rebuild { pool: usize, column: RebuiltColumn, reply: oneshot::Sender<Result<(), IoError>> },
+    /// Scrub this shard's slots.
+    Scrub {
+        pool: usize,
+        /// Bytes per second at most.
+        rate: Option<u64>,
+        shared: Arc<ScrubShared>,
+        reply: oneshot::Sender<()>,
+    },
+    /// Destage what recovery has found in this shard's log.
+    Settle { pool: usize, reply: oneshot::Sender<Result<(), IoError>> },
+    /// Move extents to other slots; how many of this shard's have moved.
+    MoveExtents {
+        pool: usize,
+        moves: Arc<[Move]>,
+        /// Bytes per second at most.
+        rate: Option<u64>,
+        /// Begin no more of them.
+        halt: Arc<AtomicBool>,
+        reply: oneshot::Sender<u64>,
+    },
+    /// Give hosts these errors instead of letting them wait: whoever waits for a drive, and writers that do not fit into
+    /// the log; none where they are to wait.
+    Refuse { pool: usize, waiting: Option<IoError>, full: Option<IoError>, reply: oneshot::Sender<()> },
+    /// Say how a pool does here.
+    Report { pool: usize, reply: oneshot::Sender<ShardReport> },
+    /// A volume's writes are acknowledged in another way from now on; what was acknowledged before is made stable
+    /// first.
+    SetMode {
+        /// The volume's number in the array.
+        volume: u32,
+        mode: WriteCache,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// Give back the free slots that this shard has in stock.
+    GiveBackStock { pool: usize, reply: oneshot::Sender<Vec<SlotRef>> },
+    /// Give back the slots of extents that hosts have emptied and that wait to be destaged.
+    Reclaim { pool: usize, reply: oneshot::Sender<()> },
+    /// Do without the copies of this shard's log that lie on a lost drive.
+    DropLogCopies { pool: usize, member: usize, reply: oneshot::Sender<()> },
+    /// Make one more copy of this shard's log, whose place is that of the shard's number, equal to the others.
+    AddLogCopy {
+        pool: usize,
+        /// By shard.
+        places: Vec<LogCopy>,
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// The metadata name the copy on that drive: it counts.
+    ConfirmLogCopy { pool: usize, member: usize, reply: oneshot::Sender<Result<(), IoError>> },
+    /// A drive joins a pool.
+    Join {
+        pool: usize,
+        /// Its place.
+        member: usize,
+        medium: Arc<Medium>,
+        /// Whom its guard asks.
+        control: MailSender<ControlMessage>,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
+}
+
+/// How a pool does in one shard.
+pub(crate) struct ShardReport {
+    pub(crate) write_back: WriteBackStatus,
+    /// Copies of this shard's log that count.
+    pub(crate) log_copies: u32,
+    pub(crate) pages_repaired: u64,
+    pub(crate) pages_unrecoverable: u64,
+    /// Those that are lost now, and how many are not among them.
+    pub(crate) lost: Vec<LostSectors>,
+    pub(crate) lost_left_off: u64,
+    /// Slots in stock that thin volumes have not used.
+    pub(crate) stock_slots: u64,
+}
+
+/// A column that is to be rebuilt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RebuiltColumn {
+    pub(crate) set: u32,
+    pub(crate) column: u32,
+    /// It is rebuilt where it was until its drive was lost, while this array ran.
+    pub(crate) returned: bool,
+}
+
+/// An extent that is to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub(crate) extent: ExtentId,
+    pub(crate) from: SlotRef,
+    /// Lent for it.
+    pub(crate) to: SlotRef,
+}
+
+/// Sectors of a volume, by its number, that no copy has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LostSectors {
+    pub(crate) volume: u32,
+    pub(crate) sectors: Range<u64>,
+}
