@@ -4,6 +4,7 @@ mod bad_sectors;
 mod common;
 mod crash;
 mod forgotten;
+mod late_header;
 mod lives;
 mod paged;
 mod readmission;
