@@ -72,6 +72,18 @@ pub enum ArrayError {
         /// Their pool.
         pool: String,
     },
+    /// Two pools of one name, and the array file does not tell which is meant.
+    #[error(
+        "there are two pools {pool:?} of this array: one on {one}, one on {other}; name the drives of the one that is meant in the array file, or take those of the other one out of it and of array.search"
+    )]
+    TwoPools {
+        /// The pool.
+        pool: String,
+        /// Where the drives of one lie.
+        one: String,
+        /// Where those of the other lie.
+        other: String,
+    },
     /// No drive of a pool is to be found, but of others.
     #[error(
         "pool {pool:?} of array {array:?} is on none of the drives that are here: they hold {found}; correct the names in the array file, or connect the pool's drives"
@@ -287,7 +299,7 @@ pub enum ArrayError {
         known: String,
     },
     /// Another error, and what may have to do with it.
-    #[error("{error}; not opened: {hints}")]
+    #[error("{error}; besides: {hints}")]
     Hinted {
         /// The error.
         error: Box<ArrayError>,

@@ -77,3 +77,72 @@ fn a_deep_directory_is_reached_from_within() {
     let refused = run_in(&deep, &["check", "array.toml"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("at most 107 fit"), "{}", refused.stderr);
 }
+
+fn served(at: &Path) -> Background {
+    let mut server = tier0();
+    server.current_dir(at).args(["serve", "array.toml", "--json"]).stdout(Stdio::piped());
+    let mut server = Background::of(server);
+    server.read_until(|line| line == "}");
+    server
+}
+
+fn plain(name: &str, search: &str) -> String {
+    format!(
+        "[array]\nname = \"{name}\"\n{search}[[drive]]\nname = \"d{{n}}\"\ncount = 2\npath = \"d{{n}}.img\"\n\
+         size = \"64MiB\"\n[[pool]]\nname = \"pool0\"\nraid = \"raid1\"\n[[volume]]\nname = \"lun0\"\nsize = \"24MiB\"\n\
+         [nbd]\nlisten = [\"unix:s\"]\n"
+    )
+}
+
+/// A drive that joined was looked for where it was last alone: what lay there was one that is lost, and it counted as missing
+/// although it lay where that one had been.
+#[test]
+fn a_drive_that_lies_where_a_lost_one_was_is_found() {
+    let directory = directory();
+    let home = directory.path();
+    file(home, "array.toml", &plain("test", ""));
+    told(home, &["create", "array.toml"]);
+    let server = served(home);
+    for name in ["e1", "e2"] {
+        let path = format!("{name}.img");
+        told(home, &["drive", "add", "array.toml", "--name", name, "--path", &path, "--size", "64MiB"]);
+    }
+    told(home, &["drive", "fail", "array.toml", "e1", "--yes"]);
+    assert_eq!(server.interrupt(), Some(0));
+    for (from, to) in [("e1.img", "x"), ("e2.img", "e1.img"), ("x", "e2.img")] {
+        std::fs::rename(home.join(from), home.join(to)).expect("moved");
+    }
+    let checked = run_in(home, &["check", "array.toml"]);
+    let all = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(checked.code == Some(0) && !all.contains("missing"), "{all}");
+}
+
+/// An array that is out of use was served instead of one of the same names, because it had been started more often.
+#[test]
+fn of_two_pools_of_one_name_the_one_counts_that_the_file_names() {
+    let directory = directory();
+    let (old, new) = (directory.path().join("old"), directory.path().join("new"));
+    for (home, search, starts) in [(&old, "", 2), (&new, "search = [\"../old\"]\n", 0)] {
+        std::fs::create_dir_all(home).expect("a directory");
+        file(home, "array.toml", &plain("test", ""));
+        told(home, &["create", "array.toml"]);
+        for _ in 0..starts {
+            assert_eq!(served(home).interrupt(), Some(0));
+        }
+        file(home, "array.toml", &plain("test", search));
+    }
+    let checked = run_in(&new, &["check", "array.toml"]);
+    let all = format!("{}{}", checked.stdout, checked.stderr);
+    let left = "old/d0.img";
+    assert!(checked.code == Some(0) && all.contains("left alone") && all.contains(left), "{all}");
+    let server = served(&new);
+    let printed = told(&new, &["config", "array.toml"]);
+    assert!(printed.contains(text(&new.join("d0.img"))) && !printed.contains(left), "{printed}");
+    assert_eq!(server.interrupt(), Some(0));
+    // Nobody knows which is meant where the file names the drives of neither.
+    std::fs::create_dir_all(directory.path().join("third")).expect("a directory");
+    let third = directory.path().join("third");
+    file(&third, "array.toml", &plain("test", "search = [\"../old\", \"../new\"]\n"));
+    let refused = run_in(&third, &["check", "array.toml"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("two pools \"pool0\""), "{}", refused.stderr);
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
-use tier0_pool::{MetaRecord, PoolError, PoolState, RaidRecord};
+use tier0_pool::{Member, MetaRecord, PoolError, PoolState, RaidRecord};
 use tier0_units::SectorCount;
 use tier0_world::World;
 use uuid::Uuid;
@@ -143,6 +143,7 @@ async fn look(
     let Survey { pools: mut candidates, others } =
         survey_without(guarded(world, at_hand.media)?, without).await;
     let mut warnings: Vec<String> = Vec::new();
+    leave_meant(&mut candidates, description, &mut warnings)?;
     // What is done without needs no consent: somebody's, or that of a pool that has lost the drive.
     let mut dispensable = without.clone();
     dispensable.extend(candidates.iter().flat_map(|pool| lost_to(pool, description)));
@@ -155,7 +156,12 @@ async fn look(
         check_label(pool, &found)?;
         check_without(pool, &found, without)?;
         at_hand.check_missing(world, description, &found, without).await?;
-        let inspected = examine(world, found, consents).await?;
+        let left_behind = left_behind(&found);
+        let inspected = examine(world, found, consents).await;
+        let inspected = inspected.map_err(|error| match left_behind.is_empty() {
+            true => error,
+            false => error.with_hints(&left_behind),
+        })?;
         check_same_shape(pool, &inspected.state().geometry().raid)?;
         let mut state = inspected.state().clone();
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);
@@ -174,6 +180,18 @@ async fn look(
         return Err(ArrayError::UnknownDrive { drive: name.clone(), known });
     }
     Ok(Found { states, additions, warnings })
+}
+
+/// What is there of a pool and does not count, for others have gone on since: it is not missing.
+fn left_behind(found: &FoundPool) -> Vec<String> {
+    let tell = |(member, path, generation): (&Member, &str, u64)| {
+        format!(
+            "what lies at {path:?} is drive {:?} as it was before (generation {generation}, and the pool has {}), and does \
+             not count; put what it was since in its place",
+            member.name, found.generation
+        )
+    };
+    found.set_aside().map(tell).collect()
 }
 
 /// No volume is created whose name another pool has: clients would not get what they ask for.
@@ -235,7 +253,10 @@ fn tell_others(
                 warnings.push(format!("drive {:?} is blank and in no pool", drive.info().name));
             }
             OtherDrive::Foreign(drive) => foreign.push(drive.info().name.clone()),
-            OtherDrive::Unreadable(_, error @ (PoolError::TooNew { .. } | PoolError::Features { .. })) => {
+            OtherDrive::Unreadable(
+                drive,
+                error @ (PoolError::TooNew { .. } | PoolError::Features { .. }),
+            ) if is_named(description, &drive.info().name) => {
                 return Err(error.into());
             }
             // That it cannot be read does not mean that it is gone.
@@ -270,24 +291,66 @@ fn tell_foreign(path: &str, states: &[PoolState]) -> String {
     }
 }
 
-/// The pool of this name, with the newest superblock where there are several.
+/// Of several pools of one name the one stays whose drives the array file names; which of them was changed more often says
+/// nothing, for an array that is out of use may have been started more often.
+///
+/// # Errors
+/// Where the file does not tell them apart.
+fn leave_meant(
+    candidates: &mut Vec<FoundPool>,
+    description: &Description,
+    warnings: &mut Vec<String>,
+) -> Result<(), ArrayError> {
+    for pool in &description.pools {
+        let ours = |found: &&FoundPool| is_ours(found, description, pool);
+        let named: Vec<usize> =
+            candidates.iter().filter(ours).map(|found| named_drives(found, description)).collect();
+        let most = named.iter().copied().max().unwrap_or(0);
+        if named.len() < 2 {
+            continue;
+        }
+        let is_meant = |found: &&FoundPool| named_drives(found, description) == most;
+        let mut meant = candidates.iter().filter(ours).filter(is_meant).map(places_of);
+        let (one, other) = (meant.next().unwrap_or_default(), meant.next());
+        if let Some(other) = other {
+            return Err(ArrayError::TwoPools { pool: pool.name.clone(), one, other });
+        }
+        let others = candidates.iter().filter(ours).filter(|found| !is_meant(found)).map(places_of);
+        warnings.push(format!(
+            "there are {} pools called {:?}: the one is served whose drives the array file names, and what lies at {} is left \
+             alone",
+            named.len(),
+            pool.name,
+            others.collect::<Vec<_>>().join(", ")
+        ));
+        candidates
+            .retain(|found| !is_ours(found, description, pool) || named_drives(found, description) == most);
+    }
+    Ok(())
+}
+
+fn is_ours(found: &FoundPool, description: &Description, pool: &PoolDescription) -> bool {
+    found.label.array == description.name && found.label.name == pool.name
+}
+
+/// How many of a pool's drives lie where the array file has one.
+pub(super) fn named_drives(found: &FoundPool, description: &Description) -> usize {
+    found.paths().filter(|path| is_named(description, path)).count()
+}
+
+fn places_of(found: &FoundPool) -> String {
+    quoted(found.paths())
+}
+
+/// The pool of this name.
 fn take_pool(
     candidates: &mut Vec<FoundPool>,
     description: &Description,
     pool: &PoolDescription,
     warnings: &mut Vec<String>,
 ) -> Result<FoundPool, ArrayError> {
-    let ours = |found: &FoundPool| found.label.array == description.name && found.label.name == pool.name;
-    let mut places: Vec<usize> = (0..candidates.len()).filter(|i| ours(&candidates[*i])).collect();
-    if places.len() > 1 {
-        warnings.push(format!(
-            "the drives hold {} pools called {:?}; the one that was changed most is served",
-            places.len(),
-            pool.name
-        ));
-    }
-    places.sort_by_key(|place| candidates[*place].generation);
-    let place = places.pop().ok_or_else(|| no_pool(candidates, description, pool))?;
+    let place = candidates.iter().position(|found| is_ours(found, description, pool));
+    let place = place.ok_or_else(|| no_pool(candidates, description, pool))?;
     let found = candidates.remove(place);
     for member in &found.members {
         let name = &member.member.name;

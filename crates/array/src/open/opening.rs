@@ -47,11 +47,14 @@ impl Opened {
             let (media, wanted) = (self.media.clone(), description.clone());
             |world| async move { remembered(&world, &media, &wanted).await }
         })??;
-        let Remembered { missing, moved, members } = remembered;
+        let Remembered { missing, absent, moved, members } = remembered;
         // Copies remember where their originals lay: those are another array by now.
-        let places = || missing.iter().map(|(name, path, _)| (name.clone(), path.clone())).collect();
         if missing.is_empty() || moved.is_empty() {
-            return self.open_remembered(places(), description);
+            let mut places: Vec<_> = missing.into_iter().map(|(name, path, _)| (name, path)).collect();
+            if !places.is_empty() {
+                places.extend(absent);
+            }
+            return self.open_remembered(places, description);
         }
         if self.lie_at(&moved, &members)? {
             self.warnings.extend(missing.iter().map(|(name, path, _)| {
@@ -100,8 +103,10 @@ impl Opened {
 
 /// What labels remember of where the members of the description's pools lie, by name.
 struct Remembered {
-    /// Those that are not there.
+    /// Those that should serve and are not there.
     missing: Vec<(String, PathBuf, Uuid)>,
+    /// Those that serve no more and are not there: what is missing may lie where they were.
+    absent: Vec<(String, PathBuf)>,
     /// Those that are there, at another place: where they were.
     moved: Vec<(String, PathBuf)>,
     /// Who those are.
@@ -121,13 +126,14 @@ async fn remembered(
     };
     let members = found.pools.iter().filter(ours).flat_map(|pool| &pool.members);
     let remembered = members.filter(|member| !member.member.path.is_empty());
-    let (mut missing, mut moved, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut missing, mut absent, mut moved, mut ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for member in remembered {
         let known = (member.member.name.clone(), PathBuf::from(&member.member.path));
         match &member.drive {
             None if member.standing == Standing::Missing => {
                 missing.push((known.0, known.1, member.member.id));
             }
+            None if matches!(member.standing, Standing::Lost | Standing::Removed) => absent.push(known),
             Some(drive) if !is_same_place(Path::new(&drive.info().name), &known.1) => {
                 moved.push(known);
                 ids.push(member.member.id);
@@ -135,7 +141,7 @@ async fn remembered(
             _ => {}
         }
     }
-    Ok(Remembered { missing, moved, members: ids })
+    Ok(Remembered { missing, absent, moved, members: ids })
 }
 
 /// Whether drives hold any of these members.

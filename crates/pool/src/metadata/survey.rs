@@ -366,6 +366,23 @@ impl FoundPool {
         all.filter(move |(_, found)| found.standing == standing).map(|(place, found)| (place, &found.member))
     }
 
+    /// Where those of its drives lie that are there, believed or not.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let aside = |found| Option::as_ref(found).map(|aside: &SetAside| &aside.drive);
+        let drives =
+            self.members.iter().filter_map(move |found| found.drive.as_ref().or(aside(&found.set_aside)));
+        drives.map(|drive| drive.info().name.as_str())
+    }
+
+    /// Drives that are there and not believed, because the others have gone on without them: the member, where it lies, and
+    /// the generation that it was left at.
+    pub fn set_aside(&self) -> impl Iterator<Item = (&Member, &str, u64)> {
+        self.members.iter().filter_map(|found| {
+            let aside = found.set_aside.as_ref()?;
+            Some((&found.member, aside.drive.info().name.as_str(), aside.generation))
+        })
+    }
+
     /// What an administrator should know of the members, a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let pool = &self.label.name;

@@ -22,6 +22,7 @@ use uuid::Uuid;
 pub use losses::{ByteRange, VolumeLoss};
 use plan::{Blank, Plan};
 
+use super::assemble::named_drives;
 use super::opening::Opening;
 use super::{OpenOptions, in_real_world};
 use crate::{ArrayError, Description};
@@ -104,10 +105,11 @@ pub fn recover(
             let named = wanted.drives.iter().find(|named| named.path.as_ref() == Some(&path));
             named.map(|named| named.name.clone())
         };
-        let mut all = recover_found(&world, drives, name_of, accepts_loss, Uuid::new_v4, |found| {
-            found.label.array == wanted.name && names.contains(&found.label.name)
-        })
-        .await?;
+        let rank = |found: &FoundPool| {
+            let is_wanted = found.label.array == wanted.name && names.contains(&found.label.name);
+            is_wanted.then(|| named_drives(found, &wanted))
+        };
+        let mut all = recover_found(&world, drives, name_of, accepts_loss, Uuid::new_v4, rank).await?;
         let is_absent = |name: &&String| !all.iter().any(|one| one.pool == **name);
         let absent: Vec<Recovery> = names.iter().filter(is_absent).map(|name| nowhere(name)).collect();
         all.extend(absent);
@@ -148,16 +150,18 @@ pub async fn recover_drives(
         Uuid::from_u64_pair(halves[0], halves[1])
     };
     let name_of = |drive: &DriveHandle| Some(drive.info().name.clone());
-    recover_found(world, drives.into_iter().map(guard).collect(), name_of, accepts_loss, id, |_| true).await
+    recover_found(world, drives.into_iter().map(guard).collect(), name_of, accepts_loss, id, |_| Some(0))
+        .await
 }
 
+/// As [`recover`], of the pools that have a rank; of several of one name, of the one with the highest.
 async fn recover_found(
     world: &World,
     drives: Vec<DriveHandle>,
     name_of: impl Fn(&DriveHandle) -> Option<String>,
     accepts_loss: bool,
     mut id: impl FnMut() -> Uuid,
-    is_wanted: impl Fn(&FoundPool) -> bool,
+    rank: impl Fn(&FoundPool) -> Option<usize>,
 ) -> Result<Vec<Recovery>, ArrayError> {
     let Survey { mut pools, others } = survey(drives).await;
     let (mut blanks, mut notes) = (Vec::new(), Vec::new());
@@ -172,11 +176,12 @@ async fn recover_found(
             OtherDrive::Unreadable(_, error) => notes.push(error.to_string()),
         }
     }
-    pools.retain(is_wanted);
+    pools.retain(|found| rank(found).is_some());
     pools.sort_by(|one, other| {
-        one.label.name.cmp(&other.label.name).then(other.generation.cmp(&one.generation))
+        let by_name = one.label.name.cmp(&other.label.name);
+        by_name.then(rank(other).cmp(&rank(one))).then(other.generation.cmp(&one.generation))
     });
-    // Of several pools of one name the one that was changed most counts, as at a start.
+    // Of several pools of one name the one counts whose drives the array file names, as at a start.
     pools.dedup_by(|older, newer| older.label.name == newer.label.name);
     let mut recoveries = Vec::new();
     for found in pools {
