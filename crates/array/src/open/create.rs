@@ -67,6 +67,8 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         if media[number].is_none() {
             made.make(drive)?;
             media[number] = Some(Arc::new(Medium::open(drive, number)?));
+            // Another creation may have taken the file before it was locked, and be done: then it is that one's.
+            check_unused(&media[number..=number], Some(&description.name))?;
             made.locked();
         }
     }
