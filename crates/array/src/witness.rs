@@ -19,7 +19,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::future::{Either, select};
 use rustix::fs::Access;
@@ -35,6 +35,8 @@ const VERSION: u32 = 2;
 const WITHOUT_GENERATIONS: u32 = 1;
 /// A larger file is none of ours, bytes.
 const BYTES_MAX: u64 = 1 << 20;
+/// Threads that may wait for it at once: more than pools that part at one time, and few where it hangs for good.
+const THREADS_MAX: usize = 8;
 /// How long the file system that has it may take.
 const LIMIT: Nanos = Nanos::from_secs(10);
 
@@ -44,6 +46,8 @@ pub(crate) struct Witness {
     path: Arc<Path>,
     /// Whether a thread looks at it. On a file system that hangs none ends, so there is never more than one.
     looked_at: Arc<AtomicBool>,
+    /// Threads that ask or tell it.
+    threads: Arc<AtomicUsize>,
 }
 
 /// Who goes on, and without whom: members by identity.
@@ -127,7 +131,7 @@ impl Progress {
 impl Witness {
     /// The witness in this file, which need not be there yet.
     pub(crate) fn new(path: &Path) -> Witness {
-        Witness { path: path.into(), looked_at: Arc::default() }
+        Witness { path: path.into(), looked_at: Arc::default(), threads: Arc::default() }
     }
 
     /// What the witness knows of a pool; nothing if it does not know the pool.
@@ -240,14 +244,35 @@ impl Witness {
     ) -> Result<T, String> {
         let (reply, answer) = oneshot::channel();
         let thread = std::thread::Builder::new().name("tier0-witness".to_owned());
-        // Nobody may be waiting any more.
-        let work = move || drop(reply.send(work()));
+        let Some(counted) = Counted::of(&self.threads) else { return Err(silent()) };
+        let work = move || {
+            let _until_it_ends = counted;
+            // Nobody may be waiting any more.
+            drop(reply.send(work()));
+        };
         thread.spawn(work).map_err(|error| error.to_string())?;
         let limit = pin!(world.sleep(LIMIT));
         match select(answer, limit).await {
             Either::Left((Ok(done), _)) => done.map_err(|error| with_remedy(&error)),
             Either::Left((Err(_), _)) | Either::Right(_) => Err(silent()),
         }
+    }
+}
+
+/// One of the threads that ask or tell a witness, until it is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    /// One more; none where there are as many as may be.
+    fn of(threads: &Arc<AtomicUsize>) -> Option<Counted> {
+        let counted = Counted(threads.clone());
+        (threads.fetch_add(1, Ordering::AcqRel) < THREADS_MAX).then_some(counted)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

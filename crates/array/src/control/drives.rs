@@ -98,8 +98,13 @@ impl Control {
     }
 
     pub(super) async fn take_out(&self, number: usize, place: u32) {
+        let guarded = self.guarded(number);
         if self.pools[number].lose(place as usize, IoError::Gone).await {
-            self.guarded(number).pauses.end_waits_for_space(place, self.world.now());
+            guarded.pauses.end_waits_for_space(place, self.world.now());
+            // A drive that hangs keeps nobody waiting until its patience has run out.
+            let own = guarded.metadata.drive(place);
+            own.iter().filter_map(|drive| drive.guard()).for_each(|guard| guard.let_go());
+            self.ask_all(|reply| Order::LetGo { pool: number, member: place as usize, reply }).await;
         }
         self.drop_log_copies(number, place as usize).await;
     }
@@ -108,7 +113,7 @@ impl Control {
         let (number, place, state) = self.member_named(name)?;
         if state == MemberState::Lost {
             return Err(AdminError::new(format!(
-                "drive {name:?} is lost already; replace it with a new one, or remove it"
+                "drive {name:?} is lost already; take it back if it answers (tier0 drive rejoin), replace it with a new one, or remove it"
             )));
         }
         self.condemn_drive(number, place).await?;

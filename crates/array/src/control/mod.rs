@@ -175,6 +175,7 @@ impl Control {
             };
             self.world.spawn(begin).detach();
             self.world.spawn(self.clone().watch_drives(number)).detach();
+            self.world.spawn(self.clone().watch_full_devices(number)).detach();
             self.world.spawn(self.clone().mark_drives(number)).detach();
         }
     }

@@ -14,10 +14,20 @@ use super::Control;
 
 /// How long a device may be without space, in time in which the runtime turned: as long as a command may take.
 const PATIENCE: Nanos = Nanos::from_secs(30);
+/// How often is looked.
+const LOOK: Nanos = Nanos::from_secs(1);
 
 impl Control {
-    /// Does without devices that have been without space for longer than patience lasts.
-    pub(super) async fn give_up_full_devices(self: &Rc<Self>, number: usize) {
+    /// Does without devices that have been without space for longer than patience lasts, as long as the array runs. To record
+    /// that takes as long as the other drives do, so nobody else waits for it.
+    pub(super) async fn watch_full_devices(self: Rc<Self>, number: usize) {
+        while self.guarded(number).pauses.has_guards() {
+            self.world.sleep(LOOK).await;
+            self.give_up_full_devices(number).await;
+        }
+    }
+
+    async fn give_up_full_devices(self: &Rc<Self>, number: usize) {
         for place in self.full_for_long(number) {
             let guarded = self.guarded(number);
             if let Err(objection) = self.condemn_in_turn(number, place).await {

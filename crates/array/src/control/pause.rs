@@ -73,6 +73,11 @@ impl Pauses {
         }
     }
 
+    /// Whether guards stand before the drives.
+    pub(super) fn has_guards(&self) -> bool {
+        !self.healths.borrow().is_empty()
+    }
+
     /// What is known of a member's drive, where it has a guard.
     pub(super) fn health(&self, member: u32) -> Option<HealthSnapshot> {
         self.healths.borrow().get(&member).map(|health| health.snapshot())
@@ -165,7 +170,7 @@ impl Control {
     /// Looks after a pool's drives as long as the array runs.
     pub(super) async fn watch_drives(self: Rc<Self>, number: usize) {
         let guarded = self.guarded(number);
-        if guarded.pauses.healths.borrow().is_empty() {
+        if !guarded.pauses.has_guards() {
             return;
         }
         loop {
@@ -173,7 +178,6 @@ impl Control {
             self.world.sleep(if paused { LOOK_PAUSED } else { LOOK }).await;
             self.look_at_drives(number);
             self.end_waits(number);
-            self.give_up_full_devices(number).await;
             self.refuse_as_due(number).await;
             self.look_at_turns();
             self.look_at_space(number).await;

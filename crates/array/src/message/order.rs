@@ -55,6 +55,8 @@ pub(crate) enum Order {
     GiveBackStock { pool: usize, reply: oneshot::Sender<Vec<SlotRef>> },
     /// Give back the slots of extents that hosts have emptied and that wait to be destaged.
     Reclaim { pool: usize, reply: oneshot::Sender<()> },
+    /// A drive is lost: wait for it no longer.
+    LetGo { pool: usize, member: usize, reply: oneshot::Sender<()> },
     /// Do without the copies of this shard's log that lie on a lost drive.
     DropLogCopies { pool: usize, member: usize, reply: oneshot::Sender<()> },
     /// Make one more copy of this shard's log, whose place is that of the shard's number, equal to the others.

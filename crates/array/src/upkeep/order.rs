@@ -54,6 +54,11 @@ impl Order {
                 let _ = shard.pool(pool).write_back.reclaim().await;
                 let _ = reply.send(());
             }
+            Order::LetGo { pool, member, reply } => {
+                let drive = shard.pool(pool).slot_io.raid().members().drive(member);
+                drive.and_then(|drive| drive.guard()).inspect(|guard| guard.let_go());
+                let _ = reply.send(());
+            }
             Order::DropLogCopies { pool, member, reply } => {
                 shard.pool(pool).drop_log_copies(member);
                 let _ = reply.send(());

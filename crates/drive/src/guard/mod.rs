@@ -172,6 +172,11 @@ impl Guard {
         &self.0.health
     }
 
+    /// The drive is lost by a decision that this guard was not asked for: whatever waits for it fails now.
+    pub fn let_go(&self) {
+        self.0.die();
+    }
+
     /// The drive itself, past the guard: for probes.
     pub fn bare(&self) -> &DriveHandle {
         &self.0.drive
