@@ -61,7 +61,8 @@ impl Control {
         let left = self.left_as(number, place, &new.drive).await;
         let left = left.map_err(|error| AdminError::failed(error.to_string()))?.ok_or_else(|| {
             AdminError::new(format!(
-                "what lies at {path:?} is not drive {name:?} as it was; to use it in its place, \"tier0 drive replace\""
+                "what lies at {path:?} is not drive {name:?} as it was lost, but another one, or an older copy of it; to use it \
+                 in its place all the same, \"tier0 drive replace\" with its path and --force"
             ))
         })?;
         self.bring_in(number, name, new, (left == Left::AsItIs).then_some(place)).await?;

@@ -44,8 +44,8 @@ pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<
         .and_then(|config| Layout::new(&config).map_err(|error| error.to_string()))?;
     if state.lost_columns().next().is_some() || state.rebuilds().next().is_some() {
         return Err(
-            "sets lack a drive or are being rebuilt, which needs free chunklets; wait for the rebuild \
-                    (tier0 status), then grow"
+            "sets lack a drive, are being rebuilt, or move off a drive that leaves, which needs free chunklets; \
+                    wait for that (tier0 status), then grow"
                 .to_owned(),
         );
     }

@@ -65,13 +65,25 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The system refuses it.
-    #[error("drive {path:?} cannot be opened: {source}; check its permissions")]
+    #[error("drive {path:?} cannot be opened: {source}; {}", remedy(source))]
     System {
         /// What was asked for.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
+}
+
+/// What to do about a file that the system refuses to open.
+fn remedy(refusal: &io::Error) -> &'static str {
+    match refusal.raw_os_error() {
+        Some(libc::EMFILE) => {
+            "let this process have more files open (\"ulimit -n\", or LimitNOFILE of its service)"
+        }
+        Some(libc::ENFILE) => "let the system have more files open (sysctl fs.file-max)",
+        Some(libc::EACCES | libc::EPERM) => "check its permissions",
+        _ => "see what the system's log says of it",
+    }
 }
 
 /// Under which name another process holds a drive.
