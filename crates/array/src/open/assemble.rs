@@ -182,7 +182,7 @@ async fn look(
     Ok(Found { states, additions, warnings })
 }
 
-/// What is there of a pool and does not count, for others have gone on since: it is not missing.
+/// Drives of a pool that are there in an older state than others have gone on from: they are not missing.
 fn left_behind(found: &FoundPool) -> Vec<String> {
     let tell = |(member, path, generation): (&Member, &str, u64)| {
         format!(
@@ -191,7 +191,7 @@ fn left_behind(found: &FoundPool) -> Vec<String> {
             member.name, found.generation
         )
     };
-    found.set_aside().map(tell).collect()
+    found.rolled_back().map(tell).collect()
 }
 
 /// No volume is created whose name another pool has: clients would not get what they ask for.

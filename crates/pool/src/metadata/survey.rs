@@ -374,10 +374,10 @@ impl FoundPool {
         drives.map(|drive| drive.info().name.as_str())
     }
 
-    /// Drives that are there and not believed, because the others have gone on without them: the member, where it lies, and
-    /// the generation that it was left at.
-    pub fn set_aside(&self) -> impl Iterator<Item = (&Member, &str, u64)> {
-        self.members.iter().filter_map(|found| {
+    /// Drives that were put back to an older image: the member, where it lies, and the generation of that image.
+    pub fn rolled_back(&self) -> impl Iterator<Item = (&Member, &str, u64)> {
+        let rolled_back = self.members.iter().filter(|found| found.standing == Standing::RolledBack);
+        rolled_back.filter_map(|found| {
             let aside = found.set_aside.as_ref()?;
             Some((&found.member, aside.drive.info().name.as_str(), aside.generation))
         })
