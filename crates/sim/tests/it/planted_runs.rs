@@ -26,7 +26,7 @@ const KNOWN: [(PlantedBug, u64); 38] = [
     (PlantedBug::FreeWhileMapped, 2204),
     (PlantedBug::ForgetMapping, 0),
     (PlantedBug::IgnoreIntents, 10),
-    (PlantedBug::ForgetLoss, 391),
+    (PlantedBug::ForgetLoss, 499),
     (PlantedBug::MetadataBeforeStable, 41),
     (PlantedBug::CheckpointInPlace, 0),
     (PlantedBug::PageInPlace, 29),
