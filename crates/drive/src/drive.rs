@@ -124,6 +124,12 @@ pub trait Drive {
         Box::pin(async { Ok(()) })
     }
 
+    /// Whether what lies below ends now before the size that it had when it was opened, as a device does that was pulled or
+    /// made smaller: then a command that fails says nothing of itself, the drive is away.
+    fn is_cut_short(&self) -> bool {
+        false
+    }
+
     /// What was opened anew is the drive that it was: everybody uses it from now on. Until then only this handle does.
     fn accept(&self) {}
 }

@@ -20,7 +20,6 @@ mod marks;
 mod moved;
 mod moves;
 mod moving;
-mod no_space;
 mod pause;
 mod placing;
 mod pool;
@@ -175,7 +174,6 @@ impl Control {
             };
             self.world.spawn(begin).detach();
             self.world.spawn(self.clone().watch_drives(number)).detach();
-            self.world.spawn(self.clone().watch_full_devices(number)).detach();
             self.world.spawn(self.clone().mark_drives(number)).detach();
         }
     }

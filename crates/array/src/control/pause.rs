@@ -33,8 +33,6 @@ pub(super) struct Pauses {
     awaited: RefCell<BTreeMap<u32, Awaited>>,
     /// Since when some serving drive's backing store has been full.
     full_since: Cell<Option<Nanos>>,
-    /// Since when block devices have been without space, in time in which the runtime turned.
-    devices_full_since: RefCell<BTreeMap<u32, Nanos>>,
     /// What hosts are refused at present.
     refused: Cell<Refused>,
     /// By member, where its drive has a guard.
@@ -104,25 +102,6 @@ impl Pauses {
         if let Some(health) = health.filter(|health| health.snapshot().no_space) {
             health.lose(now);
         }
-    }
-
-    /// Those of the members without space that are block devices and have been so for `time`.
-    pub(super) fn without_space(&self, full: &BTreeSet<u32>, turned: Nanos, time: Nanos) -> Vec<u32> {
-        let mut since = self.devices_full_since.borrow_mut();
-        since.retain(|member, _| full.contains(member));
-        for member in full.iter().filter(|member| self.is_on_device(**member)) {
-            since.entry(*member).or_insert(turned);
-        }
-        since
-            .iter()
-            .filter(|(_, since)| turned.saturating_sub(**since) >= time)
-            .map(|(member, _)| *member)
-            .collect()
-    }
-
-    /// A device without space is to be waited for once more.
-    pub(super) fn waits_for_space_anew(&self, member: u32, turned: Nanos) {
-        self.devices_full_since.borrow_mut().insert(member, turned);
     }
 
     /// Members whose drives' backing store is full.
@@ -259,8 +238,6 @@ impl Control {
             // Where the log itself finds no space, every write waits; where it does, none waits for long.
             false => is_due(pauses.full_since.get()).then_some(IoError::NoSpace),
         };
-        // Where a device is given up before long, the log empties then.
-        let full = full && !self.does_without_full_devices(number);
         let due = Refused { waiting, full };
         let before = pauses.refused.replace(due);
         if due == before {
@@ -337,25 +314,6 @@ impl Guarded {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A device that had shrunk was waited for without end.
-    #[test]
-    fn only_devices_that_stay_full_are_due() {
-        let pauses = Pauses::default();
-        pauses.devices.borrow_mut().extend([0, 2]);
-        let (start, time) = (Nanos::from_secs(100), Nanos::from_secs(30));
-        let at = |seconds| start + Nanos::from_secs(seconds);
-        let due =
-            |full: &[u32], seconds| pauses.without_space(&full.iter().copied().collect(), at(seconds), time);
-        assert_eq!(due(&[0, 1], 0), [0; 0]);
-        assert_eq!(due(&[0, 1, 2], 29), [0; 0]);
-        assert_eq!(due(&[0, 1, 2], 30), [0], "1 is a file, and 2 has not been full for long");
-        pauses.waits_for_space_anew(0, at(30));
-        assert_eq!(due(&[0, 1], 59), [0; 0], "it was not done without");
-        assert_eq!(due(&[1], 60), [0; 0]);
-        assert_eq!(due(&[0, 1], 61), [0; 0], "it had space meanwhile");
-        assert_eq!(due(&[0, 1], 91), [0]);
-    }
 
     #[test]
     fn a_device_is_known_through_a_link() {

@@ -18,9 +18,8 @@ impl Full {
     pub(super) fn of(on_device: bool) -> Full {
         match on_device {
             true => Full {
-                what: "no space is left on its device, which has shrunk, or is thin and what holds it is full",
-                remedy: "give the device its size or its space back, and it goes on by itself, or take the drive out \
-                         (tier0 drive fail)",
+                what: "no space is left under its device, which is thin, and what holds it is full",
+                remedy: "give the device space, and it goes on by itself, or take the drive out (tier0 drive fail)",
             },
             false => Full {
                 what: "the file system under it is full",
@@ -174,7 +173,7 @@ mod tests {
     #[test]
     fn a_full_device_is_no_full_file_system() {
         let device = Full::of(true);
-        assert!(device.what.contains("shrunk") && device.remedy.contains("drive fail"));
+        assert!(device.what.contains("thin") && device.remedy.contains("drive fail"));
         let file = Full::of(false);
         assert!(file.what.contains("file system") && !file.remedy.contains("drive fail"));
     }

@@ -28,7 +28,7 @@ use crate::{Command, Drive, DriveInfo};
 use claim::Claim;
 pub use loop_device::LoopDevice;
 use loop_device::{Claimed, Hold};
-use reopen::Openings;
+use reopen::{Opening, Openings};
 
 /// Why a file or device cannot be a drive.
 #[derive(Debug, Error)]
@@ -226,11 +226,21 @@ impl FileMedium {
         place_of(&*self.openings.accepted().file).filter(|now| now != before)
     }
 
+    /// Whether a file ends before the size that this one had when it was opened.
+    fn is_too_small(&self, file: &BlockFile) -> bool {
+        file.size().is_some_and(|bytes| bytes < self.info.sectors.bytes().0)
+    }
+
+    /// An opening of it, for one shard's use.
+    fn file(&self, opening: &Opening) -> io::Result<BlockFile> {
+        Ok(BlockFile::new(opening.file.as_fd().try_clone_to_owned()?, self.submission))
+    }
+
     /// Opens a drive on it in a world of full sectors.
     pub fn drive(self: &Arc<Self>, world: &World) -> io::Result<FileDrive> {
         assert_eq!(world.width().bytes() as u64, SECTOR_BYTES, "a file holds whole sectors");
         let opening = self.openings.accepted();
-        let file = BlockFile::new(opening.file.as_fd().try_clone_to_owned()?, self.submission);
+        let file = self.file(&opening)?;
         Ok(FileDrive(Rc::new(Inner {
             world: world.clone(),
             medium: self.clone(),
@@ -395,9 +405,8 @@ struct Inner {
 
 impl Inner {
     /// Uses another opening, where a descriptor can be had for it.
-    fn adopt(&self, opening: &reopen::Opening) -> io::Result<()> {
-        let file = opening.file.as_fd().try_clone_to_owned()?;
-        *self.file.borrow_mut() = BlockFile::new(file, self.medium.submission);
+    fn adopt(&self, opening: &Opening) -> io::Result<()> {
+        *self.file.borrow_mut() = self.medium.file(opening)?;
         self.opening.set(opening.number);
         Ok(())
     }
@@ -436,8 +445,19 @@ impl Drive for FileDrive {
         let drive = self.0.clone();
         Box::pin(async move {
             let newer = reopen::newer_than(drive.medium.clone(), drive.opening.get()).await?;
-            newer.map_or(Ok(()), |opening| drive.adopt(&opening).map_err(|_| IoError::Gone))
+            if let Some(opening) = newer {
+                drive.adopt(&opening).map_err(|_| IoError::Gone)?;
+            }
+            // What is behind its path is still the device that shrank.
+            match drive.medium.is_too_small(&drive.file.borrow()) {
+                true => Err(IoError::Gone),
+                false => Ok(()),
+            }
         })
+    }
+
+    fn is_cut_short(&self) -> bool {
+        self.0.medium.is_too_small(&self.0.file.borrow())
     }
 
     fn accept(&self) {

@@ -283,11 +283,17 @@ impl Inner {
 
     fn failed(self: &Rc<Self>, mut sent: Sent, completion: Completion, payload: Payload, error: IoError) {
         let name = &self.drive.info().name;
+        // The kernel says "no space" and "end of file" of a device that is not there any more.
+        let is_cut_short = self.drive.is_cut_short();
+        let error = if is_cut_short { IoError::Gone } else { error };
         let kind = class(error);
         if kind == Class::Refused {
             return completion.complete(Err(error), payload);
         }
-        let sentence = format!("{} fails: {error}", sent.describe());
+        let sentence = match is_cut_short {
+            true => format!("{} fails: the drive ends too early, it was pulled or made smaller", sent.describe()),
+            false => format!("{} fails: {error}", sent.describe()),
+        };
         tracing::debug!(drive = name, tries = sent.tries, "{sentence}");
         self.health.count_failure(sent.failed(), sentence);
         sent.tries += 1;

@@ -214,6 +214,25 @@ fn an_outage_that_one_shard_saw_counts_for_all() {
     });
 }
 
+/// A write to a device that had no sectors any more was taken for one that wants for space, and waited without end.
+#[test]
+fn a_drive_that_ends_too_early_is_away() {
+    run(async |rig| {
+        let mut told = Vec::new();
+        for _ in 0..2 {
+            rig.medium.unplug();
+            rig.later(S(5), SimMedium::reconnect);
+            assert_eq!(rig.write(0, 1).await, Ok(()));
+            told.push(rig.guard.health().snapshot().last_error.expect("it was away"));
+        }
+        assert_eq!(told.iter().filter(|why| why.contains("ends too early")).count(), 1, "{told:?}");
+        assert!(rig.judge.asked.get() > 0 && !rig.guard.health().snapshot().no_space);
+        rig.judge.verdict.set(Verdict::Lost);
+        rig.medium.unplug();
+        assert_eq!(rig.write(0, 1).await, Err(IoError::Gone));
+    });
+}
+
 #[test]
 fn another_drive_in_its_place_is_not_taken() {
     run(async |rig| {

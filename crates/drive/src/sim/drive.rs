@@ -73,6 +73,10 @@ impl Drive for SimDrive {
         })
     }
 
+    fn is_cut_short(&self) -> bool {
+        self.0.is_dead() && self.0.medium.ends_early()
+    }
+
     fn submit(&self, command: Command, completion: Completion) {
         let drive = &self.0;
         let changes = !matches!(command, Command::Read { .. });
@@ -82,11 +86,12 @@ impl Drive for SimDrive {
         };
         if drive.is_dead() && powered {
             let end = drive.world.now() + drive.medium.draw_latency();
+            let error = drive.dead_error(&command);
             let payload = match command {
                 Command::Read { buf, .. } => Payload::Read(buf),
                 _ => Payload::None,
             };
-            return completion.complete_at(end, Err(IoError::Gone), payload);
+            return completion.complete_at(end, Err(error), payload);
         }
         let sabotage = if powered { drive.medium.sabotage(&command) } else { Sabotage::None };
         let delay = match sabotage {
@@ -110,6 +115,17 @@ impl Inner {
     /// Whether this handle leads to nothing.
     fn is_dead(&self) -> bool {
         self.medium.is_gone() || self.epoch.get() != self.medium.epoch()
+    }
+
+    /// What a handle that leads to nothing says: that it is so, or what Linux says of a disk that it has taken away, which
+    /// has no sectors any more.
+    fn dead_error(&self, command: &Command) -> IoError {
+        match (self.medium.ends_early(), command) {
+            (false, _) => IoError::Gone,
+            (true, Command::Read { .. }) => IoError::OutOfRange,
+            (true, Command::Write { .. }) => IoError::NoSpace,
+            (true, Command::Flush | Command::Discard { .. }) => IoError::Os(libc::EIO),
+        }
     }
 
     fn insert(&self, entry: UnderWay) -> usize {

@@ -78,6 +78,8 @@ struct Inner {
     state: RefCell<State>,
     gone: Cell<bool>,
     lies: Cell<bool>,
+    /// How often it was taken away.
+    taken: Cell<u64>,
     /// How often it lost its power under its handles.
     epoch: Cell<u64>,
     /// The clock of the world that it was opened in last, for the ledger.
@@ -107,6 +109,7 @@ impl SimMedium {
             state: RefCell::new(state),
             gone: Cell::default(),
             lies: Cell::default(),
+            taken: Cell::default(),
             epoch: Cell::default(),
             world: RefCell::default(),
             last_time: Cell::default(),
@@ -185,6 +188,13 @@ impl SimMedium {
     pub fn disconnect(&self) {
         self.record(Injection::Gone, Lba(0), 0);
         self.0.gone.set(true);
+        self.0.taken.set(self.0.taken.get() + 1);
+    }
+
+    /// Whether handles that lead to nothing say of it that it has no sectors any more; each other time that it is taken
+    /// away, so that no randomness is drawn.
+    pub(super) fn ends_early(&self) -> bool {
+        (self.0.options.seed ^ self.0.taken.get()) & 1 == 0
     }
 
     /// Back again, with what it holds.

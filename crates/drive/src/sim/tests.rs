@@ -209,6 +209,13 @@ fn a_drive_that_is_unplugged_returns_with_what_it_held_or_wiped() {
         drive.world().sleep(Nanos(1)).await;
         other.unplug();
         assert_eq!(under_way.await, Err(IoError::Gone));
+        assert!(drive.is_cut_short(), "of this seed: as Linux tells of a disk that it took away");
+        assert_eq!(drive.flush().await, Err(IoError::Os(libc::EIO)));
+        assert_eq!(drive.write(Lba(4), filled(4, 2), false).await, Err(IoError::NoSpace));
+        assert_eq!(drive.read(Lba(4), BufMut::new(4, WIDTH)).await.0, Err(IoError::OutOfRange));
+        other.reconnect();
+        other.disconnect();
+        assert!(!drive.is_cut_short());
         assert_eq!(drive.flush().await, Err(IoError::Gone));
         other.reconnect();
         assert_eq!(drive.flush().await, Ok(()));

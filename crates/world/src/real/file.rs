@@ -57,6 +57,14 @@ impl BlockFile {
         self.start(completion, Op::Deallocate { offset, bytes }, Payload::None);
     }
 
+    /// How many bytes it has now, or nothing where a server would be asked, which may not answer.
+    pub fn size(&self) -> Option<u64> {
+        match self.submission {
+            Submission::Direct => rustix::fs::seek(&*self.fd, rustix::fs::SeekFrom::End(0)).ok(),
+            Submission::Apart => None,
+        }
+    }
+
     fn start(&self, completion: Completion, op: Op, payload: Payload) {
         start(completion, &self.fd, op, self.submission, payload);
     }

@@ -11,6 +11,10 @@ use crate::tools;
 
 const MIRROR: &str = "raid = \"raid1\"\nset_size = 2";
 
+const ALONE: &str = "raid = \"raid0\"\nset_size = 1";
+/// Sectors of a device that shrinks.
+const WHOLE: u64 = 131_072;
+
 /// A mirror of two drives that can be made to fail, served under load.
 fn mirror(scene: &mut Scene) -> Result<(), TortureError> {
     scene.faulty_drive("d0", Manners::default())?;
@@ -159,19 +163,10 @@ fn in_small_file_system(
 
 /// Serves sparse drives in a file system that is full then; what fills it.
 fn fill(scene: &mut Scene, point: &Path) -> Result<PathBuf, TortureError> {
-    let places = ["d0", "d1"].map(|name| point.join(name).display().to_string());
-    for path in &places {
-        // Sparse, as an administrator makes them who trusts in thin files.
-        let made = std::fs::File::create(path).and_then(|file| file.set_len(64 << 20));
-        made.map_err(TortureError::system("no sparse file can be made"))?;
-    }
-    mirror_at(scene, &places)?;
-    let ballast = point.join("ballast");
-    let fail = || TortureError::system("the file system cannot be filled");
-    let mut file = std::fs::File::create(&ballast).map_err(fail())?;
-    while std::io::Write::write_all(&mut file, &[1; 1 << 16]).is_ok() {}
-    drop(file);
-    Ok(ballast)
+    let places = ["d0", "d1"].map(|name| sparse(&point.join(name)));
+    let [d0, d1] = places;
+    array_at(scene, MIRROR, &[d0?, d1?])?;
+    ballast(point)
 }
 
 fn started_on_full_file_system(scene: &mut Scene, point: &Path) -> Result<(), TortureError> {
@@ -213,14 +208,48 @@ fn on_full_file_system(scene: &mut Scene, point: &Path) -> Result<(), TortureErr
     scene.nothing_lost()
 }
 
-/// Creates a mirror of drives at places of their own, and serves it.
-fn mirror_at(scene: &mut Scene, places: &[String; 2]) -> Result<(), TortureError> {
+/// What had waited for space on a drive that was taken out waited on, and so did all hosts.
+pub(super) fn full_drive_is_taken_out(scene: &mut Scene) -> Result<(), TortureError> {
+    in_small_file_system(scene, |scene, point| {
+        scene.drive("d0")?;
+        let sparse = sparse(&point.join("d1"))?;
+        array_at(scene, MIRROR, &[scene.path("d0").display().to_string(), sparse])?;
+        ballast(point)?;
+        scene.host.begin(true);
+        scene.pool("a pool that tells the full file system", 60, |pool| {
+            pool["problems"].to_string().contains("the file system under it is full")
+        })?;
+        scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+        scene.host.goes_on(500, 30)?;
+        scene.host.end()?;
+        scene.nothing_lost()
+    })
+}
+
+/// A file that takes no space, as an administrator makes them who trusts in thin files.
+fn sparse(path: &Path) -> Result<String, TortureError> {
+    let made = std::fs::File::create(path).and_then(|file| file.set_len(64 << 20));
+    made.map_err(TortureError::system("no sparse file can be made"))?;
+    Ok(path.display().to_string())
+}
+
+/// Fills a file system; with what.
+fn ballast(point: &Path) -> Result<PathBuf, TortureError> {
+    let ballast = point.join("ballast");
+    let mut file = std::fs::File::create(&ballast)
+        .map_err(TortureError::system("the file system cannot be filled"))?;
+    while std::io::Write::write_all(&mut file, &[1; 1 << 16]).is_ok() {}
+    Ok(ballast)
+}
+
+/// Creates an array of drives at places of their own, and serves it.
+fn array_at(scene: &mut Scene, pool: &str, places: &[String]) -> Result<(), TortureError> {
     let mut text = String::from("[array]\nname = \"mishaps\"\n\n");
     for (number, path) in places.iter().enumerate() {
         text += &format!("[[drive]]\nname = \"d{number}\"\npath = \"{path}\"\n\n");
     }
     text += &format!(
-        "[[pool]]\nname = \"pool0\"\n{MIRROR}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
+        "[[pool]]\nname = \"pool0\"\n{pool}\n\n[[volume]]\nname = \"lun0\"\nsize = \"16MiB\"\n\n\
          [nbd]\nlisten = [\"unix:{}/nbd.sock\"]\n",
         scene.at.display()
     );
@@ -229,77 +258,70 @@ fn mirror_at(scene: &mut Scene, places: &[String; 2]) -> Result<(), TortureError
     scene.serve(&[])
 }
 
-/// A device that had shrunk was told as a full file system. The array waits, says what it is, and goes on by
-/// itself when the device has its size again.
+/// A device that ended too early, as one does that Linux has taken away, was taken for one without space, and was not looked
+/// for again. An array that needs it waits, says what it is, and goes on by itself when the device is whole.
 pub(super) fn device_shrinks(scene: &mut Scene) -> Result<(), TortureError> {
-    on_shrinking_device(scene, Remedy::Size)
+    on_partition(scene, |scene, device| {
+        array_at(scene, ALONE, std::slice::from_ref(&device.path))?;
+        for sectors in [24576, 1] {
+            device.resize(sectors)?;
+            scene.host.begin(true);
+            scene.pool("a pool that waits for the device", 60, |pool| {
+                pool["paused"].to_string().contains("d0") && pool["drives"].to_string().contains("ends too early")
+            })?;
+            device.resize(WHOLE)?;
+            scene.host.goes_on(500, 30)?;
+            scene.host.end()?;
+        }
+        scene.nothing_lost()
+    })
 }
 
-/// What had waited for space on a drive that was taken out waited on, and so did all hosts.
-pub(super) fn device_shrinks_for_good(scene: &mut Scene) -> Result<(), TortureError> {
-    on_shrinking_device(scene, Remedy::DriveFail)
-}
-
-/// A device of a redundant pool that had shrunk for good was waited for without end, and hosts got "no space" although the
-/// other drives had it.
+/// The same of a mirror, which does without the device and takes it back.
 pub(super) fn device_shrinks_and_is_done_without(scene: &mut Scene) -> Result<(), TortureError> {
-    on_shrinking_device(scene, Remedy::Patience)
+    on_partition(scene, |scene, device| {
+        scene.drive("d0")?;
+        array_at(scene, MIRROR, &[scene.path("d0").display().to_string(), device.path.clone()])?;
+        scene.host.begin(false);
+        device.resize(1)?;
+        scene.event("drive d1", "lost (a", 60)?;
+        scene.host.goes_on(500, 30)?;
+        device.resize(WHOLE)?;
+        scene.done(&["drive", "rejoin", "@", "d1"])?;
+        scene.host.goes_on(500, 30)?;
+        scene.host.end()?;
+        scene.whole(2)?;
+        scene.nothing_lost()
+    })
 }
 
-/// What is done about a device that has shrunk.
-enum Remedy {
-    Size,
-    DriveFail,
-    /// Nothing.
-    Patience,
+/// A partition of a loop device: it can be made smaller while it is in use, and keeps what it holds.
+struct Partition {
+    disk: String,
+    path: String,
 }
 
-fn on_shrinking_device(scene: &mut Scene, remedy: Remedy) -> Result<(), TortureError> {
-    scene.drive("d0")?;
-    let image = scene.at.join("d1.backing");
-    let made = std::fs::File::create(&image).and_then(|file| file.set_len(64 << 20));
+impl Partition {
+    fn resize(&self, sectors: u64) -> Result<(), TortureError> {
+        tools::run("resizepart", &[&self.disk, "1", &sectors.to_string()]).map(|_| ())
+    }
+}
+
+fn on_partition(
+    scene: &mut Scene,
+    story: impl Fn(&mut Scene, &Partition) -> Result<(), TortureError>,
+) -> Result<(), TortureError> {
+    let image = scene.at.join("disk.backing");
+    let made = std::fs::File::create(&image).and_then(|file| file.set_len(80 << 20));
     made.map_err(TortureError::system("no backing file can be made"))?;
-    let device =
-        tools::run("losetup", &["--find", "--show", &image.display().to_string()])?.trim().to_owned();
-    let told = shrink(scene, &image, &device, &remedy);
+    let losetup = ["--partscan", "--find", "--show", &image.display().to_string()];
+    let disk = tools::run("losetup", &losetup)?.trim().to_owned();
+    tools::run("addpart", &[&disk, "1", "0", &WHOLE.to_string()])?;
+    let partition = Partition { path: format!("{disk}p1"), disk };
+    let told = story(scene, &partition);
     scene.host.server_ends();
     let _ = scene.kill();
-    tools::run("losetup", &["--detach", &device])?;
+    tools::run("delpart", &[&partition.disk, "1"])?;
+    tools::run("losetup", &["--detach", &partition.disk])?;
     told
-}
-
-fn shrink(
-    scene: &mut Scene,
-    image: &std::path::Path,
-    device: &str,
-    remedy: &Remedy,
-) -> Result<(), TortureError> {
-    mirror_at(scene, &[scene.path("d0").display().to_string(), device.to_owned()])?;
-    let resize = |bytes| {
-        let resized = std::fs::File::options().write(true).open(image).and_then(|file| file.set_len(bytes));
-        resized.map_err(TortureError::system("the backing file does not get another size"))?;
-        tools::run("losetup", &["--set-capacity", device])
-    };
-    resize(12 << 20)?;
-    scene.host.begin(true);
-    let status = scene.pool("a pool that tells the device without space", 60, |pool| {
-        let told = pool["problems"].to_string();
-        told.contains("no space is left on its device") && told.contains("tier0 drive fail")
-    })?;
-    let drives = ["d0", "d1"].map(|drive| drive_state(&status["pools"][0], drive).to_owned());
-    ensure(drives.iter().all(|state| state == "active"), || format!("the drives are {drives:?}"))?;
-    match remedy {
-        Remedy::Size => resize(64 << 20)?,
-        Remedy::DriveFail => scene.done(&["drive", "fail", "@", "d1", "--yes"])?,
-        Remedy::Patience => {
-            scene.event("drive d1", "lost (a write", 60)?;
-            let status = scene.status()?;
-            let state = drive_state(&status["pools"][0], "d1").to_owned();
-            ensure(state == "lost", || format!("the drive is {state}"))?;
-            state
-        }
-    };
-    scene.host.goes_on(500, 30)?;
-    scene.host.end()?;
-    scene.nothing_lost()
 }
