@@ -1,7 +1,7 @@
 //! Opening files and devices that are to join a running array.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl DriveShop for MediumShop {
                 if let Either::Left((Ok(Some(found)), _)) = select(looked, limit).await
                     && found.superblock.member == member
                 {
-                    return medium.path();
+                    return medium.moved_to().or_else(|| medium.path());
                 }
             }
             None
@@ -68,7 +68,10 @@ impl DriveShop for MediumShop {
     ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>> + '_>> {
         let world = self.world.clone();
         Box::pin(async move {
-            let known = self.held_at(&description).await?.map(|medium| medium.renewed(&description.name));
+            let known = match &description.path {
+                Some(path) => self.held_at(&description.name, path).await?,
+                None => None,
+            };
             if let Some(medium) = known.as_ref().filter(|_| !force) {
                 check_held(&world, medium, &description.name).await?;
             }
@@ -96,15 +99,15 @@ impl MediumShop {
             .collect()
     }
 
-    /// What this process holds of a path. What was deleted or replaced since is not what lies there.
-    async fn held_at(&self, description: &DriveDescription) -> Result<Option<Arc<Medium>>, ArrayError> {
-        let is_there = |medium: &&Arc<Medium>| medium.path().is_some() && medium.path() == description.path;
-        let held: Vec<Arc<Medium>> = self.known.borrow().iter().filter(is_there).cloned().collect();
-        if held.is_empty() {
-            return Ok(None);
-        }
-        let find = move || held.into_iter().find(|medium| medium.is_in_place());
-        beside(&self.world, &description.name, find).await
+    /// What this process holds of a path, under whatever name. What was deleted or replaced since is not what lies there.
+    async fn held_at(&self, name: &str, path: &Path) -> Result<Option<Medium>, ArrayError> {
+        let held = self.known.borrow().clone();
+        let path = path.to_owned();
+        let medium = {
+            let path = path.clone();
+            beside(&self.world, name, move || held.into_iter().find(|medium| medium.is_at(&path))).await?
+        };
+        Ok(medium.map(|medium| medium.renewed(name, &path)))
     }
 }
 

@@ -95,6 +95,9 @@ pub(crate) struct RejoinedDrive {
     array: PathBuf,
     /// The drive's name
     drive: String,
+    /// Where it lies, if not where it was last
+    #[arg(long)]
+    path: Option<PathBuf>,
     #[command(flatten)]
     answering: Answering,
 }
@@ -361,8 +364,9 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
             let request = AdminRequest::DriveFail { drive: drive.clone() };
             carry_out(array, &request, *answering, *agreement)
         }
-        Drive::Rejoin(RejoinedDrive { array, drive, answering }) => {
-            let request = AdminRequest::DriveRejoin { drive: drive.clone() };
+        Drive::Rejoin(RejoinedDrive { array, drive, path, answering }) => {
+            let path = path.as_deref().map(absolute).transpose()?;
+            let request = AdminRequest::DriveRejoin { drive: drive.clone(), path };
             carry_out(array, &request, *answering, Agreement::default())
         }
         Drive::Remove(RemovedDrive { array, drive, force, stop, agreement, answering }) => {

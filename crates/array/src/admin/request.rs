@@ -47,6 +47,9 @@ pub enum AdminRequest {
     DriveRejoin {
         /// The drive's name.
         drive: String,
+        /// Where it lies now, if not where it was last.
+        #[serde(default)]
+        path: Option<PathBuf>,
     },
     /// Moves everything off a drive and forgets it.
     DriveRemove {

@@ -60,7 +60,7 @@ impl Control {
                 return AdminReply::Objections(self.refusals_without(&drives));
             }
             AdminRequest::DriveFail { drive } => self.fail_drive(&drive).await,
-            AdminRequest::DriveRejoin { drive } => self.rejoin_drive(&drive).await,
+            AdminRequest::DriveRejoin { drive, path } => self.rejoin_drive(&drive, path).await,
             AdminRequest::DriveRemove { drive, stop: true, .. } => self.keep_drive(&drive).await,
             AdminRequest::DriveRemove { drive, force, .. } => {
                 self.remove_drive(&drive, if force { Leave::AtOnce } else { Leave::CopyFirst }).await

@@ -21,8 +21,8 @@ use crate::admin::{AdminError, Severity};
 use crate::description::DriveDescription;
 
 impl Control {
-    /// Takes back a drive that was lost and answers again; its old place is forgotten.
-    pub(super) async fn rejoin_drive(self: &Rc<Self>, name: &str) -> Done {
+    /// Takes back a drive that was lost and answers again; its old place is forgotten. It lies at `path`, or where it was last.
+    pub(super) async fn rejoin_drive(self: &Rc<Self>, name: &str, path: Option<PathBuf>) -> Done {
         let (number, place, state) = self.member_named(name)?;
         if state == MemberState::Active {
             return Err(AdminError::new(format!(
@@ -36,25 +36,27 @@ impl Control {
             (lost.id, lost.path.clone())
         };
         // It may have been moved, and found at the start.
-        let found = shop.find(id).await.and_then(|path| path.into_os_string().into_string().ok());
-        let path = found.unwrap_or(remembered);
-        if path.is_empty() {
+        let path = match path {
+            Some(path) => path,
+            None => shop.find(id).await.unwrap_or_else(|| remembered.into()),
+        };
+        if path.as_os_str().is_empty() {
             return Err(AdminError::new(format!(
-                "it is not known where drive {name:?} lies; add it with \"tier0 drive add --force\" and its path"
+                "it is not known where drive {name:?} lies; say so with --path"
             )));
         }
         let _turn = self.turn.acquire(1).await;
         let description = DriveDescription {
             name: name.to_owned(),
-            path: Some(PathBuf::from(&path)),
+            path: Some(path.clone()),
             size: None,
             ram: None,
             model: None,
         };
         let new = shop.open(description, true).await.map_err(|error| match error {
             ArrayError::Open(OpenError::Missing { .. }) => AdminError::new(format!(
-                "drive {name:?} is not at {path:?}, where it was last; put it back there, or name its directory in \
-                 array.search and start the array again, or put another drive in its place (tier0 drive replace)"
+                "drive {name:?} is not at {path:?}; put it back there, say with --path where it lies, or put another drive in \
+                 its place (tier0 drive replace)"
             )),
             error => error.into(),
         })?;

@@ -1,6 +1,6 @@
 //! What a drive of a real array consists of: a file, a device or memory, and perhaps a model in front of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tier0_catalog::Catalog;
@@ -89,11 +89,16 @@ impl Medium {
         Some(Medium { name, base, model: None, number: number as u64, health })
     }
 
-    /// The same drive under this name, with nothing known of its health: it was given up, and joins again.
-    pub(crate) fn renewed(&self, name: &str) -> Medium {
+    /// The same drive under this name, at a path that leads to it, with nothing known of its health: it was given up, and
+    /// joins again.
+    pub(crate) fn renewed(&self, name: &str, path: &Path) -> Medium {
+        let base = match &self.base {
+            Base::File(file) if self.path().as_deref() != Some(path) => Base::File(file.known_as(path)),
+            base => base.clone(),
+        };
         Medium {
             name: name.to_owned(),
-            base: self.base.clone(),
+            base,
             model: self.model.clone(),
             number: self.number,
             health: Health::new(),
@@ -119,12 +124,9 @@ impl Medium {
         }
     }
 
-    /// Whether its path still leads to it.
-    pub(crate) fn is_in_place(&self) -> bool {
-        match &self.base {
-            Base::File(file) => file.is_in_place(),
-            Base::Ram(..) => true,
-        }
+    /// Whether a path leads to it.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        matches!(&self.base, Base::File(file) if file.is_at(path))
     }
 
     /// Whether it is a file that was deleted.

@@ -205,9 +205,23 @@ impl FileMedium {
         }
     }
 
-    /// Whether its path still leads to it: a file that was deleted, moved away or replaced is still open.
-    pub fn is_in_place(&self) -> bool {
-        is_at(&self.path, &self.openings.accepted().file).unwrap_or(false)
+    /// Whether a path leads to it: a file that was deleted, moved away or replaced is still open.
+    pub fn is_at(&self, path: &Path) -> bool {
+        is_at(path, &self.openings.accepted().file).unwrap_or(false)
+    }
+
+    /// The same, as it is open and locked here, known by another path that leads to it.
+    pub fn known_as(&self, path: &Path) -> Arc<FileMedium> {
+        let opening = self.openings.accepted();
+        let file = opening.file.clone();
+        Arc::new(FileMedium {
+            path: path.to_owned(),
+            info: DriveInfo { name: path.display().to_string(), ..self.info.clone() },
+            opened_at: self.opened_at.as_ref().and_then(|_| place_of(&*file)),
+            openings: opening.alone(),
+            direct: self.direct,
+            submission: self.submission,
+        })
     }
 
     /// Whether it is a file that no directory has any more: it is there as long as somebody has it open. Nobody is asked

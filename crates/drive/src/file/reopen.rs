@@ -37,13 +37,20 @@ struct State {
     waiting: Option<Vec<oneshot::Sender<Result<(), IoError>>>>,
 }
 
-impl Openings {
-    pub(super) fn new(file: OwnedFd, claims: Claims) -> Openings {
-        let accepted = Opening { number: 0, file: Arc::new(file), claims };
+impl Opening {
+    /// It alone, as the first of others.
+    pub(super) fn alone(self) -> Openings {
+        let accepted = Opening { number: 0, ..self };
         Openings {
             state: Mutex::new(State { accepted, candidate: None, waiting: None }),
             accepted: AtomicU64::new(0),
         }
+    }
+}
+
+impl Openings {
+    pub(super) fn new(file: OwnedFd, claims: Claims) -> Openings {
+        Opening { number: 0, file: Arc::new(file), claims }.alone()
     }
 
     /// The number of the opening that all use.

@@ -1,5 +1,6 @@
 //! Drives that are added, replaced, removed and taken back while the array serves.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -134,9 +135,32 @@ pub(super) fn rejoin(scene: &mut Scene) -> Result<(), TortureError> {
     scene.done(&["drive", "rejoin", "@", "d2"])?;
     scene.whole(4)?;
     scene.nothing_lost()?;
+    // One that was moved meanwhile, here and while nobody watched, is found, or is told of.
+    scene.done(&["drive", "fail", "@", "d2", "--yes"])?;
+    let (old, moved) = (scene.path("d2"), scene.at.join("moved.img"));
+    rename(&old, &moved)?;
+    match old == scene.image("d2") {
+        true => scene.done(&["drive", "rejoin", "@", "d2"])?,
+        // The kernel knows where a file went, and not by which link a device is found now.
+        false => scene.done(&["drive", "rejoin", "@", "d2", "--path", &moved.display().to_string()])?,
+    };
+    scene.whole(4)?;
+    scene.done(&["drive", "fail", "@", "d2", "--yes"])?;
+    scene.stop()?;
+    rename(&moved, &old.with_extension("elsewhere"))?;
+    scene.serve(&[])?;
+    scene.refused(&["drive", "rejoin", "@", "d2"], 2, &["moved.img", "--path"])?;
+    let elsewhere = old.with_extension("elsewhere").display().to_string();
+    scene.done(&["drive", "rejoin", "@", "d2", "--path", &elsewhere])?;
+    scene.whole(4)?;
+    scene.nothing_lost()?;
     // What it holds counts again: its partner may go.
     scene.done(&["drive", "fail", "@", "d3", "--yes"])?;
     scene.nothing_lost()
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), TortureError> {
+    std::fs::rename(from, to).map_err(TortureError::system("a drive cannot be moved"))
 }
 
 /// A removal lowered redundancy first and copied then: another drive that failed meanwhile took data with it.
