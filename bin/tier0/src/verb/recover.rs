@@ -25,7 +25,8 @@ Examples:
       assemble it with what is there; tier0 serve opens it then
 
 The array must not be served. Connect all drives that there are, stale
-ones too. Ends with 1 where nothing can be assembled.";
+ones too. Ends with 1 where nothing can be assembled, or where a start is
+still refused then.";
 
 /// The last resort.
 #[derive(Args, Debug)]
@@ -115,21 +116,25 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
     };
     let assembled = is_due && done.is_ok();
     let done = done.and_then(|()| obstacle.map_or(Ok(()), |obstacle| Err(Failure::Run(obstacle))));
+    let done = done.and_then(|()| if assembled { rehearsed(&description) } else { Ok(()) });
     if verb.json {
         print(&json(&Told::new(&description.name, assembled, &pools, &done)))?;
-    } else if assembled {
-        print(&how_it_went(&description))?;
+    } else if assembled && done.is_ok() {
+        print(&format!("{ASSEMBLED}\n"))?;
     } else if !is_due {
         print(&text(&pools, Asked::Looking))?;
     }
     done
 }
 
-fn how_it_went(description: &Description) -> String {
-    match rehearse(description) {
-        Ok(_) => format!("{ASSEMBLED}\n"),
-        Err(error) => format!("assembled, and a start would still be refused: {error}\n"),
-    }
+/// Whether a start opens what was assembled.
+///
+/// # Errors
+/// It does not.
+fn rehearsed(description: &Description) -> Result<(), Failure> {
+    rehearse(description)
+        .map_err(|error| Failure::Run(format!("assembled, and a start would still be refused: {error}")))?;
+    Ok(())
 }
 
 /// What was asked for.

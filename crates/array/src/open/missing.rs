@@ -152,10 +152,11 @@ impl AtHand<'_> {
             Owner::Member(id, array) if id != member.id => format!(
                 "what lies at {at:?}, where the array file has it, belongs to array {array:?}; correct the path"
             ),
-            _ if has < had => format!(
-                "{at:?}, where the array file has it, has shrunk from {} to {}; give it its size back",
-                had.bytes(),
-                has.bytes()
+            Owner::Nobody | Owner::Unknown if has < had => format!(
+                "{at:?}, where the array file has it, does not tell who it is and holds {}, where the drive held {}; give it \
+                 its size back if it has shrunk, or correct the path if it is something else",
+                has.bytes(),
+                had.bytes()
             ),
             Owner::Nobody if is_blank(world, medium).await => return Ok(()),
             Owner::Nobody => format!(

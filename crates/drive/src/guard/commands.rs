@@ -291,7 +291,9 @@ impl Inner {
             return completion.complete(Err(error), payload);
         }
         let sentence = match is_cut_short {
-            true => format!("{} fails: the drive ends too early, it was pulled or made smaller", sent.describe()),
+            true => {
+                format!("{} fails: the drive ends too early, it was pulled or made smaller", sent.describe())
+            }
             false => format!("{} fails: {error}", sent.describe()),
         };
         tracing::debug!(drive = name, tries = sent.tries, "{sentence}");

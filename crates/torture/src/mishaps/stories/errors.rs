@@ -236,8 +236,8 @@ fn sparse(path: &Path) -> Result<String, TortureError> {
 /// Fills a file system; with what.
 fn ballast(point: &Path) -> Result<PathBuf, TortureError> {
     let ballast = point.join("ballast");
-    let mut file = std::fs::File::create(&ballast)
-        .map_err(TortureError::system("the file system cannot be filled"))?;
+    let mut file =
+        std::fs::File::create(&ballast).map_err(TortureError::system("the file system cannot be filled"))?;
     while std::io::Write::write_all(&mut file, &[1; 1 << 16]).is_ok() {}
     Ok(ballast)
 }
@@ -267,7 +267,8 @@ pub(super) fn device_shrinks(scene: &mut Scene) -> Result<(), TortureError> {
             device.resize(sectors)?;
             scene.host.begin(true);
             scene.pool("a pool that waits for the device", 60, |pool| {
-                pool["paused"].to_string().contains("d0") && pool["drives"].to_string().contains("ends too early")
+                pool["paused"].to_string().contains("d0")
+                    && pool["drives"].to_string().contains("ends too early")
             })?;
             device.resize(WHOLE)?;
             scene.host.goes_on(500, 30)?;
