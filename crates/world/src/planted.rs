@@ -78,6 +78,10 @@ pub enum PlantedBug {
     ForgetReplay,
     /// A guard does not make good an outage that another shard's guard has noticed.
     ReplayHereOnly,
+    /// A drive that has no sectors any more is taken for one whose store is full.
+    TakeShortForFull,
+    /// A new metadata journal begins while headers of the old one are on their way to the same place.
+    HurryRollover,
     /// What a refused write left in memory is read before the log has it.
     ReadRefusedWrite,
     /// What has changed while a drive was lost is not rebuilt when it returns.
@@ -108,7 +112,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 41] = [
+    pub const ALL: [PlantedBug; 43] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -142,6 +146,8 @@ impl PlantedBug {
         PlantedBug::ReadsGoToNewPlace,
         PlantedBug::ForgetReplay,
         PlantedBug::ReplayHereOnly,
+        PlantedBug::TakeShortForFull,
+        PlantedBug::HurryRollover,
         PlantedBug::ReadRefusedWrite,
         PlantedBug::ForgetChangedSlots,
         PlantedBug::BelieveFirstLogCopy,

@@ -138,8 +138,9 @@ mod tests {
         };
         told(FILES, "raid = \"raid10\"\ngroups = 2\n", &["groups", "raid50", "raid10"]);
         told(FILES, "raid = \"raid1\"\nset_size = 2\nlog_drives = [\"d3\"]\n", &["\"d3\"", "two log_drives"]);
-        let two_logs = "raid = \"raid6\"\nset_size = 4\nlog_drives = [\"d2\", \"d3\"]\n";
-        told(FILES, two_logs, &["two drives", "three log_drives"]);
+        let six = FILES.replace("count = 4", "count = 6");
+        let two_logs = "raid = \"raid6\"\nset_size = 4\nlog_drives = [\"d4\", \"d5\"]\n";
+        told(&six, two_logs, &["two drives", "three log_drives"]);
         told(MEMORY, "raid = \"raid10\"\nlog = \"64MiB\"\n", &["log", "memory"]);
         told(FILES, "raid = \"raid5\"\ndrives = [\"d0\", \"d1\", \"d2\"]\n", &["\"d3\"", "no pool"]);
         assert_eq!(warnings(FILES, "raid = \"raid0\"\nlog_drives = [\"d3\"]\n"), [""; 0]);

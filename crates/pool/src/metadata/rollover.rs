@@ -13,7 +13,7 @@
 use std::rc::Rc;
 
 use tier0_journal::{Ring, RingError, Settings};
-use tier0_world::IoError;
+use tier0_world::{IoError, PlantedBug, planted};
 use uuid::Uuid;
 
 use super::carriers;
@@ -60,7 +60,7 @@ impl Core {
         }
         self.check_works()?;
         // The next journal lies in the same place.
-        if let Some(ring) = ring {
+        if let Some(ring) = ring.filter(|_| !planted(PlantedBug::HurryRollover)) {
             ring.quiet().await;
         }
         let chosen = self.choose_carriers();

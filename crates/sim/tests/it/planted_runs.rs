@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 37] = [
+const KNOWN: [(PlantedBug, u64); 38] = [
     (PlantedBug::CutFullLog, 26),
     (PlantedBug::AckBeforeMirror, 568),
     (PlantedBug::SkipFlushBeforeRelease, 1),
@@ -41,6 +41,7 @@ const KNOWN: [(PlantedBug, u64); 37] = [
     (PlantedBug::ServeWithoutConsent, 364),
     (PlantedBug::ReadsGoToNewPlace, 6),
     (PlantedBug::ForgetReplay, 3),
+    (PlantedBug::TakeShortForFull, 9),
     (PlantedBug::ReadRefusedWrite, 14),
     (PlantedBug::ForgetChangedSlots, 41),
     (PlantedBug::BelieveFirstLogCopy, 3),
@@ -57,13 +58,14 @@ const KNOWN: [(PlantedBug, u64); 37] = [
 /// Of columns placed on a drive that is condemned, one seed was known (103103 of mishaps before they had stretches that cannot
 /// be read); of an outage that one guard alone makes good, seed 434 of mishaps before scrubs emptied the log.
 ///
-/// The last needs a map of more pages than are encoded in a turn, and the pools here have one or two; the tests of
-/// `tier0-pool` find it.
-const RARE: [PlantedBug; 4] = [
+/// The last two are found by the tests of `tier0-pool`: one needs a map of more pages than are encoded in a turn, and the pools
+/// here have one or two; the other needs a header of a journal that takes longer than the next journal's first commits.
+const RARE: [PlantedBug; 5] = [
     PlantedBug::EraseWhoJoinedAgain,
     PlantedBug::PlaceOnCondemned,
     PlantedBug::ReplayHereOnly,
     PlantedBug::ForgetFrozenPage,
+    PlantedBug::HurryRollover,
 ];
 
 fn run_config(bug: Option<PlantedBug>, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
