@@ -302,31 +302,41 @@ fn leave_meant(
     warnings: &mut Vec<String>,
 ) -> Result<(), ArrayError> {
     for pool in &description.pools {
-        let ours = |found: &&FoundPool| is_ours(found, description, pool);
-        let named: Vec<usize> =
-            candidates.iter().filter(ours).map(|found| named_drives(found, description)).collect();
-        let most = named.iter().copied().max().unwrap_or(0);
-        if named.len() < 2 {
-            continue;
-        }
-        let is_meant = |found: &&FoundPool| named_drives(found, description) == most;
-        let mut meant = candidates.iter().filter(ours).filter(is_meant).map(places_of);
-        let (one, other) = (meant.next().unwrap_or_default(), meant.next());
-        if let Some(other) = other {
-            return Err(ArrayError::TwoPools { pool: pool.name.clone(), one, other });
-        }
-        let others = candidates.iter().filter(ours).filter(|found| !is_meant(found)).map(places_of);
-        warnings.push(format!(
-            "there are {} pools called {:?}: the one is served whose drives the array file names, and what lies at {} is left \
-             alone",
-            named.len(),
-            pool.name,
-            others.collect::<Vec<_>>().join(", ")
-        ));
-        candidates
-            .retain(|found| !is_ours(found, description, pool) || named_drives(found, description) == most);
+        let is_ours = |found: &FoundPool| is_ours(found, description, pool);
+        let (ours, others) = std::mem::take(candidates).into_iter().partition(is_ours);
+        *candidates = others;
+        candidates.extend(the_meant(ours, description, pool, warnings)?);
     }
     Ok(())
+}
+
+/// Of pools of one name those whose drives the array file names; there is at most one of them.
+fn the_meant(
+    ours: Vec<FoundPool>,
+    description: &Description,
+    pool: &PoolDescription,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<FoundPool>, ArrayError> {
+    if ours.len() < 2 {
+        return Ok(ours);
+    }
+    let counted: Vec<(usize, FoundPool)> =
+        ours.into_iter().map(|found| (named_drives(&found, description), found)).collect();
+    let count = counted.len();
+    let most = counted.iter().map(|(named, _)| *named).max().unwrap_or(0);
+    let (meant, others): (Vec<_>, Vec<_>) = counted.into_iter().partition(|(named, _)| *named == most);
+    if let [(_, one), (_, other), ..] = &meant[..] {
+        let (one, other) = (places_of(one), places_of(other));
+        return Err(ArrayError::TwoPools { pool: pool.name.clone(), one, other });
+    }
+    let others: Vec<String> = others.iter().map(|(_, found)| places_of(found)).collect();
+    warnings.push(format!(
+        "there are {count} pools called {:?}: the one is served whose drives the array file names, and what lies at {} is left \
+         alone",
+        pool.name,
+        others.join(", ")
+    ));
+    Ok(meant.into_iter().map(|(_, found)| found).collect())
 }
 
 fn is_ours(found: &FoundPool, description: &Description, pool: &PoolDescription) -> bool {
