@@ -6,7 +6,9 @@ use clap::{ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches,
 use crate::exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::verb::{admin, catalog, check, completions, config, create, demo, lab, load, serve, status};
+use crate::verb::{
+    admin, catalog, check, completions, config, create, demo, iostat, lab, load, serve, status,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,6 +66,8 @@ pub(crate) enum Verb {
     Serve(serve::Serve),
     /// Show how a running array does; the exit code tells monitoring
     Status(status::StatusVerb),
+    /// Show what the volumes and drives of a running array do, and how long it takes
+    Iostat(iostat::Iostat),
     /// Say what an array file would do, without doing it
     Check(check::Check),
     /// Print the array file of what a running array is

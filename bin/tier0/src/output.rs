@@ -53,6 +53,15 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     format!("{}\n", text.expect("the program's results can be written as JSON"))
 }
 
+/// `value` as JSON on one line.
+///
+/// # Panics
+/// As [`json`].
+pub(crate) fn json_line(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value);
+    format!("{}\n", text.expect("the program's results can be written as JSON"))
+}
+
 /// A table in the program's style. On a terminal, long cells are wrapped to its width.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();

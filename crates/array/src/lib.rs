@@ -10,6 +10,7 @@
 //! | `volumes` | volumes that come, change and go while the array runs |
 //! | `control` | metadata, free slots, losses, rebuilds and scrubs of whole pools |
 //! | `upkeep` | a shard's part in rebuilds and scrubs |
+//! | `stats` | what a pool has done, as its shards count it |
 //! | `witness` | a file that remembers which drives a pool went on without |
 //! | [`engine`] | a whole array in one world |
 //! | `repartition` | another number of shards than before |
@@ -40,6 +41,7 @@ mod repartition;
 mod reporter;
 mod shard;
 pub mod simulated;
+mod stats;
 mod upkeep;
 mod volume;
 mod volume_io;

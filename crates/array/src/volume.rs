@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
-use tier0_units::{Lba, SectorCount};
+use tier0_stats::Op;
+use tier0_units::{Lba, Nanos, SECTOR_BYTES, SectorCount};
 use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError};
@@ -114,6 +115,71 @@ impl Volume {
         answer.await.unwrap_or(Err(IoError::Gone))
     }
 
+    async fn read_range(&self, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
+        let sectors = u64::from(buf.sectors());
+        if let Err(error) = self.check(lba, sectors) {
+            return (Err(error), buf);
+        }
+        let mut pieces = self.extents(lba, sectors);
+        match pieces.next() {
+            None => return (Ok(()), buf),
+            Some(only) if only.sectors == sectors => return self.read_piece(only, buf).await,
+            Some(_) => {}
+        }
+        let mut rest = buf;
+        let parts = self.extents(lba, sectors).map(|piece| {
+            let part = rest.split_to(piece.sectors as u32);
+            self.read_piece(piece, part)
+        });
+        let mut parts = join_all(parts.collect::<Vec<_>>()).await.into_iter();
+        let (mut result, mut buf) = parts.next().expect("more than one piece");
+        for (other, part) in parts {
+            result = result.and(other);
+            buf.append(part);
+        }
+        (result, buf)
+    }
+
+    async fn write_range(&self, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
+        let sectors = u64::from(buf.sectors());
+        self.check(lba, sectors)?;
+        let mut pieces = self.extents(lba, sectors);
+        match pieces.next() {
+            None => return Ok(()),
+            Some(only) if only.sectors == sectors => return self.write_piece(only, buf, durable).await,
+            Some(_) => {}
+        }
+        let mut done = 0;
+        let parts = self.extents(lba, sectors).map(|piece| {
+            let part = buf.slice(done, piece.sectors as u32);
+            done += piece.sectors as u32;
+            self.write_piece(piece, part, durable)
+        });
+        join_all(parts.collect::<Vec<_>>()).await.into_iter().collect()
+    }
+
+    /// Every shard has its own log.
+    async fn flush_shards(&self) -> Result<(), IoError> {
+        let flush_one = async |shard: usize| {
+            if shard == self.shard.index {
+                return self.io.flush().await;
+            }
+            let (reply, answer) = oneshot::channel();
+            self.shard.peers[shard].send(Ask::Flush { volume: self.number, reply });
+            answer.await.unwrap_or(Err(IoError::Gone))
+        };
+        join_all((0..self.shard.peers.len()).map(flush_one)).await.into_iter().collect()
+    }
+
+    fn now(&self) -> Nanos {
+        self.shard.world.now()
+    }
+
+    fn count(&self, op: Op, sectors: u64, began: Nanos, is_ok: bool) {
+        let latency = self.now().saturating_sub(began);
+        self.io.stats.ended(op, sectors * SECTOR_BYTES, latency, is_ok);
+    }
+
     /// Makes a range read as zeros without storing them; a few extents at a time, so that a whole volume takes no more
     /// memory than a small part.
     async fn zero_range(&self, lba: Lba, sectors: u64, durable: bool) -> Result<(), IoError> {
@@ -148,60 +214,25 @@ impl BlockTarget for Volume {
 
     async fn read(&self, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         self.shard.activity.count_one();
-        let sectors = u64::from(buf.sectors());
-        if let Err(error) = self.check(lba, sectors) {
-            return (Err(error), buf);
-        }
-        let mut pieces = self.extents(lba, sectors);
-        match pieces.next() {
-            None => return (Ok(()), buf),
-            Some(only) if only.sectors == sectors => return self.read_piece(only, buf).await,
-            Some(_) => {}
-        }
-        let mut rest = buf;
-        let parts = self.extents(lba, sectors).map(|piece| {
-            let part = rest.split_to(piece.sectors as u32);
-            self.read_piece(piece, part)
-        });
-        let mut parts = join_all(parts.collect::<Vec<_>>()).await.into_iter();
-        let (mut result, mut buf) = parts.next().expect("more than one piece");
-        for (other, part) in parts {
-            result = result.and(other);
-            buf.append(part);
-        }
+        let (began, sectors) = (self.now(), u64::from(buf.sectors()));
+        let (result, buf) = self.read_range(lba, buf).await;
+        self.count(Op::Read, sectors, began, result.is_ok());
         (result, buf)
     }
 
     async fn write(&self, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
         self.shard.activity.count_one();
-        let sectors = u64::from(buf.sectors());
-        self.check(lba, sectors)?;
-        let mut pieces = self.extents(lba, sectors);
-        match pieces.next() {
-            None => return Ok(()),
-            Some(only) if only.sectors == sectors => return self.write_piece(only, buf, durable).await,
-            Some(_) => {}
-        }
-        let mut done = 0;
-        let parts = self.extents(lba, sectors).map(|piece| {
-            let part = buf.slice(done, piece.sectors as u32);
-            done += piece.sectors as u32;
-            self.write_piece(piece, part, durable)
-        });
-        join_all(parts.collect::<Vec<_>>()).await.into_iter().collect()
+        let (began, sectors) = (self.now(), u64::from(buf.sectors()));
+        let result = self.write_range(lba, buf, durable).await;
+        self.count(Op::Write, sectors, began, result.is_ok());
+        result
     }
 
-    /// Every shard has its own log.
     async fn flush(&self) -> Result<(), IoError> {
-        let flush_one = async |shard: usize| {
-            if shard == self.shard.index {
-                return self.io.flush().await;
-            }
-            let (reply, answer) = oneshot::channel();
-            self.shard.peers[shard].send(Ask::Flush { volume: self.number, reply });
-            answer.await.unwrap_or(Err(IoError::Gone))
-        };
-        join_all((0..self.shard.peers.len()).map(flush_one)).await.into_iter().collect()
+        let began = self.now();
+        let result = self.flush_shards().await;
+        self.count(Op::Flush, 0, began, result.is_ok());
+        result
     }
 
     /// Afterwards whole pages of the range read as zeros, where there is a log; elsewhere a volume keeps its space and its
@@ -211,7 +242,10 @@ impl BlockTarget for Volume {
         if !self.io.pool.write_back.has_log() {
             return Ok(());
         }
-        self.zero_range(lba, sectors, false).await
+        let began = self.now();
+        let result = self.zero_range(lba, sectors, false).await;
+        self.count(Op::Discard, sectors, began, result.is_ok());
+        result
     }
 
     async fn write_zeroes(
@@ -222,7 +256,10 @@ impl BlockTarget for Volume {
         durable: bool,
     ) -> Result<(), IoError> {
         self.check(lba, sectors)?;
-        self.zero_range(lba, sectors, durable).await
+        let began = self.now();
+        let result = self.zero_range(lba, sectors, durable).await;
+        self.count(Op::Discard, sectors, began, result.is_ok());
+        result
     }
 
     async fn block_status(

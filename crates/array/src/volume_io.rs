@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use tier0_block::BlockStatus;
 use tier0_pool::Volume as VolumeRecord;
+use tier0_stats::IoRecorder;
 use tier0_units::{ExtentId, WriteCache};
 use tier0_world::{Buf, BufMut, IoError};
 
@@ -19,6 +20,8 @@ pub(crate) struct VolumeIo {
     pub(crate) sectors: Cell<u64>,
     pub(crate) mode: Cell<WriteCache>,
     pub(crate) gate: Gate,
+    /// What hosts of this shard have asked of the volume.
+    pub(crate) stats: IoRecorder,
 }
 
 impl VolumeIo {
@@ -30,6 +33,7 @@ impl VolumeIo {
             sectors: Cell::new(volume.sectors),
             mode: Cell::new(volume.write_cache),
             gate: Gate::default(),
+            stats: IoRecorder::default(),
         }
     }
 

@@ -80,7 +80,10 @@ pub(crate) fn ask_if_served(
 
 /// Whether a request changes nothing.
 fn is_question(request: &AdminRequest) -> bool {
-    matches!(request, AdminRequest::Status | AdminRequest::Describe | AdminRequest::StartWithout { .. })
+    matches!(
+        request,
+        AdminRequest::Status | AdminRequest::Io | AdminRequest::Describe | AdminRequest::StartWithout { .. }
+    )
 }
 
 /// What came of one connection.

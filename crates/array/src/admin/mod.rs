@@ -4,10 +4,12 @@
 //! engine's business. Nothing here does any I/O.
 
 mod facts;
+mod io;
 mod request;
 mod status;
 
 pub use facts::{DriveFacts, PoolFacts, VolumeFacts};
+pub use io::{IoReport, NamedIo, PoolIo};
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
     DriveHealth, DriveStanding, DriveState, DriveStatus, Event, Health, IntegrityStatus, LogStatus,

@@ -9,7 +9,7 @@ use tier0_pool::Reserve;
 use tier0_units::{ByteCount, WriteCache};
 use uuid::Uuid;
 
-use super::{PoolFacts, Status};
+use super::{IoReport, PoolFacts, Status};
 use crate::ArrayError;
 
 /// A request. Pools may be left out where the array has one.
@@ -18,6 +18,8 @@ use crate::ArrayError;
 pub enum AdminRequest {
     /// What the array is and how it does.
     Status,
+    /// What its volumes and drives have done.
+    Io,
     /// What the array is made of.
     Describe,
     /// What a start would say that does not find these drives.
@@ -156,6 +158,8 @@ pub enum AdminReply {
     Done(String),
     /// The array's status.
     Status(Box<Status>),
+    /// What volumes and drives have done.
+    Io(Box<IoReport>),
     /// What the array's pools are.
     Described(Vec<PoolFacts>),
     /// Why a start would be refused, a sentence each; empty where it would not.

@@ -3,6 +3,7 @@
 //! Sizes are in bytes, rates in bytes per second, times in seconds, shares from 0 to 1.
 
 use serde::{Deserialize, Serialize};
+use tier0_stats::IoSummary;
 use tier0_units::WriteCache;
 
 /// How an array does, best first; the order is that of urgency.
@@ -199,6 +200,9 @@ pub struct DriveStatus {
     /// What is known of its health; none where nobody watches it.
     #[serde(default)]
     pub health: Option<DriveHealth>,
+    /// What it has done since the start.
+    #[serde(default)]
+    pub io: IoSummary,
 }
 
 /// The sets of a pool by how they do.
@@ -356,4 +360,7 @@ pub struct VolumeStatus {
     pub thin: bool,
     /// When writes are acknowledged; none where they go straight to the drives.
     pub write_cache: Option<WriteCache>,
+    /// What hosts have asked of it since the start.
+    #[serde(default)]
+    pub io: IoSummary,
 }

@@ -47,7 +47,10 @@ impl Control {
             AdminReply::Refused(text) | AdminReply::Failed(text) => {
                 self.tell(Severity::Warning, thing(), format!("was not carried out: {text}"), "ask again");
             }
-            AdminReply::Status(_) | AdminReply::Described(_) | AdminReply::Objections(_) => {}
+            AdminReply::Status(_)
+            | AdminReply::Io(_)
+            | AdminReply::Described(_)
+            | AdminReply::Objections(_) => {}
         }
     }
 
@@ -55,6 +58,7 @@ impl Control {
     async fn administer(self: &Rc<Self>, request: AdminRequest) -> AdminReply {
         let done = match request {
             AdminRequest::Status => return AdminReply::Status(Box::new(self.status().await)),
+            AdminRequest::Io => return AdminReply::Io(Box::new(self.io_report().await)),
             AdminRequest::Describe => return AdminReply::Described(self.describe()),
             AdminRequest::StartWithout { drives } => {
                 return AdminReply::Objections(self.refusals_without(&drives));

@@ -26,6 +26,7 @@ mod pool;
 mod rebuild;
 mod report;
 mod report_drives;
+mod report_io;
 mod restripe;
 mod returning;
 mod scrub;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use tier0_pool::{PoolState, Space, SpaceRules};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
+use tier0_stats::IoSummary;
 use tier0_units::{SECTOR_BYTES, counted, named};
 
 use super::lost::lost_ranges;
@@ -14,6 +15,7 @@ use crate::admin::{
     SetsStatus, Status, VolumeStatus,
 };
 use crate::message::order::ShardReport;
+use crate::stats::PoolStats;
 
 impl Control {
     /// How the array does.
@@ -22,7 +24,8 @@ impl Control {
         let mut pools = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
             let reports = self.reports(number).await;
-            pools.push(self.pool_status(pool, &pool.guarded, &reports));
+            let stats = self.pool_stats(number).await;
+            pools.push(self.pool_status(pool, &pool.guarded, &reports, &stats));
         }
         let health = pools.iter().map(|pool| pool.health).max().unwrap_or(Health::Healthy);
         let worst = pools.iter().find(|pool| pool.health == health);
@@ -35,7 +38,13 @@ impl Control {
         Status { array: self.array.clone(), health, summary, shards: self.shards.len(), pools, events }
     }
 
-    fn pool_status(&self, pool: &PoolControl, guarded: &Guarded, reports: &[ShardReport]) -> PoolStatus {
+    fn pool_status(
+        &self,
+        pool: &PoolControl,
+        guarded: &Guarded,
+        reports: &[ShardReport],
+        stats: &PoolStats,
+    ) -> PoolStatus {
         let state = guarded.metadata.state();
         let sets = sets_status(guarded, &state, pool);
         let log = log_status(&state, reports);
@@ -54,7 +63,7 @@ impl Control {
             lost,
             lost_left_off: not_listed + reports.iter().map(|report| report.lost_left_off).sum::<u64>(),
         };
-        let drives = guarded.drives_status(&state, self.world.now());
+        let drives = guarded.drives_status(&state, stats, self.world.now());
         let paused = self.pause_status(guarded);
         let mut found = Findings::default();
         found.look_at_sets(&sets, guarded, rebuild.as_ref());
@@ -92,7 +101,7 @@ impl Control {
             log: Some(log),
             space: guarded.space_status(&space),
             integrity,
-            volumes: volumes_status(&state),
+            volumes: volumes_status(&state, stats),
         }
     }
 
@@ -314,7 +323,7 @@ fn scrub_status(guarded: &Guarded) -> Option<ScrubStatus> {
     })
 }
 
-fn volumes_status(state: &PoolState) -> Vec<VolumeStatus> {
+fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
     let volume = |volume: &tier0_pool::Volume| VolumeStatus {
         name: volume.name.clone(),
         size_bytes: volume.sectors * SECTOR_BYTES,
@@ -323,6 +332,7 @@ fn volumes_status(state: &PoolState) -> Vec<VolumeStatus> {
             * SECTOR_BYTES,
         thin: volume.thin,
         write_cache: Some(volume.write_cache),
+        io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
     };
     state.volumes().map(volume).collect()
 }

@@ -2,11 +2,13 @@
 
 use tier0_drive::guard::{HealthSnapshot, Patience, Standing};
 use tier0_pool::{Member, MemberState, PoolState};
+use tier0_stats::IoSummary;
 use tier0_units::{Nanos, SECTOR_BYTES, named};
 
 use super::Guarded;
 use super::report::Findings;
 use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
+use crate::stats::PoolStats;
 
 /// What has no space left, and what to do.
 pub(super) struct Full {
@@ -35,7 +37,7 @@ fn seconds(time: Nanos) -> u64 {
 
 impl Guarded {
     /// The pool's drives but for those that have left.
-    pub(super) fn drives_status(&self, state: &PoolState, now: Nanos) -> Vec<DriveStatus> {
+    pub(super) fn drives_status(&self, state: &PoolState, stats: &PoolStats, now: Nanos) -> Vec<DriveStatus> {
         let carriers = self.metadata.carriers();
         let members = || (0u32..).zip(state.members());
         // One that has joined again serves in a new place; the old one is there until what it held is rebuilt.
@@ -64,6 +66,7 @@ impl Guarded {
                 holds_metadata: carriers.contains(&place),
                 leaving: member.leaving,
                 lost_because,
+                io: IoSummary::from(&stats.of_drive(place)),
                 health: known.map(|health| {
                     let health = self.drive_health(place, health, now);
                     // Its guard may never have found anything wrong with it.

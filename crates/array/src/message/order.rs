@@ -13,6 +13,7 @@ use tier0_world::sync::{MailSender, oneshot};
 use super::control::ControlMessage;
 use super::scrub::ScrubShared;
 use crate::open::medium::Medium;
+use crate::stats::PoolStats;
 
 /// An order.
 pub(crate) enum Order {
@@ -43,6 +44,8 @@ pub(crate) enum Order {
     Refuse { pool: usize, waiting: Option<IoError>, full: Option<IoError>, reply: oneshot::Sender<()> },
     /// Say how a pool does here.
     Report { pool: usize, reply: oneshot::Sender<ShardReport> },
+    /// Say what hosts have asked of a pool's volumes here, and what its drives have done for that.
+    Stats { pool: usize, reply: oneshot::Sender<PoolStats> },
     /// A volume's writes are acknowledged in another way from now on; what was acknowledged before is made stable
     /// first.
     SetMode {

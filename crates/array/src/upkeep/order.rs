@@ -39,6 +39,9 @@ impl Order {
             Order::Report { pool, reply } => {
                 let _ = reply.send(report(shard.pool(pool)));
             }
+            Order::Stats { pool, reply } => {
+                let _ = reply.send(shard.pool_stats(pool));
+            }
             Order::SetMode { volume, mode, reply } => {
                 let result = match shard.volume(volume) {
                     Ok(volume) => volume.set_mode(mode).await,

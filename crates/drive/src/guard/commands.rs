@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use tier0_stats::Op;
 use tier0_units::{Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::{
     Buf, BufMut, Completion, IoError, Observer, Outcome, Payload, PlantedBug, UnderWay, planted,
@@ -156,6 +157,16 @@ impl Sent {
         }
     }
 
+    /// As what it counts, and with how many bytes.
+    fn counted(&self) -> (Op, u64) {
+        match &self.kind {
+            SentKind::Read { sectors, .. } => (Op::Read, u64::from(*sectors) * SECTOR_BYTES),
+            SentKind::Write { buf, .. } => (Op::Write, u64::from(buf.sectors()) * SECTOR_BYTES),
+            SentKind::Flush { .. } => (Op::Flush, 0),
+            SentKind::Discard { sectors, .. } => (Op::Discard, sectors * SECTOR_BYTES),
+        }
+    }
+
     fn failed(&self) -> Failed {
         match self.kind {
             SentKind::Read { .. } => Failed::Read,
@@ -180,6 +191,8 @@ impl Sent {
 impl Observer for Inner {
     fn ended(self: Rc<Self>, token: u64, completion: Completion, outcome: Outcome, payload: Payload) {
         let sent = self.commands.borrow_mut().remove(token as usize);
+        let (op, bytes) = sent.counted();
+        self.stats.ended(op, bytes, self.world().turned().saturating_sub(sent.came), outcome.is_ok());
         match outcome {
             _ if self.health.is_lost() => {
                 completion.complete(Err(IoError::Gone), payload);

@@ -33,6 +33,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tier0_stats::{IoRecorder, IoStats};
 use tier0_units::Nanos;
 use tier0_world::{Completion, IoError, PlantedBug, World, planted};
 
@@ -117,6 +118,8 @@ struct Inner {
     is_flushing: Cell<bool>,
     /// When the newest command was given to the drive that it carried out.
     answered: Cell<Nanos>,
+    /// What the drive did for this shard.
+    stats: IoRecorder,
 }
 
 /// What is wrong at the moment.
@@ -154,6 +157,7 @@ impl Guard {
             is_tired: Cell::default(),
             is_flushing: Cell::default(),
             answered: Cell::default(),
+            stats: IoRecorder::default(),
         }))
     }
 
@@ -175,6 +179,16 @@ impl Guard {
     /// The drive is lost by a decision that this guard was not asked for: whatever waits for it fails now.
     pub fn let_go(&self) {
         self.0.die();
+    }
+
+    /// A number that no other guard has as long as this one is there.
+    pub fn id(&self) -> usize {
+        Rc::as_ptr(&self.0).addr()
+    }
+
+    /// What the drive did for this guard's shard: each try counts, in time in which the runtime turned.
+    pub fn stats(&self) -> IoStats {
+        self.0.stats.snapshot()
     }
 
     /// The drive itself, past the guard: for probes.

@@ -1,0 +1,240 @@
+//! `tier0 iostat`: what the volumes and drives of a running array do, as tables or JSON, once or again and again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tier0_array::Description;
+use tier0_array::admin::{AdminReply, AdminRequest, IoReport, NamedIo, PoolIo};
+use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
+use tier0_units::Nanos;
+
+use crate::control::ask_of;
+use crate::failure::Failure;
+use crate::output::{align_right, json, json_line, print, rendered, table};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 iostat array.toml
+      since the array started
+  tier0 iostat array.toml 1 3
+      three times, of one second each; without a count until Ctrl-C
+  tier0 iostat array.toml 1 3 --json | jq -c .pools[].volumes[]
+
+Columns: requests and MB (10^6 bytes) per second; mean and 99th percentile of the
+latency in ms, of reads and of writes; queue is the mean number of requests under
+way. Volumes count what hosts ask, drives what that costs, with destaging,
+metadata, rebuilds and scrubs. Discards and flushes are in the JSON.";
+
+/// What an array's volumes and drives do.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Iostat {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// Seconds that a report is of; without, one report since the start
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    interval: Option<u32>,
+    /// How many reports; without, until Ctrl-C
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+    /// Print JSON, with an interval one object per line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks and prints.
+pub(crate) fn run(verb: &Iostat) -> Result<(), Failure> {
+    let description = Description::read(&verb.array).map_err(Failure::input)?;
+    let ask = || match ask_of(&description, &verb.array, &AdminRequest::Io)? {
+        AdminReply::Io(report) => Ok(*report),
+        AdminReply::Refused(text) | AdminReply::Failed(text) => Err(Failure::Run(text)),
+        _ => Err(Failure::Run("the server answered something else; is it of this version?".into())),
+    };
+    let mut before = ask()?;
+    let Some(seconds) = verb.interval else {
+        let rates = Rates::between(&IoReport::default(), &before);
+        return print(&if verb.json { json(&rates) } else { rates.text() });
+    };
+    let mut left = verb.count.unwrap_or(u32::MAX);
+    while left > 0 {
+        pause(Duration::from_secs(seconds.into()));
+        let now = ask()?;
+        let rates = Rates::between(&before, &now);
+        print(&if verb.json { json_line(&rates) } else { rates.text() })?;
+        before = now;
+        left -= u32::from(verb.count.is_some());
+    }
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the terminal's time, not the engine's")]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// What was done between two looks.
+#[derive(Serialize)]
+struct Rates {
+    /// The time between them.
+    seconds: f64,
+    pools: Vec<PoolRates>,
+}
+
+#[derive(Serialize)]
+struct PoolRates {
+    name: String,
+    volumes: Vec<OneRate>,
+    drives: Vec<OneRate>,
+}
+
+/// A volume or drive between two looks.
+#[derive(Serialize)]
+struct OneRate {
+    name: String,
+    /// Counters of that time alone.
+    #[serde(flatten)]
+    io: IoSummary,
+    #[serde(skip)]
+    stats: IoStats,
+}
+
+impl Rates {
+    /// A server that was started anew in between counts from zero: then all of `now` is new.
+    fn between(before: &IoReport, now: &IoReport) -> Rates {
+        let is_same_run = now.at_ns >= before.at_ns;
+        let earlier = |name: &str| before.pools.iter().find(|pool| is_same_run && pool.name == name);
+        let pool = |pool: &PoolIo| {
+            let known = earlier(&pool.name);
+            PoolRates {
+                name: pool.name.clone(),
+                volumes: differences(known.map(|known| &known.volumes[..]), &pool.volumes),
+                drives: differences(known.map(|known| &known.drives[..]), &pool.drives),
+            }
+        };
+        let time = now.at_ns - if is_same_run { before.at_ns } else { 0 };
+        Rates { seconds: Nanos(time).as_secs_f64(), pools: now.pools.iter().map(pool).collect() }
+    }
+
+    fn text(&self) -> String {
+        let pools = self.pools.iter().map(|pool| {
+            let mut rows = table(&[
+                &format!("pool {}", pool.name),
+                "r/s",
+                "w/s",
+                "rMB/s",
+                "wMB/s",
+                "r ms",
+                "r p99",
+                "w ms",
+                "w p99",
+                "queue",
+            ]);
+            for one in pool.volumes.iter().chain(&pool.drives) {
+                rows.add_row(one.cells(self.seconds));
+            }
+            align_right(&mut rows, 1..10);
+            format!("{}\n{}", rendered(&rows), pool.errors())
+        });
+        format!("{}\n", pools.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl PoolRates {
+    fn errors(&self) -> String {
+        let failed = |one: &&OneRate| one.stats.errors() > 0;
+        let all = self.volumes.iter().chain(&self.drives).filter(failed);
+        all.map(|one| format!("  ! {}: {} ended with errors\n", one.name, one.stats.errors())).collect()
+    }
+}
+
+fn differences(before: Option<&[NamedIo]>, now: &[NamedIo]) -> Vec<OneRate> {
+    let one = |one: &NamedIo| {
+        let known = before.and_then(|before| before.iter().find(|known| known.name == one.name));
+        let stats = known.map_or_else(|| one.io.clone(), |known| one.io.since(&known.io));
+        OneRate { name: one.name.clone(), io: IoSummary::from(&stats), stats }
+    };
+    now.iter().map(one).collect()
+}
+
+impl OneRate {
+    fn cells(&self, seconds: f64) -> [String; 10] {
+        let seconds = seconds.max(1e-9);
+        let IoStats { read, write, .. } = &self.stats;
+        let rate = |op: &OpStats| short(op.count as f64 / seconds);
+        let megabytes = |op: &OpStats| short(op.bytes as f64 / 1e6 / seconds);
+        let millis =
+            |latency: Option<Nanos>| latency.map_or_else(|| "-".to_owned(), |one| short(one.as_millis_f64()));
+        let p99 = |latencies: &Latencies| millis(latencies.quantile(0.99));
+        [
+            self.name.clone(),
+            rate(read),
+            rate(write),
+            megabytes(read),
+            megabytes(write),
+            millis(read.mean()),
+            p99(&read.latencies),
+            millis(write.mean()),
+            p99(&write.latencies),
+            short(self.stats.time_ns() as f64 / 1e9 / seconds),
+        ]
+    }
+}
+
+/// Three significant digits, or all of a whole number.
+fn short(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        value if value < 0.995 => format!("{value:.3}"),
+        value if value < 9.95 => format!("{value:.2}"),
+        value if value < 99.5 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(at_s: u64, requests: &[(&str, u64)]) -> IoReport {
+        let one = |(name, count): &(&str, u64)| {
+            let latencies = Latencies::from(vec![(2_000_000, *count)]);
+            let read = OpStats {
+                count: *count,
+                bytes: count * 8192,
+                errors: 0,
+                time_ns: count * 2_000_000,
+                latencies,
+            };
+            NamedIo { name: (*name).to_owned(), io: IoStats { read, ..IoStats::default() } }
+        };
+        let volumes = requests.iter().map(one).collect();
+        let pool = PoolIo { name: "p".to_owned(), volumes, drives: Vec::new() };
+        IoReport { at_ns: at_s * 1_000_000_000, pools: vec![pool] }
+    }
+
+    #[test]
+    fn a_report_is_of_what_came_in_between() {
+        let (before, now) = (report(10, &[("a", 100)]), report(12, &[("a", 1100), ("new", 4)]));
+        let rates = Rates::between(&before, &now);
+        assert_eq!(rates.seconds, 2.0);
+        let cells = rates.pools[0].volumes[0].cells(rates.seconds);
+        assert_eq!(cells, ["a", "500", "0", "4.10", "0", "2.00", "2.00", "-", "-", "1.00"]);
+        assert_eq!(rates.pools[0].volumes[1].stats.count(), 4);
+        assert!(rates.text().starts_with(" pool p"), "{}", rates.text());
+    }
+
+    #[test]
+    fn a_server_that_was_started_anew_counts_from_zero() {
+        let rates = Rates::between(&report(100, &[("a", 900)]), &report(3, &[("a", 30)]));
+        assert_eq!((rates.seconds, rates.pools[0].volumes[0].stats.count()), (3.0, 30));
+    }
+
+    #[test]
+    fn figures_are_short() {
+        let told = [0.0, 0.0421, 0.999, 3.14159, 42.42, 99.96, 123_456.7].map(short);
+        assert_eq!(told, ["0", "0.042", "1.00", "3.14", "42.4", "100", "123457"]);
+    }
+}

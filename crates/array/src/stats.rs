@@ -1,0 +1,60 @@
+//! What a pool has done since it started: what hosts asked of its volumes, and what its drives did for that.
+//!
+//! Each shard counts its own work; whoever asks for the status adds them up.
+
+use std::collections::BTreeMap;
+
+use tier0_drive::DriveHandle;
+use tier0_stats::IoStats;
+
+use crate::shard::Shard;
+
+/// Counters of a pool.
+#[derive(Default)]
+pub(crate) struct PoolStats {
+    /// By the volume's number in the pool.
+    pub(crate) volumes: BTreeMap<u32, IoStats>,
+    /// By the drive's place and the guard that counts, of which most drives have one in each shard, and some share one; drives
+    /// without are left out.
+    drives: BTreeMap<(u32, usize), IoStats>,
+}
+
+impl PoolStats {
+    /// Adds those of another shard.
+    pub(crate) fn merge(&mut self, other: &PoolStats) {
+        for (number, stats) in &other.volumes {
+            self.volumes.entry(*number).or_default().merge(stats);
+        }
+        self.drives.extend(other.drives.iter().map(|(guard, stats)| (*guard, stats.clone())));
+    }
+
+    /// Adds what a drive did for somebody.
+    pub(crate) fn add_drive(&mut self, place: u32, drive: Option<&DriveHandle>) {
+        if let Some(guard) = drive.and_then(|drive| drive.guard()) {
+            self.drives.insert((place, guard.id()), guard.stats());
+        }
+    }
+
+    /// What the drive of a place has done.
+    pub(crate) fn of_drive(&self, place: u32) -> IoStats {
+        let mut all = IoStats::default();
+        self.drives.range((place, 0)..=(place, usize::MAX)).for_each(|(_, stats)| all.merge(stats));
+        all
+    }
+}
+
+impl Shard {
+    /// What a pool has done in this shard.
+    pub(crate) fn pool_stats(&self, number: usize) -> PoolStats {
+        let pool = self.pool(number);
+        let mut stats = PoolStats::default();
+        for volume in self.volumes.borrow().iter().flatten().map(|listed| &listed.io) {
+            if std::rc::Rc::ptr_eq(&volume.pool, pool) {
+                stats.volumes.insert(volume.number, volume.stats.snapshot());
+            }
+        }
+        let members = pool.slot_io.raid().members();
+        (0..members.count()).for_each(|place| stats.add_drive(place as u32, members.drive(place)));
+        stats
+    }
+}
