@@ -27,10 +27,16 @@ const LOOK: Nanos = Nanos::from_secs(1);
 /// The same while a pool is paused: hosts wait for the end.
 const LOOK_PAUSED: Nanos = Nanos::from_millis(100);
 
+/// Drives that were away together seldom come back in the same moment: when the first of them answers, the others get this
+/// much time before one of them is judged.
+const RESPITE: Nanos = Nanos::from_secs(10);
+
 /// The drives that a pool waits for, and what is known of all of them.
 #[derive(Default)]
 pub(super) struct Pauses {
     awaited: RefCell<BTreeMap<u32, Awaited>>,
+    /// Since when some drive of a pause answers again while others are still waited for.
+    returned_at: Cell<Option<Nanos>>,
     /// Since when some serving drive's backing store has been full.
     full_since: Cell<Option<Nanos>>,
     /// What hosts are refused at present.
@@ -89,6 +95,26 @@ impl Pauses {
     /// Whether the pool waits for this drive.
     pub(super) fn awaits(&self, member: u32) -> bool {
         self.awaited.borrow().contains_key(&member)
+    }
+
+    /// Whether the pool waits for other drives than this one, of which none has come back yet.
+    pub(super) fn awaits_others_than(&self, member: u32) -> bool {
+        self.returned_at.get().is_none() && self.awaited.borrow().keys().any(|other| *other != member)
+    }
+
+    /// Some drive of the pause answers again.
+    pub(super) fn note_return(&self, now: Nanos) {
+        self.returned_at.set(self.returned_at.get().or(Some(now)));
+    }
+
+    /// Those that had come back are away again.
+    pub(super) fn forget_return(&self) {
+        self.returned_at.set(None);
+    }
+
+    /// Whether the drives that are still waited for have time to come back, because others just have.
+    pub(super) fn has_respite(&self, now: Nanos) -> bool {
+        self.returned_at.get().is_some_and(|at| now.saturating_sub(at) < RESPITE)
     }
 
     /// Since when the pool is paused, if it is.
@@ -207,11 +233,19 @@ impl Control {
     fn end_waits(&self, number: usize) {
         let guarded = self.guarded(number);
         let Some(since) = guarded.pauses.since() else { return };
-        guarded.pauses.awaited.borrow_mut().retain(|member, _| {
-            let standing = guarded.pauses.health(*member).map(|health| health.standing);
-            standing.is_some_and(|standing| matches!(standing, Standing::Suspect | Standing::Awaited))
+        let pauses = &guarded.pauses;
+        pauses.awaited.borrow_mut().retain(|member, _| {
+            match pauses.health(*member).map(|health| health.standing) {
+                Some(Standing::Suspect | Standing::Awaited) => true,
+                Some(Standing::Healthy) => {
+                    pauses.note_return(self.world.now());
+                    false
+                }
+                Some(Standing::Lost) | None => false,
+            }
         });
-        if guarded.pauses.since().is_none() {
+        if pauses.since().is_none() {
+            pauses.forget_return();
             let seconds = self.world.now().saturating_sub(since).0 / Nanos::from_secs(1).0;
             let what = format!("goes on after a pause of {seconds} s; nothing is lost");
             self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");

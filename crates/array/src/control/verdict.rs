@@ -171,7 +171,7 @@ impl Control {
                     return Verdict::Wait;
                 }
                 let began = self.world.now();
-                if let Err(objection) = self.condemn(number, place).await {
+                if let Err(objection) = self.condemn_when_due(number, place).await {
                     let reason = objection.to_string();
                     guarded.court.waited.borrow_mut().insert(place, (began, reason.clone()));
                     self.await_drive(number, place, error, &reason);
@@ -214,6 +214,23 @@ impl Control {
                 names => format!("{objection}, because drives {} do not answer either", names.join(", ")),
             })
         })
+    }
+
+    /// The verdict on a member that has failed for long, unless drives that were away with it have just come back: then it gets
+    /// time to come back too.
+    async fn condemn_when_due(self: &Rc<Self>, number: usize, member: u32) -> Result<(), Objection> {
+        let pauses = &self.guarded(number).pauses;
+        if pauses.awaits_others_than(member) {
+            let silent = self.silent_members(number, member).await;
+            self.check_without(number, member, &silent)?;
+            pauses.note_return(self.world.now());
+        }
+        if pauses.has_respite(self.world.now()) {
+            return Err(Objection::Lacking(
+                "drives that were away with it have just come back, and it gets 10 s to do so too".to_owned(),
+            ));
+        }
+        self.condemn(number, member).await.inspect_err(|_| pauses.forget_return())
     }
 
     /// The verdict on a member, by a fresh probe of all others.

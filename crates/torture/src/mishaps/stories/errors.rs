@@ -79,6 +79,32 @@ pub(super) fn both_legs_away(scene: &mut Scene) -> Result<(), TortureError> {
     scene.nothing_lost()
 }
 
+/// A controller that comes back brings its drives one after the other: the second was lost in the moment in which the first
+/// answered.
+pub(super) fn back_one_after_the_other(scene: &mut Scene) -> Result<(), TortureError> {
+    mirror(scene)?;
+    fail_both(scene, true)?;
+    scene.pool("a pause", 15, |pool| !pool["paused"].is_null())?;
+    pause(Duration::from_secs(5));
+    scene.faulty("d0").fail(false)?;
+    pause(Duration::from_secs(4));
+    scene.faulty("d1").fail(false)?;
+    scene.pool("the end of the pause", 20, |pool| pool["paused"].is_null())?;
+    scene.host.goes_on(200, 20)?;
+    scene.host.end()?;
+    scene.whole(2)?;
+    // One that does not come back in time is done without.
+    scene.host.begin(false);
+    fail_both(scene, true)?;
+    scene.pool("a pause", 15, |pool| !pool["paused"].is_null())?;
+    scene.faulty("d1").fail(false)?;
+    scene.pool("the loss of d0", 40, |pool| drive_state(pool, "d0") == "lost")?;
+    scene.host.goes_on(200, 20)?;
+    scene.host.end()?;
+    scene.faulty("d0").fail(false)?;
+    scene.nothing_lost()
+}
+
 /// A crash in a pause is a crash: what was acknowledged is there when the drives are.
 pub(super) fn killed_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
     mirror(scene)?;
