@@ -13,7 +13,7 @@ use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
 use crate::ArrayError;
-use crate::control::{DriveShop, NewDrive};
+use crate::control::{DriveShop, Harm, NewDrive};
 use crate::description::DriveDescription;
 use crate::open::medium::guarded_drive;
 use crate::open::{Medium, NewMedium, check_blank, open_new_medium};
@@ -46,11 +46,8 @@ impl DriveShop for MediumShop {
         })
     }
 
-    fn deleted(&self) -> Vec<PathBuf> {
-        self.displaced(|medium| medium.is_deleted().then_some(()))
-            .into_iter()
-            .map(|(path, ())| path)
-            .collect()
+    fn harmed(&self) -> Vec<(PathBuf, Harm)> {
+        self.displaced(Medium::harm)
     }
 
     fn moved(&self) -> Vec<(PathBuf, PathBuf)> {

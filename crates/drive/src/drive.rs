@@ -130,6 +130,11 @@ pub trait Drive {
         false
     }
 
+    /// Whether it was cut short since it was opened, so that what it held behind its end is lost even if it has its size again.
+    fn was_cut(&self) -> bool {
+        false
+    }
+
     /// What was opened anew is the drive that it was: everybody uses it from now on. Until then only this handle does.
     fn accept(&self) {}
 }

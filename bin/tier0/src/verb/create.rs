@@ -85,12 +85,12 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
             @ (ArrayError::Taken { .. } | ArrayError::CreatedAlready { .. } | ArrayError::Foreign { .. }),
         ) if verb.force => {
             consent::obtain(&what_is_lost(&held), verb.agreement.yes)?;
-            create(&description, CreateOptions { force: true })?
+            overwrite(verb, &description)?
         }
         // Damage of what it held is no reason to keep it.
         Err(ArrayError::Pool(_)) if verb.force => {
             consent::obtain("drives that hold damaged metadata are overwritten", verb.agreement.yes)?;
-            create(&description, CreateOptions { force: true })?
+            overwrite(verb, &description)?
         }
         created => created.map_err(|error| served_already(&description, &verb.array, error))?,
     };
@@ -98,6 +98,11 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
         tracing::warn!("{note}");
     }
     print(&if verb.json { json(&created(&array)) } else { text(verb, &array) })
+}
+
+fn overwrite(verb: &Create, description: &Description) -> Result<OpenArray, Failure> {
+    create(description, CreateOptions { force: true })
+        .map_err(|error| served_already(description, &verb.array, error))
 }
 
 /// What a drive that is overwritten held.

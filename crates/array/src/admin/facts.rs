@@ -63,6 +63,9 @@ pub struct DriveFacts {
     /// Whether its file was deleted, so that it is gone when the server ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+    /// Whether what it lies on ends before the size that it had, so that a start does not recognise it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_short: bool,
     /// Its size.
     pub size_bytes: u64,
     /// Where it stands.
@@ -109,6 +112,7 @@ impl PoolFacts {
             path: path(place),
             moved_from: None,
             deleted: false,
+            cut_short: false,
             size_bytes: member.sectors * SECTOR_BYTES,
             state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
             leaving: member.leaving,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Control, Guarded};
+use super::{Control, Guarded, Harm};
 use crate::admin::{DriveFacts, DriveState, PoolFacts};
 
 impl Control {
@@ -18,19 +18,21 @@ impl Control {
         };
         let mut pools: Vec<PoolFacts> = self.pools.iter().map(|pool| facts(&pool.guarded)).collect();
         let Some(shop) = &self.shop else { return pools };
-        let (moved, deleted) = (shop.moved(), shop.deleted());
+        let (moved, harmed) = (shop.moved(), shop.harmed());
         let drives = pools.iter_mut().flat_map(|pool| &mut pool.drives);
         drives
             .filter(|drive| drive.state == DriveState::Active)
-            .for_each(|drive| put_in_place(drive, &moved, &deleted));
+            .for_each(|drive| put_in_place(drive, &moved, &harmed));
         pools
     }
 }
 
 /// What became of a drive's file since it was opened.
-fn put_in_place(drive: &mut DriveFacts, moved: &[(PathBuf, PathBuf)], deleted: &[PathBuf]) {
+fn put_in_place(drive: &mut DriveFacts, moved: &[(PathBuf, PathBuf)], harmed: &[(PathBuf, Harm)]) {
     let is_it = |path: &Path| drive.path.as_deref() == Some(path);
-    drive.deleted = deleted.iter().any(|path| is_it(path));
+    let suffers = |harm| harmed.iter().any(|(path, what)| is_it(path) && *what == harm);
+    drive.deleted = suffers(Harm::Deleted);
+    drive.cut_short = suffers(Harm::CutShort);
     let to = moved.iter().find(|(from, _)| is_it(from)).map(|(_, to)| to.clone());
     if let Some(to) = to {
         drive.moved_from = drive.path.replace(to);

@@ -12,6 +12,7 @@ use tier0_world::IoError;
 use uuid::Uuid;
 
 use super::Control;
+use super::Harm;
 use super::admin::Done;
 use super::leaving::lacking;
 use super::verdict::Objection;
@@ -29,8 +30,8 @@ pub(crate) trait DriveShop {
     /// Where a member lies of all drives that were found at the start; none if it is not among them.
     fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>>;
 
-    /// Where drives lay that are open, whose files were deleted.
-    fn deleted(&self) -> Vec<PathBuf>;
+    /// Where drives lie, or lay, that are open and were harmed from outside.
+    fn harmed(&self) -> Vec<(PathBuf, Harm)>;
 
     /// Where drives lay that are open, whose files were moved, and where those are.
     fn moved(&self) -> Vec<(PathBuf, PathBuf)>;

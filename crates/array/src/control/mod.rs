@@ -6,12 +6,12 @@
 
 mod absent;
 mod admin;
-mod deleted;
 mod describe;
 mod drives;
 mod events;
 mod found;
 mod grow;
+mod harmed;
 pub(crate) mod judge;
 mod leaving;
 mod log;
@@ -47,6 +47,7 @@ use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 
 pub(crate) use drives::{DriveShop, NewDrive};
+pub(crate) use harmed::Harm;
 pub(crate) use pool::{Guarded, PoolControl};
 pub(crate) use returning::Left;
 
@@ -77,8 +78,8 @@ pub(crate) struct Control {
     witness: Option<Witness>,
     /// What was wrong with it when it was looked at last.
     witness_fault: RefCell<Option<String>>,
-    /// Where drives lay whose files were deleted.
-    deleted: RefCell<Vec<PathBuf>>,
+    /// Where drives lie, or lay, that were harmed from outside.
+    harmed: RefCell<Vec<(PathBuf, Harm)>>,
     events: Events,
     /// Slow turns of this world that events have told.
     slow_turns_told: Cell<u64>,
@@ -132,7 +133,7 @@ impl Control {
             post,
             witness: rules.witness,
             witness_fault: RefCell::default(),
-            deleted: RefCell::default(),
+            harmed: RefCell::default(),
             events: Events::default(),
             slow_turns_told: Cell::new(0),
             pause_timeout: rules.pause_timeout,
@@ -161,7 +162,7 @@ impl Control {
     pub(crate) fn begin_upkeep(self: &Rc<Self>) {
         self.upkeep.set(true);
         self.world.spawn(self.clone().watch_witness()).detach();
-        self.world.spawn(self.clone().watch_deleted_files()).detach();
+        self.world.spawn(self.clone().watch_harmed_drives()).detach();
         for number in 0..self.pools.len() {
             let control = self.clone();
             let begin = async move {

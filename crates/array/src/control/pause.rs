@@ -247,7 +247,7 @@ impl Control {
         if pauses.since().is_none() {
             pauses.forget_return();
             let seconds = self.world.now().saturating_sub(since).0 / Nanos::from_secs(1).0;
-            let what = format!("goes on after a pause of {seconds} s; nothing is lost");
+            let what = format!("goes on after a pause of {seconds} s, with everything that was held");
             self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
             // Whatever was held back by failures on the way is due now.
             guarded

@@ -75,7 +75,7 @@ impl Control {
         found.look_at_space(&space, &guarded.space_rules.borrow());
         if let Some(shop) = &self.shop {
             // As it is now: a drive that was deleted may have been replaced at the same path since.
-            found.look_at_deleted(&state, &shop.deleted());
+            found.look_at_harmed(&state, &shop.harmed());
             found.look_at_moved(&state, &shop.moved());
         }
         if let Some(fault) = &*self.witness_fault.borrow() {

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use tier0_drive::{DriveHandle, OpenError};
 use tier0_pool::metadata::superblock::{self, Superblock};
 use tier0_pool::{ChunkletAddress, MemberState, MetaRecord};
+use tier0_units::SectorCount;
 use tier0_world::IoError;
 
 use super::admin::Done;
@@ -30,10 +31,10 @@ impl Control {
             )));
         }
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
-        let (id, remembered) = {
+        let (id, remembered, sectors) = {
             let state = self.guarded(number).metadata.state();
             let lost = state.member(place).expect("it was found");
-            (lost.id, lost.path.clone())
+            (lost.id, lost.path.clone(), lost.sectors)
         };
         // It may have been moved, and found at the start.
         let path = match path {
@@ -60,6 +61,15 @@ impl Control {
             )),
             error => error.into(),
         })?;
+        let (has, had) = (new.drive.info().sectors, SectorCount(sectors));
+        if has < had {
+            return Err(AdminError::new(format!(
+                "drive {name:?} held {}, and {path:?} holds {}; give it its size back, or put another drive in its place (tier0 \
+                 drive replace)",
+                had.bytes(),
+                has.bytes()
+            )));
+        }
         let left = self.left_as(number, place, &new.drive).await;
         let left = left.map_err(|error| AdminError::failed(error.to_string()))?.ok_or_else(|| {
             AdminError::new(format!(
@@ -110,7 +120,9 @@ impl Control {
         };
         let is_lost = |own: &Superblock| own.member == lost.id;
         let own = found.map(|newest| newest.superblock).filter(is_it);
-        Ok(own.map(|own| match is_lost(&own) && metadata.last_written_to(place) == Some(own.generation) {
+        let is_whole = !drive.was_cut();
+        let is_newest = |own: &Superblock| metadata.last_written_to(place) == Some(own.generation);
+        Ok(own.map(|own| match is_whole && is_lost(&own) && is_newest(&own) {
             true => Left::AsItIs,
             false => Left::Otherwise,
         }))

@@ -300,6 +300,7 @@ impl Control {
         };
         let probe = |place: u32| async move {
             let answers = match guarded.metadata.drive(place) {
+                Some(drive) if drive.is_cut_short() => Err("it ends too early".to_owned()),
                 Some(drive) => match look(&drive).await {
                     Ok(seen) => guarded.metadata.recognise(place, &seen),
                     Err(fact) => Err(fact),

@@ -160,6 +160,7 @@ mod tests {
             path: None,
             moved_from: None,
             deleted: false,
+            cut_short: false,
             size_bytes,
             state,
             leaving: false,

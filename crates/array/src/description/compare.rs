@@ -138,6 +138,16 @@ impl Description {
                 )));
             }
         }
+        for pool in facts {
+            let is_cut = |drive: &&DriveFacts| drive.cut_short && drive.state == DriveState::Active;
+            for drive in pool.drives.iter().filter(is_cut) {
+                findings.push(Finding::Refused(format!(
+                    "drive {:?} of pool {:?} is smaller than it was, and a start would not recognise it; give it its size back, \
+                     or replace it while the array is served (tier0 drive replace)",
+                    drive.name, pool.name
+                )));
+            }
+        }
         let mut told = |text: String| findings.push(Finding::Told(text));
         for pool in facts {
             for drive in &pool.drives {

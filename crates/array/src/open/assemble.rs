@@ -423,7 +423,7 @@ fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayErr
         }),
         Some(PoolError::NoCarrier { .. }) => Err(ArrayError::Missing {
             pool: pool.name.clone(),
-            missing: format!("{}, among them all that carry its metadata,", missing()),
+            missing: format!("{}, among them all that carry its metadata", missing()),
             level: pool.raid.level.name().to_owned(),
         }),
         _ => Ok(()),

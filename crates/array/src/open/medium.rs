@@ -10,6 +10,7 @@ use tier0_units::{ByteCount, SectorCount};
 use tier0_world::World;
 
 use crate::ArrayError;
+use crate::control::Harm;
 use crate::description::DriveDescription;
 use crate::models::Model;
 
@@ -89,11 +90,11 @@ impl Medium {
         Some(Medium { name, base, model: None, number: number as u64, health })
     }
 
-    /// The same drive under this name, at a path that leads to it, with nothing known of its health: it was given up, and
-    /// joins again.
+    /// The same drive under this name, at a path that leads to it, of the size that it has now, with nothing known of its
+    /// health: it was given up, and joins again.
     pub(crate) fn renewed(&self, name: &str, path: &Path) -> Medium {
         let base = match &self.base {
-            Base::File(file) if self.path().as_deref() != Some(path) => Base::File(file.known_as(path)),
+            Base::File(file) => Base::File(file.known_as(path)),
             base => base.clone(),
         };
         Medium {
@@ -129,9 +130,13 @@ impl Medium {
         matches!(&self.base, Base::File(file) if file.is_at(path))
     }
 
-    /// Whether it is a file that was deleted.
-    pub(crate) fn is_deleted(&self) -> bool {
-        matches!(&self.base, Base::File(file) if file.is_deleted())
+    /// What was done to it from outside while it is open.
+    pub(crate) fn harm(&self) -> Option<Harm> {
+        match &self.base {
+            Base::File(file) if file.is_deleted() => Some(Harm::Deleted),
+            Base::File(file) if file.is_cut_short() => Some(Harm::CutShort),
+            _ => None,
+        }
     }
 
     /// Where a file lies that was moved since it was opened.

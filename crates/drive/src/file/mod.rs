@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::FlockOperation;
 use thiserror::Error;
@@ -124,6 +125,8 @@ pub struct FileMedium {
     submission: Submission,
     /// Where the kernel has the file, as it was opened; none of devices, which come and go under other names.
     opened_at: Option<PathBuf>,
+    /// It is a regular file, and was cut short since it was opened.
+    was_cut: AtomicBool,
 }
 
 /// How often something that somebody else holds is tried: for 5 s.
@@ -153,6 +156,7 @@ impl FileMedium {
             direct: opened.direct,
             submission: opened.submission,
             opened_at,
+            was_cut: AtomicBool::new(false),
         }))
     }
 
@@ -175,7 +179,15 @@ impl FileMedium {
         };
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (openings, submission) = (Openings::new(file.into(), Claims::default()), Submission::Direct);
-        Ok(Arc::new(FileMedium { path, openings, info, direct: false, submission, opened_at: None }))
+        Ok(Arc::new(FileMedium {
+            path,
+            openings,
+            info,
+            direct: false,
+            submission,
+            opened_at: None,
+            was_cut: AtomicBool::new(false),
+        }))
     }
 
     /// Size, block and cache.
@@ -214,9 +226,16 @@ impl FileMedium {
     pub fn known_as(&self, path: &Path) -> Arc<FileMedium> {
         let opening = self.openings.accepted();
         let file = opening.file.clone();
+        // It may have shrunk, or have its size again.
+        let bytes = self.file(&opening).ok().and_then(|file| file.size());
+        let block = u64::from(self.info.block_sectors);
+        let sectors =
+            bytes.map_or(self.info.sectors, |bytes| SectorCount(bytes / SECTOR_BYTES / block * block));
+        let was_cut = self.was_cut.load(Ordering::Relaxed);
         Arc::new(FileMedium {
+            was_cut: AtomicBool::new(was_cut),
             path: path.to_owned(),
-            info: DriveInfo { name: path.display().to_string(), ..self.info.clone() },
+            info: DriveInfo { name: path.display().to_string(), sectors, ..self.info.clone() },
             opened_at: self.opened_at.as_ref().and_then(|_| place_of(&*file)),
             openings: opening.alone(),
             direct: self.direct,
@@ -233,6 +252,11 @@ impl FileMedium {
                 .is_ok_and(|about| is_file(about.st_mode) && about.st_nlink == 0)
     }
 
+    /// Whether it ends now before the size that it had when it was opened.
+    pub fn is_cut_short(&self) -> bool {
+        self.file(&self.openings.accepted()).is_ok_and(|file| self.is_too_small(&file))
+    }
+
     /// Where a file lies that was moved since it was opened, alone or with its directory. The kernel is asked, and no file
     /// system, which might not answer.
     pub fn moved_to(&self) -> Option<PathBuf> {
@@ -240,9 +264,14 @@ impl FileMedium {
         place_of(&*self.openings.accepted().file).filter(|now| now != before)
     }
 
-    /// Whether a file ends before the size that this one had when it was opened.
+    /// Whether a file ends before the size that this one had when it was opened. What a regular file held behind its end is
+    /// lost then, whatever size it is given later.
     fn is_too_small(&self, file: &BlockFile) -> bool {
-        file.size().is_some_and(|bytes| bytes < self.info.sectors.bytes().0)
+        let is_too_small = file.size().is_some_and(|bytes| bytes < self.info.sectors.bytes().0);
+        if is_too_small && self.opened_at.is_some() {
+            self.was_cut.store(true, Ordering::Relaxed);
+        }
+        is_too_small
     }
 
     /// An opening of it, for one shard's use.
@@ -347,7 +376,10 @@ fn is_read_only(device: &File) -> bool {
 /// Whether a path still leads to an open file.
 fn is_at(path: &Path, file: &impl AsFd) -> io::Result<bool> {
     let own = rustix::fs::fstat(file)?;
+    let is_device = rustix::fs::FileType::from_raw_mode(own.st_mode).is_block_device();
     match std::fs::metadata(path) {
+        // A device may have several nodes.
+        Ok(there) if is_device => Ok(there.file_type().is_block_device() && there.rdev() == own.st_rdev),
         Ok(there) => Ok((there.dev(), there.ino()) == (own.st_dev, own.st_ino)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -472,6 +504,10 @@ impl Drive for FileDrive {
 
     fn is_cut_short(&self) -> bool {
         self.0.medium.is_too_small(&self.0.file.borrow())
+    }
+
+    fn was_cut(&self) -> bool {
+        self.0.medium.was_cut.load(Ordering::Relaxed)
     }
 
     fn accept(&self) {

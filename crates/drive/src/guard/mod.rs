@@ -210,6 +210,14 @@ impl Drive for Guard {
         Some(self)
     }
 
+    fn is_cut_short(&self) -> bool {
+        self.0.drive.is_cut_short()
+    }
+
+    fn was_cut(&self) -> bool {
+        self.0.drive.was_cut()
+    }
+
     fn submit(&self, command: Command, completion: Completion) {
         let held = Held::new(command, completion);
         if self.0.health.is_lost() {

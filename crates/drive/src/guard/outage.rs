@@ -76,6 +76,10 @@ impl Inner {
         let (mut pause, mut asked_at) = (PAUSE_MIN, None::<Nanos>);
         let patience = if self.is_tired.get() { Nanos::ZERO } else { self.patience.errors };
         let (mut attempt, mut limit) = (None::<Attempt>, self.patience.answer);
+        // Whoever can do without a drive that has lost a part of what it held does so, even if it answers again.
+        if self.drive.was_cut() && self.ask(error).await == Verdict::Lost {
+            return;
+        }
         loop {
             // What is below may still change what would be written again.
             if attempt.is_none() && self.is_quiet() {

@@ -103,6 +103,13 @@ impl Metadata {
                 known.name
             ));
         }
+        if seen.generation > labels.generation {
+            return Err(format!(
+                "what answers in the place of drive {:?} has been served elsewhere (generation {}, and this array has written \
+                 {} at most); it is not used, bring the right one back",
+                known.name, seen.generation, labels.generation
+            ));
+        }
         let taken = self.0.taken.generations.borrow().get(&member).copied().unwrap_or(0);
         if seen.generation < taken {
             return Err(format!(

@@ -111,6 +111,7 @@ mod tests {
             holds_metadata: true,
             leaving: false,
             lost_because: None,
+            io: tier0_stats::IoSummary::default(),
             health: Some(DriveHealth {
                 standing,
                 since_s: 61,

@@ -322,6 +322,40 @@ pub(super) fn device_shrinks_and_is_done_without(scene: &mut Scene) -> Result<()
     })
 }
 
+/// A drive file that was cut short and given its size back served on, and what it had held behind its end was missing when the
+/// other leg failed; one that was cut while nobody read it was told nowhere.
+pub(super) fn file_cut_short(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    if scene.path("d1") != scene.image("d1") {
+        // What lies under a loop device is no drive file; devices are made smaller by the stories below.
+        return Ok(());
+    }
+    scene.host.writes(600)?;
+    cut(scene, 32)?;
+    scene.event("drive d1", "ends before the size", 20)?;
+    let status = scene.status()?;
+    ensure(status["health"] == "degraded", || format!("the array is {}", status["health"]))?;
+    let image = scene.image("d1").display().to_string();
+    scene.refused(&["check", "@"], 2, &["d1", "smaller than it was"])?;
+    scene.host.begin(false);
+    cut(scene, 4)?;
+    scene.host.goes_on(200, 30)?;
+    cut(scene, 64)?;
+    scene.pool("the loss of d1", 30, |pool| drive_state(pool, "d1") == "lost")?;
+    scene.done(&["drive", "rejoin", "@", "d1", "--path", &image])?;
+    scene.host.goes_on(200, 30)?;
+    scene.host.end()?;
+    scene.whole(2)?;
+    scene.done(&["drive", "fail", "@", "d0", "--yes"])?;
+    scene.nothing_lost()
+}
+
+fn cut(scene: &Scene, mib: u64) -> Result<(), TortureError> {
+    let file = std::fs::File::options().write(true).open(scene.image("d1"));
+    let done = file.and_then(|file| file.set_len(mib << 20));
+    done.map_err(TortureError::system("a drive file does not get another size"))
+}
+
 /// A partition of a loop device: it can be made smaller while it is in use, and keeps what it holds.
 struct Partition {
     disk: String,

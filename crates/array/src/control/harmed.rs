@@ -1,0 +1,90 @@
+//! Drives that were harmed from outside while the array runs, and do not fail: a file that was deleted is served as long as
+//! the server has it open, and one that was cut short, or a device that was made smaller, as far as nothing behind its end is
+//! asked for. Nothing else tells.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use tier0_pool::PoolState;
+use tier0_units::Nanos;
+
+use super::Control;
+use super::report::Findings;
+use crate::admin::{Health, Severity};
+
+/// How often is looked.
+const LOOK: Nanos = Nanos::from_secs(10);
+
+/// What was done to a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Harm {
+    /// Its file has no name any more.
+    Deleted,
+    /// What lies below ends before the size that it had when it was opened.
+    CutShort,
+}
+
+impl Control {
+    /// Looks for harmed drives as long as the array runs.
+    pub(super) async fn watch_harmed_drives(self: Rc<Self>) {
+        let Some(shop) = self.shop.clone() else { return };
+        loop {
+            let found = shop.harmed();
+            let before = self.harmed.replace(found.clone());
+            for number in 0..self.pools.len() {
+                for (name, path, harm) in harmed_of(&self.guarded(number).metadata.state(), &found) {
+                    if !before.iter().any(|(known, as_known)| known == path && *as_known == harm) {
+                        let thing = format!("drive {name}");
+                        self.tell(Severity::Critical, thing, harm.fact(path), harm.remedy(&name));
+                    }
+                }
+            }
+            self.world.sleep(LOOK).await;
+        }
+    }
+}
+
+impl Findings {
+    /// Drives that serve, and that a start would not find as they were.
+    pub(super) fn look_at_harmed(&mut self, state: &PoolState, harmed: &[(PathBuf, Harm)]) {
+        for (name, path, harm) in harmed_of(state, harmed) {
+            self.add(Health::Degraded, format!("drive {name}: {}; {}", harm.fact(path), harm.remedy(&name)));
+        }
+    }
+}
+
+/// The drives of a pool that serve and are among these.
+fn harmed_of<'a>(state: &PoolState, harmed: &'a [(PathBuf, Harm)]) -> Vec<(String, &'a Path, Harm)> {
+    let serves = state.members().iter().filter(|member| member.is_active());
+    serves
+        .filter_map(|member| {
+            let (path, harm) = harmed.iter().find(|(path, _)| path.as_os_str() == member.path.as_str())?;
+            Some((member.name.clone(), path.as_path(), *harm))
+        })
+        .collect()
+}
+
+impl Harm {
+    fn fact(self, path: &Path) -> String {
+        match self {
+            Harm::Deleted => {
+                format!("its file {path:?} was deleted, and is there only as long as this server runs")
+            }
+            Harm::CutShort => {
+                format!("{path:?} ends before the size that it had, so a part of it is not there")
+            }
+        }
+    }
+
+    fn remedy(self, name: &str) -> String {
+        match self {
+            Harm::Deleted => format!(
+                "do not stop it: replace the drive (tier0 drive replace {name}), one after the other if there are several"
+            ),
+            Harm::CutShort => format!(
+                "give it its size back if what was cut off is still there, and run \"tier0 scrub\", or replace the drive \
+                 (tier0 drive replace {name})"
+            ),
+        }
+    }
+}
