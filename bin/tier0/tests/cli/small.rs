@@ -67,13 +67,10 @@ fn answers_say_what_is() {
     assert!(status["summary"].as_str().is_some_and(|text| text.contains("drive rejoin")), "{status}");
 
     std::fs::rename(scene.at("d1.img"), scene.at("elsewhere")).expect("a file");
-    refuse(
-        &["drive", "rejoin", array, "d1"],
-        2,
-        &["\"d1\"", "d1.img", "array.search", "tier0 drive replace"],
-    );
-    std::fs::rename(scene.at("elsewhere"), scene.at("d1.img")).expect("a file");
     assert_eq!(json(&["drive", "rejoin", array, "d1"])["result"], "done");
+    succeed(&["drive", "fail", array, "d1", "--yes"]);
+    std::fs::remove_file(scene.at("elsewhere")).expect("a file");
+    refuse(&["drive", "rejoin", array, "d1"], 2, &["\"d1\"", "elsewhere", "--path", "tier0 drive replace"]);
     scene.stop();
 }
 
