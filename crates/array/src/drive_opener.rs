@@ -32,7 +32,8 @@ impl DriveShop for MediumShop {
     fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>> {
         Box::pin(async move {
             let known = self.known.borrow().clone();
-            for medium in known {
+            // One that was moved and joined again is known by its newest path.
+            for medium in known.into_iter().rev() {
                 let Ok(drive) = guarded_drive(&medium, &self.world) else { continue };
                 let limit = pin!(self.world.sleep(OPEN_LIMIT));
                 let looked = pin!(superblock::read(&drive));
