@@ -22,10 +22,10 @@ Examples:
       three times, of one second each; without a count until Ctrl-C
   tier0 iostat array.toml 1 3 --json | jq -c .pools[].volumes[]
 
-Columns: requests and MB (10^6 bytes) per second; mean and 99th percentile of the
-latency in ms, of reads and of writes; queue is the mean number of requests under
-way. Volumes count what hosts ask, drives what that costs, with destaging,
-metadata, rebuilds and scrubs. Discards and flushes are in the JSON.";
+Columns: requests and MB (10^6 bytes) per second; mean and 99th percentile of
+the latency in ms, of reads and of writes; queue is the mean number of requests
+under way. Volumes count what hosts ask, drives what that costs, with
+destaging, metadata, rebuilds and scrubs. Discards and flushes are in the JSON.";
 
 /// What an array's volumes and drives do.
 #[derive(Args, Debug)]
