@@ -21,11 +21,11 @@ pub(crate) struct PoolStats {
 
 impl PoolStats {
     /// Adds those of another shard.
-    pub(crate) fn merge(&mut self, other: &PoolStats) {
+    pub(crate) fn merge(&mut self, other: PoolStats) {
         for (number, stats) in &other.volumes {
             self.volumes.entry(*number).or_default().merge(stats);
         }
-        self.drives.extend(other.drives.iter().map(|(guard, stats)| (*guard, stats.clone())));
+        self.drives.extend(other.drives);
     }
 
     /// Adds what a drive did for somebody.

@@ -180,9 +180,16 @@ impl Volume {
         self.io.stats.ended(op, sectors * SECTOR_BYTES, latency, is_ok);
     }
 
-    /// Makes a range read as zeros without storing them; a few extents at a time, so that a whole volume takes no more
-    /// memory than a small part.
+    /// Makes a range read as zeros without storing them.
     async fn zero_range(&self, lba: Lba, sectors: u64, durable: bool) -> Result<(), IoError> {
+        let began = self.now();
+        let result = self.zero_extents(lba, sectors, durable).await;
+        self.count(Op::Discard, sectors, began, result.is_ok());
+        result
+    }
+
+    /// A few extents at a time, so that a whole volume takes no more memory than a small part.
+    async fn zero_extents(&self, lba: Lba, sectors: u64, durable: bool) -> Result<(), IoError> {
         let mut pieces = self.extents(lba, sectors).peekable();
         while pieces.peek().is_some() {
             let some = pieces.by_ref().take(ZERO_EXTENTS_AT_ONCE);
@@ -242,10 +249,7 @@ impl BlockTarget for Volume {
         if !self.io.pool.write_back.has_log() {
             return Ok(());
         }
-        let began = self.now();
-        let result = self.zero_range(lba, sectors, false).await;
-        self.count(Op::Discard, sectors, began, result.is_ok());
-        result
+        self.zero_range(lba, sectors, false).await
     }
 
     async fn write_zeroes(
@@ -256,10 +260,7 @@ impl BlockTarget for Volume {
         durable: bool,
     ) -> Result<(), IoError> {
         self.check(lba, sectors)?;
-        let began = self.now();
-        let result = self.zero_range(lba, sectors, durable).await;
-        self.count(Op::Discard, sectors, began, result.is_ok());
-        result
+        self.zero_range(lba, sectors, durable).await
     }
 
     async fn block_status(

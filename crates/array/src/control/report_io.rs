@@ -12,7 +12,7 @@ impl Control {
     pub(super) async fn pool_stats(&self, number: usize) -> PoolStats {
         let mut stats = PoolStats::default();
         let shards = self.ask_all(|reply| Order::Stats { pool: number, reply }).await;
-        shards.iter().flatten().for_each(|shard| stats.merge(shard));
+        shards.into_iter().flatten().for_each(|shard| stats.merge(shard));
         let metadata = &self.guarded(number).metadata;
         let places = 0..metadata.state().members().len() as u32;
         places.for_each(|place| stats.add_drive(place, metadata.drive(place).as_ref()));

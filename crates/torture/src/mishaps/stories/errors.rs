@@ -174,10 +174,9 @@ fn in_small_file_system(
     story: impl Fn(&mut Scene, &Path) -> Result<(), TortureError>,
 ) -> Result<(), TortureError> {
     let (disk, point) = (scene.at.join("backing"), scene.at.join("full"));
-    let made = std::fs::File::create(&disk).and_then(|file| file.set_len(80 << 20));
-    made.map_err(TortureError::system("no backing file can be made"))?;
+    let disk = sparse(&disk, 80)?;
     std::fs::create_dir(&point).map_err(TortureError::system("no directory can be made"))?;
-    let (disk, mounted) = (disk.display().to_string(), point.display().to_string());
+    let mounted = point.display().to_string();
     tools::run("mkfs.ext4", &["-q", "-m", "0", &disk])?;
     tools::run("mount", &["-o", "loop", &disk, &mounted])?;
     let told = story(scene, &point);
@@ -189,9 +188,7 @@ fn in_small_file_system(
 
 /// Serves sparse drives in a file system that is full then; what fills it.
 fn fill(scene: &mut Scene, point: &Path) -> Result<PathBuf, TortureError> {
-    let places = ["d0", "d1"].map(|name| sparse(&point.join(name)));
-    let [d0, d1] = places;
-    array_at(scene, MIRROR, &[d0?, d1?])?;
+    array_at(scene, MIRROR, &[sparse(&point.join("d0"), 64)?, sparse(&point.join("d1"), 64)?])?;
     ballast(point)
 }
 
@@ -238,7 +235,7 @@ fn on_full_file_system(scene: &mut Scene, point: &Path) -> Result<(), TortureErr
 pub(super) fn full_drive_is_taken_out(scene: &mut Scene) -> Result<(), TortureError> {
     in_small_file_system(scene, |scene, point| {
         scene.drive("d0")?;
-        let sparse = sparse(&point.join("d1"))?;
+        let sparse = sparse(&point.join("d1"), 64)?;
         array_at(scene, MIRROR, &[scene.path("d0").display().to_string(), sparse])?;
         ballast(point)?;
         scene.host.begin(true);
@@ -253,8 +250,8 @@ pub(super) fn full_drive_is_taken_out(scene: &mut Scene) -> Result<(), TortureEr
 }
 
 /// A file that takes no space, as an administrator makes them who trusts in thin files.
-fn sparse(path: &Path) -> Result<String, TortureError> {
-    let made = std::fs::File::create(path).and_then(|file| file.set_len(64 << 20));
+fn sparse(path: &Path, mib: u64) -> Result<String, TortureError> {
+    let made = std::fs::File::create(path).and_then(|file| file.set_len(mib << 20));
     made.map_err(TortureError::system("no sparse file can be made"))?;
     Ok(path.display().to_string())
 }
@@ -372,10 +369,8 @@ fn on_partition(
     scene: &mut Scene,
     story: impl Fn(&mut Scene, &Partition) -> Result<(), TortureError>,
 ) -> Result<(), TortureError> {
-    let image = scene.at.join("disk.backing");
-    let made = std::fs::File::create(&image).and_then(|file| file.set_len(80 << 20));
-    made.map_err(TortureError::system("no backing file can be made"))?;
-    let losetup = ["--partscan", "--find", "--show", &image.display().to_string()];
+    let image = sparse(&scene.at.join("disk.backing"), 80)?;
+    let losetup = ["--partscan", "--find", "--show", &image];
     let disk = tools::run("losetup", &losetup)?.trim().to_owned();
     tools::run("addpart", &[&disk, "1", "0", &WHOLE.to_string()])?;
     let partition = Partition { path: format!("{disk}p1"), disk };
