@@ -222,6 +222,13 @@ fn is_data(entry: u32) -> bool {
     !matches!(entry, NOT_STORED | GIVEN_UP)
 }
 
+/// Whether two tables say the same of every page. What a page that is not stored leaves in its place is no difference: memory
+/// does not keep it where no page is stored.
+pub(super) fn is_same(one: &[u32], other: &[u32]) -> bool {
+    let agrees = |(one, other): (&u32, &u32)| one == other || !(is_data(*one) || is_data(*other));
+    one.len() == other.len() && one.iter().zip(other).all(agrees)
+}
+
 impl Drop for SlotTable {
     fn drop(&mut self) {
         if !self.entries.get_mut().is_empty() {

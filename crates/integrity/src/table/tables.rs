@@ -23,7 +23,7 @@ use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
 use super::codec::{FoundTable, TableBlock, decode, encode};
 use super::error::TableError;
 use super::placement::{GENERATIONS, TableCopy, TablePlacement};
-use super::slot_table::{SlotTable, TableHome, Usage};
+use super::slot_table::{SlotTable, TableHome, Usage, is_same};
 use crate::counts::{IntegrityCounts, TableEvent, TableFault};
 
 /// The tables of one shard and pool; clones share them.
@@ -82,9 +82,29 @@ struct FoundCopy {
     is_gone: bool,
 }
 
+/// The newest write of a table.
+struct NewestWrite {
+    generation: u64,
+    /// None where memory has what no write has taken along: then copies of one generation may differ.
+    entries: Option<Vec<u32>>,
+}
+
+impl NewestWrite {
+    /// As memory has it.
+    fn of(table: &SlotTable) -> NewestWrite {
+        let entries = (!table.is_dirty()).then(|| table.snapshot());
+        NewestWrite { generation: table.generation.get(), entries }
+    }
+
+    fn is(&self, block: &TableBlock) -> bool {
+        let has = |entries: &Vec<u32>| is_same(entries, &block.entries);
+        block.generation == self.generation && self.entries.as_ref().is_none_or(has)
+    }
+}
+
 impl FoundCopy {
-    fn has(&self, generation: u64) -> bool {
-        self.valid.iter().any(|block| block.generation == generation)
+    fn has(&self, newest: &NewestWrite) -> bool {
+        self.valid.iter().any(|block| newest.is(block))
     }
 
     /// Whether it could be read and holds nothing.
@@ -92,13 +112,14 @@ impl FoundCopy {
         self.valid.is_empty() && self.unreadable.is_empty() && self.too_new.is_none()
     }
 
-    /// What is wrong with it, where `generation` is the newest; none where nothing is.
-    fn fault(&self, generation: u64) -> Option<TableFault> {
-        let newest = generation % GENERATIONS;
+    /// What is wrong with it; none where nothing is.
+    fn fault(&self, newest: &NewestWrite) -> Option<TableFault> {
+        let (has, generation) = (self.has(newest), newest.generation);
+        let place = generation % GENERATIONS;
         match () {
-            () if self.has(generation) && !(generation > 1 && self.is_spoiled(generation)) => None,
-            () if self.unreadable.contains(&newest) || self.has(generation) => Some(TableFault::Unreadable),
-            () if self.damaged.contains(&newest) => Some(TableFault::Damaged),
+            () if has && !(generation > 1 && self.is_spoiled(generation)) => None,
+            () if self.unreadable.contains(&place) || has => Some(TableFault::Unreadable),
+            () if self.damaged.contains(&place) => Some(TableFault::Damaged),
             () => Some(TableFault::Stale),
         }
     }
@@ -268,7 +289,7 @@ impl SlotTables {
             return Err(TableError::Lost { slot, columns, read: false });
         }
         table.load(newest.generation, &newest.entries);
-        self.note(&table, &found, newest.generation);
+        self.note(&table, &found, &NewestWrite::of(&table));
         // The table can be used as it is; a drive that fails meanwhile has been reported as lost.
         let _ = self.heal(&table).await;
         Ok(table)
@@ -474,17 +495,42 @@ impl SlotTables {
     }
 
     /// Reads all live copies again and has those rewritten that lack the newest generation, or cannot be read; returns
-    /// how many.
+    /// how many. A generation above it is none that this array wrote, as on a drive of a copy of the array: all copies are
+    /// written anew then, above it, so that it does not count at the next load.
     pub(crate) async fn scrub(&self, table: &SlotTable) -> Result<u64, IoError> {
         if table.is_fresh() || !table.is_tracked() {
             return Ok(0);
         }
         let (live, _) = self.live_copies(table);
         let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy))).await;
-        self.note(table, &found, table.generation.get());
-        let repaired = (table.lacking.get() | table.spoiled.get()) & self.live_columns(table);
-        self.heal(table).await?;
+        let newest = NewestWrite::of(table);
+        self.note(table, &found, &newest);
+        let has_strange =
+            |found: &&FoundCopy| found.valid.iter().any(|block| block.generation > newest.generation);
+        let strange: ColumnMask = found.iter().filter(has_strange).map(|found| found.copy.column).collect();
+        let repaired = (table.lacking.get() | table.spoiled.get() | strange) & self.live_columns(table);
+        if strange.is_empty() {
+            self.heal(table).await?;
+        } else {
+            let above = found.iter().flat_map(|found| &found.valid).map(|block| block.generation).max();
+            self.rise_above(table, above.expect("it was found")).await?;
+        }
         Ok(repaired.len() as u64)
+    }
+
+    /// Writes all live copies anew, in both places, above a generation. The first of the writes spares the place of the
+    /// newest one: a power cut in the middle of it leaves that.
+    async fn rise_above(&self, table: &SlotTable, generation: u64) -> Result<(), IoError> {
+        let own = table.generation.get();
+        tracing::warn!(home = ?table.home(), own, generation, "a copy of a slot table is none that this array wrote");
+        let spares_own = (generation + 1) % GENERATIONS != own % GENERATIONS;
+        table.generation.set(if spares_own { generation } else { generation + 1 });
+        // All of them are written in full.
+        table.lacking.set(ColumnMask::EMPTY);
+        for _ in 0..GENERATIONS {
+            self.write(table).await?;
+        }
+        Ok(())
     }
 
     /// Writes the newest generation, as memory has it, where generation `place` lies: one copy must take it, and the others
@@ -494,10 +540,10 @@ impl SlotTables {
     }
 
     /// Takes note of what the copies that were read lack, and tells of it.
-    fn note(&self, table: &SlotTable, found: &[FoundCopy], generation: u64) {
-        table.note(found, generation);
+    fn note(&self, table: &SlotTable, found: &[FoundCopy], newest: &NewestWrite) {
+        table.note(found, newest);
         for found in found {
-            if let Some(fault) = found.fault(generation) {
+            if let Some(fault) = found.fault(newest) {
                 let (member, lba) = self.place(table, found.copy, 0);
                 self.0.counts.table_found(&TableEvent { member, lba, fault });
             }
@@ -613,15 +659,15 @@ impl SlotTables {
 }
 
 impl SlotTable {
-    /// Takes note of what the copies that were read lack, where `generation` is the newest.
-    fn note(&self, found: &[FoundCopy], generation: u64) {
+    /// Takes note of what the copies that were read lack.
+    fn note(&self, found: &[FoundCopy], newest: &NewestWrite) {
         let of = |wrong: &dyn Fn(&FoundCopy) -> bool| -> ColumnMask {
             found.iter().filter(|found| wrong(found)).map(|found| found.copy.column).collect()
         };
-        self.lacking.set(self.lacking.get() | of(&|found| !found.has(generation)));
+        self.lacking.set(self.lacking.get() | of(&|found| !found.has(newest)));
         // Before the second generation nothing of this slot lay in the other place.
-        if generation > 1 {
-            self.spoiled.set(self.spoiled.get() | of(&|found| found.is_spoiled(generation)));
+        if newest.generation > 1 {
+            self.spoiled.set(self.spoiled.get() | of(&|found| found.is_spoiled(newest.generation)));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use crate::bench::{Model, NoLog, Rack, SHAPES, SMALL, Shape, Shard, content, page};
 use tier0_drive::sim::PowerCut;
-use tier0_integrity::table::TablePlacement;
+use tier0_integrity::table::{self, FoundTable, TableBlock, TablePlacement};
 use tier0_integrity::{Intent, IntentLog, LogPlace, PageContent, SlotIoOptions, SlotWrite};
 use tier0_raid::layout::{Column, Group, RaidLevel, Unit};
 use tier0_raid::set::SetIndex;
@@ -90,6 +90,76 @@ fn a_bad_sector_in_the_stale_place_of_a_table_is_repaired_once() {
         let shard = rack.open(&world, SlotIoOptions::default());
         let (result, read) = shard.io.read(SLOT, 0, world.buffer(8)).await;
         assert!(result.is_ok() && read.as_slice() == page(PayloadWidth::REAL, 2).as_slice());
+    });
+}
+
+/// Changes what a copy of the first slot's table says, where its generation `place` lies.
+async fn forge(rack: &Rack, shard: &Shard, copy: usize, place: u64, change: impl FnOnce(&mut TableBlock)) {
+    let set = shard.io.slots().place(SLOT.slot).set;
+    let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot());
+    let copy = placement.copies(0).nth(copy).expect("a table has copies");
+    let (drive, start) = rack.column_start(set, copy.column);
+    let at = |generation| Lba(start + copy.lba.0 + placement.generation_offset(generation));
+    let drive = rack.media[drive].open(&shard.world);
+    let (result, mut buf) = drive.read(at(2), shard.world.buffer(placement.block_sectors() as u32)).await;
+    result.expect("a table can be read");
+    let FoundTable::Valid(mut block) = table::decode(buf.as_slice()) else { panic!("it is valid") };
+    change(&mut block);
+    table::encode(&block, buf.as_mut_slice());
+    drive.write(at(place), buf.freeze(), true).await.expect("it is written");
+}
+
+/// A drive of a copy of the array, served elsewhere, had newer tables of the same slots. A scrub that had the right one in
+/// memory left them, and at the next start they counted.
+#[test]
+fn a_scrub_leaves_no_table_that_is_newer_than_the_arrays() {
+    for (foreign, place) in [(7, 1), (8, 2), (9, 1), (2, 2)] {
+        let rack = Rack::new(Shape(RaidLevel::Raid1, 2, SMALL), 5, PayloadWidth::REAL);
+        run(1, |world| async move {
+            let shard = rack.open(&world, SlotIoOptions::default());
+            shard.io.allocate(SLOT);
+            for mark in 1..3 {
+                shard.io.write_batch(batch([(0, mark)]), &NoLog).await.expect("a batch");
+            }
+            forge(&rack, &shard, 1, place, |block| {
+                block.generation = foreign;
+                block.entries[0] ^= 1;
+            })
+            .await;
+            assert_eq!(shard.io.scrub_slot(SLOT).await.expect("a scrub succeeds").tables_repaired, 1);
+            assert_eq!(shard.io.scrub_slot(SLOT).await.expect("a scrub succeeds").tables_repaired, 0);
+            let shard = rack.open(&world, SlotIoOptions::default());
+            let (result, read) = shard.io.read(SLOT, 0, world.buffer(8)).await;
+            assert_eq!(result, Ok(()), "generation {foreign}");
+            assert_eq!(read.as_slice(), page(PayloadWidth::REAL, 2).as_slice());
+            assert_eq!(shard.io.scrub_slot(SLOT).await.expect("a scrub succeeds").tables_repaired, 0);
+        });
+    }
+}
+
+/// A power cut may leave two copies of one generation that differ: one was healed with what was in the log. The log was
+/// let go where memory had that one, and the other copy stayed behind.
+#[test]
+fn copies_of_one_generation_that_differ_are_made_one() {
+    let rack = Rack::new(Shape(RaidLevel::Raid1, 2, SMALL), 6, PayloadWidth::REAL);
+    run(1, |world| async move {
+        let shard = rack.open(&world, SlotIoOptions::default());
+        shard.io.allocate(SLOT);
+        for mark in 1..3 {
+            shard.io.write_batch(batch([(0, mark)]), &NoLog).await.expect("a batch");
+        }
+        forge(&rack, &shard, 0, 2, |block| block.entries[0] ^= 1).await;
+        // The last one counts, and the first is written like it when they are loaded.
+        let shard = rack.open(&world, SlotIoOptions::default());
+        let (result, _) = shard.io.read(SLOT, 0, world.buffer(8)).await;
+        assert_eq!(result, Ok(()));
+        assert_eq!(shard.io.scrub_slot(SLOT).await.expect("a scrub succeeds").tables_repaired, 0);
+        let set = shard.io.slots().place(SLOT.slot).set;
+        lose(&rack, &shard, set, Column(1));
+        let shard = rack.open(&world, SlotIoOptions::default());
+        let (result, read) = shard.io.read(SLOT, 0, world.buffer(8)).await;
+        assert_eq!(result, Ok(()), "it is what the other copy said");
+        assert_eq!(read.as_slice(), page(PayloadWidth::REAL, 2).as_slice());
     });
 }
 
