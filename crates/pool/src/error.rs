@@ -23,8 +23,11 @@ pub struct History {
 
 impl Display for History {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (drives, without) = (names(self.drives.iter()), names(self.without.iter()));
-        write!(f, "{drives} (generation {}, without {without})", self.generation)
+        write!(f, "{} (generation {}", names(self.drives.iter()), self.generation)?;
+        match self.without.is_empty() {
+            true => f.write_str(")"),
+            false => write!(f, ", without {})", names(self.without.iter())),
+        }
     }
 }
 
@@ -158,9 +161,9 @@ pub enum PoolError {
         /// The names of the carriers.
         carriers: String,
     },
-    /// Two halves of a pool went on without each other.
+    /// Two halves of a pool went on without each other, or some drives are of a copy of it that was served elsewhere.
     #[error(
-        "the drives of pool {pool:?} went on in two groups without each other: {one}, and {other}; nothing was written; choose one by giving up what the other did alone, with \"tier0 serve ARRAY --without DRIVE\" for each drive of the other"
+        "the drives of pool {pool:?} went on in two groups without each other, or some of them belong to a copy that was served elsewhere: {one}, and {other}; nothing was written; connect the right drives, or choose one group by giving up what the other did alone, with \"tier0 serve ARRAY --without DRIVE\" for each drive of the other"
     )]
     Split {
         /// The pool's name.

@@ -17,13 +17,20 @@ pub struct Features {
     pub incompatible: u64,
 }
 
-/// What this code knows and writes: nothing so far.
-pub(crate) const KNOWN: Features = Features { compatible: 0, read_only: 0, incompatible: 0 };
+/// Compatible: a superblock names the starts of its pool.
+pub(crate) const STARTS: u64 = 1 << 0;
+/// What this code knows and writes in superblocks.
+pub(crate) const IN_SUPERBLOCKS: Features = Features { compatible: STARTS, ..Features::NONE };
+/// What it knows and writes in checkpoints: nothing so far.
+pub(crate) const IN_CHECKPOINTS: Features = Features::NONE;
 
 /// Bytes of the three sets.
 pub(crate) const FEATURES_BYTES: usize = 24;
 
 impl Features {
+    /// None at all.
+    pub const NONE: Features = Features { compatible: 0, read_only: 0, incompatible: 0 };
+
     pub(crate) fn encode(&self, writer: &mut Writer) {
         [self.compatible, self.read_only, self.incompatible].into_iter().for_each(|set| writer.u64(set));
     }
@@ -32,26 +39,30 @@ impl Features {
         Some(Features { compatible: reader.u64()?, read_only: reader.u64()?, incompatible: reader.u64()? })
     }
 
-    /// Those that this code does not know.
-    pub fn unknown(&self) -> Features {
+    /// Those that are not among the known ones.
+    pub fn beyond(&self, known: Features) -> Features {
         Features {
-            compatible: self.compatible & !KNOWN.compatible,
-            read_only: self.read_only & !KNOWN.read_only,
-            incompatible: self.incompatible & !KNOWN.incompatible,
+            compatible: self.compatible & !known.compatible,
+            read_only: self.read_only & !known.read_only,
+            incompatible: self.incompatible & !known.incompatible,
         }
     }
 
-    /// Refuses what permits only reading; `what` names the structure.
-    pub(crate) fn check_writable(&self, what: impl FnOnce() -> String) -> Result<(), PoolError> {
-        match self.unknown().read_only {
+    /// Refuses what permits only reading to whoever knows these; `what` names the structure.
+    pub(crate) fn check_writable(
+        &self,
+        known: Features,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), PoolError> {
+        match self.beyond(known).read_only {
             0 => Ok(()),
             bits => Err(PoolError::ReadOnlyFeatures { what: what(), bits }),
         }
     }
 
-    /// Whether bytes may follow that only others understand.
-    pub(crate) fn has_unknown_rest(&self) -> bool {
-        let unknown = self.unknown();
+    /// Whether bytes may follow that nobody understands who knows these.
+    pub(crate) fn has_rest_beyond(&self, known: Features) -> bool {
+        let unknown = self.beyond(known);
         unknown.compatible != 0 || unknown.read_only != 0
     }
 }

@@ -3,12 +3,10 @@
 //! Both acknowledge writes, so there are two histories. With both present no start may choose between them; once somebody
 //! gives one up, the other's content is there, all of it and nothing of the first.
 
-use tier0_drive::sim::PowerCut;
 use tier0_raid::layout::RaidLevel;
 
-use crate::config::{Crash, LifeEnd, LifePlan};
 use crate::heal::heal;
-use crate::run::Run;
+use crate::run::{Run, peace};
 use crate::shelf::Whereabouts;
 use crate::starts::Attempt;
 use crate::system::System;
@@ -20,16 +18,10 @@ impl<S: System> Run<S> {
         let mut random = session.random(0x4a1f);
         let array = &session.config.array;
         let is_pair = array.level == RaidLevel::Raid1 && array.drives == 2 && array.spare_drives == 0;
-        let names = |whereabouts| session.shelf.borrow().names(whereabouts);
-        let (present, gone, out) =
-            (names(Whereabouts::In), names(Whereabouts::Gone), names(Whereabouts::Out));
-        let is_whole = session.places_known.get()
-            && session.atlas.borrow().is_clear()
-            && present.len() == 2
-            && gone.is_empty()
-            && out.is_empty()
-            && session.known_lost.borrow().is_empty();
-        if !session.config.has_incidents || !is_pair || !is_whole || random.chance(0.4) {
+        let Some(present) = self.whole_array().filter(|present| is_pair && present.len() == 2) else {
+            return Ok(());
+        };
+        if !session.config.has_incidents || random.chance(0.4) {
             return Ok(());
         }
         session.count("halves that ran alone");
@@ -56,6 +48,18 @@ impl<S: System> Run<S> {
         Ok(())
     }
 
+    /// The drives of the array, if it has all of them, each knows of all, and nothing is wrong with what they hold.
+    pub(crate) fn whole_array(&self) -> Option<Vec<String>> {
+        let session = &self.session;
+        let names = |whereabouts| session.shelf.borrow().names(whereabouts);
+        let is_whole = session.places_known.get()
+            && session.atlas.borrow().is_clear()
+            && names(Whereabouts::Gone).is_empty()
+            && names(Whereabouts::Out).is_empty()
+            && session.known_lost.borrow().is_empty();
+        is_whole.then(|| names(Whereabouts::In))
+    }
+
     /// A life with one drive only.
     fn alone(&mut self, own: &str, other: &str) -> Result<(), String> {
         let session = self.session.clone();
@@ -64,16 +68,5 @@ impl<S: System> Run<S> {
         session.shelf.borrow_mut().put(own, Whereabouts::In);
         session.shelf.borrow_mut().put(other, Whereabouts::Gone);
         self.live(&peace(), async |_| Ok(()))
-    }
-}
-
-/// A life in which the users work to their end.
-fn peace() -> LifePlan {
-    LifePlan {
-        end: LifeEnd::Done,
-        from_opening: false,
-        crash: Crash::Power(PowerCut::Any),
-        heals: false,
-        verified_share: 1.0,
     }
 }

@@ -18,6 +18,7 @@ mod auditor;
 mod chaos;
 mod client;
 mod config;
+mod copies;
 mod course;
 mod coverage;
 pub mod crash_points;

@@ -60,6 +60,17 @@ fn run_all<S: System>(system: &S, config: &SimConfig) -> Result<RunReport, Box<F
     Ok(RunReport { hash: run.hash, coverage, events, changes: run.session.switch.changes() - run.created })
 }
 
+/// A life in which the users work to their end.
+pub(crate) fn peace() -> LifePlan {
+    LifePlan {
+        end: LifeEnd::Done,
+        from_opening: false,
+        crash: Crash::Power(PowerCut::Any),
+        heals: false,
+        verified_share: 1.0,
+    }
+}
+
 pub(crate) struct Run<S> {
     pub(crate) system: S,
     pub(crate) session: Rc<Session>,
@@ -78,6 +89,7 @@ impl<S: System> Run<S> {
             self.between();
             incident::between(&self.session);
             self.halves_alone()?;
+            self.copy_served_elsewhere()?;
             self.refused_starts()?;
             self.last_resort()?;
             self.change_shards()?;
@@ -85,15 +97,9 @@ impl<S: System> Run<S> {
         if self.session.config.stop_after_lives {
             return Ok(());
         }
-        let peace = |verified_share| LifePlan {
-            end: LifeEnd::Done,
-            from_opening: false,
-            crash: Crash::Power(PowerCut::Any),
-            heals: true,
-            verified_share,
-        };
-        self.live(&peace(0.3), async |life| end_in_peace(&life).await)?;
-        self.live(&peace(1.0), async |life| give_back(&life).await)
+        let last = |verified_share| LifePlan { heals: true, verified_share, ..peace() };
+        self.live(&last(0.3), async |life| end_in_peace(&life).await)?;
+        self.live(&last(1.0), async |life| give_back(&life).await)
     }
 
     pub(crate) fn runtime(&self) -> VirtualRuntime {

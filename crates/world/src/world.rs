@@ -35,7 +35,12 @@ pub(crate) struct Inner {
     slots: RefCell<Slots>,
     turns: Turns,
     closing: Cell<bool>,
+    /// Nonces that were drawn.
+    nonces: Cell<u64>,
 }
+
+/// The random streams of a world from which it draws nonces, one each.
+const NONCES: u64 = 0x4e0c_e000_0000_0000;
 
 impl World {
     pub(crate) fn new(kind: Kind, width: PayloadWidth, seed: u64, ready: Arc<ReadyQueue>) -> World {
@@ -48,6 +53,7 @@ impl World {
             slots: RefCell::new(Slots::new()),
             turns: Turns::default(),
             closing: Cell::new(false),
+            nonces: Cell::new(0),
         }))
     }
 
@@ -118,6 +124,21 @@ impl World {
     /// The random stream `name` of this world's seed.
     pub fn random(&self, name: u64) -> Random {
         Random::new(self.0.seed, name)
+    }
+
+    /// 64 bits that nobody else has drawn or will draw. In virtual time the seed repeats them.
+    ///
+    /// # Panics
+    /// In the real world, where the kernel has no randomness.
+    pub fn nonce(&self) -> u64 {
+        if self.is_virtual() {
+            let count = self.0.nonces.replace(self.0.nonces.get() + 1);
+            return self.random(NONCES + count).bits();
+        }
+        let mut bytes = [0; 8];
+        let drawn = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+        assert_eq!(drawn, Ok(bytes.len()), "the kernel gives so few bytes at once");
+        u64::from_ne_bytes(bytes)
     }
 
     /// Bytes per sector in this world's buffers.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tier0_pool::metadata::Starts;
 use tier0_pool::metadata::superblock::{self, Copy, PoolLabel, Superblock};
 use tier0_pool::{DriveClass, Features, Member, MemberState, MetadataArea};
 use uuid::Uuid;
@@ -44,10 +45,11 @@ fn seeds() -> Vec<Vec<u8>> {
             member(2, MemberState::Lost),
             member(3, MemberState::Removed),
         ],
-        features: Features::default(),
+        features: Features { compatible: 1, ..Features::default() },
         settled: 4,
         lost_in: BTreeMap::from([(1, 3)]),
         given_up: BTreeMap::new(),
+        starts: Starts::default(),
     };
     let mut bytes = superblock::encode(&Superblock { generation: 5, member: Uuid::from_u128(1), label });
     // Without the filling.

@@ -117,6 +117,7 @@ impl Control {
                 "drive {name:?} is lost already; take it back if it answers (tier0 drive rejoin), replace it with a new one, or remove it"
             )));
         }
+        self.check_verified(number, place)?;
         self.condemn_drive(number, place).await?;
         self.guarded(number).taken_out.borrow_mut().insert(place);
         self.take_out(number, place).await;

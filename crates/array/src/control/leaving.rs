@@ -185,7 +185,8 @@ impl Control {
         let leaves = |(_, member): &(u32, &Member)| member.leaving && member.state != MemberState::Removed;
         let leaving: Vec<u32> = {
             let state = guarded.metadata.state();
-            (0u32..).zip(state.members()).filter(leaves).map(|(place, _)| place).collect()
+            let leaving = (0u32..).zip(state.members()).filter(leaves).map(|(place, _)| place);
+            leaving.filter(|place| !guarded.unverified.holds(&state, *place)).collect()
         };
         for place in leaving {
             let record = MetaRecord::MemberRemoved { member: place };

@@ -32,6 +32,7 @@ mod returning;
 mod scrub;
 mod space;
 mod verdict;
+mod verification;
 mod volumes;
 mod witnessed;
 
@@ -170,6 +171,8 @@ impl Control {
                 for member in control.pools[number].lost_members() {
                     control.drop_log_copies(number, member).await;
                 }
+                let guarded = control.guarded(number);
+                guarded.unverified.resume(&guarded.metadata.state());
                 control.start_rebuilds(number);
                 control.resume_scrub(number);
                 control.resume_restripe(number);

@@ -23,6 +23,7 @@ use super::rebuild::RebuildProgress;
 use super::restripe::RestripeProgress;
 use super::scrub::ScrubProgress;
 use super::verdict::Court;
+use super::verification::Unverified;
 use crate::message::control::SlotRebuiltNote;
 use crate::plan::PoolShape;
 
@@ -72,6 +73,8 @@ pub(crate) struct Guarded {
     pub(crate) restripe: RestripeProgress,
     /// Columns that are rebuilt where they were until their drive was lost: set, column and place.
     pub(super) returned: RefCell<BTreeSet<(u32, u32, ChunkletAddress)>>,
+    /// Drives that were taken back by what has changed, until a scrub has read them whole.
+    pub(super) unverified: Unverified,
     /// Members that somebody has taken out of service, in this run.
     pub(super) taken_out: RefCell<BTreeSet<u32>>,
     /// When members were lost, in this run.
@@ -115,6 +118,7 @@ impl Guarded {
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),
             returned: RefCell::default(),
+            unverified: Unverified::default(),
             taken_out: RefCell::default(),
             lost_at: RefCell::default(),
             growing: Cell::new(false),

@@ -109,8 +109,8 @@ impl Control {
                 }
             }
             guarded.rebuild.running.set(false);
-            if !guarded.returned.take().is_empty() {
-                // Somebody may have put the drive back to an older state of the same superblock.
+            guarded.returned.borrow_mut().clear();
+            if guarded.unverified.is_due(&guarded.metadata.state()) {
                 control.start_scrub(number, None);
             }
         };

@@ -68,6 +68,7 @@ impl Control {
         let mut found = Findings::default();
         found.look_at_sets(&sets, guarded, rebuild.as_ref());
         found.look_at_lost_drives(&state, sets.degraded == 0);
+        found.look_at_unverified(&state, guarded);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(guarded));

@@ -7,6 +7,7 @@ use tier0_units::{Nanos, SECTOR_BYTES, named};
 
 use super::Guarded;
 use super::report::Findings;
+use super::verification::serves_as;
 use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
 use crate::stats::PoolStats;
 
@@ -39,13 +40,10 @@ impl Guarded {
     /// The pool's drives but for those that have left.
     pub(super) fn drives_status(&self, state: &PoolState, stats: &PoolStats, now: Nanos) -> Vec<DriveStatus> {
         let carriers = self.metadata.carriers();
-        let members = || (0u32..).zip(state.members());
-        // One that has joined again serves in a new place; the old one is there until what it held is rebuilt.
-        let is_back =
-            |lost: &Member| members().any(|(_, member)| member.is_active() && member.name == lost.name);
-        let there = members().filter(|(_, member)| match member.state {
+        // One that has joined again serves in a new place; the old one is there until what it held is rebuilt and verified.
+        let there = (0u32..).zip(state.members()).filter(|(place, member)| match member.state {
             MemberState::Removed => false,
-            MemberState::Lost => !(member.leaving && is_back(member)),
+            MemberState::Lost => serves_as(state, *place).is_none(),
             MemberState::Active => true,
         });
         let drive = |(place, member): (u32, &Member)| {

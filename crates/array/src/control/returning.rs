@@ -121,7 +121,9 @@ impl Control {
         let is_lost = |own: &Superblock| own.member == lost.id;
         let own = found.map(|newest| newest.superblock).filter(is_it);
         let is_whole = !drive.was_cut();
-        let is_newest = |own: &Superblock| metadata.last_written_to(place) == Some(own.generation);
+        let is_newest = |own: &Superblock| {
+            metadata.last_written_to(place) == Some(own.generation) && metadata.is_of_this_start(own)
+        };
         Ok(own.map(|own| match is_whole && is_lost(&own) && is_newest(&own) {
             true => Left::AsItIs,
             false => Left::Otherwise,
@@ -136,6 +138,7 @@ impl Control {
             let state = guarded.metadata.state();
             state.lost_columns().filter(|(set, column)| state.column(*set, *column).drive == from).collect()
         };
+        guarded.unverified.add(from);
         let mut returned = 0;
         for (set, column) in columns {
             let _alone = guarded.column_places.acquire(ALL_PLACES).await;

@@ -52,7 +52,9 @@ impl Control {
         if guarded.scrub.running.replace(true) {
             return false;
         }
-        let from = guarded.metadata.state().scrub().next_slot;
+        // What is still being rebuilt is read by a later one.
+        let is_anew = !guarded.rebuild.is_running() && guarded.unverified.begin_pass();
+        let from = if is_anew { 0 } else { guarded.metadata.state().scrub().next_slot };
         let shared = Arc::new(ScrubShared::new(self.shards.len(), from));
         *guarded.scrub.shared.borrow_mut() = Some(shared.clone());
         guarded.scrub.slots_total.set(guarded.metadata.state().used_slots().count());
@@ -66,6 +68,17 @@ impl Control {
             }
             control.tell_of_scrub(number, ended, &shared);
             guarded.scrub.running.set(false);
+            if ended == ScrubEnd::Finished {
+                let end = guarded.unverified.end_pass(shared.skipped() == 0);
+                if end.has_verified {
+                    // It forgets the old places.
+                    control.start_rebuilds(number);
+                }
+                // The end of a rebuild starts it otherwise.
+                if end.is_due_again && !guarded.rebuild.is_running() {
+                    control.start_scrub(number, None);
+                }
+            }
         };
         self.world.spawn(work).detach();
         true

@@ -9,6 +9,7 @@ use tier0_units::SectorCount;
 use super::page::{PageTable, page_count, table_bytes};
 use super::pieces::Header;
 use crate::codec::{Reader, Writer};
+use crate::features::IN_CHECKPOINTS;
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
     BitSet, Derived, DriveClass, ExtentMap, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member,
@@ -132,7 +133,7 @@ pub(crate) fn decode_body(bytes: &[u8], header: &Header, area: &MetadataArea) ->
         true => Some(PageTable::decode(&mut reader).ok_or_else(damaged)?),
         false => None,
     };
-    if !reader.is_empty() && !header.features.has_unknown_rest() {
+    if !reader.is_empty() && !header.features.has_rest_beyond(IN_CHECKPOINTS) {
         return Err(damaged());
     }
     match &table {

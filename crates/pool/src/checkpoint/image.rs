@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::features::KNOWN;
+use crate::features::IN_CHECKPOINTS;
 use crate::samples::area;
 use crate::{MetaError, PoolState};
 
@@ -18,7 +18,7 @@ pub(crate) fn header_of(body: &[u8]) -> Header {
         journal: Uuid::from_u128(8),
         position: 99,
         body_bytes: body.len() as u64,
-        features: KNOWN,
+        features: IN_CHECKPOINTS,
     }
 }
 

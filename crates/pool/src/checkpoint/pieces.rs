@@ -6,7 +6,7 @@
 use uuid::Uuid;
 
 use crate::codec::{Reader, Writer, crc64};
-use crate::features::{FEATURES_BYTES, Features};
+use crate::features::{FEATURES_BYTES, Features, IN_CHECKPOINTS};
 
 /// The newest format of checkpoints that is known, and the one that is written.
 pub const VERSION: u32 = 3;
@@ -111,10 +111,10 @@ pub(crate) fn decode_header(bytes: &[u8]) -> HeaderPlace {
     }
     match decode_known(bytes) {
         Some(Err(version)) => HeaderPlace::TooNew(version),
-        Some(Ok(header)) if header.features.unknown().incompatible != 0 => {
-            HeaderPlace::Unknown(header.features.unknown().incompatible)
-        }
-        Some(Ok(header)) => HeaderPlace::Valid(header),
+        Some(Ok(header)) => match header.features.beyond(IN_CHECKPOINTS).incompatible {
+            0 => HeaderPlace::Valid(header),
+            unknown => HeaderPlace::Unknown(unknown),
+        },
         None => HeaderPlace::None,
     }
 }

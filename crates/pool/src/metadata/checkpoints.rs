@@ -16,7 +16,7 @@ use crate::checkpoint::{
     self, HEADER_BYTES, Header, HeaderPlace, PIECE_BYTES, PageTable, decode_body, decode_header,
     encode_front, encode_pieces, join_pieces, slot_bytes, with_table,
 };
-use crate::features::KNOWN;
+use crate::features::IN_CHECKPOINTS;
 use crate::state::PoolState;
 use crate::{MetadataArea, PoolError};
 
@@ -132,7 +132,7 @@ impl Core {
             journal: journal_id,
             position,
             body_bytes: 0,
-            features: KNOWN,
+            features: IN_CHECKPOINTS,
         };
         (header, encode_front(&state))
     }
@@ -307,7 +307,7 @@ pub(super) async fn newest(
     while let Some((_, candidates)) = roots.pop_last() {
         for (found, holders) in candidates {
             let features = found.header.features;
-            features.check_writable(|| format!("the checkpoint of pool {pool:?}"))?;
+            features.check_writable(IN_CHECKPOINTS, || format!("the checkpoint of pool {pool:?}"))?;
             let body = decode_body(&found.body, &found.header, area)?;
             let (header, mut state, table) = (found.header, body.state, body.table);
             let mut pages = BTreeMap::new();

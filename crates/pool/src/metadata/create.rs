@@ -71,7 +71,12 @@ async fn wipe_checkpoints(core: &Core, drives: &[DriveHandle]) -> Result<(), Poo
 
 /// Both copies on every drive, so that no older superblock survives anywhere.
 async fn write_superblocks(core: &Core, drives: &[DriveHandle]) -> Result<(), PoolError> {
-    core.labels.borrow_mut().generation += 1;
+    {
+        let mut labels = core.labels.borrow_mut();
+        labels.generation += 1;
+        let first = labels.generation;
+        labels.label.starts.begin(&core.world, first);
+    }
     let superblock = |member: usize| {
         let labels = core.labels.borrow();
         let id = labels.label.members[member].id;

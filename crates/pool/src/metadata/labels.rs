@@ -8,8 +8,9 @@ use tier0_journal::LossReport;
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::core::{Core, Metadata};
+use super::starts::Starts;
 use super::superblock::{self, PoolLabel, Superblock};
-use crate::features::KNOWN;
+use crate::features::IN_SUPERBLOCKS;
 use crate::state::{MemberState, PATH_BYTES_MAX, PoolState};
 use crate::{MetaRecord, PoolError};
 
@@ -33,10 +34,11 @@ impl Labels {
             area: state.geometry().area,
             carriers,
             members: state.members().to_vec(),
-            features: KNOWN,
+            features: IN_SUPERBLOCKS,
             settled: 0,
             lost_in: BTreeMap::new(),
             given_up: BTreeMap::new(),
+            starts: Starts::default(),
         };
         Labels { generation: 0, complete: 0, next_copy: vec![0; label.members.len()], label }
     }
@@ -58,7 +60,7 @@ impl Core {
             let before: Vec<bool> = (0..label.members.len()).map(|place| lost(label, place)).collect();
             change(label);
             // Bits of others are gone with their bytes.
-            label.features = KNOWN;
+            label.features = IN_SUPERBLOCKS;
             label.settled = *complete;
             let newly = (0..label.members.len()).filter(|place| lost(label, *place));
             let newly: Vec<usize> = newly.filter(|place| before.get(*place) != Some(&true)).collect();

@@ -92,7 +92,19 @@ fn reserved_by(state: &PoolState, record: &MetaRecord) -> u64 {
     }
 }
 
+/// Allocation numbers that a start leaves out at most, 2^40: starts of copies of a pool give different ones, and there are
+/// enough for eight million starts.
+const SKIPPED_BITS: u32 = 40;
+
 impl Core {
+    /// Leaves out allocation numbers at random: no table and no intent of a copy of the pool that was served elsewhere
+    /// speaks of those that this start gives.
+    pub(super) fn skip_allocations(&self) {
+        let mut lending = self.lending.borrow_mut();
+        let skipped = self.world.nonce() >> (u64::BITS - SKIPPED_BITS);
+        lending.next_allocation = lending.next_allocation.saturating_add(skipped);
+    }
+
     /// These slots are free, and that is stable. One that a later commit of the same slot mapped again stays taken.
     pub(super) fn free(&self, runs: &[SlotRun]) {
         let (state, mut lending) = (self.state.borrow(), self.lending.borrow_mut());

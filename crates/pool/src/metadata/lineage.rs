@@ -5,7 +5,8 @@
 //! a generation which that drive has passed: it went on by itself then. A label is complete if no drive that is there, and that
 //! it calls active, has a label that does not descend from it: then
 //! something may have been acknowledged on it. A label that is not complete was interrupted while it was written, and
-//! nothing was. Two complete labels of which neither descends from the other are two histories.
+//! nothing was. Two complete labels of which neither descends from the other are two histories, and so are two drives that
+//! should serve together and were served by different starts ([`super::starts`]).
 
 use uuid::Uuid;
 
@@ -45,6 +46,14 @@ fn went_on_without(own: &Superblock, other: &Superblock) -> bool {
     lost_in.is_some_and(|lost| own.generation >= lost && self::lost_in(&own.label, own.member) != Some(lost))
 }
 
+/// Whether two drives were served by two starts at a generation that both know to be complete: one of them is of a copy of
+/// the array.
+pub(super) fn is_of_another_history(one: &Superblock, other: &Superblock) -> bool {
+    let shared = one.label.settled.min(other.label.settled);
+    let starts = one.label.starts.at(shared).zip(other.label.starts.at(shared));
+    starts.is_some_and(|(one, other)| one != other)
+}
+
 /// Whether what `newer` says follows from what `older` says.
 fn descends(newer: &Superblock, older: &Superblock) -> bool {
     let gone = |state: Option<MemberState>| matches!(state, Some(MemberState::Lost | MemberState::Removed));
@@ -65,11 +74,32 @@ fn descends(newer: &Superblock, older: &Superblock) -> bool {
 pub(super) fn is_rolled_back(own: &Superblock, all: &[&Superblock]) -> bool {
     let later =
         |other: &&&Superblock| own.generation < other.label.settled && is_active(&other.label, own.member);
-    all.iter().any(|other| later(&other))
+    let follows = |other: &&&Superblock| later(other) && !is_of_another_history(own, other);
+    all.iter().any(|other| follows(&other))
 }
 
 /// Chooses among the superblocks of all drives that are there and were not rolled back.
 pub(super) fn choose(all: &[(usize, &Superblock)]) -> Choice {
+    let chosen = match choose_by_descent(all) {
+        Choice::One(chosen) => chosen,
+        split @ Choice::Split(..) => return split,
+    };
+    let counts = all.iter().find(|(drive, _)| *drive == chosen).expect("one of them was chosen").1;
+    let is_strange =
+        |own: &Superblock| is_active(&counts.label, own.member) && is_of_another_history(own, counts);
+    let (strange, own): (Vec<_>, Vec<_>) = all.iter().partition(|(_, superblock)| is_strange(superblock));
+    match strange.is_empty() {
+        true => Choice::One(chosen),
+        false => {
+            let drives =
+                |group: Vec<&(usize, &Superblock)>| group.into_iter().map(|(drive, _)| *drive).collect();
+            Choice::Split(drives(own), drives(strange))
+        }
+    }
+}
+
+/// As [`choose`], of drives of one history.
+fn choose_by_descent(all: &[(usize, &Superblock)]) -> Choice {
     let is_complete = |label: &Superblock| {
         let mut active = all.iter().filter(|(_, other)| is_active(&label.label, other.member));
         active.all(|(_, other)| descends(other, label))
@@ -113,6 +143,7 @@ mod tests {
 
     use super::*;
     use crate::features::Features;
+    use crate::metadata::starts::Starts;
     use crate::samples::{area, member};
     use crate::{Member, MemberState};
 
@@ -135,6 +166,7 @@ mod tests {
             lost_in: BTreeMap::new(),
             given_up: BTreeMap::new(),
             members,
+            starts: Starts::of(&[(1, 0xa)]),
         };
         Superblock { generation, member: label.members[own as usize].id, label }
     }
@@ -211,6 +243,54 @@ mod tests {
         let mut again = half(15, &[0]);
         again.label.lost_in = BTreeMap::from([(1, 11)]);
         assert_eq!(choice(&[renewed(20, 11), again]), Choice::One(0));
+    }
+
+    /// A drive of a copy of the array that had been served elsewhere was taken for the array's own: as many generations, and
+    /// nobody lost.
+    #[test]
+    fn a_drive_of_a_copy_that_was_served_elsewhere_is_another_history() {
+        let of_copy = |own, generation, settled| {
+            let mut of_copy = superblock(own, generation, settled, &[]);
+            of_copy.label.starts = Starts::of(&[(1, 0xa), (8, 0xb)]);
+            of_copy
+        };
+        let own = |own, generation, settled| {
+            let mut own = superblock(own, generation, settled, &[]);
+            own.label.starts = Starts::of(&[(1, 0xa), (9, 0xc)]);
+            own
+        };
+        for generation in [9, 10, 40] {
+            let all = [own(0, 10, 9), of_copy(1, generation, generation - 1), own(2, 10, 9), own(3, 10, 9)];
+            let labels: Vec<&Superblock> = all.iter().collect();
+            assert!(is_of_another_history(labels[0], labels[1]), "{generation}");
+            assert!(!labels.iter().any(|own| is_rolled_back(own, &labels)), "{generation}");
+            let (own, copied) = (vec![0, 2, 3], vec![1]);
+            let sides = [Choice::Split(own.clone(), copied.clone()), Choice::Split(copied, own)];
+            assert!(sides.contains(&choice(&all)), "{generation}");
+        }
+        // The start elsewhere ended before anything was served: it is an older image and no more.
+        let begun = of_copy(1, 8, 7);
+        assert!(!is_of_another_history(&own(0, 10, 9), &begun));
+        assert!(is_rolled_back(&begun, &[&begun, &own(0, 10, 9)]));
+        // It was served before the start that the other forgot to complete, or by a program that remembers no starts.
+        let mut old = superblock(1, 9, 8, &[]);
+        old.label.starts = Starts::default();
+        assert!(!is_of_another_history(&own(0, 10, 9), &old));
+        // Who is lost is not believed anyway.
+        let mut without = own(0, 12, 9);
+        without.label.members[1].state = MemberState::Lost;
+        assert_eq!(choice(&[without, of_copy(1, 11, 10)]), Choice::One(0));
+    }
+
+    /// A start that no drive but one has heard of is no other history.
+    #[test]
+    fn a_start_that_was_interrupted_is_no_history() {
+        let mut interrupted = superblock(0, 6, 5, &[]);
+        interrupted.label.starts = Starts::of(&[(1, 0xa), (6, 0xb)]);
+        let mut next = superblock(1, 9, 8, &[]);
+        next.label.starts = Starts::of(&[(1, 0xa), (8, 0xc)]);
+        assert!(!is_of_another_history(&interrupted, &next));
+        assert!(is_rolled_back(&interrupted, &[&interrupted, &next]));
     }
 
     #[test]

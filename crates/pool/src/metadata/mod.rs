@@ -36,6 +36,7 @@ mod pages;
 mod readmission;
 mod recognise;
 mod rollover;
+mod starts;
 pub mod superblock;
 mod survey;
 #[cfg(test)]
@@ -46,4 +47,5 @@ pub use core::{LossHook, Metadata, SetsHook};
 pub use open::Inspected;
 pub use readmission::Unbelieved;
 pub use recognise::Seen;
+pub use starts::Starts;
 pub use survey::{FoundMember, FoundPool, OtherDrive, Standing, Survey, survey, survey_without};

@@ -28,6 +28,7 @@ use super::superblock;
 use super::survey::FoundPool;
 use crate::checkpoint::Header;
 use crate::error::names;
+use crate::features::IN_SUPERBLOCKS;
 use crate::record;
 use crate::state::{MemberState, PoolState};
 use crate::{MetaRecord, PoolError};
@@ -61,7 +62,7 @@ impl FoundPool {
             return Err(problem);
         }
         let pool = self.label.name.clone();
-        self.label.features.check_writable(|| format!("the superblock of pool {pool:?}"))?;
+        self.label.features.check_writable(IN_SUPERBLOCKS, || format!("the superblock of pool {pool:?}"))?;
         if !superblock::fits(&self.label) {
             return Err(PoolError::LabelTooLarge);
         }
@@ -356,11 +357,15 @@ impl Opening {
         let carriers = found.label.carriers.clone();
         let are_readmitted = found.members.iter().any(|member| member.is_readmitted);
         let complete = if is_changed { found.label.settled } else { found.generation };
-        let labels = Labels { generation: found.generation, complete, label: found.label, next_copy };
+        let generation = found.generation;
+        let labels = Labels { generation, complete, label: found.label, next_copy };
         let core = Core::new(world, state, pages, labels, drives, true, on_loss);
+        core.skip_allocations();
         // In today's format, whatever it was. The second says that the first is complete: an image of a drive from before
         // this opening is older than that.
-        core.publish_and_settle(if is_changed { MISSING_STEPS } else { 1 }, |_| {}).await?;
+        let steps = if is_changed { MISSING_STEPS } else { 1 };
+        let first = generation + steps;
+        core.publish_and_settle(steps, |label| label.starts.begin(world, first)).await?;
         core.publish_and_settle(1, |_| {}).await?;
         {
             let mut journal = core.journal.borrow_mut();

@@ -14,7 +14,7 @@ use tier0_world::sync::Notify;
 use uuid::Uuid;
 
 use super::core::Metadata;
-use super::superblock;
+use super::superblock::{self, Superblock};
 
 /// Who a drive says that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Seen {
     pub member: Uuid,
     /// The generation of its newest superblock.
     pub generation: u64,
+    /// The start that wrote it.
+    pub start: Option<u64>,
 }
 
 impl Seen {
@@ -36,7 +38,12 @@ impl Seen {
         let newest = superblock::read(drive).await.map_err(|error| error.to_string())?;
         let newest = newest.ok_or_else(|| format!("drive {:?} has no superblock", drive.info().name))?;
         let superblock = newest.superblock;
-        Ok(Seen { pool: superblock.label.pool, member: superblock.member, generation: superblock.generation })
+        Ok(Seen {
+            pool: superblock.label.pool,
+            member: superblock.member,
+            generation: superblock.generation,
+            start: superblock.label.starts.current(),
+        })
     }
 }
 
@@ -88,6 +95,11 @@ impl Metadata {
         self.0.taken.generations.borrow().get(&member).copied()
     }
 
+    /// Whether this start wrote a superblock, and no other start of the same pool or of a copy of it.
+    pub fn is_of_this_start(&self, superblock: &Superblock) -> bool {
+        superblock.label.starts.current() == self.0.labels.borrow().label.starts.current()
+    }
+
     /// Whether what was seen on a drive is the member, as it was left.
     ///
     /// # Errors
@@ -103,14 +115,15 @@ impl Metadata {
                 known.name
             ));
         }
-        if seen.generation > labels.generation {
+        let taken = self.0.taken.generations.borrow().get(&member).copied().unwrap_or(0);
+        let is_of_this_start = seen.start == labels.label.starts.current();
+        if seen.generation > labels.generation || (seen.generation >= taken && !is_of_this_start) {
             return Err(format!(
-                "what answers in the place of drive {:?} has been served elsewhere (generation {}, and this array has written \
-                 {} at most); it is not used, bring the right one back",
-                known.name, seen.generation, labels.generation
+                "what answers in the place of drive {:?} is of a copy of the array that was served elsewhere; it is not used, \
+                 bring the right one back",
+                known.name
             ));
         }
-        let taken = self.0.taken.generations.borrow().get(&member).copied().unwrap_or(0);
         if seen.generation < taken {
             return Err(format!(
                 "drive {:?} came back as an older image of itself (generation {} instead of {taken}); it is not used, fail \

@@ -21,8 +21,11 @@
 //! 1 disk, 2 memory) and name (length in 2 bytes, UTF-8).
 //!
 //! Then the last generation that was complete (8 bytes); by member the generation in which it was recorded lost, else 0
-//! (8 bytes), and the generation up to which what it did by itself was given up, else 0 (8 bytes); and the paths of members, as many as there is room for: how many (4), of each the place (4) and the
-//! text.
+//! (8 bytes), and the generation up to which what it did by itself was given up, else 0 (8 bytes); and the paths of
+//! members, as many as there is room for: how many (4), of each the place (4) and the text.
+//!
+//! With the compatible feature 0 the newest starts of the pool follow ([`Starts`]): how many (4), of each the first
+//! generation that it wrote (8) and its nonce (8), by ascending generation.
 //!
 //! A new superblock is first written where the newest one of this drive is not, so a torn write leaves the newest, and
 //! then over that one too. Nothing is acknowledged on it before both are stable, so one copy that cannot be read, or is
@@ -36,11 +39,12 @@ use tier0_units::{Lba, SECTOR_BYTES};
 use tier0_world::{BufMut, IoError, PayloadWidth};
 use uuid::Uuid;
 
+use super::starts::{self, Starts};
 use crate::checkpoint::{
     PATHS_COUNT_BYTES, decode_area, decode_member, decode_paths, encode_area, encode_member, encode_paths,
 };
 use crate::codec::{Reader, Writer, crc64};
-use crate::features::Features;
+use crate::features::{Features, IN_SUPERBLOCKS, STARTS};
 use crate::state::{Member, MemberState};
 use crate::{MetadataArea, PoolError};
 
@@ -87,6 +91,8 @@ pub struct PoolLabel {
     pub lost_in: BTreeMap<u32, u64>,
     /// By place: the generation up to which the history of a member that went on by itself was given up by somebody.
     pub given_up: BTreeMap<u32, u64>,
+    /// Who has served the pool when.
+    pub starts: Starts,
 }
 
 /// A superblock.
@@ -126,19 +132,26 @@ pub struct Newest {
     pub is_alone: bool,
 }
 
-/// Whether a label fits a copy; paths that do not are left out.
+/// Whether a label fits a copy; paths and starts that do not are left out.
 pub fn fits(label: &PoolLabel) -> bool {
-    HEADER_BYTES + encode_fixed(label).0.len() + PATHS_COUNT_BYTES <= COPY_BYTES
+    HEADER_BYTES + encode_fixed(label).0.len() + PATHS_COUNT_BYTES + starts::COUNT_BYTES <= COPY_BYTES
 }
 
 fn encode_label(label: &PoolLabel) -> Vec<u8> {
     let mut writer = encode_fixed(label);
-    let room = COPY_BYTES.saturating_sub(HEADER_BYTES + writer.0.len());
-    encode_paths(&mut writer, &label.members, room);
+    let has_starts = label.features.compatible & STARTS != 0;
+    let for_starts = if has_starts { label.starts.bytes() } else { 0 };
+    let room = |writer: &Writer| COPY_BYTES.saturating_sub(HEADER_BYTES + writer.0.len());
+    let for_paths = room(&writer).saturating_sub(for_starts);
+    encode_paths(&mut writer, &label.members, for_paths);
+    if has_starts {
+        let room = room(&writer);
+        label.starts.encode(&mut writer, room);
+    }
     writer.0
 }
 
-/// All but the paths.
+/// All but paths and starts.
 fn encode_fixed(label: &PoolLabel) -> Writer {
     let mut writer = Writer::default();
     label.features.encode(&mut writer);
@@ -166,8 +179,9 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
         WITHOUT_FEATURES => Features::default(),
         _ => Features::decode(&mut reader)?,
     };
-    if features.unknown().incompatible != 0 {
-        return Some(Err(features.unknown().incompatible));
+    let unknown = features.beyond(IN_SUPERBLOCKS);
+    if unknown.incompatible != 0 {
+        return Some(Err(unknown.incompatible));
     }
     let mut label = PoolLabel {
         pool: reader.uuid()?,
@@ -180,6 +194,7 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
         settled: 0,
         lost_in: BTreeMap::new(),
         given_up: BTreeMap::new(),
+        starts: Starts::default(),
     };
     if version != WITHOUT_FEATURES {
         label.settled = reader.u64()?;
@@ -198,8 +213,11 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
         }
         decode_paths(&mut reader, &mut label.members)?;
     }
+    if features.compatible & STARTS != 0 {
+        label.starts = Starts::decode(&mut reader)?;
+    }
     let known = |place: &u32| (*place as usize) < label.members.len();
-    let is_whole = reader.is_empty() || features.has_unknown_rest();
+    let is_whole = reader.is_empty() || features.has_rest_beyond(IN_SUPERBLOCKS);
     (is_whole && label.area.is_sound() && label.carriers.iter().all(known)).then_some(Ok(label))
 }
 

@@ -388,8 +388,12 @@ impl FoundPool {
         let pool = &self.label.name;
         let note = |found: &FoundMember| {
             let name = &found.member.name;
+            let serves_anew =
+                |other: &FoundMember| other.standing == Standing::Present && other.member.name == *name;
             match found.standing {
                 Standing::Present | Standing::Removed => None,
+                // It has joined again since.
+                Standing::Lost | Standing::Stale if self.members.iter().any(serves_anew) => None,
                 Standing::Missing => Some(format!(
                     "drive {name:?} of pool {pool:?} is missing; the pool goes on without it and will not believe it again"
                 )),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tier0_world::Random;
 use uuid::Uuid;
 
+use super::starts::Starts;
 use super::superblock::{self, Copy, PoolLabel, Superblock};
 use crate::codec::crc64;
 use crate::fixtures;
@@ -31,6 +32,7 @@ fn superblock() -> Superblock {
         settled: 11,
         lost_in: BTreeMap::from([(2, 9)]),
         given_up: BTreeMap::from([(2, 8)]),
+        starts: Starts::default(),
     };
     Superblock { generation: 12, member: label.members[1].id, label }
 }
@@ -102,6 +104,16 @@ fn the_frozen_image_is_read_and_written() {
 }
 
 #[test]
+fn the_frozen_image_with_starts_is_read_and_written() {
+    let mut with_starts = superblock();
+    with_starts.label.features = crate::features::IN_SUPERBLOCKS;
+    with_starts.label.starts = Starts::of(&[(1, 0x0123_4567_89ab_cdef), (12, 7)]);
+    fixtures::check("superblock-v3-starts.bin", &superblock::encode(&with_starts), |bytes| {
+        assert_eq!(superblock::decode(bytes), Copy::Valid(Box::new(with_starts.clone())));
+    });
+}
+
+#[test]
 fn the_frozen_image_of_version_2_is_read() {
     let mut old = superblock();
     old.label.members[1].path.clear();
@@ -125,7 +137,7 @@ fn with_features(features: Features) -> Copy {
 #[test]
 fn features_that_are_not_known_are_ignored_or_refused() {
     for features in
-        [Features { compatible: 5, ..Features::default() }, Features { read_only: 1, ..Features::default() }]
+        [Features { compatible: 4, ..Features::default() }, Features { read_only: 1, ..Features::default() }]
     {
         let mut expected = superblock();
         expected.label.features = features;

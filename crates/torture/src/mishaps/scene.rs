@@ -123,13 +123,7 @@ impl Scene {
     /// It is put back with what it held; a device has another number then.
     pub(crate) fn put_back(&mut self, name: &str) -> Result<(), TortureError> {
         self.faulty(name).put_back()?;
-        let dead = self.loops.remove(name);
-        self.attach(name)?;
-        if let Some(dead) = dead {
-            // Whoever has it open keeps what is left of it.
-            tools::run("losetup", &["--detach", &dead])?;
-        }
-        Ok(())
+        self.attach_anew(name)
     }
 
     /// Gives a drive another set of manners while no server runs.
@@ -169,6 +163,16 @@ impl Scene {
         linked.map_err(TortureError::system("a link to a device cannot be made"))
     }
 
+    /// A drive is another device from now on; whoever has the old one open keeps what is left of it.
+    fn attach_anew(&mut self, name: &str) -> Result<(), TortureError> {
+        let dead = self.loops.remove(name);
+        self.attach(name)?;
+        match dead {
+            Some(dead) => tools::run("losetup", &["--detach", &dead]).map(drop),
+            None => Ok(()),
+        }
+    }
+
     fn detach(&mut self, name: &str) -> Result<(), TortureError> {
         let Some(device) = self.loops.remove(name) else { return Ok(()) };
         let _ = std::fs::remove_file(self.path(name));
@@ -191,6 +195,24 @@ impl Scene {
         std::fs::rename(image.with_extension("away"), &image)
             .map_err(TortureError::system("a drive cannot be put back"))?;
         self.attach(name)
+    }
+
+    /// Keeps what a drive holds while no server runs.
+    pub(crate) fn keep(&self, name: &str, copy: &str) -> Result<(), TortureError> {
+        let kept = std::fs::copy(self.image(name), self.at.join(copy));
+        kept.map(drop).map_err(TortureError::system("a drive cannot be copied"))
+    }
+
+    /// A copy that was kept lies in a drive's place from now on.
+    pub(crate) fn put(&mut self, name: &str, copy: &str) -> Result<(), TortureError> {
+        let image = self.image(name);
+        if self.loops.contains_key(name) {
+            let _ = std::fs::remove_file(self.path(name));
+        }
+        // A file of its own: whoever has the other one open keeps it.
+        let put = std::fs::remove_file(&image).and_then(|()| std::fs::copy(self.at.join(copy), &image));
+        put.map_err(TortureError::system("a copy cannot be put in a drive's place"))?;
+        self.attach_anew(name)
     }
 
     /// Makes drives `d0` and so on.

@@ -1,6 +1,6 @@
 //! Halves that could have run alone: consent, splits, the last resort.
 
-use super::super::scene::{Scene, drive_state, ensure};
+use super::super::scene::{Scene, drive_state, ensure, uri};
 use crate::TortureError;
 use crate::tools;
 
@@ -61,6 +61,44 @@ pub(super) fn split(scene: &mut Scene) -> Result<(), TortureError> {
     scene.back("d1")?;
     scene.refused_start(&[], &["d0", "d1", "--without"])?;
     scene.serve(&["--without", "d1"])?;
+    scene.nothing_lost()
+}
+
+/// A drive of a copy of the array, which had been served elsewhere, was taken as the array's own: its generations were as
+/// many, and what it held was read.
+pub(super) fn drive_of_a_copy(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    for name in ["d0", "d1"] {
+        scene.keep(name, &format!("{name}.before"))?;
+    }
+    scene.serve(&[])?;
+    let volume = uri(&scene.at, "lun0");
+    let load = ["load", &volume, "--read", "0", "--queue-depth", "8", "--time", "2s", "--overwrite"];
+    scene.done(&load)?;
+    scene.stop()?;
+    scene.keep("d1", "d1.elsewhere")?;
+    for name in ["d0", "d1"] {
+        scene.put(name, &format!("{name}.before"))?;
+    }
+    scene.serve(&[])?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.keep("d1", "d1.own")?;
+    scene.put("d1", "d1.elsewhere")?;
+    scene.refused_start(&[], &["d0", "d1", "copy", "--without"])?;
+    scene.put("d1", "d1.own")?;
+    scene.serve(&[])?;
+    scene.nothing_lost()?;
+    // Nor while it serves: it joins as any other drive, and all of it is made anew.
+    scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+    scene.put("d1", "d1.elsewhere")?;
+    let said = scene.done(&["drive", "rejoin", "@", "d1"])?;
+    ensure(said.contains("all that it lacks"), || format!("it is taken as it is: {said}"))?;
+    scene.whole(2)?;
+    scene.host.writes(200)?;
+    scene.done(&["drive", "fail", "@", "d0", "--yes"])?;
     scene.nothing_lost()
 }
 

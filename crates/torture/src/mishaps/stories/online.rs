@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::faulty::Manners;
 use super::super::scene::{Scene, drive_state, ensure};
 use crate::TortureError;
-use crate::clock::pause;
+use crate::clock::{pause, wait_until};
 
 const MIRROR: &str = "raid = \"raid1\"\nset_size = 2";
 
@@ -156,6 +156,32 @@ pub(super) fn rejoin(scene: &mut Scene) -> Result<(), TortureError> {
     scene.nothing_lost()?;
     // What it holds counts again: its partner may go.
     scene.done(&["drive", "fail", "@", "d3", "--yes"])?;
+    scene.nothing_lost()
+}
+
+/// A drive was put back to what it had been minutes before, with the same superblock, and taken back by what had changed
+/// since; the scrub that finds such pages was forgotten over a restart.
+pub(super) fn rejoin_is_verified(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(500)?;
+    // Long enough for all of this: the one that verifies comes after it.
+    scene.done(&["scrub", "@", "--rate", "64KiB"])?;
+    scene.keep("d1", "d1.older")?;
+    scene.host.writes(500)?;
+    scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+    scene.put("d1", "d1.older")?;
+    let said = scene.done(&["drive", "rejoin", "@", "d1"])?;
+    ensure(said.contains("what has changed since"), || format!("it is not taken as it is: {said}"))?;
+    scene.whole(2)?;
+    let summary = scene.status()?["summary"].to_string();
+    ensure(summary.contains("d1 was taken back and not verified"), || format!("status says {summary}"))?;
+    scene.refused(&["drive", "fail", "@", "d0", "--yes"], 2, &["d1", "not verified", "--force"])?;
+    scene.kill()?;
+    scene.serve(&[])?;
+    scene.event("pool pool0", "the scrub has verified", 60)?;
+    let verified = |status: &Value| !status["summary"].to_string().contains("not verified");
+    wait_until("a verified drive", 30, || Ok(verified(&scene.status()?)))?;
+    scene.done(&["drive", "fail", "@", "d0", "--yes"])?;
     scene.nothing_lost()
 }
 

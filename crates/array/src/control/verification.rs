@@ -1,0 +1,164 @@
+//! Drives that were taken back by what has changed, until a scrub has read them whole.
+//!
+//! Such a drive is as it was left, as far as its superblock tells. Whoever has put it back to an older image of the same
+//! superblock has left pages on it that nothing here knows to be old; a scrub finds them by their checksums while its
+//! partners have the right ones. The old place of the drive stays among the members until that scrub has ended, so a
+//! restart knows of it too.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use tier0_pool::{MemberState, PoolState};
+use tier0_units::named;
+
+use super::report::Findings;
+use super::{Control, Guarded};
+use crate::admin::{AdminError, Health};
+
+/// The old places of drives that were taken back and not read whole since.
+#[derive(Default)]
+pub(crate) struct Unverified {
+    places: RefCell<BTreeSet<u32>>,
+    /// Those for whose sake the pass of the scrub that goes on, or was stopped, has begun at the first slot.
+    covered: RefCell<BTreeSet<u32>>,
+}
+
+/// The member that the drive of a lost one serves as, since it was taken back.
+pub(super) fn serves_as(state: &PoolState, place: u32) -> Option<u32> {
+    let before = state.member(place).filter(|member| member.state == MemberState::Lost && member.leaving)?;
+    let serves = |(_, member): &(u32, &tier0_pool::Member)| member.is_active() && member.name == before.name;
+    (0u32..).zip(state.members()).find(serves).map(|(place, _)| place)
+}
+
+impl Unverified {
+    /// A drive was taken back by what has changed since it had this place.
+    pub(super) fn add(&self, place: u32) {
+        self.places.borrow_mut().insert(place);
+    }
+
+    /// What an earlier run has taken back and not forgotten. Some may be verified, or have been rebuilt wholly: that it did
+    /// not note.
+    pub(super) fn resume(&self, state: &PoolState) {
+        let places = (0..state.members().len() as u32).filter(|place| serves_as(state, *place).is_some());
+        self.places.borrow_mut().extend(places);
+    }
+
+    /// Whether the place must not be forgotten yet.
+    pub(super) fn holds(&self, state: &PoolState, place: u32) -> bool {
+        self.places.borrow().contains(&place) && serves_as(state, place).is_some()
+    }
+
+    /// The members that the drives serve as.
+    fn members(&self, state: &PoolState) -> BTreeSet<u32> {
+        self.places.borrow().iter().filter_map(|place| serves_as(state, *place)).collect()
+    }
+
+    /// Whether a scrub is due.
+    pub(super) fn is_due(&self, state: &PoolState) -> bool {
+        !self.members(state).is_empty()
+    }
+
+    /// A pass of a scrub begins: whether it must begin at the first slot, because it goes for drives for which the last one
+    /// did not.
+    pub(super) fn begin_pass(&self) -> bool {
+        let (places, mut covered) = (self.places.borrow(), self.covered.borrow_mut());
+        if places.is_subset(&covered) {
+            return false;
+        }
+        covered.clone_from(&places);
+        true
+    }
+
+    /// A pass has ended and has read everything, or left something out.
+    pub(super) fn end_pass(&self, has_read_all: bool) -> EndOfPass {
+        let (mut places, covered) = (self.places.borrow_mut(), self.covered.take());
+        let is_due_again = !places.is_subset(&covered);
+        if has_read_all {
+            places.retain(|place| !covered.contains(place));
+        }
+        EndOfPass { has_verified: has_read_all && !covered.is_empty(), is_due_again }
+    }
+}
+
+/// What the end of a pass has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EndOfPass {
+    /// Drives are verified now.
+    pub(super) has_verified: bool,
+    /// Another pass is due, for drives that came while this one went on.
+    pub(super) is_due_again: bool,
+}
+
+impl Control {
+    /// Whether a drive can be taken out by an administrator while others are not verified.
+    pub(super) fn check_verified(&self, number: usize, place: u32) -> Result<(), AdminError> {
+        let guarded = self.guarded(number);
+        let mut without = guarded.unverified.members(&guarded.metadata.state());
+        without.remove(&place);
+        if without.is_empty() {
+            return Ok(());
+        }
+        let names = guarded.names(&without);
+        without.insert(place);
+        if guarded.objection(&self.pools[number], &without).is_ok() {
+            return Ok(());
+        }
+        Err(AdminError::new(format!(
+            "{} taken back and not verified yet, and what drive {:?} holds may be all that is right; wait for the end of \
+             the scrub (tier0 status), or take it out all the same (tier0 drive remove --force)",
+            were(&names),
+            guarded.drive_name(place)
+        )))
+    }
+}
+
+/// "drive d1 was", "drives d1, d2 were".
+fn were(names: &[String]) -> String {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    format!("{} {}", named("drive", &names), if names.len() == 1 { "was" } else { "were" })
+}
+
+impl Guarded {
+    fn names(&self, members: &BTreeSet<u32>) -> Vec<String> {
+        members.iter().map(|place| self.drive_name(*place)).collect()
+    }
+}
+
+impl Findings {
+    pub(super) fn look_at_unverified(&mut self, state: &PoolState, guarded: &Guarded) {
+        let names = guarded.names(&guarded.unverified.members(state));
+        if names.is_empty() {
+            return;
+        }
+        let remedy = match guarded.rebuild.is_running() || guarded.scrub.running.get() {
+            true => "keep the other drives in service until the scrub has ended",
+            false => "scrub it (tier0 scrub), and keep the other drives in service until then",
+        };
+        self.add(Health::Warning, format!("{} taken back and not verified yet; {remedy}", were(&names)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_that_had_begun_before_verifies_nothing() {
+        let unverified = Unverified::default();
+        assert!(!unverified.begin_pass(), "it goes on where the last one was stopped");
+        unverified.add(3);
+        let end = |has_verified, is_due_again| EndOfPass { has_verified, is_due_again };
+        assert_eq!(unverified.end_pass(true), end(false, true), "another one is due");
+        assert!(unverified.begin_pass(), "it begins at the first slot");
+        assert_eq!(
+            unverified.end_pass(false),
+            end(false, false),
+            "what it left out is not read again at once"
+        );
+        assert!(unverified.begin_pass());
+        // It was stopped, and goes on.
+        assert!(!unverified.begin_pass());
+        assert_eq!(unverified.end_pass(true), end(true, false));
+        assert!(unverified.places.borrow().is_empty());
+    }
+}
