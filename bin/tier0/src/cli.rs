@@ -7,7 +7,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::verb::{
-    admin, catalog, check, completions, config, create, demo, iostat, lab, load, serve, status,
+    admin, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve, status,
 };
 
 const EXAMPLES: &str = "\
@@ -68,6 +68,8 @@ pub(crate) enum Verb {
     Status(status::StatusVerb),
     /// Show what the volumes and drives of a running array do, and how long it takes
     Iostat(iostat::Iostat),
+    /// Show what has happened to an array, also while it is not served
+    Events(events::Events),
     /// Say what an array file would do, without doing it
     Check(check::Check),
     /// Print the array file of what a running array is

@@ -13,6 +13,7 @@ mod control;
 mod driving;
 mod exit;
 mod failure;
+mod history;
 mod holder;
 mod kept;
 mod logging;

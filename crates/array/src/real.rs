@@ -14,7 +14,7 @@ use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
 
-use crate::admin::{AdminReply, AdminRequest};
+use crate::admin::{AdminReply, AdminRequest, Event};
 use crate::born::Born;
 use crate::control::judge::MemberJudge;
 use crate::control::{Control, DriveShop, LossRules};
@@ -208,6 +208,7 @@ impl ShardSeat<'_> {
             array: self.array.name.clone(),
             pause_timeout: self.array.pause_timeout,
             space: self.array.space.clone(),
+            events: self.array.events.clone(),
             seat: self.seat,
             source: Source::of(&self.array.kind),
             peers: self.peers,
@@ -277,6 +278,7 @@ struct PoolsSeat {
     array: String,
     pause_timeout: Nanos,
     space: BTreeMap<String, SpaceRules>,
+    events: Option<mpsc::SyncSender<Event>>,
     seat: Seat,
     source: Source,
     peers: Vec<MailSender<Ask>>,
@@ -342,6 +344,9 @@ impl PoolsSeat {
             LossRules { pause_timeout: self.pause_timeout, witness },
         );
         control.follow_space_rules(&self.space);
+        if let Some(events) = &self.events {
+            control.tell_events(events.clone());
+        }
         world.spawn(control.clone().serve(first.messages)).detach();
         (0..parts.len()).for_each(|number| {
             world.spawn(control.clone().watch_starting_drives(number)).detach();

@@ -176,6 +176,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         listen: Vec::new(),
         socket_access: Default::default(),
         control_access: Default::default(),
+        events: None,
         control: None,
         warnings: Vec::new(),
     })

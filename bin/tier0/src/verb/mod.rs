@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod create;
 pub(crate) mod demo;
+pub(crate) mod events;
 pub(crate) mod iostat;
 pub(crate) mod lab;
 pub(crate) mod load;
@@ -30,6 +31,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Load(verb) => load::run(&verb, &cli.global),
         Verb::Status(verb) => status::run(&verb),
         Verb::Iostat(verb) => iostat::run(&verb),
+        Verb::Events(verb) => events::run(&verb),
         Verb::Check(verb) => check::run(&verb),
         Verb::Config(verb) => config::run(&verb),
         Verb::Drive(verb) => admin::drive(&verb),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
+use tier0_array::admin::{Event, Severity};
 use tier0_array::description::ListenAddress;
 use tier0_array::open::{OpenArray, OpenOptions, open};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
@@ -14,6 +15,7 @@ use tier0_world::real::Backend;
 
 use crate::control::served_already;
 use crate::failure::Failure;
+use crate::history::Keeper;
 use crate::mounting::{commands, uri};
 use crate::output::{align_right, json, print, rendered, table};
 use crate::serving::Service;
@@ -72,13 +74,59 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     for warning in description.all_notes().iter().chain(array.warnings()) {
         tracing::warn!("{warning}");
     }
+    let diary =
+        description.events.filter(|_| array.is_protected()).and_then(|path| Diary::open(&mut array, path));
     let sheet = Sheet::of(&array);
     let as_json = verb.json;
     let service = Service::new(&array, &listen, description.control, accesses, signals, move |bound| {
         // Whoever started the server may not read on; it serves all the same.
         let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
     });
-    service.run(&array, if verb.no_io_uring { Backend::Threads } else { Backend::Auto })
+    let served = service.run(&array, if verb.no_io_uring { Backend::Threads } else { Backend::Auto });
+    drop(array);
+    if let Some(diary) = diary {
+        diary.close(&served);
+    }
+    served
+}
+
+/// The array's events, and what the server itself has to say.
+struct Diary {
+    array: String,
+    keeper: Keeper,
+}
+
+impl Diary {
+    /// Has the events of `array` kept, and begins with what its start has found.
+    fn open(array: &mut OpenArray, path: PathBuf) -> Option<Diary> {
+        let keeper = Keeper::start(path)
+            .inspect_err(|error| {
+                tracing::warn!("events are not kept, because no thread can be started: {error}")
+            })
+            .ok()?;
+        array.tell_events(keeper.sender());
+        let diary = Diary { array: array.name().to_owned(), keeper };
+        let (version, process) = (env!("CARGO_PKG_VERSION"), std::process::id());
+        diary.tell(Severity::Info, format!("served by tier0 {version}, process {process}"));
+        array.warnings().iter().for_each(|warning| diary.tell(Severity::Warning, warning.clone()));
+        Some(diary)
+    }
+
+    fn tell(&self, severity: Severity, what: String) {
+        let thing = format!("array {}", self.array);
+        // A keeper that has no room has more important events.
+        let _ =
+            self.keeper.sender().try_send(Event { age_s: 0, severity, thing, what, remedy: String::new() });
+    }
+
+    /// Tells how the server has ended.
+    fn close(self, served: &Result<(), Failure>) {
+        match served.as_ref().err().and_then(Failure::text) {
+            None => self.tell(Severity::Info, "its server has ended".to_owned()),
+            Some(why) => self.tell(Severity::Critical, format!("its server has ended: {why}")),
+        }
+        self.keeper.end();
+    }
 }
 
 /// What is served, kept for the moment at which the addresses are known.

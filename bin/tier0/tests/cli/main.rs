@@ -5,6 +5,7 @@ mod arrays;
 mod bad_input;
 mod catalog;
 mod demo;
+mod events;
 mod examples;
 mod lab;
 mod load;

@@ -1,7 +1,8 @@
 //! What has happened lately, for whoever looks at the status; the log has it too.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::sync::mpsc::{SyncSender, TrySendError};
 
 use tier0_units::{Nanos, counted};
 
@@ -11,17 +12,46 @@ use crate::admin::{Event, Severity};
 /// The most events that are kept: the oldest go first.
 const EVENTS_MAX: usize = 256;
 
-/// The latest events, oldest first.
+/// The latest events.
 #[derive(Default)]
-pub(super) struct Events(RefCell<VecDeque<(Nanos, Event)>>);
+pub(super) struct Events {
+    /// Oldest first.
+    latest: RefCell<VecDeque<(Nanos, Event)>>,
+    /// Who else is told.
+    listener: RefCell<Option<SyncSender<Event>>>,
+    /// Events for which the listener had no room.
+    missed: Cell<u64>,
+}
 
 impl Events {
     fn add(&self, now: Nanos, event: Event) {
-        let mut events = self.0.borrow_mut();
+        self.pass_on(&event);
+        let mut events = self.latest.borrow_mut();
         if events.len() == EVENTS_MAX {
             events.pop_front();
         }
         events.push_back((now, event));
+    }
+
+    /// Tells the listener, unless it has no room.
+    fn pass_on(&self, event: &Event) {
+        let listener = self.listener.borrow();
+        let Some(listener) = &*listener else { return };
+        let missed = self.missed.get();
+        let of_missed = (missed > 0).then(|| Event {
+            age_s: 0,
+            severity: Severity::Warning,
+            thing: event.thing.clone(),
+            what: format!("{} before this one could not be kept in time", counted(missed, "event")),
+            remedy: "look at the file system that has the file of events".to_owned(),
+        });
+        let told = match of_missed {
+            Some(of_missed) => listener.try_send(of_missed).map(|()| self.missed.set(0)),
+            None => Ok(()),
+        };
+        if let Err(TrySendError::Full(_)) = told.and_then(|()| listener.try_send(event.clone())) {
+            self.missed.set(self.missed.get() + 1);
+        }
     }
 
     /// All of them, newest last, with their age at `now`.
@@ -30,11 +60,16 @@ impl Events {
             age_s: now.saturating_sub(*at).0 / Nanos::from_secs(1).0,
             ..event.clone()
         };
-        self.0.borrow().iter().map(aged).collect()
+        self.latest.borrow().iter().map(aged).collect()
     }
 }
 
 impl Control {
+    /// Has events told here too.
+    pub(crate) fn tell_events(&self, to: SyncSender<Event>) {
+        *self.events.listener.borrow_mut() = Some(to);
+    }
+
     /// Tells when the first shard's thread stood still: drives are not blamed for that.
     pub(super) fn look_at_turns(&self) {
         let slow = self.world.slow_turns();
@@ -131,5 +166,28 @@ mod tests {
         assert_eq!(all.len(), EVENTS_MAX);
         assert_eq!((all[0].what.as_str(), all[0].age_s), ("44", 256));
         assert_eq!((all[EVENTS_MAX - 1].what.as_str(), all[EVENTS_MAX - 1].age_s), ("299", 1));
+    }
+
+    /// Whoever keeps events is behind a file system that may hang; the array is not.
+    #[test]
+    fn events_without_room_are_counted_and_told_when_there_is_some() {
+        let (to, kept) = std::sync::mpsc::sync_channel(2);
+        let events = Events::default();
+        *events.listener.borrow_mut() = Some(to);
+        let event = |number: u64| Event {
+            age_s: 0,
+            severity: Severity::Info,
+            thing: format!("drive d{number}"),
+            what: "it is there".into(),
+            remedy: String::new(),
+        };
+        (0..5).for_each(|number| events.add(Nanos::ZERO, event(number)));
+        let things = || kept.try_iter().map(|event: Event| event.thing).collect::<Vec<_>>();
+        assert_eq!(things(), ["drive d0", "drive d1"]);
+        events.add(Nanos::ZERO, event(5));
+        let told: Vec<Event> = kept.try_iter().collect();
+        assert!(told[0].what.starts_with("3 events before this one"), "{}", told[0].what);
+        assert_eq!(told[1].thing, "drive d5");
+        assert_eq!(events.all(Nanos::ZERO).len(), 6);
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     });
     let listen = listen.collect::<Result<_, _>>()?;
     let control = file.array.control.as_ref().map(|path| check_control(path, place)).transpose()?;
+    let events = file.array.events.as_ref().map(|path| place.resolve(path));
     let witness = file.array.witness.as_ref().map(|path| place.resolve(path.get_ref()));
     let timeout = file.array.pause_timeout.as_ref();
     let pause_timeout =
@@ -95,6 +96,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
         socket_access,
         control,
         control_access,
+        events,
         warnings,
     })
 }

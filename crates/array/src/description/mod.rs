@@ -55,6 +55,8 @@ pub struct Description {
     pub control: Option<PathBuf>,
     /// Who may connect to it, and thus do everything.
     pub control_access: SocketAccess,
+    /// The file in which the serving array keeps its events.
+    pub events: Option<PathBuf>,
     /// What the file says to no effect or against its own purpose, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -133,6 +135,7 @@ impl Description {
             // In a deep directory, only whoever stands near it can name a socket there.
             if listen::is_too_long(&beside) { path.with_extension("control") } else { beside }
         });
+        description.events.get_or_insert_with(|| place.with_extension("events"));
         Ok(description)
     }
 
@@ -194,6 +197,7 @@ struct ArraySection {
     control_mode: Option<Spanned<String>>,
     control_owner: Option<Spanned<String>>,
     control_group: Option<Spanned<String>>,
+    events: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]

@@ -38,6 +38,7 @@ impl Description {
             socket_access,
             control,
             control_access,
+            events,
             warnings: _,
         } = self;
         let mut page = Page { text: String::new(), section: String::new(), remarks };
@@ -52,6 +53,7 @@ impl Description {
         }
         page.field_if("control", control.as_deref().map(quoted_path));
         page.access(["control_mode", "control_owner", "control_group"], control_access);
+        page.field_if("events", events.as_deref().map(quoted_path));
         drives.iter().for_each(|drive| page.drive(drive));
         pools.iter().for_each(|pool| page.pool(pool, drives));
         volumes.iter().for_each(|volume| page.volume(volume, pools));
@@ -308,6 +310,7 @@ mod tests {
                 },
                 control_access: SocketAccess::default(),
                 control: told.then(|| "/run/a.control".into()),
+                events: told.then(|| "/var/log/a.events".into()),
                 warnings: Vec::new(),
             }
         })

@@ -49,6 +49,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         cores,
         cores_wanted,
         keep_awake: description.keep_awake,
+        events: None,
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
         pools: found.states.iter().map(OpenPool::of_state).collect(),

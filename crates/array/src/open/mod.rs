@@ -23,6 +23,7 @@ mod room;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, Space, SpaceRules};
 use tier0_units::{ByteCount, SectorCount};
@@ -40,6 +41,7 @@ pub(crate) use medium::Medium;
 pub use places::Displaced;
 
 use crate::ArrayError;
+use crate::admin::Event;
 
 /// An array whose drives are open and whose state is checked, ready to run.
 pub struct OpenArray {
@@ -49,6 +51,8 @@ pub struct OpenArray {
     /// Shards that it should run on.
     pub(crate) cores_wanted: usize,
     pub(crate) keep_awake: bool,
+    /// Who is told of events.
+    pub(crate) events: Option<SyncSender<Event>>,
     /// How long hosts wait for drives of a paused pool before they get errors.
     pub(crate) pause_timeout: tier0_units::Nanos,
     /// By pool: when somebody is told that it fills, and what thin volumes do not get.
@@ -117,6 +121,11 @@ impl OpenArray {
     /// Whether what is acknowledged outlives the process: log, checksums and metadata are kept.
     pub fn is_protected(&self) -> bool {
         matches!(self.kind, Kind::Lasting { .. })
+    }
+
+    /// Has events told here too while the array runs. Nobody waits for room: what has none is counted and told later.
+    pub fn tell_events(&mut self, to: SyncSender<Event>) {
+        self.events = Some(to);
     }
 
     /// What an administrator should know.

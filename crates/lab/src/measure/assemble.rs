@@ -90,6 +90,7 @@ impl Bench {
             listen: Vec::new(),
             socket_access: Default::default(),
             control_access: Default::default(),
+            events: None,
             control: None,
             warnings: Vec::new(),
         })

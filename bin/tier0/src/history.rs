@@ -1,0 +1,233 @@
+//! The events of an array in a file beside its own, so that they outlive the server: a JSON object a line.
+//!
+//! A thread writes them, because a file system may hang; the array waits for nobody. What cannot be written is tried again
+//! with the next event, and every [`AGAIN`]. The file is opened anew each time, so it may be moved or taken away; it is moved
+//! to `.old` where it gets larger than [`BYTES_MAX`], in the place of the one before.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tier0_array::admin::{Event, Severity};
+
+use crate::output::json_line;
+
+/// A file of more bytes than this is moved away: some thousands of events.
+const BYTES_MAX: u64 = 1 << 20;
+/// Events that wait for the file; more are counted by whoever tells them.
+const WAITING_MAX: usize = 1000;
+/// How often what could not be written is tried again without a new event.
+const AGAIN: Duration = Duration::from_secs(10);
+/// How long the end of the server waits for what is still to be written.
+const END: Duration = Duration::from_secs(2);
+
+/// An event as the file has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptEvent {
+    /// When it was told.
+    pub(crate) time: Timestamp,
+    pub(crate) severity: Severity,
+    /// To what it happened, as `drive d0`.
+    pub(crate) thing: String,
+    /// What it was, and its cause.
+    pub(crate) what: String,
+    /// What to do; empty where nothing is to be done.
+    pub(crate) remedy: String,
+}
+
+impl KeptEvent {
+    #[expect(clippy::disallowed_methods, reason = "people read it; the engine does not")]
+    fn now(event: Event) -> KeptEvent {
+        let Event { severity, thing, what, remedy, .. } = event;
+        KeptEvent { time: Timestamp::now(), severity, thing, what, remedy }
+    }
+}
+
+/// Writes events as long as somebody tells some.
+pub(crate) struct Keeper {
+    to: SyncSender<Event>,
+    ended: Receiver<()>,
+}
+
+impl Keeper {
+    /// Writes into this file from now on, which need not be there.
+    pub(crate) fn start(path: PathBuf) -> io::Result<Keeper> {
+        let (to, events) = sync_channel(WAITING_MAX);
+        let (end, ended) = sync_channel(1);
+        std::thread::Builder::new().name("tier0-events".to_owned()).spawn(move || {
+            keep(&path, &events);
+            // Whoever waited for it may be gone.
+            let _ = end.send(());
+        })?;
+        Ok(Keeper { to, ended })
+    }
+
+    /// To tell events.
+    pub(crate) fn sender(&self) -> SyncSender<Event> {
+        self.to.clone()
+    }
+
+    /// Ends when all is written that was told, or after [`END`]. Whoever else can tell events must be gone.
+    pub(crate) fn end(self) {
+        drop(self.to);
+        let _ = self.ended.recv_timeout(END);
+    }
+}
+
+fn keep(path: &Path, events: &Receiver<Event>) {
+    let mut waiting: VecDeque<KeptEvent> = VecDeque::new();
+    let mut is_told = false;
+    loop {
+        let next = match waiting.is_empty() {
+            true => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            false => events.recv_timeout(AGAIN),
+        };
+        let is_over = next == Err(RecvTimeoutError::Disconnected);
+        waiting.extend(next.ok().into_iter().chain(events.try_iter()).map(KeptEvent::now));
+        while waiting.len() > WAITING_MAX {
+            waiting.pop_front();
+        }
+        match append(path, &waiting) {
+            Ok(()) => {
+                waiting.clear();
+                is_told = false;
+            }
+            Err(error) if !is_told => {
+                is_told = true;
+                tracing::warn!(
+                    "events cannot be kept in {path:?}: {error}; make room or give access, or name another file \
+                     (array.events)"
+                );
+            }
+            Err(_) => {}
+        }
+        if is_over {
+            return;
+        }
+    }
+}
+
+fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let mut file = open(path)?;
+    if file.metadata()?.len() > BYTES_MAX {
+        std::fs::rename(path, moved(path))?;
+        file = open(path)?;
+    }
+    let mut text = String::new();
+    // A crash may have cut the last line.
+    if !ends_in_line_feed(&mut file)? {
+        text.push('\n');
+    }
+    events.iter().for_each(|event| text.push_str(&json_line(event)));
+    file.write_all(text.as_bytes())?;
+    file.sync_data()
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path)
+}
+
+fn ends_in_line_feed(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+/// Where the file was moved that had become too large.
+pub(crate) fn moved(path: &Path) -> PathBuf {
+    let mut moved = path.as_os_str().to_owned();
+    moved.push(".old");
+    moved.into()
+}
+
+/// The events in a text of the file, and how many of its lines are none.
+pub(crate) fn read(text: &[u8]) -> (Vec<KeptEvent>, usize) {
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let (mut events, mut others) = (Vec::new(), 0);
+    for line in lines {
+        match serde_json::from_slice(line) {
+            Ok(event) => events.push(event),
+            Err(_) => others += 1,
+        }
+    }
+    (events, others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(number: usize) -> Event {
+        Event {
+            age_s: 0,
+            severity: Severity::Warning,
+            thing: format!("drive d{number}"),
+            what: "suspect".repeat(20),
+            remedy: "look at it".into(),
+        }
+    }
+
+    fn things(path: &Path) -> Vec<String> {
+        let (events, others) = read(&std::fs::read(path).expect("it is there"));
+        assert_eq!(others, 0);
+        events.into_iter().map(|event| event.thing).collect()
+    }
+
+    #[test]
+    fn events_outlive_their_keeper_and_a_torn_line_hides_none() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.events");
+        for number in 0..2 {
+            let keeper = Keeper::start(path.clone()).expect("a thread");
+            keeper.sender().send(event(number)).expect("it listens");
+            keeper.end();
+        }
+        assert_eq!(things(&path), ["drive d0", "drive d1"]);
+        let mut file = open(&path).expect("it opens");
+        file.write_all(b"{\"time\":\"20").expect("it is written");
+        let keeper = Keeper::start(path.clone()).expect("a thread");
+        keeper.sender().send(event(2)).expect("it listens");
+        keeper.end();
+        let (events, others) = read(&std::fs::read(&path).expect("it is there"));
+        assert_eq!((events.len(), others), (3, 1));
+    }
+
+    #[test]
+    fn a_large_file_is_moved_away_once() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.events");
+        let batch = |from: usize| (from..from + 5000).map(|number| KeptEvent::now(event(number))).collect();
+        append(&path, &batch(0)).expect("it is written");
+        append(&path, &batch(5000)).expect("it is written");
+        append(&path, &batch(10_000)).expect("it is written");
+        assert_eq!(things(&path)[0], "drive d10000");
+        assert_eq!(things(&moved(&path))[0], "drive d5000");
+    }
+
+    #[test]
+    fn what_cannot_be_written_waits() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("later/a.events");
+        let keeper = Keeper::start(path.clone()).expect("a thread");
+        let to = keeper.sender();
+        to.send(event(0)).expect("it listens");
+        std::fs::create_dir(directory.path().join("later")).expect("a directory");
+        to.send(event(1)).expect("it listens");
+        drop(to);
+        keeper.end();
+        assert_eq!(things(&path), ["drive d0", "drive d1"]);
+    }
+}

@@ -1,0 +1,51 @@
+//! `tier0 events`: what has happened, over all servers of an array.
+
+use crate::support::{Background, Scene, Served, json, refuse, run, succeed, text};
+
+fn whats(arguments: &[&str]) -> Vec<String> {
+    let events = json(arguments);
+    let of = |event: &serde_json::Value| {
+        format!("{}: {}", event["thing"].as_str().expect("a thing"), event["what"].as_str().expect("a text"))
+    };
+    events.as_array().expect("events").iter().map(of).collect()
+}
+
+#[test]
+fn events_outlive_their_server() {
+    let scene = Scene::of("raid5", 3);
+    let array = scene.array().to_owned();
+    succeed(&["drive", "fail", &array, "d1", "--yes"]);
+    scene.status_when(|status| status["events"].to_string().contains("it was taken out"));
+    let directory = scene.stop_and_keep();
+    let told = whats(&["events", &array]);
+    assert!(told[0].starts_with("array test: served by tier0"), "{told:?}");
+    assert!(told.iter().any(|line| line.starts_with("drive d1: lost (it was taken out)")), "{told:?}");
+    assert_eq!(told.last().map(String::as_str), Some("array test: its server has ended"));
+    let served = Served::start(std::path::Path::new(&array), directory.path());
+    // The start itself has something to say.
+    let mut following = Background::start(&["events", &array, "--follow", "--severity", "warning"]);
+    let line = following.read_until(|line| line.contains("\"d1\""));
+    assert!(line.contains("Z !! drive d1: lost") && line.contains("Z ! array test: drive \"d1\""), "{line}");
+    served.stop();
+    following.interrupt();
+    let critical = whats(&["events", &array, "--severity", "critical"]);
+    assert!(critical.iter().all(|line| line.contains("lost")), "{critical:?}");
+    assert!(whats(&["events", &array, "--since", "2030-01-01"]).is_empty());
+    assert_eq!(whats(&["events", &array, "--since", "2h"]).len(), told.len() + 3);
+    refuse(&["events", &array, "--since", "yesterday"], 2, &["--since", "2h 30m"]);
+}
+
+#[test]
+fn where_events_cannot_be_kept_the_array_serves_all_the_same() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array().to_owned();
+    let directory = scene.stop_and_keep();
+    let events = directory.path().join("array.events");
+    std::fs::remove_file(&events).expect("it was kept");
+    let none = run(&["events", &array]);
+    assert!(none.code == Some(0) && none.stderr.contains("no events are kept"), "{}", none.stderr);
+    std::fs::create_dir(&events).expect("a directory in its place");
+    let served = Served::start(std::path::Path::new(&array), directory.path());
+    refuse(&["events", &array], 2, &[text(&events), "array.events"]);
+    served.stop();
+}
