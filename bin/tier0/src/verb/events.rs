@@ -42,7 +42,7 @@ pub(crate) struct Events {
     /// in 2026-11-24T18:00
     #[arg(long, value_name = "TIME", value_parser = parse_since)]
     since: Option<Timestamp>,
-    /// Only what matters so much
+    /// Only what matters at least so much
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     severity: Level,
     /// Go on with what happens until Ctrl-C
