@@ -55,8 +55,8 @@ impl DriveShop for MediumShop {
         self.displaced(Medium::moved_to)
     }
 
-    fn hold(&self, new: &NewMedium) {
-        self.known.borrow_mut().push(new.medium.clone());
+    fn hold(&self, medium: &Arc<Medium>) {
+        self.known.borrow_mut().push(medium.clone());
     }
 
     fn open(

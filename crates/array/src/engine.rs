@@ -312,7 +312,7 @@ impl Engine {
         let drive = guarded(drive);
         // Nothing is placed on the drive before every shard has it.
         let _turn = self.control.turn.acquire(1).await;
-        let member = self.control.admit_drive(pool, name, None, drive.clone()).await?;
+        let member = self.control.admit_drive(pool, name, drive.clone()).await?;
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
         }
@@ -330,7 +330,7 @@ impl Engine {
             Some(place) => self.control.left_as(pool, place, &drive).await.map_err(ArrayError::from)?,
             None => None,
         };
-        let member = self.control.admit_drive(pool, name, None, drive.clone()).await?;
+        let member = self.control.admit_drive(pool, name, drive.clone()).await?;
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
         }

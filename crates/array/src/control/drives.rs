@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock;
@@ -22,7 +23,7 @@ use crate::control::judge::MemberJudge;
 use crate::description::{DriveDescription, is_name};
 use crate::left::left_from;
 use crate::message::order::Order;
-use crate::open::NewMedium;
+use crate::open::{Medium, NewMedium};
 use crate::plan::members_max;
 
 /// Opens drives that are to join a running array.
@@ -37,7 +38,7 @@ pub(crate) trait DriveShop {
     fn moved(&self) -> Vec<(PathBuf, PathBuf)>;
 
     /// This drive is a member from now on, and stays open whatever becomes of it.
-    fn hold(&self, medium: &NewMedium);
+    fn hold(&self, medium: &Arc<Medium>);
 
     /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something,
     /// and that it is one that the array has open and has given up. Nothing else in this world waits for it.
@@ -278,10 +279,12 @@ impl Control {
         returned_as: Option<u32>,
     ) -> Result<(), AdminError> {
         let NewDrive { drive, medium: new } = new;
-        let medium = new.medium.clone();
-        let member = self.admit_drive(number, name, medium.path(), drive).await?;
+        let candidate = self.candidate(number, name, new.medium.path(), &drive)?;
+        // The record is on its way from here on, and may arrive although nobody waits for that any more.
+        let medium = new.keep();
+        let member = self.admit(number, candidate, drive).await?;
         if let Some(shop) = &self.shop {
-            shop.hold(&new);
+            shop.hold(&medium);
         }
         let order = |reply| {
             let control = self.post.clone();
@@ -294,7 +297,6 @@ impl Control {
             self.take_out(number, member as u32).await;
             return Err(AdminError::failed(format!("drive {:?} cannot be used: {fact}", name)));
         }
-        new.keep();
         if let Some(before) = returned_as {
             let returned = self.return_columns(number, before, member as u32).await;
             returned.map_err(|error| AdminError::failed(error.to_string()))?;
@@ -308,20 +310,44 @@ impl Control {
         &self,
         number: usize,
         name: &str,
-        path: Option<PathBuf>,
         drive: DriveHandle,
     ) -> Result<usize, ArrayError> {
-        let guarded = self.guarded(number);
-        let count = guarded.metadata.state().members().len();
-        if count >= self.pools[number].lost.room() {
+        let candidate = self.candidate(number, name, None, &drive)?;
+        self.admit(number, candidate, drive).await
+    }
+
+    /// The member that a drive would be.
+    ///
+    /// # Errors
+    /// The pool does not take it, and nothing was written.
+    fn candidate(
+        &self,
+        number: usize,
+        name: &str,
+        path: Option<PathBuf>,
+        drive: &DriveHandle,
+    ) -> Result<Member, ArrayError> {
+        let state = self.guarded(number).metadata.state();
+        if state.members().len() >= self.pools[number].lost.room() {
             let fact = format!(
                 "cannot join: the running pool has room for {} drives; start the array again",
                 members_max(0)
             );
             return Err(ArrayError::Unusable { drive: name.to_owned(), fact });
         }
-        let member = self.new_member(number, name, path, &drive, self.new_id());
-        let member = guarded.metadata.add_member(drive.clone(), member).await?;
+        let member = self.new_member(number, name, path, drive, self.new_id());
+        state.check(&MetaRecord::MemberAdded(member.clone()))?;
+        Ok(member)
+    }
+
+    async fn admit(
+        &self,
+        number: usize,
+        candidate: Member,
+        drive: DriveHandle,
+    ) -> Result<usize, ArrayError> {
+        let guarded = self.guarded(number);
+        let member = guarded.metadata.add_member(drive.clone(), candidate).await?;
         MemberJudge::appoint(&drive, number, member as usize, &self.post);
         guarded.pauses.watch(member, &drive);
         Ok(member as usize)

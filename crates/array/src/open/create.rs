@@ -184,7 +184,7 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
 }
 
 /// A drive that is to join, open and locked. If its file was made for that, it is removed again when this is dropped,
-/// unless it is [kept](NewMedium::keep).
+/// unless it is [kept](NewMedium::keep) before anybody may call the drive a member.
 pub(crate) struct NewMedium {
     pub(crate) medium: Arc<Medium>,
     made: MadeFiles,
@@ -196,9 +196,10 @@ impl NewMedium {
         NewMedium { medium: Arc::new(medium), made: MadeFiles(Vec::new()) }
     }
 
-    /// The drive has joined.
-    pub(crate) fn keep(mut self) {
-        self.made.0.clear();
+    /// The drive is about to join: its file stays, whatever comes.
+    pub(crate) fn keep(self) -> Arc<Medium> {
+        self.made.keep();
+        self.medium
     }
 }
 

@@ -105,6 +105,7 @@ pub(crate) const STORIES: &[Story] = {
         long("online/removal-copies-first", Faulty, online::removal_copies_first),
         short("online/refused-add-leaves-no-file", Nothing, online::refused_add_leaves_no_file),
         short("online/serving-drive-is-not-added", Nothing, online::serving_drive_is_not_added),
+        long("online/add-in-a-pause", Faulty, online::add_in_a_pause),
         short("small/scrub-rate-and-stop", Nothing, small::scrub_rate_and_stop),
         short("small/scrub-finds", Nothing, small::scrub_finds),
         short("small/hangup", Nothing, small::hangup),

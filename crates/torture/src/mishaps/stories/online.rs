@@ -237,3 +237,36 @@ pub(super) fn serving_drive_is_not_added(scene: &mut Scene) -> Result<(), Tortur
     scene.whole(2)?;
     scene.nothing_lost()
 }
+
+/// A drive that was added while the pool was paused had its new file deleted when the server ended, whether or not the other
+/// drives knew it as a member by then.
+pub(super) fn add_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
+    for name in ["d0", "d1"] {
+        scene.faulty_drive(name, Manners::default())?;
+    }
+    scene.drive("d2")?;
+    scene.drive("d3")?;
+    scene.describe("raid = \"raid10\"\nset_size = 4", "")?;
+    scene.edit_file("cores = 2", "cores = 2\npause_timeout = 5")?;
+    scene.done(&["create", "@"])?;
+    scene.serve(&[])?;
+    scene.host.writes(200)?;
+    for name in ["d0", "d1"] {
+        scene.faulty(name).fail(true)?;
+    }
+    let path = scene.at.join("n1.img");
+    let text = path.display().to_string();
+    let add = ["drive", "add", "@", "--name", "n1", "--path", &text, "--size", "64MiB"];
+    scene.refused(&add, 1, &["not done yet", "paused"])?;
+    scene.stop()?;
+    ensure(path.exists(), || "the file of a drive that joins was deleted".to_owned())?;
+    for name in ["d0", "d1"] {
+        scene.faulty(name).fail(false)?;
+    }
+    scene.serve(&[])?;
+    if drive_state(&scene.status()?["pools"][0], "n1") == "gone" {
+        scene.done(&["drive", "add", "@", "--name", "n1", "--path", &text, "--force"])?;
+    }
+    scene.whole(5)?;
+    scene.nothing_lost()
+}
