@@ -393,12 +393,13 @@ impl ArrayError {
         }
     }
 
-    /// Whether what the file, the request or the drives say is wrong, and not what the system or a device refuses.
+    /// Whether what the file, the request or the drives say is wrong, as that names a drive which somebody else has, and not
+    /// what the system or a device refuses.
     pub fn is_input(&self) -> bool {
         if let ArrayError::Hinted { error, .. } = self {
             return error.is_input();
         }
-        use tier0_drive::OpenError::{Busy, System};
+        use tier0_drive::OpenError::System;
         if let ArrayError::CreateFile { source, .. } | ArrayError::Open(System { source, .. }) = self {
             return is_wrong_path(source);
         }
@@ -408,7 +409,6 @@ impl ArrayError {
             ArrayError::System { .. }
                 | ArrayError::NoRoom { .. }
                 | ArrayError::Unsettled { .. }
-                | ArrayError::Open(Busy { .. })
                 | ArrayError::Pool(
                     PoolError::Drive { .. }
                         | PoolError::Damaged { .. }

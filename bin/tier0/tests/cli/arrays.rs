@@ -112,6 +112,12 @@ fn a_server_that_cannot_be_asked_yet_is_told_as_one() {
     let drive = std::fs::File::open(directory.path().join("d1.img")).expect("a drive");
     drive.lock().expect("nobody has it");
     refuse(&["check", text(&array)], 2, &["d1.img", "in use by another process", "--without d1"]);
+    refuse(&["serve", text(&array)], 2, &["d1.img", "in use by another process", "--without d1"]);
+    // `create` said that it had failed while running.
+    for force in [&[][..], &["--force", "--yes"]] {
+        let asked = [&["create", text(&array)], force].concat();
+        refuse(&asked, 2, &["d1.img", "in use by another process", "fuser"]);
+    }
 }
 
 /// A copy of an array's file with another name in it deleted a volume of the array that was served.
@@ -180,8 +186,8 @@ fn a_drive_in_use_is_not_touched() {
         2,
         &["d0.img", "in use", "tier0 server may be serving"],
     );
-    refuse(&["create", text(&other), "--force"], 1, &["d0.img", "in use"]);
-    refuse(&["load", text(&directory.path().join("d0.img"))], 1, &["d0.img", "in use"]);
+    refuse(&["create", text(&other), "--force"], 2, &["d0.img", "in use"]);
+    refuse(&["load", text(&directory.path().join("d0.img"))], 2, &["d0.img", "in use"]);
     served.stop();
 }
 

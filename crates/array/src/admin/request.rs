@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use tier0_drive::OpenError;
 use tier0_pool::Reserve;
 use tier0_units::{ByteCount, WriteCache};
 use uuid::Uuid;
@@ -203,11 +202,9 @@ impl From<AdminError> for AdminReply {
 }
 
 impl From<ArrayError> for AdminError {
-    /// What the system or a drive refuses has failed; what else is wrong is in the request, as a drive that somebody else
-    /// has.
+    /// What the system or a drive refuses has failed; what else is wrong is in the request.
     fn from(error: ArrayError) -> AdminError {
-        let is_busy = matches!(error, ArrayError::Open(OpenError::Busy { .. }));
-        match error.is_input() || is_busy {
+        match error.is_input() {
             true => AdminError::Refused(error.to_string()),
             false => AdminError::Failed(error.to_string()),
         }
@@ -216,6 +213,8 @@ impl From<ArrayError> for AdminError {
 
 #[cfg(test)]
 mod tests {
+    use tier0_drive::OpenError;
+
     use super::*;
 
     /// A drive that was not there, or too small, ended a verb with the code of a failure while running.
