@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use thiserror::Error;
-use tier0_drive::OpenError;
+use tier0_drive::{OpenError, SystemUse};
 use tier0_pool::PoolError;
 
 use crate::DescriptionError;
@@ -26,6 +26,16 @@ pub enum ArrayError {
         drive: String,
         /// Its path.
         path: PathBuf,
+    },
+    /// What a drive is to lie on is used by the system.
+    #[error("drive {drive:?} cannot use {path:?}: {usage}, or name another file or device")]
+    InUse {
+        /// Its name.
+        drive: String,
+        /// Its path.
+        path: PathBuf,
+        /// By what.
+        usage: SystemUse,
     },
     /// A drive's metadata cannot be read or written.
     #[error(transparent)]

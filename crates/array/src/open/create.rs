@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use tier0_catalog::Catalog;
-use tier0_drive::DriveHandle;
+use tier0_drive::{DriveHandle, SystemUse};
 use tier0_pool::metadata::{OtherDrive, Survey, survey};
 use tier0_pool::{DATA_START_SECTORS, PoolState};
 use tier0_units::SectorCount;
@@ -37,7 +37,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     super::identity::check_distinct(&description.drives)?;
     let mut media: Vec<Option<Arc<Medium>>> = Vec::new();
     for (number, drive) in description.drives.iter().enumerate() {
-        media.push(if is_to_be_made(drive) { None } else { Some(Arc::new(Medium::open(drive, number)?)) });
+        media.push(if is_to_be_made(drive) { None } else { Some(Arc::new(open_free(drive, number)?)) });
     }
     if description.drives.iter().all(|drive| drive.path.is_none()) {
         check_no_log(description)?;
@@ -113,6 +113,20 @@ fn is_to_be_made(drive: &DriveDescription) -> bool {
     drive.size.is_some() && drive.path.as_ref().is_some_and(|path| !path.exists())
 }
 
+/// Opens what is to become a drive, unless the system uses it: a mounted file system would go on writing to it.
+fn open_free(drive: &DriveDescription, number: usize) -> Result<Medium, ArrayError> {
+    let Some(path) = &drive.path else { return Medium::open(drive, number) };
+    let is_free = |usage: Option<SystemUse>| match usage {
+        None => Ok(()),
+        Some(usage) => Err(ArrayError::InUse { drive: drive.name.clone(), path: path.clone(), usage }),
+    };
+    is_free(SystemUse::of(path))?;
+    // Another server that has it by a device on it is told by its lock.
+    let medium = Medium::open(drive, number)?;
+    is_free(SystemUse::of_devices_on(path))?;
+    Ok(medium)
+}
+
 /// An array is on memory, or on drives that remember, not on both.
 pub(super) fn memory_among_others(drive: &DriveDescription) -> ArrayError {
     let fact = "is memory among drives that are not; make it a file, or all of them memory".into();
@@ -167,7 +181,7 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
         check_room(std::iter::once(drive))?;
         made.make(drive)?;
     }
-    let medium = Arc::new(Medium::open(drive, 0)?);
+    let medium = Arc::new(open_free(drive, 0)?);
     made.locked();
     let found = medium.sectors().bytes();
     if let Some(size) = drive.size.filter(|size| *size != found) {

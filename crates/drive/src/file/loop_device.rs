@@ -61,20 +61,24 @@ impl LoopDevice {
         Some(LoopDevice { file: text.trim_end_matches('\n').into(), part })
     }
 
-    /// The loop devices on a file that was opened at `path`, as far as they know it by its own name. No other file is looked
-    /// at: it may be on a file system that hangs.
-    pub(super) fn on(file: &File, path: &Path) -> Vec<PathBuf> {
-        let Ok(wanted) = file.metadata() else { return Vec::new() };
+    /// The loop devices on a file or device that lies at `path`, as they tell themselves; where one may not be asked, as far
+    /// as it knows the file by its own name. No other file is looked at: it may be on a file system that hangs.
+    pub(super) fn on(wanted: &Metadata, path: &Path) -> Vec<PathBuf> {
         let names =
             std::fs::read_dir(BLOCK_DEVICES).into_iter().flatten().flatten().map(|entry| entry.file_name());
         let mut devices: Vec<PathBuf> = names
             .filter(|name| {
                 let told = Path::new(BLOCK_DEVICES).join(name).join("loop/backing_file");
-                let behind =
-                    std::fs::read_to_string(told).ok().map(|text| PathBuf::from(text.trim_end_matches('\n')));
-                let behind = behind.filter(|behind| behind.file_name() == path.file_name());
-                let there = behind.and_then(|behind| std::fs::metadata(behind).ok());
-                there.is_some_and(|there| number_of(&there) == number_of(&wanted))
+                let Ok(text) = std::fs::read_to_string(told) else { return false };
+                let device = Path::new("/dev").join(name);
+                let device = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(device);
+                if let Some(number) = device.ok().as_ref().and_then(bound_to) {
+                    return number == number_of(wanted);
+                }
+                let behind = PathBuf::from(text.trim_end_matches('\n'));
+                let is_called_so = behind.file_name() == path.file_name();
+                let there = is_called_so.then(|| std::fs::metadata(behind).ok()).flatten();
+                there.is_some_and(|there| number_of(&there) == number_of(wanted))
             })
             .map(|name| Path::new("/dev").join(name))
             .collect();

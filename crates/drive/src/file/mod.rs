@@ -5,6 +5,7 @@
 //! ([`loop_device`], [`claim`]). A flush is fdatasync, which flushes the device's own cache too.
 
 mod claim;
+mod in_use;
 mod loop_device;
 mod reopen;
 
@@ -27,6 +28,7 @@ use tier0_world::{BufMut, Completion, IoError, PayloadWidth, World};
 
 use crate::{Command, Drive, DriveInfo};
 use claim::Claim;
+pub use in_use::SystemUse;
 pub use loop_device::LoopDevice;
 use loop_device::{Claimed, Hold};
 use reopen::{Opening, Openings};
@@ -334,7 +336,8 @@ fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<Ope
     }
     lock(&file, tries).map_err(|errno| match errno {
         rustix::io::Errno::WOULDBLOCK => {
-            let device = LoopDevice::on(&file, path).into_iter().next();
+            let about = file.metadata();
+            let device = about.ok().and_then(|about| LoopDevice::on(&about, path).into_iter().next());
             busy(device.map_or(HeldAs::Itself, HeldAs::LoopDevice))
         }
         errno => system(errno.into()),

@@ -3,6 +3,7 @@
 mod consent;
 mod errors;
 mod files;
+mod in_use;
 mod online;
 mod small;
 mod stalls;
@@ -90,6 +91,7 @@ pub(crate) const STORIES: &[Story] = {
         short("files/one-device-twice", Root, files::one_device_twice),
         long("files/two-servers-by-two-names", Root, files::two_servers_by_two_names),
         long("files/two-servers-by-a-lost-name", Root, files::two_servers_by_a_lost_name),
+        short("files/mounted-is-not-overwritten", Root, in_use::mounted_is_not_overwritten),
         short("files/link-in-a-drives-place", Nothing, files::link_in_a_drives_place),
         long("files/deleted-under-the-server", Nothing, files::deleted_under_the_server),
         short("files/one-log-drive", Nothing, files::one_log_drive),
