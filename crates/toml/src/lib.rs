@@ -27,11 +27,16 @@ pub struct Misread {
 /// [`Misread`] where it is no TOML, or something in it is unknown, missing or of another type.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misread> {
     toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
+        let span = error.span().unwrap_or_default();
+        let at = span.start;
         let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        let field = match words::is_duplicate(&message) {
+            true => locate::second_at(text, span),
+            false => locate::field_at(text, at),
+        };
         Misread {
             line: line_at(text, at),
-            field: locate::field_at(text, at),
+            field,
             fact: words::plain(&message, text.get(at..).unwrap_or_default()),
         }
     })
@@ -80,5 +85,20 @@ mod tests {
         assert_eq!((line, field.as_str()), (3, "drive.count"), "{fact}");
         assert!(!fact.contains('\n'), "{fact}");
         assert_eq!(misread("").1, "top of the file");
+    }
+
+    /// The error named the field before the one that was there twice.
+    #[test]
+    fn what_is_there_twice_is_named() {
+        for (text, line, field) in [
+            ("[[drive]]\nname = \"a\"\ncount = 1\nname = \"b\"\n", 4, "drive.name"),
+            ("[[drive]]\n\"name\" = \"a\"\ncount = 1\n\"name\" = \"b\"\n", 4, "drive.name"),
+            ("[a]\nx = { y = 1, z = 2, y = 3 }\n", 2, "a.x.y"),
+            ("x = 1\n[a]\ny = 1\n[b]\ny = 2\n[a]\n", 6, "a"),
+            ("[a.b]\nx = 1\n[c]\ny = 1\n[a.b]\n", 5, "a.b"),
+        ] {
+            let told = misread(text);
+            assert_eq!(told, (line, field.to_owned(), "it is there twice; keep one".to_owned()), "{text}");
+        }
     }
 }

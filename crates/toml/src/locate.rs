@@ -1,6 +1,11 @@
 //! From a place in a TOML text to the line and field that an admin looks for, and back.
 
+use std::ops::Range;
+
 use toml::de::{DeTable, DeValue};
+
+/// A key that no file has.
+const STAND_IN: &str = "there-a-second-time";
 
 /// The line of a byte offset, from 1.
 pub fn line_at(text: &str, offset: usize) -> usize {
@@ -31,6 +36,18 @@ pub(crate) fn field_at(text: &str, offset: usize) -> String {
     let mut nearest = Nearest { limit: offset, start: 0, path: None };
     nearest.visit(document.get_ref(), "");
     nearest.path.unwrap_or_else(|| "top of the file".into())
+}
+
+/// The dotted path of the key at these bytes, which its table has already: no parser keeps it, so it is looked for under
+/// another name.
+pub(crate) fn second_at(text: &str, span: Range<usize>) -> String {
+    let (Some(before), Some(key), Some(behind)) =
+        (text.get(..span.start), text.get(span.clone()), text.get(span.end..))
+    else {
+        return field_at(text, span.start);
+    };
+    let renamed = format!("{before}{STAND_IN}{behind}");
+    field_at(&renamed, span.start).replace(STAND_IN, key.trim_matches(['"', '\'']))
 }
 
 /// The table of the header that begins at a byte offset, if one does: `drive` of `[[drive]]`.

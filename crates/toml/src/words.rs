@@ -6,7 +6,7 @@ pub(crate) fn plain(message: &str, at: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("{} is missing; add it", field.replace('`', "\""));
     }
-    if message.starts_with("duplicate key") {
+    if is_duplicate(message) {
         return "it is there twice; keep one".to_owned();
     }
     if message.contains("string values must be quoted") {
@@ -27,6 +27,11 @@ pub(crate) fn plain(message: &str, at: &str) -> String {
         Some((found, wanted)) => mistyped(found, wanted, at),
         None => message.replace("expected one of", "there are:"),
     }
+}
+
+/// Whether a parser says that something is there twice.
+pub(crate) fn is_duplicate(message: &str) -> bool {
+    message.starts_with("duplicate key")
 }
 
 fn mistyped(found: &str, wanted: &str, at: &str) -> String {
