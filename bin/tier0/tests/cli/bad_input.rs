@@ -217,6 +217,23 @@ fn a_drive_that_cannot_be_opened_is_wrong_input() {
     assert_eq!(contents(at).len() + 1, before.len(), "a refused verb has written something");
 }
 
+/// A drive in the array file's place was called text that is not valid UTF-8.
+#[test]
+fn a_drive_is_no_array_file() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid1", 2);
+    let blank = directory.path().join("blank.img");
+    std::fs::File::create(&blank).and_then(|file| file.set_len(64 << 20)).expect("a file");
+    let latin = directory.path().join("latin.toml");
+    std::fs::write(&latin, b"[array]\nname = \"\xe4\"\n").expect("a file");
+    succeed(&["create", text(&array)]);
+    for named in [&directory.path().join("d0.img"), &blank, &latin] {
+        for verb in ["check", "status", "serve"] {
+            refuse(&[verb, text(named)], 2, &["is no array file", "UTF-8", "name the TOML file"]);
+        }
+    }
+}
+
 /// Whether a start would be refused was not asked where no drive has a path.
 #[test]
 fn check_refuses_what_serve_refuses_without_files() {

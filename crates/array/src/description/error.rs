@@ -17,6 +17,15 @@ pub enum DescriptionError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// It is no text.
+    #[error(
+        "{path:?} is no array file: it does not hold text (UTF-8), but what the file or device of a drive may hold; name the TOML \
+         file that describes the array (docs/array-file.md)"
+    )]
+    NoText {
+        /// What was named.
+        path: PathBuf,
+    },
     /// Something in it is wrong.
     #[error("{file}, line {line}: {text}")]
     Wrong {

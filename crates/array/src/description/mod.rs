@@ -10,6 +10,7 @@ mod notes;
 mod write;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
@@ -125,7 +126,8 @@ impl Description {
     /// The first thing that is wrong, with its line, its field and what to do.
     pub fn read(path: &Path) -> Result<Description, DescriptionError> {
         let unreadable = |source| DescriptionError::Unreadable { path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = text_of(path).map_err(unreadable)?;
+        let text = text.ok_or_else(|| DescriptionError::NoText { path: path.to_owned() })?;
         let place = place_of(path).map_err(unreadable)?;
         let directory = place.parent().unwrap_or(Path::new(""));
         let mut description = Description::parse_in(&text, &path.display().to_string(), directory)?;
@@ -155,6 +157,18 @@ impl Description {
         let file: File = tier0_toml::read(text).map_err(|misread| place.misread(misread))?;
         check::check(file, &place)
     }
+}
+
+/// Bytes of the largest array file: far more than one with a table for each of ten thousand drives has.
+const BYTES_MAX: u64 = 8 << 20;
+
+/// What a file holds; nothing where that is no text, as where a drive is named in the array file's place. No more of it
+/// is read than such a file can have.
+fn text_of(file: &Path) -> std::io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    let is_text = bytes.len() as u64 <= BYTES_MAX && !bytes.contains(&0);
+    Ok(String::from_utf8(bytes).ok().filter(|_| is_text))
 }
 
 /// Where a file lies, without steps back: a path of it is told and compared.
