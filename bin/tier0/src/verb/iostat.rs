@@ -8,7 +8,7 @@ use serde::Serialize;
 use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, IoReport, NamedIo, PoolIo};
 use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, counted};
 
 use crate::control::ask_of;
 use crate::failure::Failure;
@@ -146,7 +146,11 @@ impl PoolRates {
     fn errors(&self) -> String {
         let failed = |one: &&OneRate| one.stats.errors() > 0;
         let all = self.volumes.iter().chain(&self.drives).filter(failed);
-        all.map(|one| format!("  ! {}: {} ended with errors\n", one.name, one.stats.errors())).collect()
+        all.map(|one| {
+            let requests = counted(one.stats.errors(), "request");
+            format!("  ! {}: {requests} ended with errors\n", one.name)
+        })
+        .collect()
     }
 }
 
@@ -230,6 +234,18 @@ mod tests {
     fn a_server_that_was_started_anew_counts_from_zero() {
         let rates = Rates::between(&report(100, &[("a", 900)]), &report(3, &[("a", 30)]));
         assert_eq!((rates.seconds, rates.pools[0].volumes[0].stats.count()), (3.0, 30));
+    }
+
+    /// "a: 5 ended with errors" did not say what.
+    #[test]
+    fn failed_requests_are_told_as_requests() {
+        let mut now = report(12, &[("a", 30), ("b", 30)]);
+        for (volume, errors) in now.pools[0].volumes.iter_mut().zip([5, 1]) {
+            volume.io.read.errors = errors;
+        }
+        let told = Rates::between(&report(10, &[]), &now).text();
+        assert!(told.contains("! a: 5 requests ended with errors\n"), "{told}");
+        assert!(told.contains("! b: 1 request ended with errors\n"), "{told}");
     }
 
     #[test]

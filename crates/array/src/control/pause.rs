@@ -29,7 +29,7 @@ const LOOK_PAUSED: Nanos = Nanos::from_millis(100);
 
 /// Drives that were away together seldom come back in the same moment: when the first of them answers, the others get this
 /// much time before one of them is judged.
-const RESPITE: Nanos = Nanos::from_secs(10);
+pub(super) const RESPITE: Nanos = Nanos::from_secs(10);
 
 /// The drives that a pool waits for, and what is known of all of them.
 #[derive(Default)]

@@ -21,6 +21,7 @@ use tier0_world::sync::Semaphore;
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::judge::look;
+use super::pause::RESPITE;
 use super::placing::Placings;
 use super::{Control, Guarded, PoolControl};
 use crate::plan::sets_survive;
@@ -226,9 +227,10 @@ impl Control {
             pauses.note_return(self.world.now());
         }
         if pauses.has_respite(self.world.now()) {
-            return Err(Objection::Lacking(
-                "drives that were away with it have just come back, and it gets 10 s to do so too".to_owned(),
-            ));
+            return Err(Objection::Lacking(format!(
+                "drives that were away with it have just come back, and it gets {} s to do so too",
+                RESPITE.0 / Nanos::from_secs(1).0
+            )));
         }
         self.condemn(number, member).await.inspect_err(|_| pauses.forget_return())
     }
