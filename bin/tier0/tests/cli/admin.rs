@@ -19,7 +19,7 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["drive", "fail", array, "d9", "--yes"][..], &["\"d9\"", "status"][..]),
         (&["drive", "remove", array, "d9"], &["\"d9\""]),
         (&["drive", "replace", array, "d9", "--name", "n", "--path", new], &["\"d9\""]),
-        (&["drive", "add", array, "--name", "n", "--path", new], &["new.img", "does not exist"]),
+        (&["drive", "add", array, "--name", "n", "--path", new], &["new.img", "there is nothing", "--size"]),
         (&["drive", "add", array, "--name", "n", "--path", new, "--size", "64KiB"], &["\"n\"", "larger"]),
         (&["drive", "add", array, "--name", "d1", "--path", new, "--size", "64MiB"], &["\"d1\"", "already"]),
         (

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_drive::DriveHandle;
+use tier0_drive::{DriveHandle, OpenError};
 use tier0_pool::metadata::superblock;
 use tier0_pool::{DriveClass, Member, MemberState, MetaRecord};
 use tier0_units::ByteCount;
@@ -169,13 +169,25 @@ impl Control {
             model: None,
         };
         let opened = shop.open(description, place.force).await;
-        let new =
-            opened.map_err(|error| self.had_left(&place.path, &error).unwrap_or_else(|| error.into()))?;
+        let new = opened.map_err(|error| self.not_opened(&place, error))?;
         self.check_serves_nowhere(&place.name, &new.drive).await?;
         if let Some(leaving) = instead_of {
             self.check_room_with(number, leaving, &place.name, &new.drive)?;
         }
         self.bring_in(number, &place.name, new, None).await
+    }
+
+    /// Why a drive that is to join cannot be opened.
+    fn not_opened(&self, place: &NewPlace, error: ArrayError) -> AdminError {
+        let is_to_be_made =
+            place.size.is_none() && matches!(error, ArrayError::Open(OpenError::Missing { .. }));
+        if is_to_be_made {
+            return AdminError::new(format!(
+                "there is nothing at {:?}; correct the path, or add --size to have a file made there for drive {:?}",
+                place.path, place.name
+            ));
+        }
+        self.had_left(&place.path, &error).unwrap_or_else(|| error.into())
     }
 
     /// What lies at a path and is not tier0's was a drive of this array there, which has left, if there was one.
@@ -340,12 +352,7 @@ impl Control {
         Ok(member)
     }
 
-    async fn admit(
-        &self,
-        number: usize,
-        candidate: Member,
-        drive: DriveHandle,
-    ) -> Result<usize, ArrayError> {
+    async fn admit(&self, number: usize, candidate: Member, drive: DriveHandle) -> Result<usize, ArrayError> {
         let guarded = self.guarded(number);
         let member = guarded.metadata.add_member(drive.clone(), candidate).await?;
         MemberJudge::appoint(&drive, number, member as usize, &self.post);
