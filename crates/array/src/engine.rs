@@ -25,7 +25,7 @@ use crate::opened_pool::OpenedPool;
 use crate::plan::{NewPool, drives_of, fill};
 use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs};
 pub use crate::repartition::Repartition;
-use crate::shard::{ListedVolume, Shard};
+use crate::shard::Shard;
 use crate::upkeep::pace::Activity;
 use crate::volume_io::VolumeIo;
 use crate::{ArrayError, Description, Volume};
@@ -395,8 +395,7 @@ pub(crate) async fn start_shard(
     for (seed, drives) in seeds.iter().zip(drives) {
         let pool = PoolShard::start(world, seat, seed, drives, control).await?;
         for volume in seed.state.volumes() {
-            let io = VolumeIo::new(&pool, volume);
-            volumes.push(Some(ListedVolume::new(&volume.name, io)));
+            volumes.push(Some(Rc::new(VolumeIo::new(&pool, volume))));
         }
         pools.push(pool);
     }

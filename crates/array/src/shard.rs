@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use tier0_units::ExtentId;
 use tier0_world::sync::{MailReceiver, MailSender, Notify};
 use tier0_world::{IoError, World};
 
@@ -12,24 +13,12 @@ use crate::pool_shard::PoolShard;
 use crate::upkeep::pace::Activity;
 use crate::volume_io::VolumeIo;
 
-/// A volume as the list of a shard has it.
-pub(crate) struct ListedVolume {
-    pub(crate) name: Rc<str>,
-    pub(crate) io: Rc<VolumeIo>,
-}
-
-impl ListedVolume {
-    pub(crate) fn new(name: &str, io: VolumeIo) -> ListedVolume {
-        ListedVolume { name: name.into(), io: Rc::new(io) }
-    }
-}
-
 /// One shard of an array.
 pub(crate) struct Shard {
     pub(crate) world: World,
     pub(crate) index: usize,
     /// By the volumes' numbers in the array, which are never used again; none where a volume was deleted.
-    pub(crate) volumes: RefCell<Vec<Option<ListedVolume>>>,
+    pub(crate) volumes: RefCell<Vec<Option<Rc<VolumeIo>>>>,
     /// By the pools' numbers in the array.
     pub(crate) pools: Vec<Rc<PoolShard>>,
     /// Whoever offers the volumes to hosts, if anybody does.
@@ -51,7 +40,20 @@ impl Shard {
     pub(crate) fn volume(&self, number: u32) -> Result<Rc<VolumeIo>, IoError> {
         let volumes = self.volumes.borrow();
         let listed = volumes.get(number as usize).and_then(Option::as_ref);
-        listed.map(|listed| listed.io.clone()).ok_or(IoError::Gone)
+        listed.cloned().ok_or(IoError::Gone)
+    }
+
+    /// The name of a volume by its number in a pool, for messages.
+    pub(crate) fn volume_name(&self, pool: &PoolShard, number: u32) -> String {
+        let volumes = self.volumes.borrow();
+        let is_it = |volume: &&Rc<VolumeIo>| std::ptr::eq(&*volume.pool, pool) && volume.number == number;
+        let named = volumes.iter().flatten().find(is_it);
+        named.map_or_else(|| format!("number {number}"), |volume| volume.name.to_string())
+    }
+
+    /// An extent of a pool, for messages.
+    pub(crate) fn extent_name(&self, pool: &PoolShard, extent: ExtentId) -> String {
+        format!("extent {} of volume {}", extent.index, self.volume_name(pool, extent.volume))
     }
 
     /// Answers what other shards ask, until there are none.

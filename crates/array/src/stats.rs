@@ -48,7 +48,7 @@ impl Shard {
     pub(crate) fn pool_stats(&self, number: usize) -> PoolStats {
         let pool = self.pool(number);
         let mut stats = PoolStats::default();
-        for volume in self.volumes.borrow().iter().flatten().map(|listed| &listed.io) {
+        for volume in self.volumes.borrow().iter().flatten() {
             if std::rc::Rc::ptr_eq(&volume.pool, pool) {
                 stats.volumes.insert(volume.number, volume.stats.snapshot());
             }

@@ -22,7 +22,6 @@ const ZERO_EXTENTS_AT_ONCE: usize = 64;
 pub struct Volume {
     shard: Rc<Shard>,
     number: u32,
-    name: Rc<str>,
     /// Its extents in this shard.
     io: Rc<VolumeIo>,
 }
@@ -31,8 +30,8 @@ impl Volume {
     /// A volume by its number in the array; none where it was deleted.
     pub(crate) fn of(shard: &Rc<Shard>, number: u32) -> Option<Volume> {
         let volumes = shard.volumes.borrow();
-        let listed = volumes.get(number as usize)?.as_ref()?;
-        Some(Volume { shard: shard.clone(), number, name: listed.name.clone(), io: listed.io.clone() })
+        let io = volumes.get(number as usize)?.clone()?;
+        Some(Volume { shard: shard.clone(), number, io })
     }
 
     /// All that there are, by their numbers.
@@ -43,7 +42,7 @@ impl Volume {
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.io.name
     }
 
     fn check(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {

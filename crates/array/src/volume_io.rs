@@ -15,6 +15,7 @@ use crate::pool_shard::PoolShard;
 /// A volume in one shard.
 pub(crate) struct VolumeIo {
     pub(crate) pool: Rc<PoolShard>,
+    pub(crate) name: Rc<str>,
     /// Its number in the pool.
     pub(crate) number: u32,
     pub(crate) sectors: Cell<u64>,
@@ -29,6 +30,7 @@ impl VolumeIo {
     pub(crate) fn new(pool: &Rc<PoolShard>, volume: &VolumeRecord) -> VolumeIo {
         VolumeIo {
             pool: pool.clone(),
+            name: volume.name.as_str().into(),
             number: volume.number,
             sectors: Cell::new(volume.sectors),
             mode: Cell::new(volume.write_cache),
@@ -71,7 +73,7 @@ impl VolumeIo {
         let (result, buf) = Box::pin(self.pool.write_back.read(self.extent(extent), offset, buf)).await;
         if let Err(error @ (IoError::DataLost | IoError::Medium)) = result {
             tracing::error!(
-                volume = self.number,
+                volume = &*self.name,
                 sector = extent * self.pool.extent_sectors + offset,
                 "a read fails: {error}"
             );

@@ -13,7 +13,7 @@ use tier0_units::SlotRef;
 use crate::Volume;
 use crate::front::VolumeFront;
 use crate::message::volumes::VolumesOrder;
-use crate::shard::{ListedVolume, Shard};
+use crate::shard::Shard;
 use crate::volume_io::VolumeIo;
 
 impl VolumesOrder {
@@ -70,13 +70,13 @@ impl Shard {
     fn add_volume(&self, number: u32, pool: usize, record: &VolumeRecord) {
         let pool = self.pool(pool);
         pool.mapping.add_volume(record.number, record.thin);
-        let listed = ListedVolume::new(&record.name, VolumeIo::new(pool, record));
+        let volume = Rc::new(VolumeIo::new(pool, record));
         let mut volumes = self.volumes.borrow_mut();
         let place = number as usize;
         if volumes.len() <= place {
             volumes.resize_with(place + 1, || None);
         }
-        volumes[place] = Some(listed);
+        volumes[place] = Some(volume);
     }
 
     fn offer_volume(self: &Rc<Self>, number: u32) -> Result<(), String> {
@@ -97,9 +97,8 @@ impl Shard {
     }
 
     async fn forget_volume(&self, number: u32) -> Vec<SlotRef> {
-        let listed = self.volumes.borrow_mut().get_mut(number as usize).and_then(Option::take);
-        let Some(listed) = listed else { return Vec::new() };
-        let volume = &*listed.io;
+        let volume = self.volumes.borrow_mut().get_mut(number as usize).and_then(Option::take);
+        let Some(volume) = volume else { return Vec::new() };
         let pool = &volume.pool;
         pool.write_back.forget(|extent| extent.volume == volume.number).await;
         let slots = pool.mapping.remove_volume(volume.number).await;

@@ -74,7 +74,7 @@ impl Shard {
             match rebuilt {
                 Err(IoError::Gone) => return Err(IoError::Gone),
                 Err(error) => {
-                    tracing::error!("{extent} cannot be rebuilt: {error}");
+                    tracing::error!("{} cannot be rebuilt: {error}", self.extent_name(pool, *extent));
                     result = Err(error);
                 }
                 Ok(()) => {}

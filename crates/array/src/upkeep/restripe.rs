@@ -54,7 +54,7 @@ impl Shard {
     async fn try_move(&self, number: usize, pool: &PoolShard, one: &Move, halt: &AtomicBool) -> bool {
         let result = if halt.load(Ordering::SeqCst) { Ok(false) } else { self.move_extent(pool, one).await };
         let moved = result.unwrap_or_else(|error| {
-            tracing::warn!("{} keeps its slot for now: {error}", one.extent);
+            tracing::warn!("{} keeps its slot for now: {error}", self.extent_name(pool, one.extent));
             false
         });
         let slot = if moved { one.from } else { one.to };

@@ -37,7 +37,10 @@ impl Shard {
             shared.look_at(self.index, slot.slot);
             let begun = self.world.now();
             if pool.write_back.is_troubled(extent) {
-                tracing::error!("{extent} cannot be scrubbed before what is written to it is in its place");
+                tracing::error!(
+                    "{} cannot be scrubbed before what is written to it is in its place",
+                    self.extent_name(&pool, extent)
+                );
                 shared.skip(1);
                 continue;
             }
@@ -53,12 +56,12 @@ impl Shard {
                             u64::from(extent.index) * pool.extent_sectors + u64::from(page) * PAGE_SECTORS;
                         tracing::error!(
                             "volume {} sectors {sector}+{PAGE_SECTORS}: no copy passes its checksum; restore them from a backup",
-                            extent.volume
+                            self.volume_name(&pool, extent.volume)
                         );
                     }
                 }
                 Err(error) => {
-                    tracing::error!("{extent} cannot be scrubbed: {error}");
+                    tracing::error!("{} cannot be scrubbed: {error}", self.extent_name(&pool, extent));
                     shared.skip(1);
                 }
             }
