@@ -10,18 +10,19 @@
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::future::select;
+use futures_util::future::{Either, select};
+use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_array::description::ListenAddress;
 use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
 use tier0_array::{Volume, VolumeFront};
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, named};
 use tier0_world::net::{PeerAddress, Socket};
 use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox};
@@ -34,6 +35,9 @@ use crate::sockets::Accesses;
 
 /// How often a shard that is done looks whether the others are too; only while an array ends.
 const ENDING_LOOK: Nanos = Nanos::from_millis(1);
+
+/// After this time an end is told to take long. What is under way is answered in less, where drives answer.
+const DELAY_TOLD: Nanos = Nanos::from_secs(2);
 
 /// Who is told the addresses, with the ports that the system chose, in the order in which they were asked for.
 type Listening = Box<dyn Fn(&[PeerAddress]) + Send + Sync>;
@@ -159,13 +163,53 @@ async fn serve_shard(context: ShardContext, service: Arc<Service>) {
     };
     // Every shard hears the signal by itself, so that none depends on another one to end.
     let signalled = service.signals.wait(&context.world);
-    select(std::pin::pin!(asked), std::pin::pin!(signalled)).await;
+    select(pin!(asked), pin!(signalled)).await;
     service.stop();
-    server.shut_down().await;
-    service.answering.fetch_sub(1, Ordering::SeqCst);
-    while service.answering.load(Ordering::SeqCst) > 0 {
-        context.world.sleep(ENDING_LOOK).await;
+    let ending = async {
+        server.shut_down().await;
+        service.answering.fetch_sub(1, Ordering::SeqCst);
+        while service.answering.load(Ordering::SeqCst) > 0 {
+            context.world.sleep(ENDING_LOOK).await;
+        }
+    };
+    // Whoever asked for the end sees a server that goes on, and wants to know why.
+    if let Either::Right(((), ending)) = select(pin!(ending), pin!(tell_of_delay(&context))).await {
+        ending.await;
     }
+}
+
+/// Tells once, where the end takes long, what it waits for. The first shard does so for all.
+async fn tell_of_delay(context: &ShardContext) {
+    context.world.sleep(DELAY_TOLD).await;
+    if context.index == 0 {
+        let status = context.administer(AdminRequest::Status).await;
+        tracing::warn!("{}", ending_waits(&status));
+    }
+}
+
+/// What an end waits for that takes long, and how to do without.
+fn ending_waits(status: &AdminReply) -> String {
+    let paused = |pool: &PoolStatus| {
+        let pause = pool.paused.as_ref()?;
+        Some(format!(
+            "pool {:?} is paused and waits for {}: {}",
+            pool.name,
+            named("drive", &pause.drives),
+            pause.next
+        ))
+    };
+    let pauses: Vec<String> = match status {
+        AdminReply::Status(status) => status.pools.iter().filter_map(paused).collect(),
+        _ => Vec::new(),
+    };
+    let waits = match pauses.is_empty() {
+        true => "requests that are under way are answered first".to_owned(),
+        false => pauses.join("; "),
+    };
+    format!(
+        "asked to end, and not done yet: {waits}; a second SIGTERM or Ctrl-C ends the server at once, and what was \
+         acknowledged is in the write log"
+    )
 }
 
 /// Offers the volumes; the first shard also listens, and says where.

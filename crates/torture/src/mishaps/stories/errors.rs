@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::super::faulty::Manners;
 use super::super::scene::{Scene, drive_state, ensure};
 use crate::TortureError;
-use crate::clock::{pause, wall_s};
+use crate::clock::{pause, wait_until, wall_s};
 use crate::tools;
 
 const MIRROR: &str = "raid = \"raid1\"\nset_size = 2";
@@ -111,6 +113,25 @@ pub(super) fn killed_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
     fail_both(scene, true)?;
     pause(Duration::from_secs(8));
     scene.kill()?;
+    fail_both(scene, false)?;
+    scene.serve(&[])?;
+    scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// A server that was stopped in a pause said nothing while it waited, and was killed by whoever thought that it hung.
+pub(super) fn stopped_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
+    mirror(scene)?;
+    fail_both(scene, true)?;
+    scene.pool("a pause", 15, |pool| !pool["paused"].is_null())?;
+    scene.host.server_ends();
+    scene.signal(Signal::TERM);
+    let words = ["paused and waits for drives d0, d1", "s more before", "a second SIGTERM"];
+    let is_told =
+        |scene: &Scene| scene.log().lines().any(|line| words.iter().all(|word| line.contains(word)));
+    wait_until("what the end waits for in the log", 10, || Ok(is_told(scene)))?;
+    scene.signal(Signal::TERM);
+    ensure(scene.ends().is_err(), || "a second SIGTERM ended the server as if in order".to_owned())?;
     fail_both(scene, false)?;
     scene.serve(&[])?;
     scene.whole(2)?;

@@ -67,6 +67,7 @@ pub(crate) const STORIES: &[Story] = {
         long("errors/both-legs-away", Faulty, errors::both_legs_away),
         long("errors/back-one-after-the-other", Faulty, errors::back_one_after_the_other),
         long("errors/killed-in-a-pause", Faulty, errors::killed_in_a_pause),
+        long("errors/stopped-in-a-pause", Faulty, errors::stopped_in_a_pause),
         long("errors/pulled-and-put-back", Faulty, errors::pulled_and_put_back),
         long("errors/both-pulled-and-put-back", Faulty, errors::both_pulled_and_put_back),
         short("errors/bad-sector-in-a-superblock", Faulty, errors::bad_sector_in_a_superblock),
