@@ -229,16 +229,18 @@ impl Findings {
         }
     }
 
-    /// `settled` of them were before a scrub that found everything right.
+    /// `settled` of them were before a scrub that found everything right; and what was written anew is lost no more.
     fn look_at_integrity(&mut self, integrity: &IntegrityStatus, settled: (u64, u64)) {
         let repaired = integrity.repaired.saturating_sub(settled.0);
-        let unrecoverable = integrity.unrecoverable.saturating_sub(settled.1);
-        if unrecoverable > 0 {
+        let listed: u64 = integrity.lost.iter().map(|range| range.pages).sum();
+        let unsettled = integrity.unrecoverable.saturating_sub(settled.1);
+        let lost = unsettled.min(listed + integrity.lost_left_off);
+        if lost > 0 {
             self.add(
                 Health::Critical,
                 format!(
                     "no copy passes its checksum of {}; status lists where, restore them from a backup",
-                    counted(unrecoverable, "page")
+                    counted(lost, "page")
                 ),
             );
         }
@@ -336,4 +338,28 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
     };
     state.volumes().map(volume).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::LostRange;
+
+    /// Pages that were lost and written anew stood in the summary until a restart.
+    #[test]
+    fn what_was_written_anew_is_lost_no_more() {
+        let range = |pages| LostRange { volume: "lun0".into(), from: 0, to: pages * 4096, pages };
+        let told = |unrecoverable, lost, lost_left_off, settled| {
+            let mut found = Findings::default();
+            let integrity =
+                IntegrityStatus { unrecoverable, lost, lost_left_off, ..IntegrityStatus::default() };
+            found.look_at_integrity(&integrity, (0, settled));
+            found.problems()
+        };
+        assert!(told(5, vec![range(5)], 0, 0)[0].contains("of 5 pages;"));
+        assert!(told(5, vec![range(1), range(1)], 0, 0)[0].contains("of 2 pages;"));
+        assert!(told(5000, vec![range(1)], 904, 0)[0].contains("of 905 pages;"));
+        assert_eq!(told(5, Vec::new(), 0, 0), [""; 0]);
+        assert_eq!(told(5000, Vec::new(), 904, 5000), [""; 0]);
+    }
 }

@@ -71,10 +71,10 @@ impl SystemUse {
     pub fn of_devices_on(path: &Path) -> Option<SystemUse> {
         let about = std::fs::metadata(path).ok()?;
         let others = devices_on(path, &about).into_iter().filter(|number| *number != own_number(&about));
-        others.map(node_of).find(|device| is_held(device)).map(|device| SystemUse {
-            device: Some(device),
-            purpose: Purpose::Exclusive,
-        })
+        others
+            .map(node_of)
+            .find(|device| is_held(device))
+            .map(|device| SystemUse { device: Some(device), purpose: Purpose::Exclusive })
     }
 }
 
@@ -154,10 +154,7 @@ impl System {
         let text = |path| std::fs::read(path).unwrap_or_default();
         let mounts = text("/proc/self/mountinfo");
         let swaps = text("/proc/swaps");
-        System {
-            mounts: lines(&mounts).flat_map(mount).collect(),
-            swaps: swap_places(&swaps),
-        }
+        System { mounts: lines(&mounts).flat_map(mount).collect(), swaps: swap_places(&swaps) }
     }
 
     fn purpose_of(&self, number: u64) -> Option<Purpose> {
@@ -236,7 +233,8 @@ mod tests {
 
     #[test]
     fn what_is_swap_is_read_from_the_list_of_swap_spaces() {
-        let text = b"Filename\t\tType\t\tSize\n/dev/sda2   partition\t8\t0\t-2\n/my\\040swap file\t8\t0\t-3\n";
+        let text =
+            b"Filename\t\tType\t\tSize\n/dev/sda2   partition\t8\t0\t-2\n/my\\040swap file\t8\t0\t-3\n";
         assert_eq!(swap_places(text), [PathBuf::from("/dev/sda2"), PathBuf::from("/my swap")]);
         assert_eq!(swap_places(b""), Vec::<PathBuf>::new());
     }

@@ -54,7 +54,9 @@ fn is_refused(scene: &Scene, image: &str, named: &[&str], device: &str) -> Resul
         let named = [named, &[path, "mounted at"]].concat();
         scene.refused(&["drive", "add", "@", "--name", "n1", "--path", path, "--force"], 2, &named)?;
         let file = scene.at.join("other.toml");
-        let text = format!("[array]\nname = \"other\"\n\n[[drive]]\nname = \"n1\"\npath = \"{path}\"\n\n[[pool]]\nname = \"p\"\nraid = \"raid0\"\n");
+        let text = format!(
+            "[array]\nname = \"other\"\n\n[[drive]]\nname = \"n1\"\npath = \"{path}\"\n\n[[pool]]\nname = \"p\"\nraid = \"raid0\"\n"
+        );
         std::fs::write(&file, text).map_err(TortureError::system("a file cannot be written"))?;
         let file = file.display().to_string();
         scene.refused(&["create", &file, "--force", "--yes"], 2, &named)?;

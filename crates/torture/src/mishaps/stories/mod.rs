@@ -111,6 +111,7 @@ pub(crate) const STORIES: &[Story] = {
         long("online/add-in-a-pause", Faulty, online::add_in_a_pause),
         short("small/scrub-rate-and-stop", Nothing, small::scrub_rate_and_stop),
         short("small/scrub-finds", Nothing, small::scrub_finds),
+        long("small/lost-and-written-anew", Nothing, small::lost_and_written_anew),
         short("small/hangup", Nothing, small::hangup),
         short("small/stale-sockets", Nothing, small::stale_sockets),
         long("small/thin-pool-fills", Nothing, small::thin_pool_fills),

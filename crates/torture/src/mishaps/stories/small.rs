@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::super::scene::{Scene, drive_state, ensure};
+use super::super::scene::{Scene, drive_state, ensure, uri};
 use crate::TortureError;
+use crate::client::fill;
 use crate::clock::pause;
 
 const MIRROR: &str = "raid = \"raid1\"\nset_size = 2";
+/// Sectors of the volume of a story.
+const VOLUME_SECTORS: u64 = 16 << 11;
 
 /// `scrub --rate 0` hung, and `--stop` did not stop a scrub.
 pub(super) fn scrub_rate_and_stop(scene: &mut Scene) -> Result<(), TortureError> {
@@ -53,6 +56,31 @@ pub(super) fn scrub_finds(scene: &mut Scene) -> Result<(), TortureError> {
         pool["scrub"]["running"] == false && pool["scrub"]["repaired"] == 0 && pool["health"] == "healthy"
     })?;
     scene.nothing_lost()
+}
+
+/// What a scrub had found lost stood in the summary until a restart although the host had written it anew; and the log called
+/// the volume by a number.
+pub(super) fn lost_and_written_anew(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(1500)?;
+    scene.pool("an empty log", 30, |pool| pool["log"]["dirty_bytes"] == 0)?;
+    scene.stop()?;
+    damage(scene, "d0")?;
+    damage(scene, "d1")?;
+    scene.serve(&[])?;
+    scene.done(&["scrub", "@"])?;
+    let found = scene.pool("a scrub that finds what is lost", 60, |pool| {
+        pool["scrub"]["running"] == false && pool["integrity"]["lost"][0]["volume"] == "lun0"
+    })?;
+    let summary = found["summary"].as_str().unwrap_or_default();
+    ensure(summary.contains("no copy passes"), || format!("status does not tell the loss: {summary}"))?;
+    let log = scene.log();
+    ensure(log.contains("volume lun0 sectors"), || format!("the log does not name the volume: {log}"))?;
+    fill(&uri(&scene.at, "lun0"), VOLUME_SECTORS)?;
+    scene.pool("nothing that is lost", 60, |pool| {
+        !pool["problems"].to_string().contains("no copy passes") && pool["integrity"]["lost"][0].is_null()
+    })?;
+    Ok(())
 }
 
 /// Flips a byte in each sixteenth stamped page of the middle of the image: data, and neither log nor metadata. They are many
@@ -124,7 +152,7 @@ pub(super) fn thin_pool_fills(scene: &mut Scene) -> Result<(), TortureError> {
     })?;
     ensure(drive_state(&promised["pools"][0], "d0") == "active", || "d0 is not active".to_owned())?;
     let uri = super::super::scene::uri(&scene.at, "thin");
-    let filled = crate::client::fill(&uri, 256 << 11)?;
+    let filled = fill(&uri, 256 << 11)?;
     ensure(filled < 256 << 11, || "more fits than there is".to_owned())?;
     let full = scene.status()?;
     ensure(full["health"] != "healthy", || format!("a full pool is healthy: {}", full["summary"]))?;
