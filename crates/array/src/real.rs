@@ -209,6 +209,7 @@ impl ShardSeat<'_> {
             pause_timeout: self.array.pause_timeout,
             space: self.array.space.clone(),
             events: self.array.events.clone(),
+            log_drives: self.array.log_drives.clone(),
             seat: self.seat,
             source: Source::of(&self.array.kind),
             peers: self.peers,
@@ -279,6 +280,7 @@ struct PoolsSeat {
     pause_timeout: Nanos,
     space: BTreeMap<String, SpaceRules>,
     events: Option<mpsc::SyncSender<Event>>,
+    log_drives: BTreeMap<String, Vec<String>>,
     seat: Seat,
     source: Source,
     peers: Vec<MailSender<Ask>>,
@@ -347,6 +349,7 @@ impl PoolsSeat {
         if let Some(events) = &self.events {
             control.tell_events(events.clone());
         }
+        control.follow_log_drives(&self.log_drives);
         world.spawn(control.clone().serve(first.messages)).detach();
         (0..parts.len()).for_each(|number| {
             world.spawn(control.clone().watch_starting_drives(number)).detach();

@@ -284,7 +284,7 @@ pub struct ScrubStatus {
 }
 
 /// A write log.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogStatus {
     /// Its size on each of its drives.
     pub size_bytes: u64,
@@ -296,6 +296,12 @@ pub struct LogStatus {
     pub copies_wanted: u32,
     /// Pages in memory that are not yet in their sets.
     pub dirty_bytes: u64,
+    /// The drives that it lies on.
+    #[serde(default)]
+    pub drives: Vec<String>,
+    /// The drives that the array file names for it, as far as the pool has them; empty where it names none.
+    #[serde(default)]
+    pub drives_wanted: Vec<String>,
 }
 
 /// Space of a pool.

@@ -106,6 +106,7 @@ impl Control {
         let (number, leaving, _) = self.member_named(old)?;
         let name = place.name.clone();
         self.join(number, place, Some(leaving)).await?;
+        self.guarded(number).replace_log_drive(old, &name);
         // It may have been lost meanwhile, or others that had room.
         let (_, _, state) = self.member_named(old)?;
         if state == MemberState::Active

@@ -1,28 +1,35 @@
-//! Giving the write log its copies back after a drive that held one is lost, or is to leave.
+//! Giving the write log its copies back after a drive that held one is lost, or is to leave; and bringing them back onto
+//! the drives that the array file names for it, when those serve again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tier0_journal::COPIES_MAX;
-use tier0_pool::{ChunkletAddress, LogCopy, LogPlacement, LogRing, Member, MetaRecord, PoolState};
+use tier0_pool::{
+    ChunkletAddress, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaRecord, PoolState,
+};
 use tier0_world::IoError;
 
-use super::Control;
 use super::placing::Placing;
+use super::{Control, Guarded};
 use crate::message::order::Order;
 
 impl Control {
     /// Puts every copy of the log that lies on a drive that does not serve, or is to leave, onto another drive, as far as
     /// there is room: first the content, then the record that it counts. A copy that is whole is given up after that,
     /// where a ring may have one copy more. One that was given up for another that did not come to be is made again, where
-    /// it was if need be.
+    /// it was if need be. When all that is done, a copy that lies elsewhere than the array file says moves there, if a drive
+    /// that it names serves and has room.
     ///
     /// # Errors
     /// When a copy could not be completed: it can be tried again.
     pub(super) async fn restore_log(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
         let guarded = self.guarded(number);
         loop {
-            let planned = plan(&guarded.metadata.state(), &guarded.log_copies_given_up());
+            let planned = {
+                let state = guarded.metadata.state();
+                plan(&state, &guarded.log_copies_given_up(), &guarded.log_members_wanted(&state))
+            };
             let Some(Plan { placement, from, to, is_whole, rings_are_full }) = planned else { return Ok(()) };
             if is_whole && rings_are_full {
                 self.guarded(number).give_up_log_copy(&self.pools[number], from).await?;
@@ -47,6 +54,15 @@ impl Control {
         }
     }
 
+    /// What the array file says of where logs are to lie.
+    pub(crate) fn follow_log_drives(&self, named: &BTreeMap<String, Vec<String>>) {
+        for pool in &self.pools {
+            if let Some(drives) = named.get(&pool.name) {
+                pool.guarded.log_drives.borrow_mut().clone_from(drives);
+            }
+        }
+    }
+
     /// Has every shard make a copy of its ring on a drive equal to the others, and then the metadata name them.
     async fn make_log_copy(
         self: &Rc<Self>,
@@ -66,6 +82,22 @@ impl Control {
     }
 }
 
+impl Guarded {
+    /// The members whose drives are to hold the log, as far as the pool has them.
+    pub(super) fn log_members_wanted(&self, state: &PoolState) -> BTreeSet<u32> {
+        let wanted = self.log_drives.borrow();
+        let is_wanted =
+            |member: &Member| member.state != MemberState::Removed && wanted.contains(&member.name);
+        (0u32..).zip(state.members()).filter(|(_, one)| is_wanted(one)).map(|(place, _)| place).collect()
+    }
+
+    /// A new drive takes the place of another, also as a drive of the log.
+    pub(super) fn replace_log_drive(&self, old: &str, new: &str) {
+        let mut wanted = self.log_drives.borrow_mut();
+        wanted.iter_mut().filter(|drive| *drive == old).for_each(|drive| new.clone_into(drive));
+    }
+}
+
 /// A copy of all rings that moves.
 struct Plan {
     placement: LogPlacement,
@@ -80,17 +112,21 @@ struct Plan {
 }
 
 /// The first copy that lies on a drive that does not serve, or else one that was given up, or else one on a drive that is
-/// to leave, and where it could go; none where all is well or there is no room.
-fn plan(state: &PoolState, given_up: &BTreeSet<u32>) -> Option<Plan> {
+/// to leave, or else one on a drive that is not `wanted` where another one is, and where it could go; none where all is
+/// well or there is no room.
+fn plan(state: &PoolState, given_up: &BTreeSet<u32>, wanted: &BTreeSet<u32>) -> Option<Plan> {
     let ring = state.log().rings.first()?;
     let holders = || ring.copies.iter().map(|copy| copy.member);
     let leaves = |member: &u32| state.member(*member).is_some_and(|member| member.leaving);
     let lost = || holders().find(|member| !state.is_active(*member));
     let lacking = || holders().find(|member| given_up.contains(member));
-    let from = lost().or_else(lacking).or_else(|| holders().find(leaves))?;
+    let place = place_for(state, None, wanted);
+    let is_better = place.is_some_and(|start| wanted.contains(&start.drive));
+    let astray = || holders().find(|member| is_better && !wanted.contains(member));
+    let from = lost().or_else(lacking).or_else(|| holders().find(leaves)).or_else(astray)?;
     let is_whole = state.is_active(from) && !given_up.contains(&from);
     let sectors = ring.copies.first()?.sectors;
-    let Some(start) = place_for(state, None) else {
+    let Some(start) = place else {
         // Only the place where it was is left, and nobody reads what lies there.
         let stays = state.member(from).is_some_and(|member| member.takes_more() && !is_whole);
         let again =
@@ -107,8 +143,8 @@ fn plan(state: &PoolState, given_up: &BTreeSet<u32>) -> Option<Plan> {
     Some(Plan { placement, from, to: start.drive, is_whole, rings_are_full })
 }
 
-/// Where one more copy of all rings could go, on a drive that has none.
-fn place_for(state: &PoolState, but: Option<u32>) -> Option<ChunkletAddress> {
+/// Where one more copy of all rings could go, on a drive that has none; the best is one that is `wanted`.
+fn place_for(state: &PoolState, but: Option<u32>, wanted: &BTreeSet<u32>) -> Option<ChunkletAddress> {
     let chunklets = chunklets_of_a_copy(state);
     let holds = |member: u32| state.log().copies().any(|other| other.member == member);
     let usable =
@@ -117,7 +153,7 @@ fn place_for(state: &PoolState, but: Option<u32>) -> Option<ChunkletAddress> {
         (0u32..).zip(state.members()).filter(usable).map(|(place, _)| place).collect();
     candidates.sort_by_key(|place| {
         let class = state.member(*place).map(|member| member.class);
-        (class, std::cmp::Reverse(state.free_chunklets(*place)))
+        (!wanted.contains(place), class, std::cmp::Reverse(state.free_chunklets(*place)))
     });
     candidates.into_iter().find_map(|member| state.free_run(member, chunklets))
 }
@@ -131,5 +167,9 @@ fn chunklets_of_a_copy(state: &PoolState) -> u64 {
 /// How many chunklets side by side lack for the copy of the log that a member has, if it is to leave.
 pub(super) fn chunklets_homeless(state: &PoolState, member: u32) -> u64 {
     let has_one = state.log().copies().any(|copy| copy.member == member);
-    if has_one && place_for(state, Some(member)).is_none() { chunklets_of_a_copy(state) } else { 0 }
+    if has_one && place_for(state, Some(member), &BTreeSet::new()).is_none() {
+        chunklets_of_a_copy(state)
+    } else {
+        0
+    }
 }

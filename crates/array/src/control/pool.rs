@@ -68,6 +68,8 @@ pub(crate) struct Guarded {
     pub(super) space_told: Cell<u8>,
     /// When somebody is told about space, and what thin volumes do not get.
     pub(super) space_rules: RefCell<SpaceRules>,
+    /// The drives that are to hold the write log, where the array file says so.
+    pub(super) log_drives: RefCell<Vec<String>>,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
@@ -114,6 +116,7 @@ impl Guarded {
             rebuild_told: Cell::new(false),
             space_told: Cell::new(0),
             space_rules: RefCell::default(),
+            log_drives: RefCell::default(),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),

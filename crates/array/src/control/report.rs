@@ -1,5 +1,6 @@
 //! The array's status, put together from the metadata and what every shard says.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tier0_pool::{PoolState, Space, SpaceRules};
@@ -47,7 +48,7 @@ impl Control {
     ) -> PoolStatus {
         let state = guarded.metadata.state();
         let sets = sets_status(guarded, &state, pool);
-        let log = log_status(&state, reports);
+        let log = log_status(guarded, &state, reports);
         let space = guarded.space(reports);
         let rebuild = guarded.rebuild.is_running().then(|| self.rebuild_status(guarded, &state, &sets));
         let scrub = scrub_status(guarded);
@@ -224,6 +225,9 @@ impl Findings {
                 ),
             );
         }
+        if let Some(text) = log_astray(log) {
+            self.add(Health::Warning, text);
+        }
         if let Some(error) = reports.iter().find_map(|report| report.write_back.last_failure) {
             self.add(Health::Critical, format!("writes cannot be brought to their places: {error}"));
         }
@@ -301,15 +305,39 @@ fn sets_status(guarded: &Guarded, state: &PoolState, pool: &PoolControl) -> Sets
     status
 }
 
-fn log_status(state: &PoolState, reports: &[ShardReport]) -> LogStatus {
+/// What is to be told of a log that is not on the drives that the array file names for it.
+fn log_astray(log: &LogStatus) -> Option<String> {
+    let without = |some: &[String], others: &[String]| -> Vec<String> {
+        some.iter().filter(|drive| !others.contains(drive)).cloned().collect()
+    };
+    let absent = without(&log.drives_wanted, &log.drives);
+    let is_astray = !absent.is_empty() && !without(&log.drives, &log.drives_wanted).is_empty();
+    is_astray.then(|| {
+        format!(
+            "the write log lies on {}, and log_drives says {}: it moves there when {} serves and has room for it; take it \
+             back if it is lost (tier0 drive rejoin), or correct the array file",
+            log.drives.join(", "),
+            log.drives_wanted.join(", "),
+            absent.join(" or ")
+        )
+    })
+}
+
+fn log_status(guarded: &Guarded, state: &PoolState, reports: &[ShardReport]) -> LogStatus {
     let wanted = state.log().rings.iter().map(|ring| ring.copies.len()).max().unwrap_or(0);
     let sum = |of: fn(&ShardReport) -> u64| reports.iter().map(of).sum();
+    let names = |members: BTreeSet<u32>| {
+        let names: BTreeSet<String> = members.into_iter().map(|member| guarded.drive_name(member)).collect();
+        names.into_iter().collect()
+    };
     LogStatus {
         size_bytes: sum(|report| report.write_back.log_bytes),
         used_bytes: sum(|report| report.write_back.log_used_bytes),
         copies: reports.iter().map(|report| report.log_copies).min().unwrap_or(0),
         copies_wanted: wanted as u32,
         dirty_bytes: sum(|report| report.write_back.dirty_bytes),
+        drives: names(state.log().copies().map(|copy| copy.member).collect()),
+        drives_wanted: names(guarded.log_members_wanted(state)),
     }
 }
 
@@ -344,6 +372,35 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
 mod tests {
     use super::*;
     use crate::admin::LostRange;
+
+    #[test]
+    fn a_log_that_lies_elsewhere_is_told() {
+        let log = |drives: &[&str], wanted: &[&str]| {
+            let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            log_astray(&LogStatus {
+                size_bytes: 0,
+                used_bytes: 0,
+                copies: 2,
+                copies_wanted: 2,
+                dirty_bytes: 0,
+                drives: names(drives),
+                drives_wanted: names(wanted),
+            })
+        };
+        let told = log(&["d0", "d2"], &["d0", "d1"]).expect("d2 is not named");
+        assert!(
+            told.contains("lies on d0, d2, and log_drives says d0, d1") && told.contains("when d1 serves")
+        );
+        for (drives, wanted) in [
+            (&["d0", "d1"][..], &["d0", "d1"][..]),
+            (&["d0", "d2"], &[]),
+            // The file names one more than there are copies, or one that the pool does not have.
+            (&["d0", "d1"], &["d0", "d1", "d2"]),
+            (&["d0", "d2"], &["d0"]),
+        ] {
+            assert_eq!(log(drives, wanted), None);
+        }
+    }
 
     /// Pages that were lost and written anew stood in the summary until a restart.
     #[test]

@@ -89,7 +89,8 @@ impl Description {
             && wanted_log != log
         {
             texts.push(format!(
-                "pool {:?}: the write log lies on {}, and the array file says {}; correct the file",
+                "pool {:?}: the write log lies on {}, and the array file says {}: it moves there as far as those serve and have \
+                 room for it; else correct the file",
                 wanted.name,
                 log.join(", "),
                 wanted_log.join(", ")

@@ -146,6 +146,15 @@ impl Description {
         self.pools.iter().map(|pool| (pool.name.clone(), pool.space.clone())).collect()
     }
 
+    /// By pool: the drives that are to hold its write log, where the file says so.
+    pub(crate) fn log_drives(&self) -> BTreeMap<String, Vec<String>> {
+        let names = |pool: &PoolDescription| {
+            pool.log_drives.iter().map(|drive| self.drives[*drive].name.clone()).collect()
+        };
+        let named = self.pools.iter().filter(|pool| !pool.log_drives.is_empty());
+        named.map(|pool| (pool.name.clone(), names(pool))).collect()
+    }
+
     /// Reads a description from text; `name` stands for the file in messages. Relative paths stay as they are.
     pub fn parse(text: &str, name: &str) -> Result<Description, DescriptionError> {
         Description::parse_in(text, name, Path::new(""))

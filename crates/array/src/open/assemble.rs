@@ -52,6 +52,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         events: None,
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
+        log_drives: description.log_drives(),
         pools: found.states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Lasting { media, pools, consents: consents_of(description, options) },
         warnings: found.warnings,

@@ -92,6 +92,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         events: None,
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
+        log_drives: description.log_drives(),
         pools: states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Lasting {
             media,
@@ -168,6 +169,7 @@ fn create_in_memory(
         events: None,
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
+        log_drives: description.log_drives(),
         pools: pools.iter().map(|(state, _)| OpenPool::of_state(state)).collect(),
         kind: Kind::InMemory(pools),
         warnings: Vec::new(),

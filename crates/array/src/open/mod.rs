@@ -57,6 +57,8 @@ pub struct OpenArray {
     pub(crate) pause_timeout: tier0_units::Nanos,
     /// By pool: when somebody is told that it fills, and what thin volumes do not get.
     pub(crate) space: BTreeMap<String, SpaceRules>,
+    /// By pool: the drives that are to hold its write log, where the array file says so.
+    pub(crate) log_drives: BTreeMap<String, Vec<String>>,
     pub(crate) kind: Kind,
     /// What an administrator should know: drives that are missing, stale or blank.
     pub(crate) warnings: Vec<String>,

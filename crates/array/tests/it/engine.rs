@@ -92,13 +92,13 @@ fn a_lost_log_drive_is_replaced_and_the_other_may_die_after() {
                 write(&world, &lun, i * 512, 16, lost as u8 * 20 + i as u8 + 1).await;
             }
             for _ in 0..600 {
-                if engine.status().await.pools[0].log.expect("there is a log").copies == 3 {
+                if engine.status().await.pools[0].log.as_ref().expect("there is a log").copies == 3 {
                     break;
                 }
                 world.sleep(Nanos::from_secs(1)).await;
             }
             let status = engine.status().await;
-            assert_eq!(status.pools[0].log.expect("there is a log").copies, 3, "{}", status.summary);
+            assert_eq!(status.pools[0].log.as_ref().expect("there is a log").copies, 3, "{}", status.summary);
         }
         for i in 0..10 {
             write(&world, &lun, i * 512, 8, 91 + i as u8).await;

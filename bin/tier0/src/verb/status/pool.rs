@@ -35,7 +35,7 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     lines.extend(pool.scrub.as_ref().map(scrub));
     if let Some(log) = &pool.log {
         lines.push(format!(
-            "  log: {} of {} ({}) used, {} of {}, {} not yet destaged",
+            "  log: {} of {} ({}) used, {} of {} on {}, {} not yet destaged",
             ByteCount(log.used_bytes),
             ByteCount(log.size_bytes),
             percent(log.used_bytes, log.size_bytes),
@@ -45,6 +45,7 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
             } else {
                 format!("{} copies", log.copies_wanted)
             },
+            log.drives.join(", "),
             ByteCount(log.dirty_bytes),
         ));
     }

@@ -105,6 +105,7 @@ pub(crate) const STORIES: &[Story] = {
         short("online/one-drive-more", Nothing, online::one_drive_more),
         short("online/rejoin", Nothing, online::rejoin),
         short("online/rejoin-is-verified", Nothing, online::rejoin_is_verified),
+        short("online/log-returns", Nothing, online::log_returns),
         long("online/removal-copies-first", Faulty, online::removal_copies_first),
         short("online/refused-add-leaves-no-file", Nothing, online::refused_add_leaves_no_file),
         short("online/serving-drive-is-not-added", Nothing, online::serving_drive_is_not_added),

@@ -210,6 +210,37 @@ pub(super) fn removal_copies_first(scene: &mut Scene) -> Result<(), TortureError
     scene.nothing_lost()
 }
 
+/// The write log stayed for good where it had been made anew when a drive of `log_drives` was lost, and nothing said so.
+pub(super) fn log_returns(scene: &mut Scene) -> Result<(), TortureError> {
+    let log_on = |drives: [&str; 2]| {
+        let drives = Value::from(drives.to_vec());
+        move |pool: &Value| pool["log"]["drives"] == drives && pool["log"]["copies"] == 2
+    };
+    let pool =
+        "drives = [\"d*\"]\nraid = \"raid10\"\nset_size = 4\nspare_drives = 1\nlog_drives = [\"d0\", \"d1\"]";
+    scene.serving(5, pool)?;
+    scene.pool("the log on d0 and d1", 20, log_on(["d0", "d1"]))?;
+    scene.host.writes(300)?;
+    scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+    scene.pool("a log that is told to lie elsewhere", 30, |pool| {
+        pool["log"]["copies"] == 2 && pool["problems"].to_string().contains("and log_drives says d0, d1")
+    })?;
+    scene.host.writes(300)?;
+    scene.done(&["drive", "rejoin", "@", "d1"])?;
+    scene.pool("the return of the log to d1", 60, log_on(["d0", "d1"]))?;
+    scene.whole(5)?;
+    let problems = scene.status()?["pools"][0]["problems"].clone();
+    ensure(!problems.to_string().contains("log_drives"), || format!("there are problems: {problems}"))?;
+    scene.nothing_lost()?;
+    let path = scene.at.join("n1.img").display().to_string();
+    let replace = ["drive", "replace", "@", "d1", "--name", "n1", "--path", &path, "--size", "64MiB"];
+    scene.done(&replace)?;
+    scene.pool("the log on the new drive", 60, |pool| {
+        log_on(["d0", "n1"])(pool) && drive_state(pool, "d1") == "gone"
+    })?;
+    scene.nothing_lost()
+}
+
 /// A refused `drive add` left a file behind.
 pub(super) fn refused_add_leaves_no_file(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(2, MIRROR)?;
