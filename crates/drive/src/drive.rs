@@ -135,6 +135,12 @@ pub trait Drive {
         false
     }
 
+    /// The sectors behind which it stores nothing up to its end: nothing was ever written there, or hosts have discarded it, or
+    /// it was cut short and given its size again. All of them where nobody can tell.
+    fn stored(&self) -> SectorCount {
+        self.info().sectors
+    }
+
     /// What was opened anew is the drive that it was: everybody uses it from now on. Until then only this handle does.
     fn accept(&self) {}
 }

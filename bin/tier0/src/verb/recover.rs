@@ -220,6 +220,10 @@ fn loss_text(volume: &VolumeLoss) -> String {
     };
     part(&volume.lost, "on no drive that is there: lost");
     part(&volume.stale, "on drives that missed writes: older content, zeros or errors");
+    part(
+        &volume.cut,
+        "where a drive that is needed stores nothing, as one does that was cut short: perhaps lost",
+    );
     if volume.log_bytes_max > 0 {
         let most = ByteCount(volume.log_bytes_max);
         text.push_str(&format!(
@@ -244,6 +248,7 @@ mod tests {
             size_bytes: 1 << 30,
             lost: Vec::new(),
             stale: Vec::new(),
+            cut: Vec::new(),
             log_bytes_max: 0,
             may_be_older: false,
         }

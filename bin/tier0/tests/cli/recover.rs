@@ -61,3 +61,26 @@ fn a_drive_that_was_taken_back_is_listed_once() {
     let told = succeed(&["pool", "recover", text(&array)]);
     assert!(told.contains("drive d1: is missing\n") && !told.contains("given up"), "{told}");
 }
+
+/// A drive file that was cut short and given its size again was told to lose nothing.
+#[test]
+fn a_drive_that_was_cut_short_is_told() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid0", 2);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    let load =
+        ["load", &served.uri, "--read", "0", "--pattern", "sequential", "--block", "64KiB", "--overwrite"];
+    succeed(&[&load[..], &["--bytes", "24MiB", "--quiet"]].concat());
+    served.stop();
+    let told = succeed(&["pool", "recover", text(&array)]);
+    assert!(told.contains("lun0 of 24MiB: loses nothing\n"), "{told}");
+    let drive = std::fs::File::options().write(true).open(at.join("d1.img")).expect("a drive");
+    for mib in [12, 64] {
+        drive.set_len(mib << 20).expect("a size");
+    }
+    let told = succeed(&["pool", "recover", text(&array)]);
+    assert!(!told.contains("loses nothing") && told.contains("that was cut short: perhaps lost"), "{told}");
+    assert!(told.contains("drive \"d1\" stores nothing from byte 12582912"), "{told}");
+}

@@ -8,6 +8,7 @@ mod claim;
 mod in_use;
 mod loop_device;
 mod reopen;
+mod stored;
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -32,6 +33,7 @@ pub use in_use::SystemUse;
 pub use loop_device::LoopDevice;
 use loop_device::{Claimed, Hold};
 use reopen::{Opening, Openings};
+use stored::stored_bytes;
 
 /// Why a file or device cannot be a drive.
 #[derive(Debug, Error)]
@@ -257,6 +259,16 @@ impl FileMedium {
     /// Whether it ends now before the size that it had when it was opened.
     pub fn is_cut_short(&self) -> bool {
         self.file(&self.openings.accepted()).is_ok_and(|file| self.is_too_small(&file))
+    }
+
+    /// How much of it there is: a file may end in a hole, where it was never written, or was cut short. Nobody is asked who
+    /// might not answer.
+    pub fn stored(&self) -> SectorCount {
+        let size = self.info.sectors;
+        match self.opened_at.is_some() && self.submission == Submission::Direct {
+            true => SectorCount(stored_bytes(&*self.openings.accepted().file, size.bytes().0) / SECTOR_BYTES),
+            false => size,
+        }
     }
 
     /// Where a file lies that was moved since it was opened, alone or with its directory. The kernel is asked, and no file
@@ -507,6 +519,10 @@ impl Drive for FileDrive {
 
     fn is_cut_short(&self) -> bool {
         self.0.medium.is_too_small(&self.0.file.borrow())
+    }
+
+    fn stored(&self) -> SectorCount {
+        self.0.medium.stored()
     }
 
     fn was_cut(&self) -> bool {

@@ -34,7 +34,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_stats::{IoRecorder, IoStats};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, SectorCount};
 use tier0_world::{Completion, IoError, PlantedBug, World, planted};
 
 use crate::{Command, Drive, DriveHandle, DriveInfo};
@@ -212,6 +212,10 @@ impl Drive for Guard {
 
     fn is_cut_short(&self) -> bool {
         self.0.drive.is_cut_short()
+    }
+
+    fn stored(&self) -> SectorCount {
+        self.0.drive.stored()
     }
 
     fn was_cut(&self) -> bool {

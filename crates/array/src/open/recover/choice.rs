@@ -83,7 +83,7 @@ fn columns(layout: &Layout) -> impl Iterator<Item = Column> + use<> {
 }
 
 /// The columns that a set does not have, or not all of.
-fn lacking(state: &PoolState, layout: &Layout, set: u32) -> ColumnMask {
+pub(super) fn lacking(state: &PoolState, layout: &Layout, set: u32) -> ColumnMask {
     let lacks = |column: &Column| {
         let is_there = state.is_active(drive_of(state, set, *column));
         match state.rebuild(set, u32::from(column.0)) {

@@ -21,6 +21,9 @@ pub struct VolumeLoss {
     /// Parts that are read from drives that have missed writes: older content, zeros where it was written first since
     /// then, or errors. Ascending, in bytes.
     pub stale: Vec<ByteRange>,
+    /// Parts that need what a drive does not store, although it is there: it was cut short, or hosts have discarded all of
+    /// that. Ascending, in bytes.
+    pub cut: Vec<ByteRange>,
     /// Writes that were acknowledged and only in a part of the write log that is gone, at most this many bytes, anywhere
     /// in the volume.
     pub log_bytes_max: u64,
@@ -40,39 +43,43 @@ pub struct ByteRange {
 impl VolumeLoss {
     /// Whether nothing of it can be lost.
     pub fn is_nothing(&self) -> bool {
-        self.lost.is_empty() && self.stale.is_empty() && self.log_bytes_max == 0 && !self.may_be_older
+        let has_all = self.lost.is_empty() && self.stale.is_empty() && self.cut.is_empty();
+        has_all && self.log_bytes_max == 0 && !self.may_be_older
     }
 }
 
-/// By volume, those that lose nothing included.
+/// By volume, those that lose nothing included; `is_cut` is whether a slot needs what no drive stores.
 pub(super) fn losses(
     state: &PoolState,
     fates: &BTreeMap<u32, Fate>,
+    is_cut: impl Fn(u64) -> bool,
     log_bytes_max: u64,
     may_be_older: bool,
 ) -> Vec<VolumeLoss> {
+    let has_fate =
+        |slot: u64, fate: Fate| state.slot_home(slot).is_some_and(|home| fates.get(&home.set) == Some(&fate));
     let of = |volume: &Volume| VolumeLoss {
         name: volume.name.clone(),
         size_bytes: volume.sectors * SECTOR_BYTES,
-        lost: ranges(state, volume, fates, Fate::Dead),
+        lost: ranges(state, volume, |slot| has_fate(slot, Fate::Dead)),
         stale: match planted(PlantedBug::HideStaleLosses) {
             true => Vec::new(),
-            false => ranges(state, volume, fates, Fate::Stale),
+            false => ranges(state, volume, |slot| has_fate(slot, Fate::Stale)),
         },
+        cut: ranges(state, volume, &is_cut),
         log_bytes_max,
         may_be_older,
     };
     state.volumes().map(of).collect()
 }
 
-/// The parts of a volume that lie in sets of this fate.
-fn ranges(state: &PoolState, volume: &Volume, fates: &BTreeMap<u32, Fate>, fate: Fate) -> Vec<ByteRange> {
+/// The parts of a volume that lie in such slots.
+fn ranges(state: &PoolState, volume: &Volume, is_such: impl Fn(u64) -> bool) -> Vec<ByteRange> {
     let extent_bytes = state.geometry().extent_sectors * SECTOR_BYTES;
     let size = volume.sectors * SECTOR_BYTES;
-    let has_fate = |slot: u64| state.slot_home(slot).is_some_and(|home| fates.get(&home.set) == Some(&fate));
     let extents = state.map(volume.number).into_iter().flat_map(|map| map.iter());
     let mut ranges: Vec<ByteRange> = Vec::new();
-    for (index, _) in extents.filter(|(_, slot)| has_fate(slot.slot)) {
+    for (index, _) in extents.filter(|(_, slot)| is_such(slot.slot)) {
         let first_byte = u64::from(index) * extent_bytes;
         let end_byte = (first_byte + extent_bytes).min(size);
         match ranges.last_mut().filter(|last| last.end_byte == first_byte) {

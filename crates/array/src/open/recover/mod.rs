@@ -7,6 +7,7 @@
 
 mod carry_out;
 mod choice;
+mod cut;
 mod log;
 mod losses;
 mod plan;

@@ -10,6 +10,7 @@ use tier0_world::World;
 use uuid::Uuid;
 
 use super::choice::{self, Choice, Fate, Members};
+use super::cut::Cut;
 use super::log::{self, RingFate};
 use super::{DriveRole, Recovery, Role, losses, roles};
 use crate::ArrayError;
@@ -112,11 +113,16 @@ impl Plan {
         let choice = choice::choose(before.state(), layout, &known, &also);
         let gone = log::bytes_gone(before.state(), &rings);
         let consent = check_consent(&before, &shape.sets, &[]).err();
+        let cut = Cut::of(before.state(), &shape, &choice, drive);
+        let is_cut = |slot| cut.needs(before.state(), &shape, slot);
         let mut recovery = Recovery {
             is_needed: !choice.readmitted.is_empty() || gone > 0 || !choice.fates.is_empty(),
-            volumes: losses::losses(before.state(), &choice.fates, gone, consent.is_some()),
+            volumes: losses::losses(before.state(), &choice.fates, is_cut, gone, consent.is_some()),
             ..recovery
         };
+        if recovery.volumes.iter().any(|volume| !volume.cut.is_empty()) {
+            recovery.notes.extend(cut.notes(before.state()));
+        }
         recovery.notes.extend(consent.map(|error| error.to_string()));
         recovery.notes.extend(notes_on_log(&rings));
         if choice.fates.values().any(|fate| *fate == Fate::Dead) {
