@@ -205,3 +205,16 @@ fn too_many_lost_drives_are_named() {
         assert_eq!(contents(directory.path()), before, "a refused {raid} has written something");
     }
 }
+
+/// The documents said that new drive files are sparse.
+#[test]
+fn new_drive_files_have_their_space() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = directory();
+    let array = array_file(directory.path(), "raid1", 2);
+    succeed(&["create", text(&array)]);
+    for drive in ["d0.img", "d1.img"] {
+        let about = std::fs::metadata(directory.path().join(drive)).expect("a drive");
+        assert!(about.blocks() * 512 >= about.len(), "{drive} has {} blocks", about.blocks());
+    }
+}
