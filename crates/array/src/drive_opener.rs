@@ -116,11 +116,15 @@ impl MediumShop {
 async fn check_held(world: &World, medium: &Medium, name: &str) -> Result<(), ArrayError> {
     let drive = guarded_drive(medium, world)?;
     let limit = pin!(world.sleep(OPEN_LIMIT));
-    let Either::Left((found, _)) = select(pin!(survey(vec![drive])), limit).await else {
+    let Either::Left((found, _)) = select(pin!(survey(vec![drive.clone()])), limit).await else {
         return Err(silent(name));
     };
     match check_blank(found, name, None) {
-        Err(ArrayError::Taken { .. }) => Err(ArrayError::HeldHere { drive: name.to_owned() }),
+        Err(ArrayError::Taken { .. }) => {
+            let own = superblock::read(&drive).await.ok().flatten();
+            let member = own.map(|newest| newest.superblock.member);
+            Err(ArrayError::HeldHere { drive: name.to_owned(), member })
+        }
         result => result,
     }
 }

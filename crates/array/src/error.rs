@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use tier0_drive::{OpenError, SystemUse};
 use tier0_pool::PoolError;
+use uuid::Uuid;
 
 use crate::DescriptionError;
 
@@ -283,12 +284,14 @@ pub enum ArrayError {
     },
     /// A drive that is to join is one that this server has open and does without.
     #[error(
-        "what drive {drive:?} is to lie on was a drive of this array, and the server still holds it; take it back (tier0 \
-         drive rejoin), or use it as a blank one (--force)"
+        "what drive {drive:?} is to lie on was a drive of this array, and the server still holds it; add --force to use it \
+         as a blank one"
     )]
     HeldHere {
         /// The name that it is to have.
         drive: String,
+        /// Which member it says that it is.
+        member: Option<Uuid>,
     },
     /// Consent is asked for, and a witness has not made it needless.
     #[error("{error}; {hint}")]

@@ -461,3 +461,35 @@ fn thin_volumes_leave_the_reserve_until_it_is_lowered() {
 fn status(array: &str) -> serde_json::Value {
     serde_json::from_str(&run(&["status", array, "--json"]).stdout).expect("JSON")
 }
+
+/// `drive rejoin` was advised for drives that were forgotten, and for a file that served as another drive.
+#[test]
+fn a_drive_is_to_be_taken_back_only_where_that_works() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    let (file, link) = (scene.at("d1.img"), scene.at("link.img"));
+    // Another name of the file.
+    std::fs::hard_link(&file, &link).expect("a link");
+    let add = ["drive", "add", array, "--name", "n", "--path", text(&link)];
+    let serves = |drive: &str| {
+        refuse(&add, 2, &[drive, "which serves", "name another"]);
+        assert!(!run(&add).stderr.contains("rejoin"), "of {drive}");
+    };
+    let problems = || run(&["status", array]).stdout.split("\nevents").next().unwrap_or_default().to_owned();
+    serves("\"d1\"");
+    succeed(&["drive", "fail", array, "d1", "--yes"]);
+    refuse(&add, 2, &["\"d1\"", "which is lost", "tier0 drive rejoin"]);
+    assert!(problems().contains("rejoin"), "{}", problems());
+    // It serves as another drive: the lost one cannot come back.
+    succeed(&["drive", "add", array, "--name", "m", "--path", text(&file), "--force"]);
+    assert!(!problems().contains("rejoin"), "{}", problems());
+    refuse(&["drive", "fail", array, "d1", "--yes"], 2, &["lost already; replace it"]);
+    refuse(&["drive", "rejoin", array, "d1"], 2, &["\"m\"", "which serves", "name another"]);
+    serves("\"m\"");
+    scene.settled();
+    succeed(&["drive", "remove", array, "d1"]);
+    let is_gone = |status: &serde_json::Value| status["events"].to_string().contains("it has left pool");
+    let status = scene.status_when(is_gone);
+    assert!(!status["events"].to_string().contains("rejoin"), "{}", status["events"]);
+    scene.stop();
+}

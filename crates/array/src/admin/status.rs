@@ -194,6 +194,9 @@ pub struct DriveStatus {
     /// Whether it is to be forgotten when what it holds, or held, is on the others.
     #[serde(default)]
     pub leaving: bool,
+    /// Whether it is lost and `tier0 drive rejoin` could take it back, as far as the pool knows.
+    #[serde(default)]
+    pub can_return: bool,
     /// Why it is lost, as half a sentence; none where it serves.
     #[serde(default)]
     pub lost_because: Option<String>,

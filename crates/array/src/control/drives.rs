@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tier0_drive::{DriveHandle, OpenError};
 use tier0_pool::metadata::superblock;
-use tier0_pool::{DriveClass, Member, MemberState, MetaRecord};
+use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
 use tier0_units::ByteCount;
 use tier0_world::IoError;
 use uuid::Uuid;
@@ -76,6 +76,25 @@ fn not_without(drive: &str, objection: &Objection) -> AdminError {
     AdminError::new(format!("the array cannot do without drive {drive:?} now: {objection}{remedy}"))
 }
 
+/// What a drive is to lie on belongs to one that serves.
+fn serves_as(new: &str, serving: &str, pool: &str) -> AdminError {
+    AdminError::new(format!(
+        "what drive {new:?} is to lie on is drive {serving:?} of pool {pool:?}, which serves, or a copy of it; name another \
+         file or device"
+    ))
+}
+
+/// Whether a member is lost and could be taken back, as far as the pool knows: no other one has its name, or serves from
+/// where it lay.
+pub(super) fn can_return(state: &PoolState, place: u32) -> bool {
+    let lost = state.member(place).filter(|member| member.state == MemberState::Lost);
+    lost.is_some_and(|lost| {
+        let has_its_place = |other: &Member| !other.path.is_empty() && other.path == lost.path;
+        let stands_in = |other: &Member| other.name == lost.name || has_its_place(other);
+        !state.members().iter().any(|other| other.is_active() && stands_in(other))
+    })
+}
+
 impl Control {
     /// The place of a member by its drive's name, and how it stands.
     pub(super) fn member_named(&self, name: &str) -> Result<(usize, u32, MemberState), AdminError> {
@@ -114,8 +133,10 @@ impl Control {
     pub(super) async fn fail_drive(self: &Rc<Self>, name: &str) -> Done {
         let (number, place, state) = self.member_named(name)?;
         if state == MemberState::Lost {
+            let can_return = can_return(&self.guarded(number).metadata.state(), place);
+            let return_it = if can_return { "take it back if it answers (tier0 drive rejoin), " } else { "" };
             return Err(AdminError::new(format!(
-                "drive {name:?} is lost already; take it back if it answers (tier0 drive rejoin), replace it with a new one, or remove it"
+                "drive {name:?} is lost already; {return_it}replace it with a new one, or remove it"
             )));
         }
         self.check_verified(number, place)?;
@@ -187,7 +208,30 @@ impl Control {
                 place.path, place.name
             ));
         }
-        self.had_left(&place.path, &error).unwrap_or_else(|| error.into())
+        let known = match &error {
+            ArrayError::HeldHere { member: Some(member), .. } => self.known_as(&place.name, *member),
+            _ => self.had_left(&place.path, &error),
+        };
+        known.unwrap_or_else(|| error.into())
+    }
+
+    /// Which drive of the array it is that another one is to lie on, and what can be done with it: nothing where it serves,
+    /// and one that has left cannot be taken back.
+    fn known_as(&self, new: &str, id: Uuid) -> Option<AdminError> {
+        self.pools.iter().find_map(|pool| {
+            let state = pool.guarded.metadata.state();
+            let (place, member) = (0u32..).zip(state.members()).find(|(_, member)| member.id == id)?;
+            let (name, pool) = (&member.name, &pool.name);
+            if member.is_active() {
+                return Some(serves_as(new, name, pool));
+            }
+            can_return(&state, place).then(|| {
+                AdminError::new(format!(
+                    "what drive {new:?} is to lie on is drive {name:?} of pool {pool:?}, which is lost, and the server still \
+                     holds it; take it back (tier0 drive rejoin), or use it as a blank one (--force)"
+                ))
+            })
+        })
     }
 
     /// What lies at a path and is not tier0's was a drive of this array there, which has left, if there was one.
@@ -248,7 +292,11 @@ impl Control {
     }
 
     /// What is to join is no member that serves, reached in another way: a device on its file, another name of its device.
-    async fn check_serves_nowhere(&self, name: &str, drive: &DriveHandle) -> Result<(), AdminError> {
+    pub(super) async fn check_serves_nowhere(
+        &self,
+        name: &str,
+        drive: &DriveHandle,
+    ) -> Result<(), AdminError> {
         // What has no superblock, or none that can be read, is no member.
         let Ok(Some(found)) = superblock::read(drive).await else { return Ok(()) };
         let own = found.superblock;
@@ -256,11 +304,7 @@ impl Control {
             let state = self.guarded(number).metadata.state();
             let is_it = |member: &&Member| member.id == own.member && member.is_active();
             if let Some(member) = state.members().iter().find(is_it) {
-                return Err(AdminError::new(format!(
-                    "what drive {name:?} is to lie on is drive {:?} of pool {:?}, which serves, or a copy of it; name \
-                     another file or device",
-                    member.name, self.pools[number].name
-                )));
+                return Err(serves_as(name, &member.name, &self.pools[number].name));
             }
         }
         Ok(())

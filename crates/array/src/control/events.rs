@@ -54,6 +54,15 @@ impl Events {
         }
     }
 
+    /// What was advised on `thing` is of no use any more.
+    fn withdraw_advice(&self, thing: &str) {
+        let mut events = self.latest.borrow_mut();
+        events
+            .iter_mut()
+            .filter(|(_, event)| event.thing == thing)
+            .for_each(|(_, event)| event.remedy.clear());
+    }
+
     /// All of them, newest last, with their age at `now`.
     pub(super) fn all(&self, now: Nanos) -> Vec<Event> {
         let aged = |(at, event): &(Nanos, Event)| Event {
@@ -122,6 +131,14 @@ impl Control {
         let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
         let remedy = "take it back if it answers (tier0 drive rejoin), or replace it (tier0 drive replace)";
         self.tell(Severity::Critical, format!("drive {}", guarded.drive_name(member)), what, remedy);
+    }
+
+    /// Tells that a drive has left its pool: what was advised before would not find it.
+    pub(super) fn tell_left(&self, number: usize, drive: &str) {
+        let thing = format!("drive {drive}");
+        self.events.withdraw_advice(&thing);
+        let what = format!("it has left pool {}", self.pools[number].name);
+        self.tell(Severity::Info, thing, what, "");
     }
 
     /// Something has happened to `thing` ("drive d0", "pool pool0"): `what` it was, and what to do, if anything.

@@ -204,8 +204,7 @@ impl Control {
             let name = guarded.drive_name(place);
             // One that has joined again under its name serves as another member.
             if self.member_named(&name).is_err() {
-                let what = format!("it has left pool {}", self.pools[number].name);
-                self.tell(Severity::Info, format!("drive {name}"), what, "");
+                self.tell_left(number, &name);
             }
             let Some(drive) = drive else { continue };
             // Late, and only a courtesy: the pool's other drives say already that it is no member.

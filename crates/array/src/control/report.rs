@@ -9,6 +9,7 @@ use tier0_raid::set::SetIndex;
 use tier0_stats::IoSummary;
 use tier0_units::{SECTOR_BYTES, counted, named};
 
+use super::drives::can_return;
 use super::lost::lost_ranges;
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
@@ -67,7 +68,7 @@ impl Control {
         let drives = guarded.drives_status(&state, stats, self.world.now());
         let paused = self.pause_status(guarded);
         let mut found = Findings::default();
-        found.look_at_sets(&sets, guarded, rebuild.as_ref());
+        found.look_at_sets(&sets, guarded, &state, rebuild.as_ref());
         found.look_at_lost_drives(&state, sets.degraded == 0);
         found.look_at_unverified(&state, guarded);
         found.look_at_health(&drives);
@@ -150,7 +151,13 @@ impl Findings {
         self.0.into_iter().map(|(_, text)| text).collect()
     }
 
-    fn look_at_sets(&mut self, sets: &SetsStatus, guarded: &Guarded, rebuild: Option<&RebuildStatus>) {
+    fn look_at_sets(
+        &mut self,
+        sets: &SetsStatus,
+        guarded: &Guarded,
+        state: &PoolState,
+        rebuild: Option<&RebuildStatus>,
+    ) {
         if sets.failed > 0 {
             self.add(
                 Health::Critical,
@@ -175,9 +182,13 @@ impl Findings {
             }
             _ if without > 0 => {
                 let columns = counted(without, "column");
+                let can_return = (0..state.members().len() as u32).any(|place| can_return(state, place));
+                let return_one = match can_return {
+                    true => ", or take back one that is lost and answers (tier0 drive rejoin)",
+                    false => "",
+                };
                 format!(
-                    "and no spare chunklet is there for {columns}; add a drive (tier0 drive add), or take back one that is lost \
-                     and answers (tier0 drive rejoin)"
+                    "and no spare chunklet is there for {columns}; add a drive (tier0 drive add){return_one}"
                 )
             }
             _ => "waiting for a rebuild".to_owned(),

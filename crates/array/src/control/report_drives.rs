@@ -6,6 +6,7 @@ use tier0_stats::IoSummary;
 use tier0_units::{Nanos, SECTOR_BYTES, named};
 
 use super::Guarded;
+use super::drives::can_return;
 use super::report::Findings;
 use super::verification::serves_as;
 use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
@@ -63,6 +64,7 @@ impl Guarded {
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),
                 leaving: member.leaving,
+                can_return: can_return(state, place),
                 lost_because,
                 io: IoSummary::from(&stats.of_drive(place)),
                 health: known.map(|health| {
@@ -120,19 +122,29 @@ impl Guarded {
 impl Findings {
     pub(super) fn look_at_lost_drives(&mut self, state: &PoolState, all_redundant: bool) {
         // One that leaves has been replaced or removed already.
-        let is_lost = |member: &&Member| member.state == MemberState::Lost && !member.leaving;
-        let lost = state.members().iter().filter(is_lost);
-        let lost: Vec<&str> = lost.map(|member| member.name.as_str()).collect();
-        if !lost.is_empty() && all_redundant {
-            let (are, they, them) =
-                if lost.len() == 1 { ("is", "it", "it") } else { ("are", "they", "them") };
-            let answer = if lost.len() == 1 { "answers" } else { "answer" };
+        let is_lost = |(_, member): &(u32, &Member)| member.state == MemberState::Lost && !member.leaving;
+        let lost = (0u32..).zip(state.members()).filter(is_lost);
+        let (back, gone): (Vec<_>, Vec<_>) = lost.partition(|(place, _)| can_return(state, *place));
+        for (lost, returns) in [(back, true), (gone, false)] {
+            if lost.is_empty() || !all_redundant {
+                continue;
+            }
+            let names: Vec<&str> = lost.iter().map(|(_, member)| member.name.as_str()).collect();
+            let (are, they, them, answer) = match names.len() {
+                1 => ("is", "it", "it", "answers"),
+                _ => ("are", "they", "them", "answer"),
+            };
+            let advice = match returns {
+                true => {
+                    format!("take {them} back if {they} {answer} (tier0 drive rejoin), or replace {them}")
+                }
+                false => format!("replace {them} (tier0 drive replace)"),
+            };
+            let drives = named("drive", &names);
             self.add(
                 Health::Warning,
                 format!(
-                    "{} {are} lost and what {they} held is rebuilt; take {them} back if {they} {answer} (tier0 drive \
-                     rejoin), or replace {them}, to have spares again",
-                    named("drive", &lost)
+                    "{drives} {are} lost and what {they} held is rebuilt; {advice}, to have spares again"
                 ),
             );
         }

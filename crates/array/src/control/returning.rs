@@ -70,6 +70,7 @@ impl Control {
                 has.bytes()
             )));
         }
+        self.check_serves_nowhere(name, &new.drive).await?;
         let left = self.left_as(number, place, &new.drive).await;
         let left = left.map_err(|error| AdminError::failed(error.to_string()))?.ok_or_else(|| {
             AdminError::new(format!(

@@ -156,9 +156,14 @@ impl Description {
                 // What is not there is told by whoever looks at the places.
                 let is_there = !drive.deleted && drive.path.as_deref().is_none_or(Path::exists);
                 if drive.state == DriveState::Lost {
+                    let lies_there =
+                        |other: &DriveFacts| other.state == DriveState::Active && other.path == drive.path;
+                    let return_it = match drive.path.is_some() && pool.drives.iter().any(lies_there) {
+                        true => "",
+                        false => "take it back if it answers (tier0 drive rejoin), or ",
+                    };
                     told(format!(
-                        "drive {:?} of pool {:?} is lost; take it back if it answers (tier0 drive rejoin), or replace or \
-                         remove it",
+                        "drive {:?} of pool {:?} is lost; {return_it}replace or remove it",
                         drive.name, pool.name
                     ));
                 } else if !is_there || (drive.moved_from.is_some() && !mentioned) {

@@ -61,6 +61,7 @@ fn told(drive: &DriveStatus) -> Option<String> {
     let counts = if happened.is_empty() { String::new() } else { format!(" ({})", happened.join(", ")) };
     let remedy = match word {
         "failed" if drive.leaving => "; it is forgotten when what it held is on the others",
+        "failed" if !drive.can_return => "; \"tier0 drive replace\" puts another in its place",
         "failed" => {
             "; \"tier0 drive rejoin\" takes it back if it answers, \"tier0 drive replace\" puts another in its place"
         }
@@ -110,6 +111,7 @@ mod tests {
             holds_log: true,
             holds_metadata: true,
             leaving: false,
+            can_return: false,
             lost_because: None,
             io: tier0_stats::IoSummary::default(),
             health: Some(DriveHealth {
@@ -147,7 +149,8 @@ mod tests {
         let awaited = drive(DriveStanding::Awaited, None);
         assert_eq!(told(&awaited).as_deref(), Some("  drive d1: awaited for 1 min 1 s: it does not answer"));
         let lost_because = Some("it was taken out".to_owned());
-        let lost = DriveStatus { state: DriveState::Lost, health: None, lost_because, ..awaited };
+        let can_return = true;
+        let lost = DriveStatus { state: DriveState::Lost, health: None, lost_because, can_return, ..awaited };
         assert_eq!(health(&lost), "failed");
         let told = text(std::slice::from_ref(&lost));
         assert!(
