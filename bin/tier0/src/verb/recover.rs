@@ -188,6 +188,7 @@ fn words(drive: &DriveRole, can_be_assembled: bool) -> String {
         Role::Readmitted => "was out of service, is believed again",
         Role::Stale => "is stale, and not needed",
         Role::RolledBack => "was put back to an older image, and is not needed",
+        Role::Overwritten => "was overwritten at the front, and is not needed",
         Role::Missing if can_be_assembled => "is missing; --accept-loss gives up what it holds",
         Role::Missing => "is missing",
         Role::OneHistory => "is there, and belongs to one history",

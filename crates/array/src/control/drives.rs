@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::Control;
 use super::Harm;
+use super::TRY_PAUSE;
 use super::admin::Done;
 use super::leaving::lacking;
 use super::verdict::Objection;
@@ -25,6 +26,9 @@ use crate::left::left_from;
 use crate::message::order::Order;
 use crate::open::{Medium, NewMedium};
 use crate::plan::members_max;
+
+/// How often one looks whether the state knows of a loss: for 5 s.
+const STATE_TRIES: u32 = 5000;
 
 /// Opens drives that are to join a running array.
 pub(crate) trait DriveShop {
@@ -128,6 +132,13 @@ impl Control {
             self.ask_all(|reply| Order::LetGo { pool: number, member: place as usize, reply }).await;
         }
         self.drop_log_copies(number, place as usize).await;
+        // The superblocks know; the state follows when the journal takes records, which it does not while a new one is made.
+        for _ in 0..STATE_TRIES {
+            if !guarded.metadata.state().is_active(place) || guarded.metadata.failure().is_some() {
+                return;
+            }
+            self.world.sleep(TRY_PAUSE).await;
+        }
     }
 
     pub(super) async fn fail_drive(self: &Rc<Self>, name: &str) -> Done {

@@ -53,7 +53,7 @@ pub(super) fn lacking(state: &PoolState, member: u32) -> Option<String> {
 
 /// What becomes of a drive that takes no writes when it leaves.
 const NOT_ERASED: &str = "; it has no space, so its superblock cannot be erased, and a start that finds it tells of it as of \
-    a drive that was taken out: delete its file, overwrite the first MiB of the device, or use it again with --force";
+    a drive that was taken out: delete its file, overwrite the first and the last MiB of the device, or use it again with --force";
 
 impl Control {
     /// Has a drive leave; or stay, if it is leaving.
@@ -230,8 +230,7 @@ impl Control {
                 "it has left, and its superblock cannot be erased ({error}), so that a start that finds it tells of it as of \
                  a drive that was taken out"
             );
-            let remedy =
-                "delete its file, overwrite the first MiB of the device, or use it again with --force";
+            let remedy = "delete its file, overwrite the first and the last MiB of the device, or use it again with --force";
             self.tell(Severity::Warning, format!("drive {name}"), what, remedy);
         }
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use tier0_drive::{DriveHandle, OpenError};
-use tier0_pool::metadata::superblock::{self, Superblock};
+use tier0_pool::metadata::superblock::{self, Newest, Superblock};
 use tier0_pool::{ChunkletAddress, MemberState, MetaRecord};
 use tier0_units::SectorCount;
 use tier0_world::IoError;
@@ -120,8 +120,8 @@ impl Control {
             own.label.pool == state.id() && (own.member == lost.id || has_begun)
         };
         let is_lost = |own: &Superblock| own.member == lost.id;
+        let is_whole = !drive.was_cut() && !found.as_ref().is_some_and(Newest::is_front_lost);
         let own = found.map(|newest| newest.superblock).filter(is_it);
-        let is_whole = !drive.was_cut();
         let is_newest = |own: &Superblock| {
             metadata.last_written_to(place) == Some(own.generation) && metadata.is_of_this_start(own)
         };

@@ -379,6 +379,11 @@ fn take_pool(
                 "drive {name:?} of pool {:?} was put back to an older state; it counts as lost, and is not used",
                 pool.name
             )),
+            Standing::Overwritten => warnings.push(format!(
+                "the front of drive {name:?} of pool {:?} was overwritten; it counts as lost, and is not used: find out what \
+                 wrote to it, then take it back (tier0 drive rejoin)",
+                pool.name
+            )),
             Standing::Present | Standing::Lost | Standing::Removed => {}
         }
     }

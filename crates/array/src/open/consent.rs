@@ -125,7 +125,7 @@ pub(super) fn check_consent(
     without: &[String],
 ) -> Result<(), ArrayError> {
     let state = inspected.state();
-    let away = |member: u32| inspected.newly_lost().contains(&member) && !inspected.is_rolled_back(member);
+    let away = |member: u32| inspected.newly_lost().contains(&member) && !inspected.is_set_aside(member);
     let carriers = inspected.carriers_before();
     let could_go_on = could_go_on(sets, state, carriers, away);
     let unnamed = unnamed(inspected, without, away);

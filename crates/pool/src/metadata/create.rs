@@ -69,7 +69,7 @@ async fn wipe_checkpoints(core: &Core, drives: &[DriveHandle]) -> Result<(), Poo
     Ok(())
 }
 
-/// Both copies on every drive, so that no older superblock survives anywhere.
+/// All copies on every drive, so that no older superblock survives anywhere.
 async fn write_superblocks(core: &Core, drives: &[DriveHandle]) -> Result<(), PoolError> {
     {
         let mut labels = core.labels.borrow_mut();
@@ -82,6 +82,14 @@ async fn write_superblocks(core: &Core, drives: &[DriveHandle]) -> Result<(), Po
         let id = labels.label.members[member].id;
         Superblock { generation: labels.generation, member: id, label: labels.label.clone() }
     };
+    for (member, drive) in drives.iter().enumerate() {
+        let own = superblock(member);
+        let last = {
+            let labels = core.labels.borrow();
+            core.last_copy(drive, &labels.label.members[member])
+        };
+        superblock::write_last(drive, &own, last).await.map_err(|source| drive_error(drive, source))?;
+    }
     for copy in [1, 0] {
         for (member, drive) in drives.iter().enumerate() {
             let own = superblock(member);

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_drive::DriveHandle;
 use tier0_journal::LossReport;
+use tier0_units::Lba;
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::core::{Core, Metadata};
 use super::starts::Starts;
 use super::superblock::{self, PoolLabel, Superblock};
 use crate::features::IN_SUPERBLOCKS;
-use crate::state::{MemberState, PATH_BYTES_MAX, PoolState};
+use crate::state::{Member, MemberState, PATH_BYTES_MAX, PoolState};
 use crate::{MetaRecord, PoolError};
 
 /// What the superblocks say, and where each drive's newest one is.
@@ -101,8 +103,9 @@ impl Core {
                         label: labels.label.clone(),
                     };
                     let copy = labels.next_copy[place as usize];
+                    let last = self.last_copy(&drive, member);
                     async move {
-                        let written = superblock::write(&drive, &superblock, copy);
+                        let written = superblock::write(&drive, &superblock, copy, last);
                         let result = self.taken.unless_given_up(place, written).await;
                         if result.is_ok() {
                             self.taken.note(place, superblock.generation);
@@ -121,6 +124,12 @@ impl Core {
             }
         }
         if failed.len() == count { Err(self.fail()) } else { Ok(failed) }
+    }
+
+    /// Where the last copy of a member's superblock lies; none where a chunklet has the place.
+    pub(super) fn last_copy(&self, drive: &DriveHandle, member: &Member) -> Option<Lba> {
+        let end = self.state.borrow().geometry().data_end(member.sectors);
+        superblock::last_copy(drive.info().sectors).filter(|at| at.0 >= end)
     }
 
     /// Makes known that a member is lost; ends when the superblocks of all others say so.

@@ -33,7 +33,9 @@ impl Metadata {
             let failed = |source| PoolError::Drive { drive: drive.info().name.clone(), source };
             if core.persistent {
                 // No older superblock survives; nobody else knows of the drive yet.
-                superblock::write(&drive, &superblock, 1).await.map_err(failed)?;
+                let last = core.last_copy(&drive, &member);
+                superblock::write_last(&drive, &superblock, last).await.map_err(failed)?;
+                superblock::write(&drive, &superblock, 1, None).await.map_err(failed)?;
             }
             core.labels.borrow_mut().next_copy.push(1);
             core.drives.borrow_mut().push(core.persistent.then_some(drive));

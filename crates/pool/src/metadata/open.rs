@@ -25,7 +25,7 @@ use super::labels::{Labels, set_state};
 use super::page_io;
 use super::pages::Pages;
 use super::superblock;
-use super::survey::FoundPool;
+use super::survey::{FoundPool, Standing};
 use crate::checkpoint::Header;
 use crate::error::names;
 use crate::features::IN_SUPERBLOCKS;
@@ -116,10 +116,11 @@ impl Inspected {
         &self.newly_lost
     }
 
-    /// Whether a member is there and was put back to an older image of itself: what it did since is nowhere.
-    pub fn is_rolled_back(&self, place: u32) -> bool {
+    /// Whether a member is there although it is not believed: was put back to an older image of itself, or overwritten at the
+    /// front. It goes on nowhere else.
+    pub fn is_set_aside(&self, place: u32) -> bool {
         let found = self.opening.found.members.get(place as usize);
-        found.is_some_and(|found| found.standing == super::survey::Standing::RolledBack)
+        found.is_some_and(|found| matches!(found.standing, Standing::RolledBack | Standing::Overwritten))
     }
 
     /// The generation of the superblock that counts.

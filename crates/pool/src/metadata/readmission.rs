@@ -40,7 +40,9 @@ impl FoundPool {
         let one = |(place, found): (u32, &FoundMember)| {
             let set_aside = found.set_aside.as_ref()?;
             let is_rolled_back = found.standing == Standing::RolledBack;
-            let is_free = is_rolled_back || !serving.contains(&found.member.name);
+            let is_free = is_rolled_back
+                || found.standing == Standing::Overwritten
+                || !serving.contains(&found.member.name);
             let generation = set_aside.generation;
             is_free.then_some(Unbelieved { place, generation, is_rolled_back })
         };
@@ -59,7 +61,7 @@ impl FoundPool {
         let Some(found) = self.members.get(place as usize) else { return 1 };
         let after_own = || found.set_aside.as_ref().map_or(1, |set_aside| set_aside.generation + 1);
         match found.standing {
-            Standing::Present | Standing::Missing | Standing::RolledBack => u64::MAX,
+            Standing::Present | Standing::Missing | Standing::RolledBack | Standing::Overwritten => u64::MAX,
             Standing::Stale | Standing::Lost | Standing::Removed => {
                 self.label.lost_in.get(&place).copied().unwrap_or_else(after_own)
             }

@@ -1,6 +1,9 @@
-//! The superblock: who a drive is, whom it belongs to, and who else does; two copies, written one after the other.
+//! The superblock: who a drive is, whom it belongs to, and who else does; two copies at the front, written one after the
+//! other, and one near the end where no chunklet has the place ([`last_copy`]): what overwrites the front of a drive, as
+//! partitioning and formatting do, leaves that one.
 //!
-//! A copy starts at byte 65,536 (copy 0) or 131,072 (copy 1) and has room for 65,536 bytes, little-endian:
+//! A copy starts at byte 65,536 (copy 0) or 131,072 (copy 1), or where [`last_copy`] says, and has room for 65,536 bytes,
+//! little-endian:
 //!
 //! | bytes | content |
 //! |---|---|
@@ -34,8 +37,9 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::join;
 use tier0_drive::DriveHandle;
-use tier0_units::{Lba, SECTOR_BYTES};
+use tier0_units::{Lba, SECTOR_BYTES, SectorCount};
 use tier0_world::{BufMut, IoError, PayloadWidth};
 use uuid::Uuid;
 
@@ -62,11 +66,22 @@ const MEMBER_BYTES_MIN: usize = 28;
 const COPY_BYTES: usize = 64 << 10;
 /// A copy is read and written in multiples of this: no drive has larger blocks.
 const BLOCK_BYTES: usize = 4096;
+/// Copies at the front.
 const COPIES: u64 = 2;
+/// The number of the copy near the end.
+const LAST: u64 = 2;
 const FIRST_COPY_BYTE: u64 = 64 << 10;
 
 /// The first sector behind both copies.
 pub const END_SECTORS: u64 = (FIRST_COPY_BYTE + COPIES * COPY_BYTES as u64) / SECTOR_BYTES;
+
+/// Where the last copy lies on a drive of so many sectors, if there is room for it: 128 KiB before its end, or a bit earlier,
+/// because partition tables have copies of theirs at the end.
+pub(super) fn last_copy(sectors: SectorCount) -> Option<Lba> {
+    let room = COPY_BYTES as u64 / SECTOR_BYTES;
+    let at = sectors.0.checked_sub(2 * room)? / room * room;
+    (at >= END_SECTORS).then_some(Lba(at))
+}
 
 /// A pool as the superblocks of its drives know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,10 +141,22 @@ pub enum Copy {
 pub struct Newest {
     /// The superblock.
     pub superblock: Superblock,
-    /// Its copy, 0 or 1.
+    /// Its copy, 0 to 2.
     pub copy: u64,
-    /// Whether the other copy is not there, or older: it is to be written again.
+    /// Whether another copy is not there, or older: it is to be written again.
     pub is_alone: bool,
+}
+
+impl Newest {
+    /// The copy at the front that is written first the next time: not the newest one.
+    pub fn next_copy(&self) -> u64 {
+        u64::from(self.copy == 0)
+    }
+
+    /// Whether the front of the drive was overwritten: only the last copy is there. What else was overwritten is not known.
+    pub fn is_front_lost(&self) -> bool {
+        self.copy == LAST && self.is_alone
+    }
 }
 
 /// Whether a label fits a copy; paths and starts that do not are left out.
@@ -280,7 +307,7 @@ pub async fn read(drive: &DriveHandle) -> Result<Option<Newest>, PoolError> {
     let mut newest: Option<Newest> = None;
     let (mut damaged, mut unreadable) = (false, None);
     for copy in 0..COPIES {
-        let bytes = match read_copy(drive, copy).await {
+        let bytes = match read_copy(drive, copy_lba(copy)).await {
             Ok(bytes) => bytes,
             Err(IoError::Medium) => {
                 unreadable = Some(PoolError::Drive { drive: name(), source: IoError::Medium });
@@ -304,6 +331,7 @@ pub async fn read(drive: &DriveHandle) -> Result<Option<Newest>, PoolError> {
             Copy::None => {}
         }
     }
+    newest = with_last_copy(drive, newest).await?;
     match (newest, unreadable) {
         (Some(newest), _) => Ok(Some(newest)),
         (None, Some(error)) => Err(error),
@@ -312,11 +340,36 @@ pub async fn read(drive: &DriveHandle) -> Result<Option<Newest>, PoolError> {
     }
 }
 
+/// The newer of the copies at the front and the last one. Beside those at the front it counts only if it is of the same member:
+/// its place may be a chunklet's, which holds anything.
+async fn with_last_copy(drive: &DriveHandle, front: Option<Newest>) -> Result<Option<Newest>, PoolError> {
+    let Some(at) = last_copy(drive.info().sectors) else { return Ok(front) };
+    let bytes = match read_copy(drive, at).await {
+        Ok(bytes) => bytes,
+        Err(IoError::Medium) => return Ok(front),
+        Err(source) => return Err(PoolError::Drive { drive: drive.info().name.clone(), source }),
+    };
+    let Copy::Valid(last) = decode(&bytes) else { return Ok(front) };
+    let is_same = |front: &Newest| {
+        front.superblock.member == last.member && front.superblock.label.pool == last.label.pool
+    };
+    match front {
+        Some(front) if !is_same(&front) => Ok(Some(front)),
+        // The front is written first, so an older last copy is one that was to be written.
+        Some(front) if front.superblock.generation > last.generation => {
+            Ok(Some(Newest { is_alone: true, ..front }))
+        }
+        Some(front) if front.superblock.generation == last.generation => Ok(Some(front)),
+        Some(_) => Ok(Some(Newest { superblock: *last, copy: LAST, is_alone: false })),
+        None => Ok(Some(Newest { superblock: *last, copy: LAST, is_alone: true })),
+    }
+}
+
 /// Reads a copy as far as its header says that it goes: a bad sector behind that is nobody's.
-async fn read_copy(drive: &DriveHandle, copy: u64) -> Result<Vec<u8>, IoError> {
+async fn read_copy(drive: &DriveHandle, start: Lba) -> Result<Vec<u8>, IoError> {
     let read = async |offset: usize, bytes: usize| {
         let buf = BufMut::new((bytes as u64 / SECTOR_BYTES) as u32, PayloadWidth::REAL);
-        let at = Lba(copy_lba(copy).0 + offset as u64 / SECTOR_BYTES);
+        let at = Lba(start.0 + offset as u64 / SECTOR_BYTES);
         let (result, buf) = drive.read(at, buf).await;
         result.map(|()| buf.as_slice().to_vec())
     };
@@ -345,29 +398,76 @@ fn newer(known: Option<Newest>, found: Superblock, copy: u64) -> Newest {
     }
 }
 
-/// Writes both copies, the one that is not the newest first; each is stable before the next thing happens.
-pub async fn write(drive: &DriveHandle, superblock: &Superblock, first: u64) -> Result<(), IoError> {
-    for copy in [first, 1 - first] {
-        write_copy(drive, superblock, copy).await?;
-    }
-    Ok(())
+/// Writes both copies at the front, the one that is not the newest first, and with the second one the last copy, if that has
+/// a place; each step is stable before the next thing happens.
+pub(super) async fn write(
+    drive: &DriveHandle,
+    superblock: &Superblock,
+    first: u64,
+    last: Option<Lba>,
+) -> Result<(), IoError> {
+    write_at(drive, superblock, copy_lba(first)).await?;
+    let second = write_at(drive, superblock, copy_lba(1 - first));
+    let last = async {
+        match last {
+            Some(at) => write_at(drive, superblock, at).await,
+            None => Ok(()),
+        }
+    };
+    let (second, last) = join(second, last).await;
+    second.and(last)
+}
+
+/// Writes a copy, and makes it stable.
+async fn write_at(drive: &DriveHandle, superblock: &Superblock, at: Lba) -> Result<(), IoError> {
+    let buf = BufMut::copy_from(&encode(superblock), PayloadWidth::REAL).freeze();
+    drive.write(at, buf, true).await?;
+    drive.flush().await
 }
 
 /// Writes copy 0 or 1, and makes it stable.
-pub async fn write_copy(drive: &DriveHandle, superblock: &Superblock, copy: u64) -> Result<(), IoError> {
-    let buf = BufMut::copy_from(&encode(superblock), PayloadWidth::REAL).freeze();
-    drive.write(copy_lba(copy), buf, true).await?;
+pub(super) async fn write_copy(
+    drive: &DriveHandle,
+    superblock: &Superblock,
+    copy: u64,
+) -> Result<(), IoError> {
+    write_at(drive, superblock, copy_lba(copy)).await
+}
+
+/// Writes the last copy, and makes it stable; where it has no place, none that may be there is left.
+pub(super) async fn write_last(
+    drive: &DriveHandle,
+    superblock: &Superblock,
+    last: Option<Lba>,
+) -> Result<(), IoError> {
+    match last {
+        Some(at) => write_at(drive, superblock, at).await,
+        None => erase_last(drive).await,
+    }
+}
+
+/// Takes the beginnings of all copies away: the drive is in no pool any more. What else it holds stays.
+pub async fn erase(drive: &DriveHandle) -> Result<(), IoError> {
+    // First the one that counts least: a crash in between leaves a drive that is still what it was.
+    erase_last(drive).await?;
+    for copy in 0..COPIES {
+        erase_at(drive, copy_lba(copy)).await?;
+    }
     drive.flush().await
 }
 
-/// Takes both copies' beginnings away: the drive is in no pool any more. What else it holds stays.
-pub async fn erase(drive: &DriveHandle) -> Result<(), IoError> {
+/// Takes the last copy away, if there is one.
+async fn erase_last(drive: &DriveHandle) -> Result<(), IoError> {
+    let Some(at) = last_copy(drive.info().sectors) else { return Ok(()) };
+    // What cannot be read is no superblock.
+    let is_there = read_copy(drive, at).await.is_ok_and(|bytes| bytes.starts_with(&MAGIC));
+    if is_there { erase_at(drive, at).await } else { Ok(()) }
+}
+
+async fn erase_at(drive: &DriveHandle, at: Lba) -> Result<(), IoError> {
     let sectors = (BLOCK_BYTES as u64 / SECTOR_BYTES) as u32;
-    for copy in 0..COPIES {
-        let zeros = BufMut::zeroed(sectors, PayloadWidth::REAL).freeze();
-        drive.write(copy_lba(copy), zeros, true).await?;
-    }
-    drive.flush().await
+    let zeros = BufMut::zeroed(sectors, PayloadWidth::REAL).freeze();
+    drive.write(at, zeros, true).await
 }
 
 fn copy_lba(copy: u64) -> Lba {

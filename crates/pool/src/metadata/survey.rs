@@ -101,6 +101,8 @@ pub enum Standing {
     Stale,
     /// It is there and was put back to an older image: the others have gone on since, and it is not used.
     RolledBack,
+    /// It is there, and its front was overwritten: what else was is not known, and it is not used.
+    Overwritten,
     /// It left the pool.
     Removed,
 }
@@ -213,7 +215,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         let set_aside = || SetAside {
             drive: carrier.drive.clone(),
             generation: own.generation,
-            next_copy: 1 - carrier.newest.copy,
+            next_copy: carrier.newest.next_copy(),
         };
         let Some(place) = label.members.iter().position(|member| member.id == own.member) else {
             // It was added, and mostly the crash came before anybody else knew: it holds nothing then.
@@ -230,6 +232,9 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             found.set_aside = Some(set_aside());
         } else if found.member.is_active() && trust == Trust::RolledBack {
             found.standing = Standing::RolledBack;
+            found.set_aside = Some(set_aside());
+        } else if found.member.is_active() && carrier.newest.is_front_lost() {
+            found.standing = Standing::Overwritten;
             found.set_aside = Some(set_aside());
         } else if found.member.is_active() && trust == Trust::LeftOut {
             found.standing = Standing::Missing;
@@ -254,7 +259,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
                 continue;
             }
             found.standing = Standing::Present;
-            found.next_copy = 1 - carrier.newest.copy;
+            found.next_copy = carrier.newest.next_copy();
             found.drive = Some(carrier.drive);
         }
     }
@@ -401,6 +406,9 @@ impl FoundPool {
                 Standing::RolledBack => Some(format!(
                     "drive {name:?} of pool {pool:?} was put back to an older state; what it holds is stale and is not used"
                 )),
+                Standing::Overwritten => Some(format!(
+                    "the front of drive {name:?} of pool {pool:?} was overwritten; it counts as lost, and is not used"
+                )),
                 Standing::Stale => Some(format!(
                     "drive {name:?} was lost to pool {pool:?} and what it holds is stale; it is not used"
                 )),
@@ -413,10 +421,15 @@ impl FoundPool {
     /// for who knows the sets.
     fn quorum_problem(&self) -> Option<PoolError> {
         let present = self.standing(Standing::Present).count();
-        let active = present + self.standing(Standing::Missing).count();
+        let lacking = || {
+            self.standing(Standing::Missing)
+                .chain(self.standing(Standing::Overwritten))
+                .map(|(_, member)| &member.name)
+        };
+        let active = present + lacking().count();
         let pool = self.label.name.clone();
         if present == 0 {
-            let missing = names(self.standing(Standing::Missing).map(|(_, member)| &member.name));
+            let missing = names(lacking());
             return Some(PoolError::NoQuorum { pool, active, present, missing });
         }
         let carries = |place: &u32| self.members[*place as usize].standing == Standing::Present;

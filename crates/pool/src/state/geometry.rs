@@ -55,6 +55,11 @@ impl Geometry {
         count.min(u64::from(u32::MAX))
     }
 
+    /// The first sector behind the chunklets of a drive of this size.
+    pub(crate) fn data_end(&self, sectors: u64) -> u64 {
+        self.area.data_start_sectors + self.chunklets(sectors) * self.chunklet_sectors
+    }
+
     /// The first sector of a chunklet.
     pub fn chunklet_start(&self, chunklet: ChunkletAddress) -> u64 {
         self.area.data_start_sectors + u64::from(chunklet.index) * self.chunklet_sectors

@@ -6,6 +6,7 @@ mod crash;
 mod forgotten;
 mod late_header;
 mod lives;
+mod overwritten;
 mod paged;
 mod readmission;
 mod upgrade;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -213,6 +214,15 @@ impl Scene {
         let put = std::fs::remove_file(&image).and_then(|()| std::fs::copy(self.at.join(copy), &image));
         put.map_err(TortureError::system("a copy cannot be put in a drive's place"))?;
         self.attach_anew(name)
+    }
+
+    /// The front of a drive is overwritten with zeros while it is not connected.
+    pub(crate) fn overwrite_front(&mut self, name: &str, kib: u64) -> Result<(), TortureError> {
+        self.away(name)?;
+        let file = std::fs::File::options().write(true).open(self.image(name).with_extension("away"));
+        let done = file.and_then(|file| file.write_all_at(&vec![0; (kib << 10) as usize], 0));
+        done.map_err(TortureError::system("a drive cannot be overwritten"))?;
+        self.back(name)
     }
 
     /// Makes drives `d0` and so on.

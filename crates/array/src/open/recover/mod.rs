@@ -70,6 +70,8 @@ pub enum Role {
     Stale,
     /// It is there, was put back to an older image, and is not needed.
     RolledBack,
+    /// It is there, its front was overwritten, and it is not needed.
+    Overwritten,
     /// It should serve and is not there.
     Missing,
     /// It is lost and not there.
@@ -230,6 +232,7 @@ fn roles(found: &FoundPool) -> Vec<DriveRole> {
             Standing::Lost => Role::Lost,
             Standing::Stale => history_of(&member.name).unwrap_or(Role::Stale),
             Standing::RolledBack => Role::RolledBack,
+            Standing::Overwritten => Role::Overwritten,
             Standing::Removed => Role::Left,
         },
         generation: unbelieved.iter().find(|one| one.place == place).map(|one| one.generation),

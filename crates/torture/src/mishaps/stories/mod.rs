@@ -49,6 +49,7 @@ pub(crate) const STORIES: &[Story] = {
         short("starts/wrong-file-while-a-drive-is-away", Nothing, starts::wrong_file_while_a_drive_is_away),
         short("starts/other-volume-size-is-told", Nothing, starts::other_volume_size_is_told),
         short("starts/copy-leaves-the-original-alone", Nothing, starts::copy_leaves_the_original_alone),
+        short("starts/front-overwritten", Nothing, starts::front_overwritten),
         short("online/one-drive-after-the-other", Nothing, online::one_drive_after_the_other),
         long("starts/drive-with-errors-is-not-gone", Faulty, starts::drive_with_errors_is_not_gone),
         short("starts/permission-is-not-gone", Root, starts::permission_is_not_gone),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::super::faulty::Manners;
-use super::super::scene::{Scene, ensure};
+use super::super::scene::{Scene, drive_state, ensure};
 use crate::TortureError;
 use crate::clock::{pause, wall_s};
 use crate::tools;
@@ -79,6 +79,29 @@ pub(super) fn other_volume_size_is_told(scene: &mut Scene) -> Result<(), Torture
         format!("nothing is told: {}", scene.log())
     })?;
     scene.whole(2)?;
+    scene.nothing_lost()
+}
+
+/// Somebody partitioned or formatted a drive of the array; nothing told any more whose it was. Where that befell all of them, no
+/// verb could bring the array back, although the data was there.
+pub(super) fn front_overwritten(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, "raid = \"raid1\"\nset_size = 2")?;
+    scene.host.writes(300)?;
+    scene.stop()?;
+    scene.overwrite_front("d1", 2048)?;
+    scene.serve(&[])?;
+    let status = scene.status()?;
+    ensure(drive_state(&status["pools"][0], "d1") == "lost", || format!("d1 is believed: {status}"))?;
+    scene.host.writes(300)?;
+    scene.done(&["drive", "rejoin", "@", "d1"])?;
+    scene.whole(2)?;
+    scene.nothing_lost()?;
+    scene.stop()?;
+    scene.overwrite_front("d0", 192)?;
+    scene.overwrite_front("d1", 192)?;
+    scene.refused_start(&[], &["d0", "d1"])?;
+    scene.done(&["pool", "recover", "@", "--accept-loss"])?;
+    scene.serve(&[])?;
     scene.nothing_lost()
 }
 
