@@ -173,6 +173,9 @@ impl Control {
                 }
                 let guarded = control.guarded(number);
                 guarded.unverified.resume(&guarded.metadata.state());
+                if let Err(error) = control.finish_rejoins(number).await {
+                    tracing::error!("the old place of a drive cannot be forgotten: {error}");
+                }
                 control.start_rebuilds(number);
                 control.resume_scrub(number);
                 control.resume_restripe(number);

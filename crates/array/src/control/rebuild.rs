@@ -110,6 +110,7 @@ impl Control {
             }
             guarded.rebuild.running.set(false);
             guarded.returned.borrow_mut().clear();
+            guarded.unverified.note_rebuilt(&guarded.metadata.state());
             if guarded.unverified.is_due(&guarded.metadata.state()) {
                 control.start_scrub(number, None);
             }

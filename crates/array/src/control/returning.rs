@@ -78,9 +78,10 @@ impl Control {
                  in its place all the same, \"tier0 drive replace\" with its path and --force"
             ))
         })?;
-        self.bring_in(number, name, new, (left == Left::AsItIs).then_some(place)).await?;
-        self.set_leaving(number, place, true).await?;
+        let brought = self.bring_in(number, name, new, (left == Left::AsItIs).then_some(place)).await;
+        self.finish_rejoins(number).await?;
         self.start_rebuilds(number);
+        brought?;
         let what = format!("back in pool {}", self.pools[number].name);
         self.tell(Severity::Info, format!("drive {name}"), what, "");
         Ok(match left {

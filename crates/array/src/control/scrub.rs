@@ -52,9 +52,8 @@ impl Control {
         if guarded.scrub.running.replace(true) {
             return false;
         }
-        // What is still being rebuilt is read by a later one.
-        let is_anew = !guarded.rebuild.is_running() && guarded.unverified.begin_pass();
-        let from = if is_anew { 0 } else { guarded.metadata.state().scrub().next_slot };
+        let from =
+            if guarded.unverified.begin_pass() { 0 } else { guarded.metadata.state().scrub().next_slot };
         let shared = Arc::new(ScrubShared::new(self.shards.len(), from));
         *guarded.scrub.shared.borrow_mut() = Some(shared.clone());
         guarded.scrub.slots_total.set(guarded.metadata.state().used_slots().count());

@@ -6,75 +6,94 @@
 //! restart knows of it too.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tier0_pool::{MemberState, PoolState};
+use tier0_pool::{Member, MemberState, PoolState};
+use tier0_raid::set::SetIndex;
 use tier0_units::named;
 
 use super::report::Findings;
 use super::{Control, Guarded};
 use crate::admin::{AdminError, Health};
+use crate::plan::sets_survive;
 
 /// The old places of drives that were taken back and not read whole since.
 #[derive(Default)]
 pub(crate) struct Unverified {
-    places: RefCell<BTreeSet<u32>>,
+    /// Each with whether all that was to be rebuilt of it is: what is not there yet, a scrub does not read.
+    places: RefCell<BTreeMap<u32, bool>>,
     /// Those for whose sake the pass of the scrub that goes on, or was stopped, has begun at the first slot.
     covered: RefCell<BTreeSet<u32>>,
 }
 
-/// The member that the drive of a lost one serves as, since it was taken back.
+/// The member that the drive of a lost one serves as, since it was taken back: no two drives have one name otherwise.
 pub(super) fn serves_as(state: &PoolState, place: u32) -> Option<u32> {
-    let before = state.member(place).filter(|member| member.state == MemberState::Lost && member.leaving)?;
-    let serves = |(_, member): &(u32, &tier0_pool::Member)| member.is_active() && member.name == before.name;
+    let before = state.member(place).filter(|member| member.state == MemberState::Lost)?;
+    let serves = |(_, member): &(u32, &Member)| member.is_active() && member.name == before.name;
     (0u32..).zip(state.members()).find(serves).map(|(place, _)| place)
 }
 
 impl Unverified {
     /// A drive was taken back by what has changed since it had this place.
     pub(super) fn add(&self, place: u32) {
-        self.places.borrow_mut().insert(place);
+        self.places.borrow_mut().insert(place, false);
+        self.covered.borrow_mut().remove(&place);
     }
 
     /// What an earlier run has taken back and not forgotten. Some may be verified, or have been rebuilt wholly: that it did
     /// not note.
     pub(super) fn resume(&self, state: &PoolState) {
         let places = (0..state.members().len() as u32).filter(|place| serves_as(state, *place).is_some());
-        self.places.borrow_mut().extend(places);
+        self.places.borrow_mut().extend(places.map(|place| (place, false)));
+    }
+
+    /// A rebuild has ended: which drives have all that is to be there.
+    pub(super) fn note_rebuilt(&self, state: &PoolState) {
+        for (place, is_rebuilt) in self.places.borrow_mut().iter_mut() {
+            let Some(member) = serves_as(state, *place) else { continue };
+            let lacks = state.lost_columns().any(|(set, column)| state.column(set, column).drive == *place)
+                || state.rebuilds().any(|(_, _, rebuild)| rebuild.target.drive == member);
+            *is_rebuilt |= !lacks;
+        }
     }
 
     /// Whether the place must not be forgotten yet.
     pub(super) fn holds(&self, state: &PoolState, place: u32) -> bool {
-        self.places.borrow().contains(&place) && serves_as(state, place).is_some()
+        self.places.borrow().contains_key(&place) && serves_as(state, place).is_some()
     }
 
     /// The members that the drives serve as.
     fn members(&self, state: &PoolState) -> BTreeSet<u32> {
-        self.places.borrow().iter().filter_map(|place| serves_as(state, *place)).collect()
+        self.places.borrow().keys().filter_map(|place| serves_as(state, *place)).collect()
+    }
+
+    /// The places of which a scrub reads everything.
+    fn rebuilt(&self) -> BTreeSet<u32> {
+        self.places.borrow().iter().filter(|(_, is_rebuilt)| **is_rebuilt).map(|(place, _)| *place).collect()
     }
 
     /// Whether a scrub is due.
     pub(super) fn is_due(&self, state: &PoolState) -> bool {
-        !self.members(state).is_empty()
+        self.rebuilt().into_iter().any(|place| serves_as(state, place).is_some())
     }
 
     /// A pass of a scrub begins: whether it must begin at the first slot, because it goes for drives for which the last one
     /// did not.
     pub(super) fn begin_pass(&self) -> bool {
-        let (places, mut covered) = (self.places.borrow(), self.covered.borrow_mut());
-        if places.is_subset(&covered) {
+        let (rebuilt, mut covered) = (self.rebuilt(), self.covered.borrow_mut());
+        if rebuilt.is_subset(&covered) {
             return false;
         }
-        covered.clone_from(&places);
+        *covered = rebuilt;
         true
     }
 
     /// A pass has ended and has read everything, or left something out.
     pub(super) fn end_pass(&self, has_read_all: bool) -> EndOfPass {
-        let (mut places, covered) = (self.places.borrow_mut(), self.covered.take());
-        let is_due_again = !places.is_subset(&covered);
+        let covered = self.covered.take();
+        let is_due_again = !self.rebuilt().is_subset(&covered);
         if has_read_all {
-            places.retain(|place| !covered.contains(place));
+            self.places.borrow_mut().retain(|place, _| !covered.contains(place));
         }
         EndOfPass { has_verified: has_read_all && !covered.is_empty(), is_due_again }
     }
@@ -90,6 +109,22 @@ pub(super) struct EndOfPass {
 }
 
 impl Control {
+    /// The old places of drives that have joined again are to be forgotten. A crash, or an error, may have come before that was
+    /// noted.
+    pub(super) async fn finish_rejoins(&self, number: usize) -> Result<(), AdminError> {
+        let old: Vec<u32> = {
+            let state = self.guarded(number).metadata.state();
+            let members = (0u32..).zip(state.members());
+            let stays =
+                members.filter(|(place, member)| !member.leaving && serves_as(&state, *place).is_some());
+            stays.map(|(place, _)| place).collect()
+        };
+        for place in old {
+            self.set_leaving(number, place, true).await?;
+        }
+        Ok(())
+    }
+
     /// Whether a drive can be taken out by an administrator while others are not verified.
     pub(super) fn check_verified(&self, number: usize, place: u32) -> Result<(), AdminError> {
         let guarded = self.guarded(number);
@@ -100,7 +135,11 @@ impl Control {
         }
         let names = guarded.names(&without);
         without.insert(place);
-        if guarded.objection(&self.pools[number], &without).is_ok() {
+        let (state, sets) = (guarded.metadata.state(), &guarded.shape.sets);
+        let lacks = |set: SetIndex, column, drive: u32| {
+            without.contains(&drive) || !state.is_active(drive) || sets.lacking_columns(set).contains(column)
+        };
+        if sets_survive(sets, state.set_count(), lacks) {
             return Ok(());
         }
         Err(AdminError::new(format!(
@@ -148,6 +187,9 @@ mod tests {
         assert!(!unverified.begin_pass(), "it goes on where the last one was stopped");
         unverified.add(3);
         let end = |has_verified, is_due_again| EndOfPass { has_verified, is_due_again };
+        assert!(!unverified.begin_pass(), "what is still being rebuilt is not read");
+        assert_eq!(unverified.end_pass(true), end(false, false));
+        unverified.places.borrow_mut().insert(3, true);
         assert_eq!(unverified.end_pass(true), end(false, true), "another one is due");
         assert!(unverified.begin_pass(), "it begins at the first slot");
         assert_eq!(

@@ -105,6 +105,7 @@ pub(crate) const STORIES: &[Story] = {
         short("online/grow-then-old-file", Nothing, online::grow_then_old_file),
         short("online/one-drive-more", Nothing, online::one_drive_more),
         short("online/rejoin", Nothing, online::rejoin),
+        long("online/killed-in-a-rejoin", Nothing, online::killed_in_a_rejoin),
         short("online/rejoin-is-verified", Nothing, online::rejoin_is_verified),
         short("online/log-returns", Nothing, online::log_returns),
         long("online/removal-copies-first", Faulty, online::removal_copies_first),

@@ -185,6 +185,32 @@ pub(super) fn rejoin_is_verified(scene: &mut Scene) -> Result<(), TortureError> 
     scene.nothing_lost()
 }
 
+/// A kill while a drive was taken back left its old place among the members for good: lost, with advice that acted on the drive
+/// that served.
+pub(super) fn killed_in_a_rejoin(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(4, "raid = \"raid10\"\nset_size = 4")?;
+    scene.host.writes(300)?;
+    for wait_ms in [1, 3, 5, 8, 12, 20, 30] {
+        scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+        let rejoining = scene.command(&["drive", "rejoin", "@", "d1"]).spawn();
+        let mut rejoining = rejoining.map_err(TortureError::system("no rejoin"))?;
+        pause(Duration::from_millis(wait_ms));
+        scene.kill()?;
+        let _ = rejoining.wait();
+        scene.serve(&[])?;
+        if drive_state(&scene.status()?["pools"][0], "d1") == "lost" {
+            scene.done(&["drive", "rejoin", "@", "d1"])?;
+        }
+        scene.whole(4)?;
+        let is_forgotten = |status: &Value| {
+            let summary = status["summary"].to_string();
+            !summary.contains("lost") && !summary.contains("not verified")
+        };
+        wait_until("the end of the old place", 30, || Ok(is_forgotten(&scene.status()?)))?;
+    }
+    scene.nothing_lost()
+}
+
 fn rename(from: &Path, to: &Path) -> Result<(), TortureError> {
     std::fs::rename(from, to).map_err(TortureError::system("a drive cannot be moved"))
 }
