@@ -7,12 +7,13 @@
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use tier0_array::admin::{Event, Severity};
 
@@ -20,12 +21,21 @@ use crate::output::json_line;
 
 /// A file of more bytes than this is moved away: some thousands of events.
 const BYTES_MAX: u64 = 1 << 20;
+/// A file that cannot be moved away grows up to so many times that.
+const ROTATED_MAX: u64 = 16;
+/// How a file of events begins.
+const BEGIN: &str = "{\"time\":\"";
+/// A link leads to something else, and a pipe would have whoever opens it wait.
+const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
 /// Events that wait for the file; more are counted by whoever tells them.
 const WAITING_MAX: usize = 1000;
 /// How often what could not be written is tried again without a new event.
 const AGAIN: Duration = Duration::from_secs(10);
 /// How long the end of the server waits for what is still to be written.
 const END: Duration = Duration::from_secs(2);
+
+/// A file: its device, and its number there.
+pub(crate) type FileId = (u64, u64);
 
 /// An event as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +90,19 @@ impl Keeper {
     }
 }
 
+/// Lets go of all files that the server has open but for the standard ones, in this thread alone: while a file system hangs the
+/// thread outlives the server, and the drives would be locked as long.
+fn let_go_of_files() {
+    // SAFETY: the thread has a table of its own then, and no file that it uses is open yet.
+    let done =
+        unsafe { libc::unshare(libc::CLONE_FILES) == 0 && libc::close_range(3, libc::c_uint::MAX, 0) == 0 };
+    if !done {
+        tracing::debug!("events: {}", io::Error::last_os_error());
+    }
+}
+
 fn keep(path: &Path, events: &Receiver<Event>) {
+    let_go_of_files();
     let mut waiting: VecDeque<KeptEvent> = VecDeque::new();
     let mut is_told = false;
     loop {
@@ -117,10 +139,15 @@ fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
     if events.is_empty() {
         return Ok(());
     }
-    let mut file = open(path)?;
-    if file.metadata()?.len() > BYTES_MAX {
-        std::fs::rename(path, moved(path))?;
-        file = open(path)?;
+    let mut file = open_to_write(path)?;
+    let length = file.metadata()?.len();
+    if length > BYTES_MAX {
+        match std::fs::rename(path, moved(path)) {
+            Ok(()) => file = open_to_write(path)?,
+            // Something is in the way there.
+            Err(error) if length > ROTATED_MAX * BYTES_MAX => return Err(error),
+            Err(_) => {}
+        }
     }
     let mut text = String::new();
     // A crash may have cut the last line.
@@ -132,8 +159,55 @@ fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
     file.sync_data()
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path)
+/// Opens the file to append to it: a regular file that is empty or holds events, and nothing else.
+fn open_to_write(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o640);
+    let mut file = checked(options.custom_flags(FLAGS).open(path)?)?;
+    let mut begin = [0; BEGIN.len()];
+    let length = file.metadata()?.len();
+    if length > 0 {
+        file.seek(SeekFrom::Start(0))?;
+        let read = file.read(&mut begin)?;
+        if begin[..read] != BEGIN.as_bytes()[..read] {
+            return Err(io::Error::other("it holds something else than events"));
+        }
+    }
+    Ok(file)
+}
+
+/// The content of a file of events.
+///
+/// # Errors
+/// It is no regular file, or larger than any that the server leaves, or cannot be read.
+pub(crate) fn content(path: &Path) -> io::Result<(FileId, Vec<u8>)> {
+    let file = checked(OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?)?;
+    let about = file.metadata()?;
+    let mut text = Vec::new();
+    file.take(2 * ROTATED_MAX * BYTES_MAX).read_to_end(&mut text)?;
+    Ok(((about.dev(), about.ino()), text))
+}
+
+fn checked(file: File) -> io::Result<File> {
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// What is wrong with the file in which events are to be kept; none where they can be, or nothing is there yet.
+pub(crate) fn fault(path: &Path) -> Option<String> {
+    let fault = |error: &io::Error| format!("events cannot be kept in {path:?} (array.events): {error}");
+    let mut options = OpenOptions::new();
+    match options.append(true).custom_flags(FLAGS).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let access = rustix::fs::access(directory.unwrap_or(Path::new(".")), Access::WRITE_OK);
+            access.err().map(|errno| fault(&errno.into()))
+        }
+        Err(error) => Some(fault(&error)),
+        Ok(_) => open_to_write(path).err().map(|error| fault(&error)),
+    }
 }
 
 fn ends_in_line_feed(file: &mut File) -> io::Result<bool> {
@@ -196,7 +270,7 @@ mod tests {
             keeper.end();
         }
         assert_eq!(things(&path), ["drive d0", "drive d1"]);
-        let mut file = open(&path).expect("it opens");
+        let mut file = open_to_write(&path).expect("it opens");
         file.write_all(b"{\"time\":\"20").expect("it is written");
         let keeper = Keeper::start(path.clone()).expect("a thread");
         keeper.sender().send(event(2)).expect("it listens");
@@ -229,5 +303,26 @@ mod tests {
         drop(to);
         keeper.end();
         assert_eq!(things(&path), ["drive d0", "drive d1"]);
+    }
+
+    /// A drive that was named as the file of events was moved away, and the next move overwrote it.
+    #[test]
+    fn what_holds_no_events_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("d0.img");
+        let events: VecDeque<KeptEvent> = [KeptEvent::now(event(0))].into();
+        for content in [vec![0; 2 << 20], b"[array]\n".to_vec()] {
+            std::fs::write(&path, &content).expect("it is written");
+            assert!(append(&path, &events).is_err() && fault(&path).is_some());
+            assert!(std::fs::read(&path).expect("it is read") == content && !moved(&path).exists());
+        }
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        assert!(append(&link, &events).is_err() && super::content(&link).is_err());
+        assert!(
+            append(directory.path(), &events).is_err() && super::content(Path::new("/dev/zero")).is_err()
+        );
+        assert_eq!(fault(&directory.path().join("new.events")), None);
+        assert!(fault(&directory.path().join("none/new.events")).is_some());
     }
 }

@@ -15,6 +15,7 @@ use tier0_world::net::PeerAddress;
 use super::config::facts;
 use crate::control::{ask_if_served, served_already};
 use crate::failure::Failure;
+use crate::history;
 use crate::output::{json, print, wrapped};
 use crate::patience::within;
 use crate::sockets::Accesses;
@@ -136,6 +137,8 @@ fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
 fn of_file(description: &Description) -> Findings {
     let mut told = description.all_notes();
     told.extend(homeless_control(description));
+    let lasts = description.drives.iter().any(|drive| drive.path.is_some());
+    told.extend(description.events.as_deref().filter(|_| lasts).and_then(history::fault));
     (homeless_sockets(description), told)
 }
 

@@ -1,8 +1,6 @@
 //! `tier0 events`: what has happened to an array, over all its servers, from the file in which they keep it.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +11,7 @@ use tier0_array::admin::Severity;
 use tier0_units::counted;
 
 use crate::failure::Failure;
-use crate::history::{KeptEvent, moved, read};
+use crate::history::{self, FileId, KeptEvent, moved, read};
 use crate::output::{json, json_line, print, wrapped};
 
 const EXAMPLES: &str = "\
@@ -38,12 +36,12 @@ pub(crate) struct Events {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// Only what has happened since: a time before now, as in "90s", "2h 30m" or "3 days", or a time of day in UTC, as
-    /// in 2026-11-24T18:00
-    #[arg(long, value_name = "TIME", value_parser = parse_since)]
+    /// Only what has happened since: a time before now, as in "90s", "2h 30m" or "3 days", or a date and time in UTC,
+    /// as in 2026-11-24T18:00
+    #[arg(long, value_name = "TIME", value_parser = parse_since, allow_hyphen_values = true)]
     since: Option<Timestamp>,
     /// Only what matters at least so much
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    #[arg(long, value_name = "LEVEL", default_value = "info", ignore_case = true)]
     severity: Level,
     /// Go on with what happens until Ctrl-C
     #[arg(long, short)]
@@ -87,7 +85,9 @@ pub(crate) fn run(verb: &Events) -> Result<(), Failure> {
     let mut events = old.map_or_else(Vec::new, |old| kept(&old.text, &moved(&path)));
     events.extend(tail.read(&path)?);
     if tail.read.is_none() {
-        tracing::warn!("no events are kept in {path:?} yet; \"tier0 serve\" writes them");
+        tracing::warn!(
+            "no events are kept in {path:?} yet; \"tier0 serve\" writes them, and its log says where it cannot"
+        );
     }
     events.retain(|event| verb.wants(event));
     match verb.json && !verb.follow {
@@ -133,14 +133,16 @@ fn line(event: &KeptEvent) -> String {
     let KeptEvent { time, thing, what, remedy, .. } = event;
     let remedy = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
     let time = time.strftime("%F %TZ");
-    format!("{}\n", wrapped(&format!("{time} {urgency}{thing}: {what}{remedy}"), "    "))
+    // A file may hold anything, and terminals obey.
+    let told = format!("{time} {urgency}{thing}: {what}{remedy}").replace(char::is_control, "\u{fffd}");
+    format!("{}\n", wrapped(&told, "    "))
 }
 
 /// A file that grows, and that may be moved away or taken away.
 #[derive(Default)]
 struct Tail {
     /// Device and number of the file, and how much of it was read.
-    read: Option<((u64, u64), usize)>,
+    read: Option<(FileId, usize)>,
 }
 
 impl Tail {
@@ -168,21 +170,14 @@ impl Tail {
 
 /// What a file holds.
 struct Content {
-    /// Its device and its number there.
-    id: (u64, u64),
+    id: FileId,
     text: Vec<u8>,
 }
 
 /// Nothing where there is no file.
 fn content(path: &Path) -> Result<Option<Content>, Failure> {
-    let read = || -> io::Result<Content> {
-        let mut file = File::open(path)?;
-        let (about, mut text) = (file.metadata()?, Vec::new());
-        file.read_to_end(&mut text)?;
-        Ok(Content { id: (about.dev(), about.ino()), text })
-    };
-    match read() {
-        Ok(content) => Ok(Some(content)),
+    match history::content(path) {
+        Ok((id, text)) => Ok(Some(Content { id, text })),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unreadable(path, &error)),
     }
@@ -213,6 +208,7 @@ fn pause(time: Duration) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
 
     use super::*;

@@ -43,11 +43,11 @@ impl Control {
         )));
         let thing = || "a request that waited for a paused pool".to_owned();
         match work.await {
-            AdminReply::Done(text) => self.tell(Severity::Info, thing(), text, ""),
             AdminReply::Refused(text) | AdminReply::Failed(text) => {
                 self.tell(Severity::Warning, thing(), format!("was not carried out: {text}"), "ask again");
             }
-            AdminReply::Status(_)
+            AdminReply::Done(_)
+            | AdminReply::Status(_)
             | AdminReply::Io(_)
             | AdminReply::Described(_)
             | AdminReply::Objections(_) => {}
@@ -93,7 +93,11 @@ impl Control {
             AdminRequest::PoolRestripe { pool, rate, stop } => self.restripe(pool.as_deref(), rate, stop),
         };
         match done {
-            Ok(text) => AdminReply::Done(text),
+            Ok(text) => {
+                // Who looks at the events later wants to know what was asked for.
+                self.tell(Severity::Info, format!("array {}", self.array), format!("as asked: {text}"), "");
+                AdminReply::Done(text)
+            }
             Err(error) => error.into(),
         }
     }

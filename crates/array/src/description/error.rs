@@ -26,6 +26,14 @@ pub enum DescriptionError {
         /// What was named.
         path: PathBuf,
     },
+    /// The file of events is something else that the array has.
+    #[error("array.events: {path:?} is {what}, and the server writes its events to it; name another file")]
+    Events {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// Something in it is wrong.
     #[error("{file}, line {line}: {text}")]
     Wrong {

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use tier0_pool::SpaceRules;
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
+use tier0_world::net::PeerAddress;
 use toml::Spanned;
 
 pub use access::SocketAccess;
@@ -133,12 +134,33 @@ impl Description {
         let mut description = Description::parse_in(&text, &path.display().to_string(), directory)?;
         // Beside the file: whoever can name the one finds the other.
         description.control.get_or_insert_with(|| {
-            let beside = place.with_extension("control");
+            let beside = beside(&place, "control");
             // In a deep directory, only whoever stands near it can name a socket there.
-            if listen::is_too_long(&beside) { path.with_extension("control") } else { beside }
+            if listen::is_too_long(&beside) { self::beside(path, "control") } else { beside }
         });
-        description.events.get_or_insert_with(|| place.with_extension("events"));
+        description.events.get_or_insert_with(|| beside(&place, "events"));
+        description.check_events(&place)?;
         Ok(description)
+    }
+
+    /// The server writes to the file of events, and moves it when it is large: it is nothing else that the array has.
+    fn check_events(&self, file: &Path) -> Result<(), DescriptionError> {
+        let Some(events) = &self.events else { return Ok(()) };
+        let sockets = self.listen.iter().filter_map(|address| match &address.0 {
+            PeerAddress::Unix(path) => Some(("a socket of nbd.listen", path.as_path())),
+            PeerAddress::Tcp(_) => None,
+        });
+        let drives = self.drives.iter().filter_map(|drive| Some(("a drive", drive.path.as_deref()?)));
+        let others = [
+            ("the array's file", Some(file)),
+            ("array.witness", self.witness.as_deref()),
+            ("array.control", self.control.as_deref()),
+        ];
+        let others = others.into_iter().filter_map(|(what, path)| Some((what, path?)));
+        match drives.chain(sockets).chain(others).find(|(_, path)| *path == events) {
+            Some((what, _)) => Err(DescriptionError::Events { path: events.clone(), what }),
+            None => Ok(()),
+        }
     }
 
     /// By pool: when somebody is told that it fills, and what thin volumes do not get.
@@ -178,6 +200,15 @@ fn text_of(file: &Path) -> std::io::Result<Option<String>> {
     std::fs::File::open(file)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     let is_text = bytes.len() as u64 <= BYTES_MAX && !bytes.contains(&0);
     Ok(String::from_utf8(bytes).ok().filter(|_| is_text))
+}
+
+/// A file beside an array's file: with its name but for the ending.
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    match file.extension().is_some_and(|own| own == ending) {
+        // That is the array's file itself.
+        true => file.with_added_extension(ending),
+        false => file.with_extension(ending),
+    }
 }
 
 /// Where a file lies, without steps back: a path of it is told and compared.
