@@ -17,7 +17,9 @@ impl<S: System> Run<S> {
         let session = self.session.clone();
         let mut random = session.random(0xc0b1);
         let Some(present) = self.whole_array().filter(|present| present.len() > 1) else { return Ok(()) };
-        if !session.config.has_incidents || random.chance(0.8) {
+        // A drive that is being emptied may leave in one of the two, and is nobody's there.
+        let leaves = session.emptied.borrow().is_some();
+        if !session.config.has_incidents || leaves || random.chance(0.8) {
             return Ok(());
         }
         session.count("copies that were served elsewhere");
@@ -25,6 +27,8 @@ impl<S: System> Run<S> {
         let copied = session.shelf.borrow().images();
         let (auditor, atlas) = (session.auditor.borrow().clone(), session.atlas.borrow().clone());
         self.live(&peace(), async |_| Ok(()))?;
+        let is_whole = |run: &Run<S>| run.whole_array().as_ref() == Some(&present);
+        let was_whole = is_whole(self);
         let name = pick(&present, &mut random);
         let foreign = session.shelf.borrow().medium(&name).image();
         session.shelf.borrow().restore(&copied);
@@ -32,6 +36,11 @@ impl<S: System> Run<S> {
         session.atlas.replace(atlas);
         session.known_lost.borrow_mut().clear();
         self.live(&peace(), async |_| Ok(()))?;
+        if !was_whole || !is_whole(self) {
+            // Drives that still hung from before were lost to one of the two.
+            session.is_calm.set(false);
+            return Ok(());
+        }
         let own = session.shelf.borrow().medium(&name).image();
         session.shelf.borrow().restore(&BTreeMap::from([(name.clone(), foreign)]));
         self.refused_start(&Attempt::of("starts refused with a drive of a copy", present))?;

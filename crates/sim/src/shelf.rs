@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use tier0_drive::DriveHandle;
 use tier0_drive::sim::{MediumImage, PowerSwitch, SimMedium, SimOptions};
-use tier0_units::SectorCount;
+use tier0_units::{Lba, SectorCount};
 use tier0_world::{Random, World};
 
 use crate::config::{Crash, SimConfig};
+
+/// Where the superblocks at the front of a drive begin (docs/format.md).
+const SUPERBLOCKS: [Lba; 2] = [Lba(128), Lba(256)];
 
 /// Where a drive is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +110,21 @@ impl Shelf {
     pub(crate) fn names(&self, whereabouts: Whereabouts) -> Vec<String> {
         let there = self.drives.iter().filter(|(_, placed)| placed.whereabouts == whereabouts);
         there.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The drives of the array that have forgotten both copies of their superblock at the front. Where a chunklet has the place of
+    /// the last copy, nothing tells who they are.
+    pub(crate) fn names_without_front(&self) -> Vec<String> {
+        let is_blank = |name: &String| {
+            SUPERBLOCKS.into_iter().all(|at| {
+                let mut begin = [0; 8];
+                self.medium(name).peek(at, &mut begin);
+                begin == [0; 8]
+            })
+        };
+        let mut names = self.names(Whereabouts::In);
+        names.retain(is_blank);
+        names
     }
 
     /// Takes note of where a drive is now.

@@ -39,7 +39,8 @@ pub(crate) async fn open<S: System>(
         Err(SystemError::Refused(why)) => why,
     };
     let gone = session.shelf.borrow().names(Whereabouts::Gone);
-    let away: Vec<String> = gone.iter().chain(restored.keys()).cloned().collect();
+    let forgotten = session.shelf.borrow().names_without_front();
+    let away: Vec<String> = gone.iter().chain(restored.keys()).chain(&forgotten).cloned().collect();
     if away.is_empty() {
         return Err(format!("the array cannot be opened: {asked}"));
     }

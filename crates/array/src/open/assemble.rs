@@ -155,15 +155,15 @@ async fn look(
     let (mut states, mut additions) = (Vec::new(), Vec::new());
     for (number, pool) in description.pools.iter().enumerate() {
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
-        check_label(pool, &found)?;
-        check_without(pool, &found, without)?;
-        at_hand.check_missing(world, description, &found, without).await?;
         let left_behind = left_behind(&found);
-        let inspected = examine(world, found, consents).await;
-        let inspected = inspected.map_err(|error| match left_behind.is_empty() {
+        let with_hints = |error: ArrayError| match left_behind.is_empty() {
             true => error,
             false => error.with_hints(&left_behind),
-        })?;
+        };
+        check_label(pool, &found).map_err(with_hints)?;
+        check_without(pool, &found, without)?;
+        at_hand.check_missing(world, description, &found, without).await?;
+        let inspected = examine(world, found, consents).await.map_err(with_hints)?;
         check_same_shape(pool, &inspected.state().geometry().raid)?;
         let mut state = inspected.state().clone();
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);
@@ -184,7 +184,7 @@ async fn look(
     Ok(Found { states, additions, warnings })
 }
 
-/// Drives of a pool that are there in an older state than others have gone on from: they are not missing.
+/// Drives of a pool that are there and not used: put back to an older state than others have gone on from, or overwritten.
 fn left_behind(found: &FoundPool) -> Vec<String> {
     let tell = |(member, path, generation): (&Member, &str, u64)| {
         format!(
@@ -193,7 +193,14 @@ fn left_behind(found: &FoundPool) -> Vec<String> {
             member.name, found.generation
         )
     };
-    found.rolled_back().map(tell).collect()
+    let overwritten = |(member, path, _): (&Member, &str, u64)| {
+        format!(
+            "the front of drive {:?} at {path:?} was overwritten, and it is not used; find out what wrote to it",
+            member.name
+        )
+    };
+    let older = found.set_aside(Standing::RolledBack).map(tell);
+    older.chain(found.set_aside(Standing::Overwritten).map(overwritten)).collect()
 }
 
 /// No volume is created whose name another pool has: clients would not get what they ask for.
@@ -418,7 +425,10 @@ fn check_without(pool: &PoolDescription, found: &FoundPool, without: &[String]) 
 
 /// What cannot be opened at all is told in the array's words.
 fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayError> {
-    let missing = || drives(found.standing(Standing::Missing).map(|(_, member)| member.name.as_str()));
+    let missing = || {
+        let not_used = [Standing::Missing, Standing::RolledBack, Standing::Overwritten].into_iter();
+        drives(not_used.flat_map(|standing| found.standing(standing)).map(|(_, member)| member.name.as_str()))
+    };
     match &found.problem {
         Some(PoolError::Twice { first, second }) => {
             Err(ArrayError::Twice { first: first.clone(), second: second.clone() })

@@ -77,6 +77,15 @@ impl AtHand<'_> {
         found: &FoundPool,
         without: &[String],
     ) -> Result<(), ArrayError> {
+        let mut overwritten = found.set_aside(Standing::Overwritten);
+        if let Some((member, path, _)) = overwritten.find(|(member, ..)| !without.contains(&member.name)) {
+            let (drive, pool) = (member.name.clone(), found.label.name.clone());
+            let fact = format!(
+                "what lies at {path:?} was overwritten at its front, and it is not known what else was; find out what wrote \
+                 to it and restore that, or take the drive back once the array is served without it (tier0 drive rejoin)"
+            );
+            return Err(ArrayError::Unrecognised { drive, pool, fact });
+        }
         let missing = found.standing(Standing::Missing).map(|(_, member)| member);
         for member in missing.filter(|member| !without.contains(&member.name)) {
             self.check_opened(world, member).await?;

@@ -46,12 +46,24 @@ fn went_on_without(own: &Superblock, other: &Superblock) -> bool {
     lost_in.is_some_and(|lost| own.generation >= lost && self::lost_in(&own.label, own.member) != Some(lost))
 }
 
-/// Whether two drives were served by two starts at a generation that both know to be complete: one of them is of a copy of
-/// the array.
+/// Whether two drives were served by two starts at a generation that both know to be complete, or may have been, because one
+/// has forgotten who served it then: one of them is of a copy of the array, or older than that one remembers.
 pub(super) fn is_of_another_history(one: &Superblock, other: &Superblock) -> bool {
+    let knows_starts = !one.label.starts.is_empty() && !other.label.starts.is_empty();
+    let (one, other) = starts_shared(one, other);
+    knows_starts && one != other
+}
+
+/// Whether two drives were served by two starts for certain.
+pub(super) fn is_of_a_copy(one: &Superblock, other: &Superblock) -> bool {
+    let (one, other) = starts_shared(one, other);
+    one.zip(other).is_some_and(|(one, other)| one != other)
+}
+
+/// Who served two drives at the last generation that both know to be complete.
+fn starts_shared(one: &Superblock, other: &Superblock) -> (Option<u64>, Option<u64>) {
     let shared = one.label.settled.min(other.label.settled);
-    let starts = one.label.starts.at(shared).zip(other.label.starts.at(shared));
-    starts.is_some_and(|(one, other)| one != other)
+    (one.label.starts.at(shared), other.label.starts.at(shared))
 }
 
 /// Whether what `newer` says follows from what `older` says.
@@ -276,6 +288,11 @@ mod tests {
         let mut old = superblock(1, 9, 8, &[]);
         old.label.starts = Starts::default();
         assert!(!is_of_another_history(&own(0, 10, 9), &old));
+        // It was started so often that it has forgotten who served the other.
+        let mut often = of_copy(1, 40, 39);
+        often.label.starts = Starts::of(&[(30, 0xd), (35, 0xe)]);
+        assert!(is_of_another_history(&own(0, 10, 9), &often));
+        assert!(!is_rolled_back(&own(0, 10, 9), &[&own(0, 10, 9), &often]));
         // Who is lost is not believed anyway.
         let mut without = own(0, 12, 9);
         without.label.members[1].state = MemberState::Lost;

@@ -38,7 +38,8 @@ impl FoundPool {
             .map(|m| &m.name)
             .collect();
         let one = |(place, found): (u32, &FoundMember)| {
-            let set_aside = found.set_aside.as_ref()?;
+            // What a copy of the array has acknowledged was never this one's.
+            let set_aside = found.set_aside.as_ref().filter(|set_aside| !set_aside.is_of_a_copy)?;
             let is_rolled_back = found.standing == Standing::RolledBack;
             let is_free = is_rolled_back
                 || found.standing == Standing::Overwritten
@@ -52,6 +53,12 @@ impl FoundPool {
     /// The drive of a member that is there and not believed.
     pub fn unbelieved_drive(&self, place: u32) -> Option<DriveHandle> {
         Some(self.members.get(place as usize)?.set_aside.as_ref()?.drive.clone())
+    }
+
+    /// Whether a member is there and was served elsewhere: its drive belongs to a copy of the array.
+    pub fn is_of_a_copy(&self, place: u32) -> bool {
+        let found = self.members.get(place as usize).and_then(|found| found.set_aside.as_ref());
+        found.is_some_and(|set_aside| set_aside.is_of_a_copy)
     }
 
     /// The generation of the superblocks in which a member left service. [`u64::MAX`] where it serves, or should and is not
@@ -73,6 +80,25 @@ impl FoundPool {
     pub fn holds_until(&self, place: u32) -> u64 {
         let own = self.members.get(place as usize).and_then(|found| found.set_aside.as_ref());
         self.left_in(place).min(own.map_or(u64::MAX, |set_aside| set_aside.generation + 1))
+    }
+
+    /// Where nobody serves who has the metadata, believes the drives again that were overwritten at the front: what is wrong on
+    /// them shows by its checksums. Those too for which that was broken off before. Their places; none where somebody serves.
+    pub fn readmit_overwritten(&mut self) -> Vec<u32> {
+        if !matches!(self.problem, Some(PoolError::NoQuorum { .. } | PoolError::NoCarrier { .. })) {
+            return Vec::new();
+        }
+        let is_meant = |one: &Unbelieved| match self.members[one.place as usize].standing {
+            Standing::Overwritten => true,
+            standing => standing == Standing::RolledBack && self.is_half_recovered,
+        };
+        let places: Vec<u32> =
+            self.unbelieved().iter().filter(|one| is_meant(one)).map(|one| one.place).collect();
+        places.iter().for_each(|place| _ = self.readmit(*place));
+        if !places.is_empty() {
+            self.problem = self.quorum_problem();
+        }
+        places
     }
 
     /// Believes a member again that is there: with what it holds, whatever it has missed. Nothing is written before the

@@ -9,8 +9,8 @@ use tier0_world::World;
 
 use crate::codec::{Reader, Writer};
 
-/// Starts that are remembered: whoever is behind by more is compared by generations alone.
-pub(super) const STARTS_MAX: usize = 16;
+/// Starts that are remembered, 4 KiB of them: a copy that was started more often since cannot be told from an older image.
+pub(super) const STARTS_MAX: usize = 256;
 /// Bytes of their number.
 pub(super) const COUNT_BYTES: usize = 4;
 const START_BYTES: usize = 16;
@@ -38,6 +38,11 @@ impl Starts {
     /// Whose the superblock of a generation is; none if that is not remembered.
     pub fn at(&self, generation: u64) -> Option<u64> {
         self.0.iter().rfind(|start| start.from <= generation).map(|start| start.nonce)
+    }
+
+    /// Whether none is remembered: a program has written them that knows nothing of starts.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The newest one.
@@ -89,7 +94,7 @@ mod tests {
         let runtime = VirtualRuntime::new(7, PayloadWidth::REAL);
         let mut starts = Starts::default();
         assert_eq!((starts.current(), starts.at(9)), (None, None));
-        (0..20).for_each(|start| starts.begin(runtime.world(), 10 * start + 1));
+        (0..STARTS_MAX as u64 + 4).for_each(|start| starts.begin(runtime.world(), 10 * start + 1));
         assert_eq!(starts.0.len(), STARTS_MAX);
         assert_eq!(starts.at(40), None, "it is forgotten");
         assert_eq!(starts.at(41), Some(starts.0[0].nonce));

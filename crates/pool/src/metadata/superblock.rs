@@ -39,6 +39,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join;
 use tier0_drive::DriveHandle;
+use tier0_drive::guard::Guard;
 use tier0_units::{Lba, SECTOR_BYTES, SectorCount};
 use tier0_world::{BufMut, IoError, PayloadWidth};
 use uuid::Uuid;
@@ -355,11 +356,7 @@ async fn with_last_copy(drive: &DriveHandle, front: Option<Newest>) -> Result<Op
     };
     match front {
         Some(front) if !is_same(&front) => Ok(Some(front)),
-        // The front is written first, so an older last copy is one that was to be written.
-        Some(front) if front.superblock.generation > last.generation => {
-            Ok(Some(Newest { is_alone: true, ..front }))
-        }
-        Some(front) if front.superblock.generation == last.generation => Ok(Some(front)),
+        Some(front) if front.superblock.generation >= last.generation => Ok(Some(front)),
         Some(_) => Ok(Some(Newest { superblock: *last, copy: LAST, is_alone: false })),
         None => Ok(Some(Newest { superblock: *last, copy: LAST, is_alone: true })),
     }
@@ -409,13 +406,20 @@ pub(super) async fn write(
     write_at(drive, superblock, copy_lba(first)).await?;
     let second = write_at(drive, superblock, copy_lba(1 - first));
     let last = async {
-        match last {
-            Some(at) => write_at(drive, superblock, at).await,
-            None => Ok(()),
+        if let Some(at) = last {
+            write_last_at(drive, superblock, at).await;
         }
     };
-    let (second, last) = join(second, last).await;
-    second.and(last)
+    join(second, last).await.0
+}
+
+/// Writes the last copy as far as the drive takes it: there may be no space for it under a thin device or a sparse file, and
+/// nothing waits for that. Then an older one is there, or none.
+async fn write_last_at(drive: &DriveHandle, superblock: &Superblock, at: Lba) {
+    let bare = drive.guard().map_or(drive, Guard::bare);
+    if let Err(error) = write_at(bare, superblock, at).await {
+        tracing::debug!(drive = bare.info().name, %error, "the last copy of the superblock is not written");
+    }
 }
 
 /// Writes a copy, and makes it stable.
@@ -441,9 +445,10 @@ pub(super) async fn write_last(
     last: Option<Lba>,
 ) -> Result<(), IoError> {
     match last {
-        Some(at) => write_at(drive, superblock, at).await,
-        None => erase_last(drive).await,
+        Some(at) => write_last_at(drive, superblock, at).await,
+        None => erase_last(drive).await?,
     }
+    Ok(())
 }
 
 /// Takes the beginnings of all copies away: the drive is in no pool any more. What else it holds stays.

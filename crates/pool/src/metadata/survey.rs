@@ -86,6 +86,8 @@ pub(super) struct SetAside {
     /// Of its own superblock.
     pub(super) generation: u64,
     pub(super) next_copy: u64,
+    /// Whether it was served elsewhere, as the start tells that it names: it belongs to a copy of the array.
+    pub(super) is_of_a_copy: bool,
 }
 
 /// Whether a member is there, and believed.
@@ -193,7 +195,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
     // Above whatever anybody has begun.
     let generation = all.iter().map(|superblock| superblock.generation).max().unwrap_or_default();
     let problem = split.or_else(|| twice(&carriers));
-    let counting = all[newest].generation;
+    let (counting, counts) = (all[newest].generation, all[newest].clone());
     let (mut is_uneven, mut shrunk) = (counting != generation, None);
     for (superblock, _) in all.iter().zip(&trust).filter(|(_, trust)| **trust == Trust::LeftOut) {
         if let Some(place) = label.members.iter().position(|member| member.id == superblock.member) {
@@ -216,6 +218,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             drive: carrier.drive.clone(),
             generation: own.generation,
             next_copy: carrier.newest.next_copy(),
+            is_of_a_copy: lineage::is_of_a_copy(own, &counts),
         };
         let Some(place) = label.members.iter().position(|member| member.id == own.member) else {
             // It was added, and mostly the crash came before anybody else knew: it holds nothing then.
@@ -379,10 +382,11 @@ impl FoundPool {
         drives.map(|drive| drive.info().name.as_str())
     }
 
-    /// Drives that were put back to an older image: the member, where it lies, and the generation of that image.
-    pub fn rolled_back(&self) -> impl Iterator<Item = (&Member, &str, u64)> {
-        let rolled_back = self.members.iter().filter(|found| found.standing == Standing::RolledBack);
-        rolled_back.filter_map(|found| {
+    /// Drives that are there in a standing in which they are not used: the member, where it lies, and the generation of its own
+    /// superblock.
+    pub fn set_aside(&self, standing: Standing) -> impl Iterator<Item = (&Member, &str, u64)> {
+        let found = self.members.iter().filter(move |found| found.standing == standing);
+        found.filter_map(|found| {
             let aside = found.set_aside.as_ref()?;
             Some((&found.member, aside.drive.info().name.as_str(), aside.generation))
         })
@@ -419,7 +423,7 @@ impl FoundPool {
 
     /// Somebody must be there, and one with the metadata. Whether those that are missing may have gone on by themselves is
     /// for who knows the sets.
-    fn quorum_problem(&self) -> Option<PoolError> {
+    pub(super) fn quorum_problem(&self) -> Option<PoolError> {
         let present = self.standing(Standing::Present).count();
         let lacking = || {
             self.standing(Standing::Missing)

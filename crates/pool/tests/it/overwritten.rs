@@ -56,10 +56,8 @@ fn where_all_are_overwritten_no_start_believes_them_and_the_last_resort_does() {
     let after = rack.run(2, |world, drives| async move {
         let mut found = only_pool(survey(drives).await).expect("the pool is there");
         assert!(matches!(found.problem, Some(PoolError::NoQuorum { .. })), "{:?}", found.problem);
-        let places: Vec<u32> = found.unbelieved().iter().map(|one| one.place).collect();
-        assert_eq!(places.len(), MEMBERS);
-        assert!(places.into_iter().all(|place| found.readmit(place)));
-        found.problem = None;
+        assert_eq!(found.readmit_overwritten(), [0, 1, 2, 3]);
+        assert!(found.problem.is_none(), "{:?}", found.problem);
         essence(&found.open(&world, no_hook()).await.expect("it opens").state())
     });
     assert_eq!(before, after);
@@ -68,6 +66,40 @@ fn where_all_are_overwritten_no_start_believes_them_and_the_last_resort_does() {
         essence(&open(&world, drives).await.expect("it opens").state())
     });
     assert_eq!(before, again);
+}
+
+#[test]
+fn the_last_resort_is_taken_again_where_the_power_failed_in_it() {
+    let whole = {
+        let rack = rack();
+        let read = async |world: tier0_world::World, drives| {
+            essence(&open(&world, drives).await.expect("it opens").state())
+        };
+        rack.run(1, read).expect("the power stays")
+    };
+    let mut commands = 1;
+    loop {
+        let rack = rack();
+        overwrite(&rack, 0..MEMBERS, FRONT);
+        let recover = |rack: &Rack, life| {
+            rack.run(life, |world, drives| async move {
+                let mut found = only_pool(survey(drives).await).expect("the pool is there");
+                found.readmit_overwritten();
+                assert!(found.problem.is_none(), "{:?}", found.problem);
+                found.open(&world, no_hook()).await.map(|metadata| essence(&metadata.state()))
+            })
+        };
+        rack.switch.arm(commands);
+        let first = recover(&rack, 2);
+        rack.power_cut();
+        let again = recover(&rack, 3).expect("the power stays").expect("it opens");
+        assert_eq!(again, whole, "after {commands} commands");
+        if first.is_some() {
+            break;
+        }
+        commands += 1;
+    }
+    assert!(commands > 20, "{commands} commands");
 }
 
 /// The half that was left behind must not win because the front of the other one was overwritten.

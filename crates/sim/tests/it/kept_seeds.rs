@@ -74,6 +74,12 @@ const KEPT_FORGETFUL: &[(u64, &str)] = &[
     (26, "as 72, and requests did not end then"),
     (65, "a carrier of the metadata journal had forgotten it, and no scrub looked"),
     (72, "a drive had forgotten its superblock, no scrub looked, and it was no member at the next start"),
+    (
+        1_000_265,
+        "a drive had forgotten both copies of its superblock in one life, and there was no third one",
+    ),
+    (1_000_325, "as 1000265"),
+    (1_001_182, "as 1000265"),
 ];
 
 /// The same with mishaps.

@@ -78,7 +78,8 @@ pub enum Role {
     Lost,
     /// It is there, and went on without the drives of the other history.
     OneHistory,
-    /// It is there, and went on without the drives of the first history.
+    /// It is there, and went on without the drives of the first history, or belongs to a copy of the array that was served
+    /// elsewhere.
     OtherHistory,
     /// It left the pool.
     Left,
@@ -227,6 +228,7 @@ fn roles(found: &FoundPool) -> Vec<DriveRole> {
     let of = |(place, (member, standing)): (u32, (&Member, Standing))| DriveRole {
         name: member.name.clone(),
         role: match standing {
+            _ if found.is_of_a_copy(place) => Role::OtherHistory,
             Standing::Present => history_of(&member.name).unwrap_or(Role::Believed),
             Standing::Missing => Role::Missing,
             Standing::Lost => Role::Lost,

@@ -27,6 +27,10 @@ pub(super) struct Blank {
 /// What is noted of a recovery that a crash has broken off.
 const BROKEN_OFF: &str = "a recovery of this pool was broken off; it is done again from its beginning";
 
+/// What is noted where drives are believed that were overwritten at the front.
+const OVERWRITTEN: &str = "what else was overwritten is not known: pages that are wrong are found when they are read, so scrub \
+    it (tier0 scrub), and restore what that lists";
+
 /// What is to be done with a pool.
 pub(super) struct Plan {
     pub(super) recovery: Recovery,
@@ -80,16 +84,18 @@ impl Plan {
     /// Reads a pool and decides. `id` makes identities.
     pub(super) async fn of(
         world: &World,
-        found: FoundPool,
+        mut found: FoundPool,
         blanks: &[Blank],
         id: &mut impl FnMut() -> Uuid,
     ) -> Result<Plan, ArrayError> {
+        let roles = roles(&found);
+        let overwritten = found.readmit_overwritten();
         let recovery = Recovery {
             pool: found.label.name.clone(),
             obstacle: None,
             is_needed: true,
             generation: found.generation,
-            drives: roles(&found),
+            drives: roles,
             volumes: Vec::new(),
             notes: found.is_half_recovered.then(|| BROKEN_OFF.to_owned()).into_iter().collect(),
         };
@@ -116,7 +122,10 @@ impl Plan {
         let cut = Cut::of(before.state(), &shape, &choice, drive);
         let is_cut = |slot| cut.needs(before.state(), &shape, slot);
         let mut recovery = Recovery {
-            is_needed: !choice.readmitted.is_empty() || gone > 0 || !choice.fates.is_empty(),
+            is_needed: !choice.readmitted.is_empty()
+                || !overwritten.is_empty()
+                || gone > 0
+                || !choice.fates.is_empty(),
             volumes: losses::losses(before.state(), &choice.fates, is_cut, gone, consent.is_some()),
             ..recovery
         };
@@ -148,7 +157,10 @@ impl Plan {
             );
             return stopped(recovery, obstacle);
         };
-        for place in &choice.readmitted {
+        if !overwritten.is_empty() {
+            recovery.notes.push(OVERWRITTEN.to_owned());
+        }
+        for place in choice.readmitted.iter().chain(&overwritten) {
             recovery.drives[*place as usize].role = Role::Readmitted;
         }
         let joining = newcomers.iter().map(|(member, _)| member.name.clone());

@@ -124,7 +124,7 @@ pub(super) fn unrecognised_drive_is_not_gone(scene: &mut Scene) -> Result<(), To
             .map_err(TortureError::system("a drive cannot be overwritten"))
     };
     overwrite(&vec![b'x'; 32 << 20])?;
-    scene.refused_start(&[], &["d2", "not tier0's", "--without d2"])?;
+    scene.refused_start(&[], &["d2", "overwritten", "--without d2"])?;
     overwrite(&whole)?;
     if image == scene.image("d2") {
         let cut = |bytes| File::options().write(true).open(&image).and_then(|file| file.set_len(bytes));

@@ -89,7 +89,8 @@ pub(super) fn front_overwritten(scene: &mut Scene) -> Result<(), TortureError> {
     scene.host.writes(300)?;
     scene.stop()?;
     scene.overwrite_front("d1", 2048)?;
-    scene.serve(&[])?;
+    scene.refused_start(&[], &["d1", "overwritten", "--without d1"])?;
+    scene.serve(&["--without", "d1"])?;
     let status = scene.status()?;
     ensure(drive_state(&status["pools"][0], "d1") == "lost", || format!("d1 is believed: {status}"))?;
     scene.host.writes(300)?;
@@ -100,7 +101,7 @@ pub(super) fn front_overwritten(scene: &mut Scene) -> Result<(), TortureError> {
     scene.overwrite_front("d0", 192)?;
     scene.overwrite_front("d1", 192)?;
     scene.refused_start(&[], &["d0", "d1"])?;
-    scene.done(&["pool", "recover", "@", "--accept-loss"])?;
+    scene.done(&["pool", "recover", "@", "--accept-loss", "--yes"])?;
     scene.serve(&[])?;
     scene.nothing_lost()
 }
