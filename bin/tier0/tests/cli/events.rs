@@ -1,5 +1,7 @@
 //! `tier0 events`: what has happened, over all servers of an array.
 
+use rustix::process::Signal;
+
 use crate::support::{Background, Scene, Served, json, refuse, run, succeed, text};
 
 fn whats(arguments: &[&str]) -> Vec<String> {
@@ -27,7 +29,9 @@ fn events_outlive_their_server() {
     let line = following.read_until(|line| line.contains("\"d1\""));
     assert!(line.contains("Z !! drive d1: lost") && line.contains("Z ! array test: drive \"d1\""), "{line}");
     served.stop();
-    following.interrupt();
+    // Whoever starts the tests in the background has them ignore Ctrl-C.
+    following.signal(Signal::TERM);
+    following.end();
     let critical = whats(&["events", &array, "--severity", "critical"]);
     assert!(critical.iter().all(|line| line.contains("lost")), "{critical:?}");
     assert!(whats(&["events", &array, "--since", "2030-01-01"]).is_empty());

@@ -12,12 +12,10 @@ use tier0_units::ByteCount;
 use tier0_world::IoError;
 use uuid::Uuid;
 
-use super::Control;
-use super::Harm;
-use super::TRY_PAUSE;
 use super::admin::Done;
 use super::leaving::lacking;
 use super::verdict::Objection;
+use super::{Control, Harm, TRY_PAUSE};
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::control::judge::MemberJudge;
@@ -81,7 +79,7 @@ fn not_without(drive: &str, objection: &Objection) -> AdminError {
 }
 
 /// What a drive is to lie on belongs to one that serves.
-fn serves_as(new: &str, serving: &str, pool: &str) -> AdminError {
+fn serves_already(new: &str, serving: &str, pool: &str) -> AdminError {
     AdminError::new(format!(
         "what drive {new:?} is to lie on is drive {serving:?} of pool {pool:?}, which serves, or a copy of it; name another \
          file or device"
@@ -234,7 +232,7 @@ impl Control {
             let (place, member) = (0u32..).zip(state.members()).find(|(_, member)| member.id == id)?;
             let (name, pool) = (&member.name, &pool.name);
             if member.is_active() {
-                return Some(serves_as(new, name, pool));
+                return Some(serves_already(new, name, pool));
             }
             can_return(&state, place).then(|| {
                 AdminError::new(format!(
@@ -315,7 +313,7 @@ impl Control {
             let state = self.guarded(number).metadata.state();
             let is_it = |member: &&Member| member.id == own.member && member.is_active();
             if let Some(member) = state.members().iter().find(is_it) {
-                return Err(serves_as(name, &member.name, &self.pools[number].name));
+                return Err(serves_already(name, &member.name, &self.pools[number].name));
             }
         }
         Ok(())

@@ -14,11 +14,12 @@ use tier0_units::{ByteCount, SECTOR_BYTES, counted};
 use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
-use super::Control;
 use super::admin::Done;
 use super::drives::NewPlace;
 use super::log;
-use crate::admin::{AdminError, Severity};
+use super::report::Findings;
+use super::{Control, Guarded};
+use crate::admin::{AdminError, Health, Severity};
 
 /// How a drive is to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,25 @@ pub(super) fn lacking(state: &PoolState, member: u32) -> Option<String> {
             ByteCount(without_log * chunklet)
         )
     })
+}
+
+impl Findings {
+    /// Drives that are to leave and cannot.
+    pub(super) fn look_at_leaving(&mut self, state: &PoolState, guarded: &Guarded) {
+        if guarded.rebuild.is_running() {
+            return;
+        }
+        let leaving = state.members_by_place().filter(|(_, member)| member.is_active() && member.leaving);
+        for (place, member) in leaving {
+            let Some(lacking) = lacking(state, place) else { continue };
+            let what = format!(
+                "drive {} is to leave and cannot: {lacking}; add a drive (tier0 drive add), or keep it (tier0 drive remove \
+                 --stop)",
+                member.name
+            );
+            self.add(Health::Warning, what);
+        }
+    }
 }
 
 /// What becomes of a drive that takes no writes when it leaves.

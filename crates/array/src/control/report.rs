@@ -71,6 +71,7 @@ impl Control {
         found.look_at_sets(&sets, guarded, &state, rebuild.as_ref());
         found.look_at_lost_drives(&state, sets.degraded == 0);
         found.look_at_unverified(&state, guarded);
+        found.look_at_leaving(&state, guarded);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(guarded));
