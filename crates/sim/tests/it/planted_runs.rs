@@ -23,7 +23,7 @@ const KNOWN: [(PlantedBug, u64); 38] = [
     (PlantedBug::CommitRebuildBeforeFlush, 44),
     (PlantedBug::BelieveStaleDrive, 72),
     (PlantedBug::IgnoreChecksum, 298),
-    (PlantedBug::FreeWhileMapped, 128),
+    (PlantedBug::FreeWhileMapped, 958),
     (PlantedBug::ForgetMapping, 0),
     (PlantedBug::IgnoreIntents, 74),
     (PlantedBug::ForgetLoss, 499),
