@@ -35,7 +35,7 @@ const KNOWN: [(PlantedBug, u64); 38] = [
     (PlantedBug::MergeOldPage, 0),
     (PlantedBug::TrustGivenUpPage, 11),
     (PlantedBug::BelieveNewPlaceEarly, 201),
-    (PlantedBug::WritesGoToNewPlace, 25),
+    (PlantedBug::WritesGoToNewPlace, 521),
     (PlantedBug::LoseBeyondRedundancy, 14),
     (PlantedBug::TrustSilentDrives, 852),
     (PlantedBug::ServeWithoutConsent, 364),
