@@ -54,7 +54,12 @@ impl SlotRebuilt {
     /// present, if the column has moved on meanwhile.
     pub fn declare_present(self) -> bool {
         let rows = self.io.slots().rows(self.slot.slot);
-        self.is_current() && self.io.raid().sets().set_rebuilt_at(self.set, self.column, self.target, rows)
+        let sets = self.io.raid().sets();
+        let is_present = self.is_current() && sets.set_rebuilt_at(self.set, self.column, self.target, rows);
+        if is_present {
+            self.io.regained(self.slot.slot);
+        }
+        is_present
     }
 }
 

@@ -9,6 +9,7 @@ use crate::bench::{Model, NoLog, Rack, SHAPES, SMALL, Shape, Shard, content, pag
 use tier0_drive::sim::PowerCut;
 use tier0_integrity::table::{self, FoundTable, TableBlock, TablePlacement};
 use tier0_integrity::{Intent, IntentLog, LogPlace, PageContent, SlotIoOptions, SlotWrite};
+use tier0_pool::ChunkletAddress;
 use tier0_raid::layout::{Column, Group, RaidLevel, Unit};
 use tier0_raid::set::SetIndex;
 use tier0_units::{ExtentId, Lba, PAGE_SECTORS, SectorCount, SlotRef};
@@ -299,4 +300,34 @@ fn what_a_drive_forgot_of_a_page_without_data_does_not_get_into_parity() {
             assert_eq!(read.as_slice(), page(PayloadWidth::REAL, 77).as_slice(), "{shape:?}");
         });
     }
+}
+
+#[test]
+fn a_slot_that_has_all_its_columns_again_has_not_changed_for_the_next_drive() {
+    let rack = Rack::new(Shape(RaidLevel::Raid1, 3, SMALL), 6, PayloadWidth::REAL);
+    run(1, |world| async move {
+        let shard = rack.open(&world, SlotIoOptions::default());
+        shard.io.allocate(SLOT);
+        shard.io.write_batch(batch([(0, 1)]), &NoLog).await.expect("a batch");
+        let set = shard.io.slots().place(SLOT.slot).set;
+        // How many rows a drive needs that returns with what it held when it was lost.
+        let sets = shard.io.raid().sets();
+        let return_column = async |column: Column, place: ChunkletAddress| {
+            sets.start_rebuild(set, column, place);
+            let rebuilt = shard.io.rebuild_slot(SLOT, column, true).await.expect("a rebuild");
+            let rows = rebuilt.rows_written();
+            assert!(rebuilt.declare_present());
+            sets.finish_rebuild(set, column);
+            rows
+        };
+        lose(&rack, &shard, set, Column(0));
+        shard.io.write_batch(batch([(0, 2)]), &NoLog).await.expect("a batch");
+        let spare = rack.take_spare(set, Column(0));
+        assert_ne!(return_column(Column(0), spare).await, 0, "it was written without its first column");
+        shard.io.write_batch(batch([(0, 3)]), &NoLog).await.expect("a batch");
+        // The first drive stays a lost member for good, and no longer counts.
+        lose(&rack, &shard, set, Column(1));
+        let other = ChunkletAddress { index: spare.index, ..sets.chunklet(set, Column(2)) };
+        assert_eq!(return_column(Column(1), other).await, 0, "all that was written was on all columns");
+    });
 }
