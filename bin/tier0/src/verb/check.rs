@@ -196,7 +196,7 @@ fn text(description: &Description, found: &Found) -> String {
         true => "compared with the array that is served: a start would not be refused",
         false => "nobody serves it; as its drives are, a start would not be refused",
     };
-    let mut text = format!("{}\n{read}\n", description.outline());
+    let mut text = format!("{}\n{}\n", wrapped(&description.outline(), "  "), wrapped(read, "  "));
     for finding in &found.findings {
         text.push_str(&format!("{}\n", wrapped(&format!("  ! {finding}"), "    ")));
     }

@@ -4,9 +4,9 @@ use crate::support::{
     Ended, Scene, Served, array_file, directory, file, json, refuse, run, succeed, text, tier0,
 };
 
-/// What status says on a terminal of so many columns.
-fn status_at(array: &str, columns: &str) -> Ended {
-    tier0().env("COLUMNS", columns).args(["status", array]).output().expect("the program starts").into()
+/// What a verb says of an array on a terminal of so many columns.
+fn told_at(verb: &str, array: &str, columns: &str) -> Ended {
+    tier0().env("COLUMNS", columns).args([verb, array]).output().expect("the program starts").into()
 }
 
 /// Where nothing was going on, some verbs were done and others refused.
@@ -130,17 +130,26 @@ fn volumes_of_two_pools_have_two_names() {
     }
 }
 
-/// The table of volumes was 45 columns wide on a terminal of 40.
+/// The table of volumes was 45 columns wide on a terminal of 40, and that of `iostat` 82 on one of 80.
 #[test]
-fn status_fits_a_narrow_terminal() {
+fn what_is_told_fits_a_narrow_terminal() {
     let scene = Scene::of("raid5", 3);
     let array = scene.array();
-    for columns in [30, 40, 45, 60, 80] {
-        let told = status_at(array, &columns.to_string()).stdout;
-        for line in told.lines() {
-            let is_one_word = line.split_whitespace().count() <= 1;
-            assert!(line.chars().count() <= columns || is_one_word, "{columns}: {line:?} in\n{told}");
+    succeed(&["load", scene.uri(), "--read", "50", "--ios", "200", "--overwrite"]);
+    for verb in ["status", "iostat", "check", "events"] {
+        for columns in [30, 40, 45, 60, 80] {
+            let told = told_at(verb, array, &columns.to_string()).stdout;
+            for line in told.lines() {
+                let is_one_word = line.split_whitespace().count() <= 1;
+                assert!(
+                    line.chars().count() <= columns || is_one_word,
+                    "{verb} {columns}: {line:?} in\n{told}"
+                );
+            }
         }
     }
+    let wide = told_at("iostat", array, "80").stdout;
+    assert!(wide.contains("r/s") && !wide.contains("r/s:"), "rows are records: {wide}");
+    assert!(told_at("iostat", array, "40").stdout.contains("\nlun0\nr/s: "));
     scene.stop();
 }
