@@ -120,18 +120,8 @@ impl Rates {
 
     fn text(&self) -> String {
         let pools = self.pools.iter().map(|pool| {
-            let mut rows = table(&[
-                "",
-                "r/s",
-                "w/s",
-                "rMB/s",
-                "wMB/s",
-                "r ms",
-                "r p99",
-                "w ms",
-                "w p99",
-                "queue",
-            ]);
+            let mut rows =
+                table(&["", "r/s", "w/s", "rMB/s", "wMB/s", "r ms", "r p99", "w ms", "w p99", "queue"]);
             for one in pool.volumes.iter().chain(&pool.drives) {
                 rows.add_row(one.cells(self.seconds));
             }

@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::support::{Background, Scene, Served, json, refuse, run, succeed, text};
+use crate::support::{
+    Background, Scene, Served, json, refuse, run, succeed, text,
+};
 
 fn whats(arguments: &[&str]) -> Vec<String> {
     let events = json(arguments);
@@ -52,4 +54,38 @@ fn where_events_cannot_be_kept_the_array_serves_all_the_same() {
     let served = Served::start(std::path::Path::new(&array), directory.path());
     refuse(&["events", &array], 2, &[text(&events), "array.events"]);
     served.stop();
+}
+
+/// After a kill the events went on as if the server had ended well.
+#[test]
+fn a_server_that_was_killed_is_told_by_the_next_one() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array().to_owned();
+    let directory = scene.kill();
+    let served = Served::start(std::path::Path::new(&array), directory.path());
+    served.stop();
+    let served = Served::start(std::path::Path::new(&array), directory.path());
+    served.stop();
+    let told = whats(&["events", &array, "--severity", "warning"]);
+    let killed: Vec<&String> = told.iter().filter(|what| what.contains("without saying so")).collect();
+    assert_eq!(killed.len(), 1, "one of three servers was killed: {told:?}");
+    assert!(killed[0].starts_with("array test: the server before") && killed[0].contains("is of 20"));
+}
+
+/// Somebody who looked at the status did not learn that nothing was kept any more.
+#[test]
+fn status_tells_that_events_are_not_kept_until_they_are() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array().to_owned();
+    let events = scene.at("array.events");
+    scene.status_when(|status| status["health"] == "healthy");
+    std::fs::rename(&events, scene.at("elsewhere")).expect("it was kept");
+    std::fs::create_dir(&events).expect("a directory in its place");
+    let status = scene.status_when(|status| status["health"] == "warning");
+    let summary = status["summary"].as_str().expect("a text");
+    assert!(summary.contains("events cannot be kept") && summary.contains("array.events"), "{summary}");
+    assert_eq!(run(&["status", &array]).code, Some(4));
+    std::fs::remove_dir(&events).expect("it is empty");
+    scene.status_when(|status| status["health"] == "healthy");
+    scene.stop();
 }
