@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use crate::support::{
-    Background, Scene, Served, json, refuse, run, succeed, text,
+    Background, Scene, Served, array_text, directory, file, json, refuse, run, succeed, text,
 };
 
 fn whats(arguments: &[&str]) -> Vec<String> {
@@ -88,4 +88,25 @@ fn status_tells_that_events_are_not_kept_until_they_are() {
     std::fs::remove_dir(&events).expect("it is empty");
     scene.status_when(|status| status["health"] == "healthy");
     scene.stop();
+}
+
+/// `a.toml` and `a.conf` kept their events in one file, and one could not be told from the other.
+#[test]
+fn two_arrays_beside_each_other_share_no_file() {
+    let directory = directory();
+    let at = directory.path();
+    let content = array_text(at, "raid1", 2);
+    let array = file(at, "a.conf", &content);
+    file(at, "a.toml", &content);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    assert!(at.join("a.conf.control").exists() && !at.join("a.control").exists());
+    succeed(&["status", text(&array)]);
+    served.stop();
+    assert!(!whats(&["events", text(&array)]).is_empty() && !at.join("a.events").exists());
+    let bare = file(at, "a", &content);
+    refuse(&["check", text(&bare)], 2, &["array.events", "a.toml", "name another path"]);
+    let named = "[array]\nevents = \"e\"\ncontrol = \"c\"";
+    let bare = file(at, "a", &content.replacen("[array]", named, 1));
+    succeed(&["check", text(&bare)]);
 }
