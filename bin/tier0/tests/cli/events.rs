@@ -110,3 +110,34 @@ fn two_arrays_beside_each_other_share_no_file() {
     let bare = file(at, "a", &content.replacen("[array]", named, 1));
     succeed(&["check", text(&bare)]);
 }
+
+/// Of a short rebuild the end was missing, of one without room everything, and of a drive that was moved, too.
+#[test]
+fn what_befalls_drives_and_rebuilds_is_kept() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    let load = ["--read", "0", "--ios", "200", "--overwrite"];
+    succeed(&[&["load", scene.uri()][..], &load].concat());
+    let has = |words: &str| {
+        scene.status_when(|status| {
+            let events = status["events"].as_array().expect("events").clone();
+            events.iter().any(|event| event["what"].as_str().is_some_and(|what| what.contains(words)))
+        });
+        assert!(whats(&["events", array]).iter().any(|what| what.contains(words)), "{words} is not kept");
+    };
+    succeed(&["drive", "fail", array, "d1", "--yes"]);
+    has("cannot be rebuilt: no spare chunklet is there");
+    let path = scene.at("d9.img");
+    succeed(&["drive", "add", array, "--name", "d9", "--path", text(&path), "--size", "64MiB"]);
+    has("a rebuild has begun");
+    has("every set is whole, and nothing is rebuilt");
+    std::fs::rename(scene.at("d0.img"), scene.at("away.img")).expect("a file");
+    file(scene.directory(), "d0.img", "of somebody");
+    has("its file was moved from");
+    std::fs::rename(scene.at("away.img"), scene.at("d0.img")).expect("a file");
+    has("d0.img\" again");
+    let told = whats(&["events", array]);
+    let count = |words: &str| told.iter().filter(|what| what.contains(words)).count();
+    assert_eq!(count("a rebuild has begun"), count("every set is whole"), "{told:?}");
+    scene.stop();
+}
