@@ -138,7 +138,12 @@ impl Control {
             false => known.map_or_else(String::new, |error| format!(" ({error})")),
         };
         let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
-        let remedy = "take it back if it answers (tier0 drive rejoin), or replace it (tier0 drive replace)";
+        let leaves = guarded.metadata.state().member(member).is_some_and(|lost| lost.leaving);
+        let remedy = match leaves {
+            // It was removed on purpose.
+            true => "",
+            false => "take it back if it answers (tier0 drive rejoin), or replace it (tier0 drive replace)",
+        };
         self.tell(Severity::Critical, format!("drive {}", guarded.drive_name(member)), what, remedy);
     }
 
