@@ -1,7 +1,7 @@
 //! The events of an array in a file beside its own, so that they outlive the server: a JSON object a line.
 //!
 //! A thread writes them, because a file system may hang; the array waits for nobody. What cannot be written is tried again
-//! with the next event, and every [`AGAIN`]. The file is opened anew each time, so it may be moved or taken away; it is moved
+//! with the next event, and every [`AGAIN`]; as long as that is so, it is a trouble of the server. The file is opened anew each time, so it may be moved or taken away; it is moved
 //! to `.old` where it gets larger than [`BYTES_MAX`], in the place of the one before.
 
 use std::collections::VecDeque;
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use tier0_array::admin::{Event, Severity};
 
 use crate::output::json_line;
+use crate::troubles::Troubles;
 
 /// A file of more bytes than this is moved away: some thousands of events.
 const BYTES_MAX: u64 = 1 << 20;
@@ -30,9 +31,14 @@ const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
 /// Events that wait for the file; more are counted by whoever tells them.
 const WAITING_MAX: usize = 1000;
 /// How often what could not be written is tried again without a new event.
-const AGAIN: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_secs(5);
 /// How long the end of the server waits for what is still to be written.
 const END: Duration = Duration::from_secs(2);
+
+/// How the last event of a server begins that has ended by itself.
+pub(crate) const ENDED: &str = "its server has ended";
+/// Who is in trouble where events cannot be kept.
+const FIELD: &str = "array.events";
 
 /// A file: its device, and its number there.
 pub(crate) type FileId = (u64, u64);
@@ -66,12 +72,13 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Writes into this file from now on, which need not be there.
-    pub(crate) fn start(path: PathBuf) -> io::Result<Keeper> {
+    /// Writes into this file from now on, which need not be there; first, where that is so, that the server before has not
+    /// said how it ended.
+    pub(crate) fn start(path: PathBuf, troubles: Troubles) -> io::Result<Keeper> {
         let (to, events) = sync_channel(WAITING_MAX);
         let (end, ended) = sync_channel(1);
         std::thread::Builder::new().name("tier0-events".to_owned()).spawn(move || {
-            keep(&path, &events);
+            keep(&path, &events, &troubles);
             // Whoever waited for it may be gone.
             let _ = end.send(());
         })?;
@@ -101,33 +108,39 @@ fn let_go_of_files() {
     }
 }
 
-fn keep(path: &Path, events: &Receiver<Event>) {
+fn keep(path: &Path, events: &Receiver<Event>, troubles: &Troubles) {
     let_go_of_files();
-    let mut waiting: VecDeque<KeptEvent> = VecDeque::new();
+    let mut waiting: VecDeque<KeptEvent> = unended(path, troubles.array()).into_iter().collect();
     let mut is_told = false;
     loop {
-        let next = match waiting.is_empty() {
-            true => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            false => events.recv_timeout(AGAIN),
-        };
+        let next = events.recv_timeout(AGAIN);
         let is_over = next == Err(RecvTimeoutError::Disconnected);
         waiting.extend(next.ok().into_iter().chain(events.try_iter()).map(KeptEvent::now));
         while waiting.len() > WAITING_MAX {
             waiting.pop_front();
         }
-        match append(path, &waiting) {
+        let kept = match waiting.is_empty() {
+            // The next event may be long in coming, and should find its file.
+            true => check(path),
+            false => append(path, &waiting),
+        };
+        match kept {
             Ok(()) => {
                 waiting.clear();
+                if troubles.is_over(FIELD) {
+                    tracing::info!("events are kept in {path:?} again");
+                }
                 is_told = false;
             }
-            Err(error) if !is_told => {
-                is_told = true;
-                tracing::warn!(
-                    "events cannot be kept in {path:?}: {error}; make room or give access, or name another file \
-                     (array.events)"
+            Err(error) => {
+                let fault = format!(
+                    "events cannot be kept in {path:?}: {error}; make room or give access, or name another file ({FIELD})"
                 );
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::warn!("{fault}");
+                }
+                troubles.note(FIELD, fault);
             }
-            Err(_) => {}
         }
         if is_over {
             return;
@@ -135,10 +148,23 @@ fn keep(path: &Path, events: &Receiver<Event>) {
     }
 }
 
-fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
-    if events.is_empty() {
-        return Ok(());
+/// That the server before has not written its end; nothing where it has, or where there was none.
+fn unended(path: &Path, array: &str) -> Option<KeptEvent> {
+    let last = |path: &Path| content(path).ok().and_then(|(_, text)| read(&text).0.pop());
+    let last = last(path).or_else(|| last(&moved(path)))?;
+    if last.what.starts_with(ENDED) {
+        return None;
     }
+    let what = format!(
+        "the server before has ended without saying so (it was killed, or its machine stopped); its last event is of {}",
+        last.time.strftime("%F %TZ")
+    );
+    tracing::warn!("{what}");
+    let thing = format!("array {array}");
+    Some(KeptEvent::now(Event { age_s: 0, severity: Severity::Warning, thing, what, remedy: String::new() }))
+}
+
+fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
     let mut file = open_to_write(path)?;
     let length = file.metadata()?.len();
     if length > BYTES_MAX {
@@ -197,17 +223,37 @@ fn checked(file: File) -> io::Result<File> {
 
 /// What is wrong with the file in which events are to be kept; none where they can be, or nothing is there yet.
 pub(crate) fn fault(path: &Path) -> Option<String> {
-    let fault = |error: &io::Error| format!("events cannot be kept in {path:?} (array.events): {error}");
+    if let Err(error) = check(path) {
+        return Some(format!(
+            "events cannot be kept in {path:?} ({FIELD}): {error}; give access, or name another file"
+        ));
+    }
+    let error = check_directory(path).err()?;
+    Some(format!(
+        "the file of events {path:?} ({FIELD}) cannot be moved away when it is large: its directory takes no new file: \
+         {error}; give access, or name another file"
+    ))
+}
+
+/// Whether events could be written now. Nothing is made.
+fn check(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     match options.append(true).custom_flags(FLAGS).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let access = rustix::fs::access(directory.unwrap_or(Path::new(".")), Access::WRITE_OK);
-            access.err().map(|errno| fault(&errno.into()))
-        }
-        Err(error) => Some(fault(&error)),
-        Ok(_) => open_to_write(path).err().map(|error| fault(&error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => check_directory(path),
+        Err(error) => Err(error),
+        Ok(_) => open_to_write(path).map(drop),
     }
+}
+
+/// Whether a file could be made beside this one.
+fn check_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    takes_files(directory.unwrap_or(Path::new(".")))
+}
+
+/// Whether whoever asks may make files in a directory.
+pub(crate) fn takes_files(directory: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 fn ends_in_line_feed(file: &mut File) -> io::Result<bool> {
@@ -265,18 +311,59 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.events");
         for number in 0..2 {
-            let keeper = Keeper::start(path.clone()).expect("a thread");
+            let keeper = Keeper::start(path.clone(), Troubles::of("a")).expect("a thread");
             keeper.sender().send(event(number)).expect("it listens");
             keeper.end();
         }
-        assert_eq!(things(&path), ["drive d0", "drive d1"]);
+        assert_eq!(things(&path), ["drive d0", "array a", "drive d1"]);
         let mut file = open_to_write(&path).expect("it opens");
         file.write_all(b"{\"time\":\"20").expect("it is written");
-        let keeper = Keeper::start(path.clone()).expect("a thread");
+        let keeper = Keeper::start(path.clone(), Troubles::of("a")).expect("a thread");
         keeper.sender().send(event(2)).expect("it listens");
         keeper.end();
         let (events, others) = read(&std::fs::read(&path).expect("it is there"));
-        assert_eq!((events.len(), others), (3, 1));
+        assert_eq!((events.len(), others), (5, 1));
+    }
+
+    /// A server that was killed left nothing that said so.
+    #[test]
+    fn a_server_that_has_not_told_its_end_is_told_by_the_next_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.events");
+        assert_eq!(unended(&path, "a"), None);
+        let mut ended = event(0);
+        ended.what = format!("{ENDED}: a drive failed");
+        append(&path, &[KeptEvent::now(ended)].into()).expect("it is written");
+        assert_eq!(unended(&path, "a"), None);
+        append(&path, &[KeptEvent::now(event(1))].into()).expect("it is written");
+        let killed = unended(&path, "a").expect("it has not ended");
+        assert!(killed.severity == Severity::Warning && killed.thing == "array a", "{killed:?}");
+        assert!(killed.what.contains("was killed") && killed.what.ends_with('Z'), "{killed:?}");
+        std::fs::rename(&path, moved(&path)).expect("it moves");
+        assert!(unended(&path, "a").is_some());
+    }
+
+    /// Somebody who asked for the status was not told that events are lost.
+    #[test]
+    fn events_that_cannot_be_kept_are_a_trouble_until_they_are() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.events");
+        std::fs::create_dir(&path).expect("a directory in its place");
+        let troubles = Troubles::of("a");
+        let keeper = Keeper::start(path.clone(), troubles.clone()).expect("a thread");
+        let to = keeper.sender();
+        to.send(event(0)).expect("it listens");
+        let deadline = 100;
+        let mut looks = 0..deadline;
+        while !troubles.is_over(FIELD) {
+            assert!(looks.next().is_some(), "it is no trouble");
+            #[expect(clippy::disallowed_methods, reason = "a test waits for a thread")]
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::fs::remove_dir(&path).expect("it is empty");
+        drop(to);
+        keeper.end();
+        assert!(!troubles.is_over(FIELD) && things(&path) == ["drive d0"]);
     }
 
     #[test]
@@ -295,7 +382,7 @@ mod tests {
     fn what_cannot_be_written_waits() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("later/a.events");
-        let keeper = Keeper::start(path.clone()).expect("a thread");
+        let keeper = Keeper::start(path.clone(), Troubles::of("a")).expect("a thread");
         let to = keeper.sender();
         to.send(event(0)).expect("it listens");
         std::fs::create_dir(directory.path().join("later")).expect("a directory");

@@ -1,5 +1,5 @@
 //! Keeps the unix sockets of a server where clients look for them: one that somebody has removed is made again, and what
-//! lies in its place is told.
+//! lies in its place is told, by status as long as it does.
 //!
 //! A thread looks at the paths, because a file system may hang. What is to be made is made in the first shard's world.
 
@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tier0_array::admin::Severity;
 use tier0_world::World;
 use tier0_world::sync::{MailSender, mailbox};
+
+use crate::troubles::Troubles;
 
 /// How often the thread looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -31,17 +34,20 @@ type FileId = (u64, u64);
 /// The files of the sockets, by their places, as they were made last.
 type Made = Arc<Mutex<Vec<Option<FileId>>>>;
 
-/// What the thread has found at the path of a socket that is not there.
+/// What the thread has found at the path of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Nothing,
     SomethingElse,
+    /// The socket, where it was not before.
+    Itself,
 }
 
 /// Looks after `sockets` until `is_stopping`.
 pub(crate) fn keep(
     world: &World,
     sockets: Vec<KeptSocket>,
+    troubles: Troubles,
     is_stopping: impl Fn() -> bool + Clone + Send + 'static,
 ) {
     let paths: Vec<PathBuf> = sockets.iter().map(|socket| socket.path.clone()).collect();
@@ -61,12 +67,24 @@ pub(crate) fn keep(
             if is_stopping() {
                 return;
             }
+            if found == Found::Itself && told[place].is_none() {
+                // It was made again.
+                continue;
+            }
             let socket = &sockets[place];
             let KeptSocket { field, path, .. } = socket;
+            let name = format!("{field}: {}", path.display());
             let fact = match (found, mend(socket, found)) {
-                (Found::Nothing, Ok(())) => {
+                (Found::Nothing, Ok(())) | (Found::Itself, _) => {
+                    let (severity, what) = match found {
+                        Found::Itself => (Severity::Info, "is where it was again"),
+                        _ => (Severity::Warning, "was not there any more, and is made again"),
+                    };
                     made.lock().unwrap_or_else(PoisonError::into_inner)[place] = file_at(path);
-                    tracing::warn!("{field}: the socket {path:?} was not there any more, and is made again");
+                    let what = format!("{field}: the socket {path:?} {what}");
+                    tracing::warn!("{what}");
+                    troubles.tell(severity, what);
+                    troubles.is_over(&name);
                     told[place] = None;
                     continue;
                 }
@@ -80,7 +98,9 @@ pub(crate) fn keep(
             let is_known = told[place].as_ref().is_some_and(|known| known.is_empty() || *known == fact);
             if !is_known {
                 tracing::warn!("{fact}");
+                troubles.tell(Severity::Warning, fact.clone());
             }
+            troubles.note(&name, fact.clone());
             told[place] = Some(fact);
         }
     };
@@ -90,13 +110,14 @@ pub(crate) fn keep(
 fn mend(socket: &KeptSocket, found: Found) -> Result<(), String> {
     match found {
         Found::Nothing => (socket.make)(),
-        Found::SomethingElse => Ok(()),
+        Found::SomethingElse | Found::Itself => Ok(()),
     }
 }
 
-/// Tells of each socket that is not where it was made, at each look.
+/// Tells of each socket that is not where it was made, at each look, and once of one that is there again.
 #[expect(clippy::disallowed_methods, reason = "a thread outside of all worlds, which waits for nobody")]
 fn look(paths: &[PathBuf], made: &Made, news: &MailSender<(usize, Found)>, is_stopping: impl Fn() -> bool) {
+    let mut is_away = vec![false; paths.len()];
     while !is_stopping() {
         std::thread::sleep(LOOK);
         for (place, path) in paths.iter().enumerate() {
@@ -104,9 +125,11 @@ fn look(paths: &[PathBuf], made: &Made, news: &MailSender<(usize, Found)>, is_st
             let found = match std::fs::symlink_metadata(path) {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::Nothing,
                 Ok(_) if known.is_none() || file_at(path) != known => Found::SomethingElse,
+                Ok(_) if is_away[place] => Found::Itself,
                 // It is there, or nobody can say.
                 Ok(_) | Err(_) => continue,
             };
+            is_away[place] = found != Found::Itself;
             news.send((place, found));
         }
     }

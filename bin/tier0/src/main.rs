@@ -25,6 +25,7 @@ mod serving;
 mod signals;
 mod sockets;
 mod target;
+mod troubles;
 mod twin;
 mod unwritten;
 mod verb;

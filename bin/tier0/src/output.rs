@@ -11,8 +11,8 @@ use crate::failure::Failure;
 /// One line, under the header: rows stay one line apart and tables short.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Blanks around a cell's content.
-const PADDING: u16 = 2;
+/// Blanks before and behind a cell's content, and those of a table that has no room for as many.
+const PADDINGS: [(u16, u16); 2] = [(1, 1), (0, 1)];
 
 /// Whether anything was written to stdout.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
@@ -82,23 +82,29 @@ pub(crate) fn rendered(table: &Table) -> String {
 
 /// [`rendered`] on so many columns.
 fn rendered_at(table: &Table, width: u16) -> String {
+    let text = PADDINGS.iter().find_map(|padding| columns_at(table, width, *padding));
+    text.unwrap_or_else(|| records(table, width.into()))
+}
+
+/// The table as columns of whole words, with so many blanks around them; none where that is wider than `width`.
+fn columns_at(table: &Table, width: u16, padding: (u16, u16)) -> Option<String> {
     let words = longest_words(table);
-    let least: u16 = words.iter().map(|word| word + PADDING).sum();
+    let blanks = padding.0 + padding.1;
+    let least: u16 = words.iter().map(|word| word + blanks).sum();
     if least > width {
-        return records(table, width.into());
+        return None;
     }
     let mut table = table.clone();
     for (index, word) in words.into_iter().enumerate() {
         if let Some(column) = table.column_mut(index) {
-            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word + PADDING)));
+            column.set_padding(padding);
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word + blanks)));
         }
     }
     let text = table.trim_fmt();
     // What keeps columns apart counts too.
-    match text.lines().all(|line| line.chars().count() <= usize::from(width)) {
-        true => text,
-        false => records(&table, width.into()),
-    }
+    let fits = text.lines().all(|line| line.chars().count() <= usize::from(width));
+    fits.then_some(text)
 }
 
 /// The longest word of each column, the header's included: narrower, and words would be cut.
@@ -188,8 +194,9 @@ pub(crate) fn terminal_width() -> Option<u16> {
         return told;
     }
     let stdout = std::io::stdout();
-    let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal())?;
-    Some(size.0.0)
+    let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|_| stdout.is_terminal())?;
+    // A serial line does not know how wide its terminal is.
+    Some(size.ws_col).filter(|columns| *columns > 0)
 }
 
 #[cfg(test)]
@@ -222,6 +229,26 @@ mod tests {
             let widest = text.lines().map(|line| line.chars().count()).max();
             assert!(widest <= Some(width.into()), "{width}: {text}");
         }
+    }
+
+    /// A table of figures was two columns wider than 80, and its rows became records.
+    #[test]
+    fn columns_move_together_before_rows_become_records() {
+        let mut table = Table::new();
+        table.load_style(STYLE);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_header(["", "r/s", "w/s", "rMB/s"]);
+        table.add_row(["data", "123456", "123456", "1234"]);
+        let at = |width: u16| {
+            let mut table = table.clone();
+            table.set_width(width);
+            rendered_at(&table, width)
+        };
+        assert!(at(36).starts_with(" "), "{}", at(36));
+        let told = at(29);
+        assert!(told.contains("\ndata  123456  123456  1234"), "{told}");
+        assert!(told.lines().all(|line| line.chars().count() <= 29), "{told}");
+        assert_eq!(at(20), "data\nr/s: 123456\nw/s: 123456\nrMB/s: 1234");
     }
 
     /// At 80 columns, words of the narrow columns were cut in the middle for the sake of the wide one.

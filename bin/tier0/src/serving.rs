@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
-use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus};
+use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus, Severity};
 use tier0_array::description::ListenAddress;
 use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
@@ -32,6 +32,7 @@ use crate::failure::Failure;
 use crate::kept::{KeptSocket, keep};
 use crate::signals::Signals;
 use crate::sockets::Accesses;
+use crate::troubles::Troubles;
 
 /// How often a shard that is done looks whether the others are too; only while an array ends.
 const ENDING_LOOK: Nanos = Nanos::from_millis(1);
@@ -52,6 +53,7 @@ pub(crate) struct Service {
     accesses: Accesses,
     listening: Listening,
     signals: Signals,
+    troubles: Troubles,
     stop: AtomicBool,
     /// To each shard, for connections.
     doors: Vec<MailSender<OwnedFd>>,
@@ -76,6 +78,7 @@ impl Service {
         control: Option<PathBuf>,
         accesses: Accesses,
         signals: Signals,
+        troubles: Troubles,
         listening: impl Fn(&[PeerAddress]) + Send + Sync + 'static,
     ) -> Arc<Service> {
         let shards = array.cores().max(1);
@@ -88,6 +91,7 @@ impl Service {
             accesses,
             listening: Box::new(listening),
             signals,
+            troubles,
             stop: AtomicBool::new(false),
             doors,
             answering: AtomicUsize::new(shards),
@@ -240,7 +244,7 @@ fn start(
     }
     check_descriptors()?;
     let ending = service.clone();
-    keep(&context.world, sockets, move || ending.is_stopping());
+    keep(&context.world, sockets, service.troubles.clone(), move || ending.is_stopping());
     Ok(Some(bound))
 }
 
@@ -267,19 +271,21 @@ fn listen_for_verbs(
     path: &Path,
 ) -> Result<KeptSocket, Failure> {
     let (asked, access, array) = (context.clone(), service.accesses.control, service.array.clone());
-    let place = path.to_owned();
+    let (place, troubles) = (path.to_owned(), service.troubles.clone());
     let make = move || {
-        let answering = asked.clone();
+        let answering = (asked.clone(), troubles.clone());
         let answer = move |request| {
-            let asked = answering.clone();
-            async move { asked.administer(request).await }
+            let (asked, troubles) = answering.clone();
+            async move { troubles.added_to(asked.administer(request).await) }
         };
         control::serve(&asked.world, &place, access, &array, answer)
     };
     let is_made = match make() {
         Ok(()) => true,
         Err(Unserved::NotMade(error)) => {
-            tracing::warn!("{}", Unserved::NotMade(error).text(path));
+            let fault = Unserved::NotMade(error).text(path);
+            tracing::warn!("{fault}");
+            service.troubles.tell(Severity::Warning, fault);
             false
         }
         Err(Unserved::NotGiven(failure)) => return Err(failure),

@@ -15,6 +15,8 @@ use crate::state::MetaError;
 pub struct History {
     /// The names of the drives.
     pub drives: Vec<String>,
+    /// Where each of them lies.
+    pub places: Vec<String>,
     /// Their generation.
     pub generation: u64,
     /// The names of those that they went on without.
@@ -23,7 +25,9 @@ pub struct History {
 
 impl Display for History {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (generation {}", names(self.drives.iter()), self.generation)?;
+        let drives = self.drives.iter().zip(&self.places);
+        let drives: Vec<String> = drives.map(|(name, place)| format!("{name:?} at {place:?}")).collect();
+        write!(f, "{} (generation {}", drives.join(", "), self.generation)?;
         match self.without.is_empty() {
             true => f.write_str(")"),
             false => write!(f, ", without {})", names(self.without.iter())),

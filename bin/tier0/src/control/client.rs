@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tier0_array::admin::{AdminReply, AdminRequest};
 use tier0_array::{ArrayError, Description};
+use tier0_drive::OpenError;
 
 use super::Envelope;
 
@@ -171,7 +172,28 @@ pub(crate) fn served_already(description: &Description, file: &Path, error: Arra
             description.name,
             control_path(description)
         )),
+        // Whoever may not ask a server cannot know what it does.
+        Err(denied) if denied.kind() == ErrorKind::PermissionDenied => Failure::Input(format!(
+            "array {:?} cannot be opened by this user, who may not ask at its control socket {:?} either ({denied}): {}; it is \
+             another user's, and may be served: act as that user, or as root, or have access given (array.control_mode, and the \
+             modes of the drives)",
+            description.name,
+            control_path(description),
+            match &error {
+                ArrayError::NotOpened { fact, .. } => fact.clone(),
+                error => error.to_string(),
+            }
+        )),
+        Err(_) if is_denied(&error) => error.into(),
         Err(_) => silent_server(description, file).map_or_else(|| error.into(), Failure::Input),
+    }
+}
+
+/// Whether the system does not let this user open a drive.
+fn is_denied(error: &ArrayError) -> bool {
+    match error {
+        ArrayError::Open(OpenError::System { source, .. }) => source.kind() == ErrorKind::PermissionDenied,
+        _ => false,
     }
 }
 

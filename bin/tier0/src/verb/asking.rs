@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
+use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, DriveState, DriveStatus, PoolStatus, Status};
 use tier0_units::{ByteCount, counted};
 
@@ -47,6 +48,7 @@ pub(super) fn carry_out(
     agreement: Agreement,
 ) -> Result<(), Failure> {
     let done = agreed(array, request, agreement).and_then(|()| ask(array, request)).and_then(sentence);
+    let done = done.map(|text| with_what_is_left(text, array, request));
     if !answering.json {
         return print(&format!("{}\n", wrapped(&done?, "")));
     }
@@ -56,6 +58,18 @@ pub(super) fn carry_out(
     };
     print(&json(&Answer { result, text, what: request }))?;
     done.map(|_| ())
+}
+
+/// What was done, and what the array file still says of it.
+fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> String {
+    let AdminRequest::VolumeDelete { volume, .. } = request else { return text };
+    let is_named = |file: &Description| file.volumes.iter().any(|one| one.name == *volume);
+    match Description::read(array).is_ok_and(|file| is_named(&file)) {
+        true => {
+            format!("{text}; take it out of the array file too, or the next start creates it anew, empty")
+        }
+        false => text,
+    }
 }
 
 fn sentence(reply: AdminReply) -> Result<String, Failure> {

@@ -1,5 +1,6 @@
 //! `tier0 check`: what an array file would do, without doing it.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tier0_world::net::PeerAddress;
 use super::config::facts;
 use crate::control::{ask_if_served, served_already};
 use crate::failure::Failure;
-use crate::history;
+use crate::history::{self, takes_files};
 use crate::output::{json, print, wrapped};
 use crate::patience::within;
 use crate::sockets::Accesses;
@@ -99,7 +100,7 @@ type Findings = (Vec<String>, Vec<String>);
 
 /// Of the array that is served. Files are looked at, so it may take as long as they like.
 fn compare(description: &Description, facts: &[PoolFacts]) -> Result<Findings, Failure> {
-    let (mut refusals, mut told) = of_file(description);
+    let (mut refusals, mut told) = of_file(description, Asker::Anybody);
     told.extend(witness_fault(description)?);
     let displaced = description.look_at_places(facts)?;
     refusals.extend(refusals_without(description, &displaced)?);
@@ -128,18 +129,36 @@ fn refusals_without(description: &Description, displaced: &[Displaced]) -> Resul
 
 /// Of the drives of an array that nobody serves.
 fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
-    let (refusals, mut told) = of_file(description);
+    let (refusals, mut told) = of_file(description, Asker::WhoStarts);
     told.extend(rehearse(description).map_err(|error| served_already(description, file, error))?);
     Ok((refusals, told))
 }
 
+/// Whether a start would be by the user who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asker {
+    WhoStarts,
+    /// The server that runs may be another user's, who may do more.
+    Anybody,
+}
+
 /// What the file itself says in vain, and names in vain.
-fn of_file(description: &Description) -> Findings {
+fn of_file(description: &Description, asker: Asker) -> Findings {
     let mut told = description.all_notes();
     told.extend(homeless_control(description));
+    let closed = description.listen.iter().filter_map(|address| match &address.0 {
+        PeerAddress::Unix(path) => closed_directory("nbd.listen", path),
+        PeerAddress::Tcp(_) => None,
+    });
+    let is_refusal =
+        |(kind, _): &(ErrorKind, String)| asker == Asker::WhoStarts || *kind != ErrorKind::PermissionDenied;
+    let (refusing, others): (Vec<_>, Vec<_>) = closed.partition(is_refusal);
+    told.extend(others.into_iter().map(|(_, text)| text));
+    let mut refusals = homeless_sockets(description);
+    refusals.extend(refusing.into_iter().map(|(_, text)| text));
     let lasts = description.drives.iter().any(|drive| drive.path.is_some());
     told.extend(description.events.as_deref().filter(|_| lasts).and_then(history::fault));
-    (homeless_sockets(description), told)
+    (refusals, told)
 }
 
 /// Sockets for clients that cannot be made: a server that cannot listen does not start.
@@ -175,11 +194,23 @@ fn homeless_control(description: &Description) -> Option<String> {
             "array.control: what lies at {path:?} is no socket, so no verb reaches a server; take it away, or correct the path"
         ));
     }
-    let directory = absent_directory(path)?;
+    let Some(directory) = absent_directory(path) else {
+        return closed_directory("array.control", path).map(|(_, text)| text);
+    };
     Some(format!(
         "array.control: the directory {directory:?} of the control socket is not there, so no verb reaches a server; make it, \
          or correct the path"
     ))
+}
+
+/// That no socket can be made at a path, because its directory takes no files, as one of a file system that is read-only.
+fn closed_directory(field: &str, socket: &Path) -> Option<(ErrorKind, String)> {
+    let directory = socket.parent().filter(|directory| directory.is_dir())?;
+    let error = takes_files(directory).err()?;
+    let text = format!(
+        "{field}: no socket can be made in the directory {directory:?}: {error}; make it writable, or name another path"
+    );
+    Some((error.kind(), text))
 }
 
 /// What lies at a socket's path and is none.
@@ -196,7 +227,7 @@ fn text(description: &Description, found: &Found) -> String {
         true => "compared with the array that is served: a start would not be refused",
         false => "nobody serves it; as its drives are, a start would not be refused",
     };
-    let mut text = format!("{}\n{read}\n", description.outline());
+    let mut text = format!("{}\n{}\n", wrapped(&description.outline(), "  "), wrapped(read, "  "));
     for finding in &found.findings {
         text.push_str(&format!("{}\n", wrapped(&format!("  ! {finding}"), "    ")));
     }

@@ -12,7 +12,7 @@ use tier0_units::{Nanos, counted};
 
 use crate::control::ask_of;
 use crate::failure::Failure;
-use crate::output::{align_right, json, json_line, print, rendered, table};
+use crate::output::{align_right, json, json_line, print, rendered, table, wrapped};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -120,23 +120,13 @@ impl Rates {
 
     fn text(&self) -> String {
         let pools = self.pools.iter().map(|pool| {
-            let mut rows = table(&[
-                &format!("pool {}", pool.name),
-                "r/s",
-                "w/s",
-                "rMB/s",
-                "wMB/s",
-                "r ms",
-                "r p99",
-                "w ms",
-                "w p99",
-                "queue",
-            ]);
+            let mut rows =
+                table(&["", "r/s", "w/s", "rMB/s", "wMB/s", "r ms", "r p99", "w ms", "w p99", "queue"]);
             for one in pool.volumes.iter().chain(&pool.drives) {
                 rows.add_row(one.cells(self.seconds));
             }
             align_right(&mut rows, 1..10);
-            format!("{}\n{}", rendered(&rows), pool.errors())
+            format!("pool {}:\n{}\n{}", pool.name, rendered(&rows), pool.errors())
         });
         format!("{}\n", pools.collect::<Vec<_>>().join("\n"))
     }
@@ -148,7 +138,7 @@ impl PoolRates {
         let all = self.volumes.iter().chain(&self.drives).filter(failed);
         all.map(|one| {
             let requests = counted(one.stats.errors(), "request");
-            format!("  ! {}: {requests} ended with errors\n", one.name)
+            format!("{}\n", wrapped(&format!("  ! {}: {requests} ended with errors", one.name), "    "))
         })
         .collect()
     }
@@ -227,7 +217,7 @@ mod tests {
         let cells = rates.pools[0].volumes[0].cells(rates.seconds);
         assert_eq!(cells, ["a", "500", "0", "4.10", "0", "2.00", "2.00", "-", "-", "1.00"]);
         assert_eq!(rates.pools[0].volumes[1].stats.count(), 4);
-        assert!(rates.text().starts_with(" pool p"), "{}", rates.text());
+        assert!(rates.text().starts_with("pool p:\n"), "{}", rates.text());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
-use tier0_array::admin::{Event, Severity};
+use tier0_array::admin::Severity;
 use tier0_array::description::ListenAddress;
 use tier0_array::open::{OpenArray, OpenOptions, open};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
@@ -15,12 +15,13 @@ use tier0_world::real::Backend;
 
 use crate::control::served_already;
 use crate::failure::Failure;
-use crate::history::Keeper;
+use crate::history::{ENDED, Keeper};
 use crate::mounting::{commands, uri};
 use crate::output::{align_right, json, print, rendered, table};
 use crate::serving::Service;
 use crate::signals::Signals;
 use crate::sockets::Accesses;
+use crate::troubles::Troubles;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -74,57 +75,60 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     for warning in description.all_notes().iter().chain(array.warnings()) {
         tracing::warn!("{warning}");
     }
-    let diary =
-        description.events.filter(|_| array.is_protected()).and_then(|path| Diary::open(&mut array, path));
+    let troubles = Troubles::of(array.name());
+    let events = description.events.filter(|_| array.is_protected());
+    let diary = events.and_then(|path| Diary::open(&mut array, path, &troubles));
     let sheet = Sheet::of(&array);
     let as_json = verb.json;
-    let service = Service::new(&array, &listen, description.control, accesses, signals, move |bound| {
+    let listening = move |bound: &[PeerAddress]| {
         // Whoever started the server may not read on; it serves all the same.
         let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
-    });
+    };
+    let service =
+        Service::new(&array, &listen, description.control, accesses, signals, troubles.clone(), listening);
     let served = service.run(&array, if verb.no_io_uring { Backend::Threads } else { Backend::Auto });
+    // The next server looks for it as soon as it has the drives.
+    diary.iter().for_each(|diary| diary.tell_end(&served));
     drop(array);
     if let Some(diary) = diary {
-        diary.close(&served);
+        diary.close();
     }
     served
 }
 
 /// The array's events, and what the server itself has to say.
 struct Diary {
-    array: String,
+    troubles: Troubles,
     keeper: Keeper,
 }
 
 impl Diary {
     /// Has the events of `array` kept, and begins with what its start has found.
-    fn open(array: &mut OpenArray, path: PathBuf) -> Option<Diary> {
-        let keeper = Keeper::start(path)
+    fn open(array: &mut OpenArray, path: PathBuf, troubles: &Troubles) -> Option<Diary> {
+        let keeper = Keeper::start(path, troubles.clone())
             .inspect_err(|error| {
                 tracing::warn!("events are not kept, because no thread can be started: {error}")
             })
             .ok()?;
         array.tell_events(keeper.sender());
-        let diary = Diary { array: array.name().to_owned(), keeper };
+        troubles.tell_to(keeper.sender());
         let (version, process) = (env!("CARGO_PKG_VERSION"), std::process::id());
-        diary.tell(Severity::Info, format!("served by tier0 {version}, process {process}"));
-        array.warnings().iter().for_each(|warning| diary.tell(Severity::Warning, warning.clone()));
-        Some(diary)
-    }
-
-    fn tell(&self, severity: Severity, what: String) {
-        let thing = format!("array {}", self.array);
-        // A keeper that has no room has more important events.
-        let _ =
-            self.keeper.sender().try_send(Event { age_s: 0, severity, thing, what, remedy: String::new() });
+        troubles.tell(Severity::Info, format!("served by tier0 {version}, process {process}"));
+        array.warnings().iter().for_each(|warning| troubles.tell(Severity::Warning, warning.clone()));
+        Some(Diary { troubles: troubles.clone(), keeper })
     }
 
     /// Tells how the server has ended.
-    fn close(self, served: &Result<(), Failure>) {
+    fn tell_end(&self, served: &Result<(), Failure>) {
         match served.as_ref().err().and_then(Failure::text) {
-            None => self.tell(Severity::Info, "its server has ended".to_owned()),
-            Some(why) => self.tell(Severity::Critical, format!("its server has ended: {why}")),
+            None => self.troubles.tell(Severity::Info, ENDED),
+            Some(why) => self.troubles.tell(Severity::Critical, format!("{ENDED}: {why}")),
         }
+    }
+
+    /// Ends when all is written. Whoever else tells events is gone.
+    fn close(self) {
+        self.troubles.close();
         self.keeper.end();
     }
 }

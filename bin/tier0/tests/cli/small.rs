@@ -1,12 +1,15 @@
 //! Small answers that were wrong or told half of it.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::support::{
-    Ended, Scene, Served, array_file, directory, file, json, refuse, run, succeed, text, tier0,
+    Background, Ended, Scene, Served, array_file, array_text, directory, file, json, refuse, run,
+    run_as_nobody, succeed, text, tier0,
 };
 
-/// What status says on a terminal of so many columns.
-fn status_at(array: &str, columns: &str) -> Ended {
-    tier0().env("COLUMNS", columns).args(["status", array]).output().expect("the program starts").into()
+/// What a verb says of an array on a terminal of so many columns.
+fn told_at(verb: &str, array: &str, columns: &str) -> Ended {
+    tier0().env("COLUMNS", columns).args([verb, array]).output().expect("the program starts").into()
 }
 
 /// Where nothing was going on, some verbs were done and others refused.
@@ -130,17 +133,148 @@ fn volumes_of_two_pools_have_two_names() {
     }
 }
 
-/// The table of volumes was 45 columns wide on a terminal of 40.
+/// The table of volumes was 45 columns wide on a terminal of 40, and that of `iostat` 82 on one of 80.
 #[test]
-fn status_fits_a_narrow_terminal() {
+fn what_is_told_fits_a_narrow_terminal() {
     let scene = Scene::of("raid5", 3);
     let array = scene.array();
-    for columns in [30, 40, 45, 60, 80] {
-        let told = status_at(array, &columns.to_string()).stdout;
-        for line in told.lines() {
-            let is_one_word = line.split_whitespace().count() <= 1;
-            assert!(line.chars().count() <= columns || is_one_word, "{columns}: {line:?} in\n{told}");
+    succeed(&["load", scene.uri(), "--read", "50", "--ios", "200", "--overwrite"]);
+    for verb in ["status", "iostat", "check", "events"] {
+        for columns in [30, 40, 45, 60, 80] {
+            let told = told_at(verb, array, &columns.to_string()).stdout;
+            for line in told.lines() {
+                let is_one_word = line.split_whitespace().count() <= 1;
+                assert!(
+                    line.chars().count() <= columns || is_one_word,
+                    "{verb} {columns}: {line:?} in\n{told}"
+                );
+            }
         }
     }
+    let wide = told_at("iostat", array, "80").stdout;
+    assert!(wide.contains("r/s") && !wide.contains("r/s:"), "rows are records: {wide}");
+    assert!(told_at("iostat", array, "40").stdout.contains("\nlun0\nr/s: "));
     scene.stop();
+}
+
+/// What was advised did not help: to add drives alone, to take out of the file what was never in it, to add what is refused.
+#[test]
+fn what_is_advised_can_be_done() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    let larger = ["volume", "create", array, "lun1", "--size", "1GiB"];
+    refuse(&larger, 2, &["does not fit", "--thin", "tier0 drive add, then tier0 pool grow"]);
+    succeed(&["volume", "create", array, "lun1", "--size", "4MiB"]);
+    let told = succeed(&["volume", "delete", array, "lun1", "--yes"]);
+    assert!(told.contains("lun1 is deleted") && !told.contains("array file"), "{told}");
+    let told = succeed(&["volume", "delete", array, "lun0", "--yes"]);
+    assert!(told.contains("lun0 is deleted") && told.contains("out of the array file too"), "{told}");
+    let other = file(scene.directory(), "d7.img", &"of somebody".repeat(6 << 20));
+    let mut content = array_text(scene.directory(), "raid1", 2);
+    content = content.replacen("[[pool]]", "[[drive]]\nname = \"d7\"\npath = \"d7.img\"\n\n[[pool]]", 1);
+    let changed = content.replacen("[[pool]]", "[[pool]]\ndrives = [\"d0\", \"d1\"]", 1);
+    file(scene.directory(), "array.toml", &changed);
+    let told = succeed(&["check", array]);
+    assert!(told.contains("d7") && told.contains("--force"), "{told}");
+    refuse(&["drive", "add", array, "--name", "d7", "--path", text(&other)], 2, &["d7", "--force"]);
+    scene.stop();
+}
+
+/// To take back a drive that was being removed ended the removal without a word, and was advised.
+#[test]
+fn a_drive_that_is_being_removed_is_kept_before_it_is_taken_back() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    // There is no room for what it held, so it is not forgotten.
+    succeed(&["drive", "remove", array, "d1", "--force", "--yes"]);
+    let status = scene.status_when(|status| status["pools"][0]["drives"][1]["state"] == "lost");
+    assert_eq!(status["pools"][0]["drives"][1]["can_return"], false, "{status}");
+    let events = status["events"].as_array().expect("events");
+    let lost =
+        events.iter().find(|event| event["what"].as_str().is_some_and(|what| what.starts_with("lost")));
+    assert_eq!(
+        lost.expect("it is told")["remedy"],
+        "",
+        "what was removed on purpose is not to be taken back"
+    );
+    refuse(
+        &["drive", "rejoin", array, "d1"],
+        2,
+        &["is being removed", "tier0 drive remove --stop", "--force"],
+    );
+    let told = succeed(&["drive", "remove", array, "d1", "--stop"]);
+    assert!(told.contains("tier0 drive rejoin"), "{told}");
+    succeed(&["drive", "rejoin", array, "d1"]);
+    scene.status_when(|status| status["pools"][0]["sets"]["degraded"] == 0);
+    scene.stop();
+}
+
+/// A second user was told that a server is starting.
+#[test]
+fn who_may_not_open_an_array_reads_that() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    mode(scene.directory(), 0o755);
+    for name in ["d0.img", "d1.img"] {
+        mode(&scene.at(name), 0o600);
+    }
+    if !rustix::process::geteuid().is_root() {
+        return scene.stop();
+    }
+    for verb in ["serve", "create"] {
+        let told = run_as_nobody(&[verb, array]);
+        assert_eq!(told.code, Some(2), "{verb}: {}", told.stderr);
+        for words in ["Permission denied", "array.control", "another user's"] {
+            assert!(told.stderr.contains(words), "{verb} does not say {words}: {}", told.stderr);
+        }
+        assert!(!told.stderr.contains("starting"), "{verb}: {}", told.stderr);
+    }
+    scene.stop();
+}
+
+/// Two histories were told by the names of drives alone, which copies in a directory to search have in common.
+#[test]
+fn of_two_histories_the_places_are_told() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid1", 2);
+    succeed(&["create", text(&array)]);
+    for (gone, without) in [("d1.img", "d1"), ("d0.img", "d0")] {
+        std::fs::rename(at.join(gone), at.join("away")).expect("a file");
+        let mut server = tier0();
+        server.args(["serve", text(&array), "--json", "--without", without]);
+        server.stdout(std::process::Stdio::piped());
+        let mut server = Background::of(server);
+        server.read_until(|line| line == "}");
+        assert_eq!(server.interrupt(), Some(0));
+        std::fs::rename(at.join("away"), at.join(gone)).expect("a file");
+    }
+    let (one, other) = (at.join("d0.img"), at.join("d1.img"));
+    refuse(&["serve", text(&array)], 2, &["two groups", text(&one), text(&other), "--without"]);
+}
+
+/// Who recovers was advised an option that is one of a start.
+#[test]
+fn nothing_of_a_start_is_advised_to_who_recovers() {
+    let directory = directory();
+    let (old, new) = (directory.path().join("old"), directory.path().join("new"));
+    std::fs::create_dir(&old).and_then(|()| std::fs::create_dir(&new)).expect("directories");
+    let array = array_file(&old, "raid1", 2);
+    succeed(&["create", text(&array)]);
+    // At their first start drives learn where the others lie.
+    Served::start(&array, &old).stop();
+    std::fs::rename(old.join("d0.img"), new.join("d0.img")).expect("a file");
+    let moved = array_file(&new, "raid1", 2);
+    refuse(&["serve", text(&moved)], 2, &["where it was last", "--without d1"]);
+    let told = run(&["pool", "recover", text(&moved)]);
+    assert_eq!(told.code, Some(2), "{}", told.stdout);
+    assert!(
+        told.stderr.contains("where it was last") && told.stderr.contains("disconnect it"),
+        "{}",
+        told.stderr
+    );
+    assert!(!told.stderr.contains("--without"), "{}", told.stderr);
 }

@@ -1,9 +1,12 @@
 //! Unix sockets of a server that somebody removes, or puts something else in the place of.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::support::{Background, array_text, directory, file, refuse, run, succeed, text, tier0};
+use crate::support::{
+    Background, array_text, directory, file, let_be_read, refuse, run, run_as_nobody, succeed, text, tier0,
+};
 
 /// A server whose log is `at/log`, once it serves.
 fn serve(array: &Path, at: &Path) -> Background {
@@ -79,4 +82,62 @@ fn a_file_at_a_sockets_path_is_no_server() {
     std::fs::remove_file(&control).expect("a file");
     await_that("it answers", || run(&["status", text(&array)]).code == Some(0));
     assert_eq!(server.interrupt(), Some(0));
+}
+
+/// Clients found another server at the address, or none, and status said that all is well.
+#[test]
+fn a_socket_that_was_taken_is_told_until_it_is_back() {
+    let directory = directory();
+    let at = directory.path();
+    let content = format!("{}[nbd]\nlisten = [\"unix:nbd.sock\"]\n", array_text(at, "raid1", 2));
+    let array = file(at, "array.toml", &content);
+    succeed(&["create", text(&array)]);
+    let server = serve(&array, at);
+    let (socket, away) = (at.join("nbd.sock"), at.join("away.sock"));
+    std::fs::rename(&socket, &away).expect("a socket");
+    std::fs::rename(file(at, "other", "of somebody"), &socket).expect("a file");
+    await_that("it is told", || run(&["status", text(&array)]).code == Some(4));
+    let told = run(&["status", text(&array)]).stdout;
+    assert!(told.contains("nbd.listen: what lies at") && told.contains("take it away"), "{told}");
+    std::fs::rename(&away, &socket).expect("a socket");
+    await_that("it is taken back", || run(&["status", text(&array)]).code == Some(0));
+    let control = at.join("array.control");
+    std::fs::remove_file(&control).expect("a socket");
+    await_that("it is made again", || control.exists());
+    let told = || succeed(&["events", text(&array), "--severity", "warning"]);
+    await_that("events tell", || told().contains("array.control"));
+    assert!(told().contains("nbd.listen: what lies at"), "{}", told());
+    assert_eq!(server.interrupt(), Some(0));
+}
+
+/// That no socket and no file could be made in a directory was seen at the start.
+#[test]
+fn a_directory_that_takes_no_files_is_found_by_check() {
+    let directory = directory();
+    let at = directory.path();
+    let closed = at.join("closed");
+    std::fs::create_dir(&closed).expect("a directory");
+    let fields = "[array]\nevents = \"closed/e\"\ncontrol = \"closed/c\"";
+    let content = array_text(at, "raid1", 2).replacen("[array]", fields, 1);
+    let array = file(at, "array.toml", &content);
+    succeed(&["create", text(&array)]);
+    let server = serve(&array, at);
+    server.interrupt();
+    for name in ["d0.img", "d1.img"] {
+        let open = std::fs::Permissions::from_mode(0o666);
+        std::fs::set_permissions(at.join(name), open).expect("it is ours");
+    }
+    std::fs::remove_file(closed.join("e")).expect("events");
+    let_be_read(&closed);
+    std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let told = run_as_nobody(&["check", text(&array)]);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    for words in ["events cannot be kept", "array.control: no socket can be made in the directory"] {
+        assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
+    }
+    file(at, "array.toml", &format!("{content}[nbd]\nlisten = [\"unix:closed/s\"]\n"));
+    let told = run_as_nobody(&["check", text(&array)]);
+    assert_eq!(told.code, Some(2), "{}", told.stdout);
+    assert!(told.stderr.contains("nbd.listen: no socket can be made"), "{}", told.stderr);
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -37,6 +39,21 @@ pub(crate) fn run(arguments: &[&str]) -> Ended {
 /// The same, begun in `directory`.
 pub(crate) fn run_in(directory: &Path, arguments: &[&str]) -> Ended {
     tier0().current_dir(directory).args(arguments).output().expect("the program starts").into()
+}
+
+/// Runs it as a user who may read and run everything, and write nothing that others have made.
+pub(crate) fn run_as_nobody(arguments: &[&str]) -> Ended {
+    let mut command = tier0();
+    if rustix::process::geteuid().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    command.args(arguments).output().expect("the program starts").into()
+}
+
+/// Has a file or directory no more than be read, by whomever.
+pub(crate) fn let_be_read(path: &Path) {
+    let mode = if path.is_dir() { 0o555 } else { 0o444 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
 }
 
 /// Runs it, demands success and returns its stdout.
@@ -257,6 +274,13 @@ impl Scene {
     /// The status once nothing is rebuilt any more.
     pub(crate) fn settled(&self) -> serde_json::Value {
         self.status_when(|status| status["pools"][0]["rebuild"].is_null())
+    }
+
+    /// Kills the server; what it leaves is there as long as the directory.
+    pub(crate) fn kill(self) -> TempDir {
+        self.served.server.signal(Signal::KILL);
+        self.served.server.end();
+        self.directory
     }
 
     /// Ends the server, and demands that it ends well.

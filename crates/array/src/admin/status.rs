@@ -38,6 +38,19 @@ pub struct Status {
     pub events: Vec<Event>,
 }
 
+impl Status {
+    /// Something is wrong of which no pool knows.
+    pub fn add_problem(&mut self, health: Health, text: String) {
+        if self.health < health {
+            self.health = health;
+            self.summary.clone_from(&text);
+        }
+        if let Some(pool) = self.pools.first_mut() {
+            pool.problems.push(text);
+        }
+    }
+}
+
 /// How much something that has happened matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

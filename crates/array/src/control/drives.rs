@@ -86,10 +86,10 @@ fn serves_already(new: &str, serving: &str, pool: &str) -> AdminError {
     ))
 }
 
-/// Whether a member is lost and could be taken back, as far as the pool knows: no other one has its name, or serves from
-/// where it lay.
+/// Whether a member is lost and could be taken back, as far as the pool knows: it is not being removed, and no other one has
+/// its name, or serves from where it lay.
 pub(super) fn can_return(state: &PoolState, place: u32) -> bool {
-    let lost = state.member(place).filter(|member| member.state == MemberState::Lost);
+    let lost = state.member(place).filter(|member| member.state == MemberState::Lost && !member.leaving);
     lost.is_some_and(|lost| {
         let has_its_place = |other: &Member| !other.path.is_empty() && other.path == lost.path;
         let stands_in = |other: &Member| other.name == lost.name || has_its_place(other);

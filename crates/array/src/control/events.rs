@@ -89,32 +89,41 @@ impl Control {
         }
     }
 
-    /// Tells when a rebuild has begun or ended.
+    /// Tells when a rebuild has begun or ended, and when there is no room for one.
     pub(super) fn look_at_rebuild(&self, number: usize) {
         let guarded = self.guarded(number);
         let running = guarded.rebuild.is_running();
-        if guarded.rebuild_told.replace(running) == running {
-            return;
-        }
+        let was_told = guarded.rebuild_told.replace(running);
         let thing = format!("pool {}", self.pools[number].name);
         let (lacking, leaving) = {
             let state = guarded.metadata.state();
-            (state.lost_columns().count(), state.leaving_columns().next().is_some())
+            (state.lost_columns().count() as u64, state.leaving_columns().next().is_some())
         };
-        match (running, lacking) {
-            (true, _) if leaving => {
-                self.tell(Severity::Info, thing, "what drives that leave hold is being copied", "");
-            }
-            (true, 0) if !self.moves(number).is_empty() => {
-                self.tell(Severity::Info, thing, "columns move to drives that have more room", "");
-            }
-            (true, _) => self.tell(Severity::Info, thing, "a rebuild has begun", ""),
-            (false, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
-            (false, lacking) => {
-                let columns = counted(lacking as u64, "column");
+        if running {
+            let what = match lacking {
+                _ if was_told => return,
+                _ if leaving => "what drives that leave hold is being copied",
+                0 if !self.moves(number).is_empty() => "columns move to drives that have more room",
+                _ => "a rebuild has begun",
+            };
+            return self.tell(Severity::Info, thing, what, "");
+        }
+        let homeless = guarded.rebuild.without_spare.get();
+        let homeless_told = guarded.room_told.replace(homeless);
+        let remedy = "add a drive (tier0 drive add)";
+        match (was_told, lacking) {
+            (true, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
+            (true, lacking) => {
+                let columns = counted(lacking, "column");
                 let what = format!("the rebuild has ended, and no spare chunklet is there for {columns}");
-                self.tell(Severity::Warning, thing, what, "add a drive (tier0 drive add)");
+                self.tell(Severity::Warning, thing, what, remedy);
             }
+            (false, _) if homeless > 0 && homeless != homeless_told => {
+                let columns = counted(homeless, "column");
+                let what = format!("{columns} cannot be rebuilt: no spare chunklet is there");
+                self.tell(Severity::Warning, thing, what, remedy);
+            }
+            (false, _) => {}
         }
     }
 
@@ -129,7 +138,12 @@ impl Control {
             false => known.map_or_else(String::new, |error| format!(" ({error})")),
         };
         let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
-        let remedy = "take it back if it answers (tier0 drive rejoin), or replace it (tier0 drive replace)";
+        let leaves = guarded.metadata.state().member(member).is_some_and(|lost| lost.leaving);
+        let remedy = match leaves {
+            // It was removed on purpose.
+            true => "",
+            false => "take it back if it answers (tier0 drive rejoin), or replace it (tier0 drive replace)",
+        };
         self.tell(Severity::Critical, format!("drive {}", guarded.drive_name(member)), what, remedy);
     }
 

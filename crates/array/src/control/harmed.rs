@@ -25,7 +25,7 @@ pub(crate) enum Harm {
 }
 
 impl Control {
-    /// Looks for harmed drives as long as the array runs.
+    /// Looks for drives that were harmed or moved as long as the array runs.
     pub(super) async fn watch_harmed_drives(self: Rc<Self>) {
         let Some(shop) = self.shop.clone() else { return };
         loop {
@@ -39,6 +39,7 @@ impl Control {
                     }
                 }
             }
+            self.look_at_moved_drives(shop.moved());
             self.world.sleep(LOOK).await;
         }
     }

@@ -107,9 +107,17 @@ impl Control {
         let (number, place, state) = self.member_named(name)?;
         let leaving =
             self.guarded(number).metadata.state().member(place).is_some_and(|member| member.leaving);
+        if state != MemberState::Active && leaving {
+            self.set_leaving(number, place, false).await?;
+            self.guarded(number).leaving.borrow_mut().remove(&place);
+            return Ok(format!(
+                "drive {name} is kept in mind: it is lost, and what it held is rebuilt; take it back if it answers (tier0 drive \
+                 rejoin)"
+            ));
+        }
         if state != MemberState::Active {
             return Err(AdminError::new(format!(
-                "drive {name:?} is lost and cannot stay; take it back if it answers (tier0 drive rejoin)"
+                "drive {name:?} is lost and not being removed; take it back if it answers (tier0 drive rejoin)"
             )));
         }
         if !leaving {

@@ -81,6 +81,8 @@ pub(crate) struct Control {
     witness_fault: RefCell<Option<String>>,
     /// Where drives lie, or lay, that were harmed from outside.
     harmed: RefCell<Vec<(PathBuf, Harm)>>,
+    /// Where drives lay that serve and were moved, and where they lie.
+    moved: RefCell<Vec<(PathBuf, PathBuf)>>,
     events: Events,
     /// Slow turns of this world that events have told.
     slow_turns_told: Cell<u64>,
@@ -135,6 +137,7 @@ impl Control {
             witness: rules.witness,
             witness_fault: RefCell::default(),
             harmed: RefCell::default(),
+            moved: RefCell::default(),
             events: Events::default(),
             slow_turns_told: Cell::new(0),
             pause_timeout: rules.pause_timeout,

@@ -35,6 +35,8 @@ pub(super) const RESPITE: Nanos = Nanos::from_secs(10);
 #[derive(Default)]
 pub(super) struct Pauses {
     awaited: RefCell<BTreeMap<u32, Awaited>>,
+    /// Drives that events have named as waited for in this pause.
+    named: RefCell<BTreeSet<u32>>,
     /// Since when some drive of a pause answers again while others are still waited for.
     returned_at: Cell<Option<Nanos>>,
     /// Since when some serving drive's backing store has been full.
@@ -149,16 +151,28 @@ impl Control {
         let fresh = !guarded.pauses.awaits(member);
         let begins = guarded.pauses.since().is_none();
         let (now, name) = (self.world.now(), guarded.drive_name(member));
-        let mut awaited = guarded.pauses.awaited.borrow_mut();
-        let awaited = awaited.entry(member).or_insert_with(|| Awaited { since: now, reason: String::new() });
-        reason.clone_into(&mut awaited.reason);
+        let waits: BTreeSet<u32> = {
+            let mut awaited = guarded.pauses.awaited.borrow_mut();
+            let known =
+                awaited.entry(member).or_insert_with(|| Awaited { since: now, reason: String::new() });
+            reason.clone_into(&mut known.reason);
+            // Those that did not answer either when this one was judged are needed as much.
+            awaited.keys().copied().chain(guarded.court.silent()).collect()
+        };
+        if begins {
+            guarded.pauses.named.take();
+        }
+        let has_news = !waits.is_subset(&guarded.pauses.named.borrow());
         if fresh {
             let what = format!("fails ({error}) and cannot be done without: {reason}");
             self.tell(Severity::Critical, format!("drive {name}"), what, "bring it back");
         }
-        if begins {
-            let what = format!("paused: it waits for drive {name}");
-            let remedy = format!("bring drive {name} back; everything goes on by itself then");
+        if has_news {
+            let names: Vec<String> = waits.iter().map(|member| guarded.drive_name(*member)).collect();
+            guarded.pauses.named.borrow_mut().extend(waits);
+            let drives = named("drive", &names);
+            let what = format!("paused: it waits for {drives}");
+            let remedy = format!("bring {drives} back; everything goes on by itself then");
             self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
         }
     }

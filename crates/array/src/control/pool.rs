@@ -64,6 +64,8 @@ pub(crate) struct Guarded {
     pub(super) found: Found,
     /// Whether the last event about a rebuild said that one goes on.
     pub(super) rebuild_told: Cell<bool>,
+    /// Of how many columns events have told last that there is no spare chunklet for them.
+    pub(super) room_told: Cell<u64>,
     /// How urgent the last event about space was.
     pub(super) space_told: Cell<u8>,
     /// When somebody is told about space, and what thin volumes do not get.
@@ -114,6 +116,7 @@ impl Guarded {
             pauses,
             found: Found::default(),
             rebuild_told: Cell::new(false),
+            room_told: Cell::new(0),
             space_told: Cell::new(0),
             space_rules: RefCell::default(),
             log_drives: RefCell::default(),

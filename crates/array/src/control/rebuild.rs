@@ -109,6 +109,7 @@ impl Control {
                 }
             }
             guarded.rebuild.running.set(false);
+            control.look_at_rebuild(number);
             guarded.returned.borrow_mut().clear();
             guarded.unverified.note_rebuilt(&guarded.metadata.state());
             if guarded.unverified.is_due(&guarded.metadata.state()) {
@@ -134,6 +135,10 @@ impl Control {
             live.map(|(set, column, _)| (set, column)).collect()
         };
         let moves = self.moves(number);
+        if !columns.is_empty() || !moves.is_empty() {
+            // Its end may come before anybody looks.
+            self.look_at_rebuild(number);
+        }
         let missing = self.slots_missing(number, &columns) + self.slots_used(number, &moves);
         guarded.rebuild.total.set(guarded.rebuild.done.get() + missing);
         let drives = guarded.metadata.state().members().iter().filter(|member| member.is_active()).count();

@@ -30,6 +30,13 @@ impl Control {
                 "drive {name:?} is in service; there is nothing to take back"
             )));
         }
+        let leaving = self.guarded(number).metadata.state().member(place).is_some_and(|lost| lost.leaving);
+        if leaving {
+            return Err(AdminError::new(format!(
+                "drive {name:?} is being removed, and is forgotten when what it held is on the others; to take it back, keep it \
+                 first (tier0 drive remove --stop), or add it as a new one afterwards (tier0 drive add --force)"
+            )));
+        }
         let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let (id, remembered, sectors) = {
             let state = self.guarded(number).metadata.state();

@@ -55,6 +55,8 @@ pub(super) struct Court {
     log_given_up: RefCell<BTreeSet<u32>>,
     /// What is about to lie on other drives.
     pub(super) placings: Placings,
+    /// Members that did not answer the last probe.
+    silent: RefCell<BTreeSet<u32>>,
     /// When the newest judgement of a member began that ended with [`Verdict::Wait`], and why.
     waited: RefCell<BTreeMap<u32, (Nanos, String)>>,
     /// Members of which the witness may know that the pool goes on without them, which it does not: it is being told.
@@ -68,6 +70,7 @@ impl Default for Court {
             condemned: RefCell::default(),
             log_given_up: RefCell::default(),
             placings: Placings::default(),
+            silent: RefCell::default(),
             waited: RefCell::default(),
             untold: RefCell::default(),
         }
@@ -78,6 +81,11 @@ impl Court {
     /// Whether the verdict on a member has fallen.
     pub(super) fn is_condemned(&self, member: u32) -> bool {
         self.condemned.borrow().contains(&member)
+    }
+
+    /// Members that did not answer when one was judged last.
+    pub(super) fn silent(&self) -> BTreeSet<u32> {
+        self.silent.borrow().clone()
     }
 }
 
@@ -312,7 +320,7 @@ impl Control {
             answers.err().map(|fact| (place, fact))
         };
         let silent = join_all(others.into_iter().map(probe)).await.into_iter().flatten();
-        silent
+        let silent: BTreeSet<u32> = silent
             .map(|(place, fact)| {
                 // What its guard knows has been told.
                 match self.rouse(number, place) {
@@ -321,7 +329,9 @@ impl Control {
                 }
                 place
             })
-            .collect()
+            .collect();
+        guarded.court.silent.borrow_mut().clone_from(&silent);
+        silent
     }
 
     /// Has the guard of a drive notice that it does not answer, and bring it back if it can: nobody may have asked the drive

@@ -63,7 +63,7 @@ impl Control {
         let guarded = self.guarded(pool);
         let (record, id) = {
             let state = guarded.metadata.state();
-            check_fits(&state, &description).map_err(refused)?;
+            check_fits(&state, &description).map_err(no_room)?;
             let record = new_volume(&state, &description, self.new_id());
             let MetaRecord::VolumeCreated(volume) = &record else { unreachable!("it creates a volume") };
             let id = volume.id;
@@ -141,9 +141,7 @@ impl Control {
         self.volume_numbers.borrow_mut().remove(&(pool, record.number));
         let runs: Vec<SlotRun> = slots.iter().flatten().map(one_slot).collect();
         guarded.metadata.return_slots(&runs);
-        Ok(format!(
-            "volume {name} is deleted; take it out of the array file too, or the next start creates it anew, empty"
-        ))
+        Ok(format!("volume {name} is deleted"))
     }
 
     pub(super) async fn change_cache(self: &Rc<Self>, name: &str, write_cache: WriteCache) -> Done {
@@ -210,6 +208,15 @@ impl Control {
         self.volume_numbers.borrow_mut().insert((pool, volume), number);
         number
     }
+}
+
+/// Why a volume does not fit a pool that serves, and can grow.
+fn no_room(error: ArrayError) -> AdminError {
+    let ArrayError::NoSpace { volume, size, pool, free } = error else { return refused(error) };
+    AdminError::new(format!(
+        "volume {volume:?} of {size} does not fit pool {pool:?}, which has {free} free; make it smaller or thin (--thin), add \
+         drives (tier0 drive add, then tier0 pool grow), or delete what is not needed"
+    ))
 }
 
 fn log_failed(error: IoError) -> AdminError {

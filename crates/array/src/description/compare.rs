@@ -196,7 +196,8 @@ impl Description {
                 ));
             } else if !is_known && !facts.iter().flat_map(|pool| &pool.drives).any(is) {
                 told(format!(
-                    "drive {:?} at {path:?} is in no pool; take it out of the file, or bring it in (tier0 drive add)",
+                    "drive {:?} at {path:?} is in no pool; take it out of the file, or bring it in (tier0 drive add, with \
+                     --force if it holds something that may be overwritten)",
                     drive.name
                 ));
             }

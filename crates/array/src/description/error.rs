@@ -34,6 +34,21 @@ pub enum DescriptionError {
         /// What it is.
         what: &'static str,
     },
+    /// What lies beside it by default is that of another array file.
+    #[error(
+        "array file {file:?} has no {field}, whose default {path:?} is that of {other:?} too; name another path there, or \
+         rename one of the files"
+    )]
+    Shared {
+        /// The file that was read.
+        file: PathBuf,
+        /// The other one.
+        other: PathBuf,
+        /// What it does not say.
+        field: &'static str,
+        /// What both would have.
+        path: PathBuf,
+    },
     /// Something in it is wrong.
     #[error("{file}, line {line}: {text}")]
     Wrong {

@@ -132,6 +132,7 @@ impl Description {
         let place = place_of(path).map_err(unreadable)?;
         let directory = place.parent().unwrap_or(Path::new(""));
         let mut description = Description::parse_in(&text, &path.display().to_string(), directory)?;
+        description.check_is_alone(&place)?;
         // Beside the file: whoever can name the one finds the other.
         description.control.get_or_insert_with(|| {
             let beside = beside(&place, "control");
@@ -141,6 +142,22 @@ impl Description {
         description.events.get_or_insert_with(|| beside(&place, "events"));
         description.check_events(&place)?;
         Ok(description)
+    }
+
+    /// What lies beside the file by default is no other array's.
+    fn check_is_alone(&self, file: &Path) -> Result<(), DescriptionError> {
+        let other = file.with_added_extension("toml");
+        let field = match () {
+            () if self.events.is_none() => "array.events",
+            () if self.control.is_none() => "array.control",
+            () => return Ok(()),
+        };
+        let is_the_same = || std::fs::canonicalize(file).ok() == std::fs::canonicalize(&other).ok();
+        if is_toml(file) || !other.is_file() || is_the_same() {
+            return Ok(());
+        }
+        let path = beside(file, field.trim_start_matches("array."));
+        Err(DescriptionError::Shared { file: file.to_owned(), other, field, path })
     }
 
     /// The server writes to the file of events, and moves it when it is large: it is nothing else that the array has.
@@ -202,13 +219,17 @@ fn text_of(file: &Path) -> std::io::Result<Option<String>> {
     Ok(String::from_utf8(bytes).ok().filter(|_| is_text))
 }
 
-/// A file beside an array's file: with its name but for the ending.
+/// A file beside an array's file: in the place of `.toml`, or behind the whole name where the file has another ending, so that
+/// `a.toml` and `a.conf` share nothing.
 fn beside(file: &Path, ending: &str) -> PathBuf {
-    match file.extension().is_some_and(|own| own == ending) {
-        // That is the array's file itself.
-        true => file.with_added_extension(ending),
-        false => file.with_extension(ending),
+    match is_toml(file) {
+        true => file.with_extension(ending),
+        false => file.with_added_extension(ending),
     }
+}
+
+fn is_toml(file: &Path) -> bool {
+    file.extension().is_some_and(|own| own == "toml")
 }
 
 /// Where a file lies, without steps back: a path of it is told and compared.

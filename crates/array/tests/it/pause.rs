@@ -245,6 +245,10 @@ fn a_change_of_a_paused_pool_is_answered_and_goes_on_when_the_drives_are_back() 
         let request = AdminRequest::VolumeCache { volume: "lun0".to_owned(), write_cache: WriteCache::Off };
         let AdminReply::Failed(text) = engine.administer(request).await else { panic!("it cannot be done") };
         assert!(text.contains("paused and waits for drives d0, d1"), "{text}");
+        let events = engine.status().await.events;
+        let paused: Vec<&str> = events.iter().map(|event| &*event.what).collect();
+        let paused: Vec<&&str> = paused.iter().filter(|what| what.starts_with("paused")).collect();
+        assert_eq!(paused, [&"paused: it waits for drives d0, d1"], "one was named, and both are needed");
         assert!(world.now() - asked < seconds(7));
         troubles.of.iter().for_each(|trouble| trouble.fail(None));
         let ended = async || {

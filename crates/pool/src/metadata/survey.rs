@@ -315,7 +315,8 @@ fn split(carriers: &[Carrier], one: &[usize], other: &[usize]) -> PoolError {
         let Superblock { generation, label, .. } = &carriers[group[0]].newest.superblock;
         let lost = label.members.iter().filter(|member| member.state == MemberState::Lost);
         let without = lost.map(|member| member.name.clone()).collect();
-        Box::new(History { drives: drives.collect(), generation: *generation, without })
+        let places = group.iter().map(|number| carriers[*number].drive.info().name.clone()).collect();
+        Box::new(History { drives: drives.collect(), places, generation: *generation, without })
     };
     let pool = carriers[one[0]].newest.superblock.label.name.clone();
     PoolError::Split { pool, one: history(one), other: history(other) }

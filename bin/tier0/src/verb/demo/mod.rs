@@ -39,6 +39,7 @@ use crate::output::{json, print};
 use crate::serving::Service;
 use crate::signals::Signals;
 use crate::sockets::Accesses;
+use crate::troubles::Troubles;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,6 +118,7 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         None,
         Accesses::of(&description)?,
         signals.clone(),
+        Troubles::of(&description.name),
         move |bound| {
             // Nobody listens any more where the show has ended.
             let _ = tell.send(bound.to_vec());

@@ -65,13 +65,7 @@ fn add_refusals(status: &mut Status, description: &Description) -> Result<(), Fa
     let Some(findings) = within(COMPARE_LIMIT, move || description.compare(&facts)) else { return Ok(()) };
     for finding in findings.map_err(Failure::Run)? {
         let Finding::Refused(text) = finding else { continue };
-        if status.health == Health::Healthy {
-            status.health = Health::Warning;
-            status.summary.clone_from(&text);
-        }
-        if let Some(pool) = status.pools.first_mut() {
-            pool.problems.push(text);
-        }
+        status.add_problem(Health::Warning, text);
     }
     Ok(())
 }
