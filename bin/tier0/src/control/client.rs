@@ -161,31 +161,36 @@ fn ask_once(description: &Description, request: &AdminRequest) -> Result<Asked, 
     Ok(Asked::Answered(reply))
 }
 
-/// Why the array of the file at `file` cannot be opened, where the reason is that it is served already.
+/// Why the array of the file at `file` cannot be opened: that it is served already, or this error.
 pub(crate) fn served_already(description: &Description, file: &Path, error: ArrayError) -> Failure {
+    served_instead(description, file, &error).unwrap_or_else(|| error.into())
+}
+
+/// Why the array of the file at `file` cannot be opened, where the reason of this error is that it is served already.
+pub(crate) fn served_instead(description: &Description, file: &Path, error: &ArrayError) -> Option<Failure> {
     if !matches!(error, ArrayError::NotOpened { .. } | ArrayError::Open(_)) {
-        return error.into();
+        return None;
     }
     match UnixStream::connect(control_path(description)) {
-        Ok(_) => Failure::Input(format!(
+        Ok(_) => Some(Failure::Input(format!(
             "array {:?} is being served already: its server listens on {:?}; \"tier0 status\" asks it",
             description.name,
             control_path(description)
-        )),
+        ))),
         // Whoever may not ask a server cannot know what it does.
-        Err(denied) if denied.kind() == ErrorKind::PermissionDenied => Failure::Input(format!(
+        Err(denied) if denied.kind() == ErrorKind::PermissionDenied => Some(Failure::Input(format!(
             "array {:?} cannot be opened by this user, who may not ask at its control socket {:?} either ({denied}): {}; it is \
              another user's, and may be served: act as that user, or as root, or have access given (array.control_mode, and the \
              modes of the drives)",
             description.name,
             control_path(description),
-            match &error {
+            match error {
                 ArrayError::NotOpened { fact, .. } => fact.clone(),
                 error => error.to_string(),
             }
-        )),
-        Err(_) if is_denied(&error) => error.into(),
-        Err(_) => silent_server(description, file).map_or_else(|| error.into(), Failure::Input),
+        ))),
+        Err(_) if is_denied(error) => None,
+        Err(_) => silent_server(description, file).map(Failure::Input),
     }
 }
 

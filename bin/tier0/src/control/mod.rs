@@ -19,5 +19,5 @@ struct Envelope {
     request: AdminRequest,
 }
 
-pub(crate) use client::{ask, ask_if_served, ask_of, served_already};
+pub(crate) use client::{ask, ask_if_served, ask_of, served_already, served_instead};
 pub(crate) use server::{Unserved, serve};

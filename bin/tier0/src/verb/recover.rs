@@ -12,7 +12,7 @@ use tier0_units::{ByteCount, counted};
 use super::asking::Agreement;
 use super::config::facts;
 use crate::consent;
-use crate::control::served_already;
+use crate::control::served_instead;
 use crate::failure::Failure;
 use crate::output::{json, print, wrapped};
 
@@ -99,8 +99,10 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
             description.name
         )));
     }
-    let mut pools = recover(&description, pool, false)
-        .map_err(|error| served_already(&description, &verb.array, error))?;
+    let mut pools = recover(&description, pool, false).map_err(|error| {
+        let served = served_instead(&description, &verb.array, &error);
+        served.unwrap_or_else(|| error.without_a_start().into())
+    })?;
     let obstacle =
         pools.iter().find_map(|one| Some(format!("pool {:?}: {}", one.pool, one.obstacle.as_ref()?)));
     let is_due = verb.accept_loss && pools.iter().any(|one| one.is_needed && one.obstacle.is_none());

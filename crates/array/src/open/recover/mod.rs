@@ -97,8 +97,7 @@ pub fn recover(
     pool: Option<&str>,
     accepts_loss: bool,
 ) -> Result<Vec<Recovery>, ArrayError> {
-    let opening = Opening::of(description, &OpenOptions::default());
-    let Opening { media, warnings, .. } = opening.map_err(without_starting)?;
+    let Opening { media, warnings, .. } = Opening::of(description, &OpenOptions::default())?;
     let wanted = description.clone();
     let names: Vec<String> = description.pools.iter().map(|pool| pool.name.clone()).collect();
     let names: Vec<String> = names.into_iter().filter(|name| pool.is_none_or(|pool| pool == name)).collect();
@@ -126,25 +125,28 @@ pub fn recover(
     Ok(recoveries)
 }
 
-/// Why drives cannot be looked at, for somebody who starts nothing: there is no consent to give here.
-fn without_starting(error: ArrayError) -> ArrayError {
-    match error {
-        ArrayError::LeftBehind { drive, path, moved } => {
-            let fact = format!(
-                "is missing; a drive of that identity lies at {path:?}, where it was last, but {moved} were found elsewhere than \
-                 before, so that all of this may be copies, which must leave the original alone; if it belongs to them, name \
-                 its path in the array file, else disconnect it, or give it another name there"
-            );
-            ArrayError::Unusable { drive, fact }
+impl ArrayError {
+    /// Why drives cannot be looked at, for somebody who starts nothing: there is no consent to give.
+    #[must_use]
+    pub fn without_a_start(self) -> ArrayError {
+        match self {
+            ArrayError::LeftBehind { drive, path, moved } => {
+                let fact = format!(
+                    "is missing; a drive of that identity lies at {path:?}, where it was last, but {moved} were found elsewhere \
+                     than before, so that all of this may be copies, which must leave the original alone; if it belongs to \
+                     them, name its path in the array file, else disconnect it, or give it another name there"
+                );
+                ArrayError::Unusable { drive, fact }
+            }
+            ArrayError::NotOpened { drive, fact } => {
+                let fact = format!(
+                    "cannot be looked at: {fact}; that it cannot be used does not mean that it is gone: mend that, or take \
+                     the drive out of the array file if you give it up"
+                );
+                ArrayError::Unusable { drive, fact }
+            }
+            error => error,
         }
-        ArrayError::NotOpened { drive, fact } => {
-            let fact = format!(
-                "cannot be looked at: {fact}; that it cannot be used does not mean that it is gone: mend that, or take the \
-                 drive out of the array file if you give it up"
-            );
-            ArrayError::Unusable { drive, fact }
-        }
-        error => error,
     }
 }
 
