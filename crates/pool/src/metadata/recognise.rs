@@ -100,7 +100,11 @@ impl Metadata {
 
     /// Whether this start wrote a superblock, and no other start of the same pool or of a copy of it.
     pub fn is_of_this_start(&self, superblock: &Superblock) -> bool {
-        superblock.label.starts.current() == self.0.labels.borrow().label.starts.current()
+        self.is_this_start(superblock.label.starts.current())
+    }
+
+    fn is_this_start(&self, start: Option<u64>) -> bool {
+        start == self.0.labels.borrow().label.starts.current()
     }
 
     /// Whether what was seen on a drive is the member, as it was left.
@@ -119,8 +123,8 @@ impl Metadata {
             ));
         }
         let taken = self.0.taken.generations.borrow().get(&member).copied().unwrap_or(0);
-        let is_of_this_start = seen.start == labels.label.starts.current();
-        if seen.generation > labels.generation || (seen.generation >= taken && !is_of_this_start) {
+        let is_foreign = seen.generation >= taken && !self.is_this_start(seen.start);
+        if seen.generation > labels.generation || is_foreign {
             return Err(format!(
                 "what answers in the place of drive {:?} is of a copy of the array that was served elsewhere; it is not used, \
                  bring the right one back",

@@ -9,7 +9,7 @@ use tier0_world::World;
 
 use crate::codec::{Reader, Writer};
 
-/// Starts that are remembered, 4 KiB of them: a copy that was started more often since cannot be told from an older image.
+/// Starts that are remembered, 4 KiB of them. An image that is older than all of them counts as another history.
 pub(super) const STARTS_MAX: usize = 256;
 /// Bytes of their number.
 pub(super) const COUNT_BYTES: usize = 4;

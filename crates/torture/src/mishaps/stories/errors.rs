@@ -340,6 +340,27 @@ pub(super) fn device_shrinks_and_is_done_without(scene: &mut Scene) -> Result<()
     })
 }
 
+/// Both legs of a mirror end too early: it waits, names both, and goes on when they are whole.
+pub(super) fn both_devices_shrink(scene: &mut Scene) -> Result<(), TortureError> {
+    on_partition(scene, |scene, one| {
+        on_partition(scene, |scene, other| {
+            array_at(scene, MIRROR, &[one.path.clone(), other.path.clone()])?;
+            scene.host.begin(true);
+            one.resize(1)?;
+            other.resize(1)?;
+            scene.pool("a pool that waits for both devices", 60, |pool| !pool["paused"].is_null())?;
+            scene.event("pool pool0", "d0", 20)?;
+            scene.event("pool pool0", "d1", 20)?;
+            one.resize(WHOLE)?;
+            other.resize(WHOLE)?;
+            scene.host.goes_on(500, 30)?;
+            scene.host.end()?;
+            scene.pool("the end of the pause", 20, |pool| pool["paused"].is_null())?;
+            scene.nothing_lost()
+        })
+    })
+}
+
 /// A drive file that was cut short and given its size back served on, and what it had held behind its end was missing when the
 /// other leg failed; one that was cut while nobody read it was told nowhere.
 pub(super) fn file_cut_short(scene: &mut Scene) -> Result<(), TortureError> {
@@ -388,9 +409,10 @@ impl Partition {
 
 fn on_partition(
     scene: &mut Scene,
-    story: impl Fn(&mut Scene, &Partition) -> Result<(), TortureError>,
+    story: impl FnOnce(&mut Scene, &Partition) -> Result<(), TortureError>,
 ) -> Result<(), TortureError> {
-    let image = sparse(&scene.at.join("disk.backing"), 80)?;
+    let names = (0..).map(|number| scene.at.join(format!("disk{number}.backing")));
+    let image = sparse(&names.into_iter().find(|image| !image.exists()).expect("one is free"), 80)?;
     let losetup = ["--partscan", "--find", "--show", &image];
     let disk = tools::run("losetup", &losetup)?.trim().to_owned();
     tools::run("addpart", &[&disk, "1", "0", &WHOLE.to_string()])?;

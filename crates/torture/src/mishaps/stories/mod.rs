@@ -74,6 +74,7 @@ pub(crate) const STORIES: &[Story] = {
         short("errors/bad-sector-in-a-superblock", Faulty, errors::bad_sector_in_a_superblock),
         short("errors/device-shrinks", Root, errors::device_shrinks),
         short("errors/device-shrinks-and-is-done-without", Root, errors::device_shrinks_and_is_done_without),
+        short("errors/both-devices-shrink", Root, errors::both_devices_shrink),
         long("errors/backing-file-system-full", Root, errors::backing_file_system_full),
         long("errors/file-cut-short", Nothing, errors::file_cut_short),
         short("errors/full-drive-is-taken-out", Root, errors::full_drive_is_taken_out),
