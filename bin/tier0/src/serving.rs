@@ -20,7 +20,7 @@ use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus, Severity};
 use tier0_array::description::ListenAddress;
 use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
-use tier0_array::{Volume, VolumeFront};
+use tier0_array::{ExportRegistry, Volume};
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
 use tier0_units::{Nanos, named};
 use tier0_world::net::{PeerAddress, Socket};
@@ -222,7 +222,7 @@ fn start(
     service: &Arc<Service>,
     server: &Server<Volume>,
 ) -> Result<Option<Vec<PeerAddress>>, Failure> {
-    context.offer_volumes(Rc::new(Front(server.clone()))).map_err(Failure::Run)?;
+    context.offer_volumes(Rc::new(NbdExports(server.clone()))).map_err(Failure::Run)?;
     if context.index > 0 {
         return Ok(None);
     }
@@ -312,9 +312,9 @@ fn check_descriptors() -> Result<(), Failure> {
 }
 
 /// The array's volumes as exports of a shard's server.
-struct Front(Server<Volume>);
+struct NbdExports(Server<Volume>);
 
-impl VolumeFront for Front {
+impl ExportRegistry for NbdExports {
     fn offer(&self, volume: Volume) -> Result<(), String> {
         let options = ExportOptions::named(volume.name());
         self.0.replace_export(options, volume).map_err(|error| error.to_string())

@@ -13,7 +13,7 @@ use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
 use crate::ArrayError;
-use crate::control::{DriveShop, Harm, NewDrive};
+use crate::control::{DriveOpener, Harm, NewDrive};
 use crate::description::DriveDescription;
 use crate::open::medium::guarded_drive;
 use crate::open::{Medium, NewMedium, check_blank, open_new_medium};
@@ -22,13 +22,13 @@ use crate::open::{Medium, NewMedium, check_blank, open_new_medium};
 const OPEN_LIMIT: Nanos = Nanos::from_secs(30);
 
 /// Opens files and devices that are to join a running array.
-pub(crate) struct MediumShop {
+pub(crate) struct MediumOpener {
     pub(crate) world: World,
     /// Drives that this process has open, those that were given up included: nobody else can open them.
     pub(crate) known: RefCell<Vec<Arc<Medium>>>,
 }
 
-impl DriveShop for MediumShop {
+impl DriveOpener for MediumOpener {
     fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>> {
         Box::pin(async move {
             let known = self.known.borrow().clone();
@@ -82,7 +82,7 @@ impl DriveShop for MediumShop {
     }
 }
 
-impl MediumShop {
+impl MediumOpener {
     /// What has become of drives that do not lie any more where they were opened: that path, and what `became` knows.
     fn displaced<T>(&self, became: impl Fn(&Medium) -> Option<T>) -> Vec<(PathBuf, T)> {
         let known = self.known.borrow();

@@ -17,13 +17,13 @@ use uuid::Uuid;
 use crate::admin::{AdminError, AdminReply, AdminRequest, Status};
 pub use crate::born::Born;
 use crate::control::{Control, Left, LossRules};
-use crate::message::ask::Ask;
 use crate::message::control::ControlMessage;
+use crate::message::request::ShardRequest;
 use crate::open::Consents;
 use crate::open::examine;
 use crate::opened_pool::OpenedPool;
 use crate::plan::{NewPool, drives_of, fill};
-use crate::pool_shard::{PoolSeed, PoolShard, Seat, format_logs};
+use crate::pool_shard::{PoolSeed, PoolShard, ShardId, format_logs};
 pub use crate::repartition::Repartition;
 use crate::shard::Shard;
 use crate::upkeep::pace::Activity;
@@ -270,7 +270,7 @@ impl Engine {
         control: MailSender<ControlMessage>,
         messages: MailReceiver<ControlMessage>,
     ) -> Result<Engine, ArrayError> {
-        let (peers, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mailbox::<Ask>()).unzip();
+        let (peers, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mailbox::<ShardRequest>()).unzip();
         let drives: Vec<_> = pools.iter().map(|pool| pool.drives.clone()).collect();
         let seeds: Vec<PoolSeed> = pools.iter().map(|pool| pool.seed.clone()).collect();
         let rules = LossRules { pause_timeout: crate::description::PAUSE_TIMEOUT, witness: None };
@@ -279,8 +279,8 @@ impl Engine {
         world.spawn(central.clone().serve(messages)).detach();
         let mut shards = Vec::new();
         for index in 0..count {
-            let seat = Seat { index, shards: count };
-            shards.push(start_shard(world, seat, &seeds, drives.clone(), &control, peers.clone()).await?);
+            let id = ShardId { index, shards: count };
+            shards.push(start_shard(world, id, &seeds, drives.clone(), &control, peers.clone()).await?);
         }
         for (shard, inbox) in shards.iter().zip(inboxes) {
             world.spawn(shard.clone().answer(inbox)).detach();
@@ -384,16 +384,16 @@ impl Engine {
 /// Starts one shard: all its pools, then its volumes.
 pub(crate) async fn start_shard(
     world: &World,
-    seat: Seat,
+    id: ShardId,
     seeds: &[PoolSeed],
     drives: Vec<Vec<Option<DriveHandle>>>,
     control: &MailSender<ControlMessage>,
-    peers: Vec<MailSender<Ask>>,
+    peers: Vec<MailSender<ShardRequest>>,
 ) -> Result<Rc<Shard>, ArrayError> {
     let mut pools = Vec::new();
     let mut volumes = Vec::new();
     for (seed, drives) in seeds.iter().zip(drives) {
-        let pool = PoolShard::start(world, seat, seed, drives, control).await?;
+        let pool = PoolShard::start(world, id, seed, drives, control).await?;
         for volume in seed.state.volumes() {
             volumes.push(Some(Rc::new(VolumeIo::new(&pool, volume))));
         }
@@ -401,10 +401,10 @@ pub(crate) async fn start_shard(
     }
     Ok(Rc::new(Shard {
         world: world.clone(),
-        index: seat.index,
+        index: id.index,
         volumes: RefCell::new(volumes),
         pools,
-        front: RefCell::default(),
+        exports: RefCell::default(),
         peers,
         activity: Activity::default(),
         stopping: Notify::new(),

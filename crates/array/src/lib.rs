@@ -26,7 +26,7 @@ pub mod description;
 mod drive_opener;
 pub mod engine;
 mod error;
-mod front;
+mod export_registry;
 mod gate;
 mod left;
 mod mapping;
@@ -50,5 +50,5 @@ mod witness;
 
 pub use description::{Description, DescriptionError};
 pub use error::ArrayError;
-pub use front::VolumeFront;
+pub use export_registry::ExportRegistry;
 pub use volume::Volume;

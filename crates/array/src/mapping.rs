@@ -30,26 +30,26 @@ pub(crate) struct ShardMapping {
     stocks: [Stock; 2],
     /// By the volumes' numbers in the pool: whether they are thin.
     thin: RefCell<BTreeMap<u32, bool>>,
-    /// Slots that background work has in hand, and how often: they are not given back meanwhile.
-    held: RefCell<BTreeMap<u64, u32>>,
-    let_go: Notify,
+    /// Slots that background work has pinned, and how often: they are not given back meanwhile.
+    pinned: RefCell<BTreeMap<u64, u32>>,
+    unpinned: Notify,
 }
 
-/// A slot that background work has in hand.
-pub(crate) struct Held<'a> {
+/// A slot that background work has pinned.
+pub(crate) struct Pinned<'a> {
     mapping: &'a ShardMapping,
     slot: u64,
 }
 
-impl Drop for Held<'_> {
+impl Drop for Pinned<'_> {
     fn drop(&mut self) {
-        let mut held = self.mapping.held.borrow_mut();
-        let count = held.get_mut(&self.slot).expect("it is held");
+        let mut pinned = self.mapping.pinned.borrow_mut();
+        let count = pinned.get_mut(&self.slot).expect("it is pinned");
         *count -= 1;
         if *count == 0 {
-            held.remove(&self.slot);
-            drop(held);
-            self.mapping.let_go.notify_all();
+            pinned.remove(&self.slot);
+            drop(pinned);
+            self.mapping.unpinned.notify_all();
         }
     }
 }
@@ -78,8 +78,8 @@ impl ShardMapping {
             extents: RefCell::default(),
             stocks: Default::default(),
             thin: RefCell::new(thin.into_iter().collect()),
-            held: RefCell::default(),
-            let_go: Notify::new(),
+            pinned: RefCell::default(),
+            unpinned: Notify::new(),
         })
     }
 
@@ -88,11 +88,11 @@ impl ShardMapping {
         self.map(extent, slot);
     }
 
-    /// Takes a slot in hand, so that it is not given back before it is let go; none if the extent has it no more.
-    pub(crate) fn hold(&self, extent: ExtentId, slot: SlotRef) -> Option<Held<'_>> {
+    /// Pins a slot, so that it is not given back; none if the extent has it no more.
+    pub(crate) fn pin(&self, extent: ExtentId, slot: SlotRef) -> Option<Pinned<'_>> {
         (self.slot_of(extent) == Some(slot)).then(|| {
-            *self.held.borrow_mut().entry(slot.slot).or_default() += 1;
-            Held { mapping: self, slot: slot.slot }
+            *self.pinned.borrow_mut().entry(slot.slot).or_default() += 1;
+            Pinned { mapping: self, slot: slot.slot }
         })
     }
 
@@ -131,20 +131,20 @@ impl ShardMapping {
         self.thin.borrow_mut().insert(volume, thin);
     }
 
-    /// A volume is gone, nobody writes to it, and nothing of it is dirty: the slots that its extents had. Ends when nobody
-    /// has them in hand.
+    /// A volume is gone, nobody writes to it, and nothing of it is dirty: the slots that its extents had. Ends when none of
+    /// them is pinned.
     pub(crate) async fn remove_volume(&self, volume: u32) -> Vec<SlotRef> {
         self.thin.borrow_mut().remove(&volume);
         let map = self.extents.borrow_mut().remove(&volume).unwrap_or_default();
         let gone: Vec<SlotRef> = map.iter().map(|(_, slot)| slot).collect();
-        self.let_go_of(&gone).await;
+        self.until_unpinned(&gone).await;
         gone
     }
 
-    /// Waits until nobody has any of these slots in hand; nobody can take them in hand any more.
-    pub(crate) async fn let_go_of(&self, slots: &[SlotRef]) {
-        while slots.iter().any(|slot| self.held.borrow().contains_key(&slot.slot)) {
-            self.let_go.wait().await;
+    /// Waits until none of these slots is pinned; their extents have them no more, so none is pinned anew.
+    pub(crate) async fn until_unpinned(&self, slots: &[SlotRef]) {
+        while slots.iter().any(|slot| self.pinned.borrow().contains_key(&slot.slot)) {
+            self.unpinned.wait().await;
         }
     }
 
@@ -216,7 +216,7 @@ impl ShardMapping {
             self.unmap(*extent);
         }
         // Nobody takes them in hand any more.
-        self.let_go_of(&unmapped.iter().map(|(_, slot)| *slot).collect::<Vec<_>>()).await;
+        self.until_unpinned(&unmapped.iter().map(|(_, slot)| *slot).collect::<Vec<_>>()).await;
         if mapped.is_empty() && unmapped.is_empty() {
             return Ok(());
         }

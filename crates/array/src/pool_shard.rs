@@ -54,7 +54,7 @@ pub(crate) struct PoolSeed {
 
 /// Which shard of how many.
 #[derive(Clone, Copy)]
-pub(crate) struct Seat {
+pub(crate) struct ShardId {
     pub(crate) index: usize,
     pub(crate) shards: usize,
 }
@@ -63,14 +63,14 @@ impl PoolShard {
     /// Starts a pool in a shard: recovers its log, and takes over where the last crash left it.
     pub(crate) async fn start(
         world: &World,
-        seat: Seat,
+        id: ShardId,
         seed: &PoolSeed,
         drives: Vec<Option<DriveHandle>>,
         control: &MailSender<ControlMessage>,
     ) -> Result<Rc<PoolShard>, ArrayError> {
         let state = &seed.state;
         let reporter = LossReporter { pool: seed.number, control: control.clone() };
-        let log = match state.log().rings.get(seat.index) {
+        let log = match state.log().rings.get(id.index) {
             Some(place) => Some(open_log(world, seed, place, &drives, &reporter).await?),
             None => None,
         };
@@ -89,8 +89,7 @@ impl PoolShard {
             let volume = state.volume(extent.volume);
             volume.is_some_and(|volume| u64::from(extent.index) < state.extents_of(volume.sectors))
         };
-        let owns =
-            |extent: ExtentId| owner(extent.volume, u64::from(extent.index), seat.shards) == seat.index;
+        let owns = |extent: ExtentId| owner(extent.volume, u64::from(extent.index), id.shards) == id.index;
         let thin = state.volumes().map(|volume| (volume.number, volume.thin));
         let mapping = ShardMapping::new(seed.number, control.clone(), seed.shape.clone(), thin);
         learn_extents(world, state, &mapping, owns).await;
@@ -119,7 +118,7 @@ impl PoolShard {
                     fact: error.to_string(),
                 };
                 let (write_back, report) = recovered.await.map_err(failed)?;
-                tracing::debug!(shard = seat.index, ?report, "the log is recovered");
+                tracing::debug!(shard = id.index, ?report, "the log is recovered");
                 write_back
             }
         };

@@ -17,17 +17,17 @@ use tier0_world::{RealOptions, RealRuntime, Remote, World};
 use crate::admin::{AdminReply, AdminRequest, Event};
 use crate::born::Born;
 use crate::control::judge::MemberJudge;
-use crate::control::{Control, DriveShop, LossRules};
-use crate::drive_opener::MediumShop;
+use crate::control::{Control, DriveOpener, LossRules};
+use crate::drive_opener::MediumOpener;
 use crate::engine::start_shard;
-use crate::message::ask::Ask;
 use crate::message::control::ControlMessage;
+use crate::message::request::ShardRequest;
 use crate::open::medium::guarded_drive;
 use crate::open::{Consents, Kind, Medium, OpenArray, ToOpen, examine};
 use crate::opened_pool::OpenedPool;
-use crate::pool_shard::{PoolSeed, Seat};
+use crate::pool_shard::{PoolSeed, ShardId};
 use crate::shard::Shard;
-use crate::{ArrayError, Volume, VolumeFront};
+use crate::{ArrayError, ExportRegistry, Volume};
 
 /// What a shard offers to whoever serves its volumes.
 #[derive(Clone)]
@@ -50,12 +50,12 @@ impl ShardContext {
         self.shard.stopping.wait().await;
     }
 
-    /// Has `front` offer all volumes of the array in this shard, those that are created later too.
+    /// Has `exports` offer all volumes of the array in this shard, those that are created later too.
     ///
     /// # Errors
-    /// What the front says of a volume that it cannot offer.
-    pub fn offer_volumes(&self, front: Rc<dyn VolumeFront>) -> Result<(), String> {
-        self.shard.set_front(front)
+    /// Why a volume cannot be offered.
+    pub fn offer_volumes(&self, exports: Rc<dyn ExportRegistry>) -> Result<(), String> {
+        self.shard.set_exports(exports)
     }
 
     /// Does what an administrator asks.
@@ -82,17 +82,17 @@ where
     F: Future<Output = ()> + 'static,
 {
     let shards = array.cores.max(1);
-    let (senders, receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| mailbox::<Ask>()).unzip();
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| mailbox::<ShardRequest>()).unzip();
     let (seeds, seed_boxes): (Vec<_>, Vec<_>) = (0..shards).map(|_| mailbox::<Vec<PoolPart>>()).unzip();
     let (control, messages) = mailbox::<ControlMessage>();
-    let mut first = Some(FirstSeat { messages, seeds });
+    let mut first = Some(FirstShard { messages, seeds });
     let (ready, readiness) = mpsc::channel();
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (index, (inbox, seeds)) in receivers.into_iter().zip(seed_boxes).enumerate() {
-            let place = ShardSeat {
+            let place = ShardStart {
                 array,
-                seat: Seat { index, shards },
+                id: ShardId { index, shards },
                 backend,
                 peers: senders.clone(),
                 inbox,
@@ -165,22 +165,22 @@ struct PoolPart {
 }
 
 /// What only the first shard has.
-struct FirstSeat {
+struct FirstShard {
     messages: MailReceiver<ControlMessage>,
     /// To every shard.
     seeds: Vec<MailSender<Vec<PoolPart>>>,
 }
 
 /// What a shard's thread starts with.
-struct ShardSeat<'a> {
+struct ShardStart<'a> {
     array: &'a OpenArray,
-    seat: Seat,
+    id: ShardId,
     backend: Backend,
-    peers: Vec<MailSender<Ask>>,
-    inbox: MailReceiver<Ask>,
+    peers: Vec<MailSender<ShardRequest>>,
+    inbox: MailReceiver<ShardRequest>,
     seeds: MailReceiver<Vec<PoolPart>>,
     control: MailSender<ControlMessage>,
-    first: Option<FirstSeat>,
+    first: Option<FirstShard>,
 }
 
 /// A shard that can serve, and the control task where it lives here.
@@ -190,12 +190,12 @@ struct Started {
     upkeep: Option<Rc<Control>>,
 }
 
-impl ShardSeat<'_> {
+impl ShardStart<'_> {
     fn run<F>(self, ready: mpsc::Sender<Ready>, serve: impl Fn(ShardContext) -> F) -> Result<(), ArrayError>
     where
         F: Future<Output = ()> + 'static,
     {
-        let index = self.seat.index;
+        let index = self.id.index;
         let options =
             RealOptions { backend: self.backend, seed: index as u64, keep_awake: self.array.keep_awake };
         let runtime = RealRuntime::new(&options).map_err(|source| ArrayError::System {
@@ -204,13 +204,13 @@ impl ShardSeat<'_> {
         })?;
         let world = runtime.world().clone();
         let control = self.control.clone();
-        let place = PoolsSeat {
+        let place = PoolsStart {
             array: self.array.name.clone(),
             pause_timeout: self.array.pause_timeout,
             space: self.array.space.clone(),
             events: self.array.events.clone(),
             log_drives: self.array.log_drives.clone(),
-            seat: self.seat,
+            id: self.id,
             source: Source::of(&self.array.kind),
             peers: self.peers,
             seeds: self.seeds,
@@ -241,8 +241,8 @@ impl ShardSeat<'_> {
             }
             runtime.run(serve(context));
         }
-        // A front has volumes, which have the shard.
-        offered.front.take();
+        // The registry has volumes, which have the shard.
+        offered.exports.take();
         Ok(())
     }
 }
@@ -275,25 +275,25 @@ impl Source {
 }
 
 /// What a shard starts with.
-struct PoolsSeat {
+struct PoolsStart {
     array: String,
     pause_timeout: Nanos,
     space: BTreeMap<String, SpaceRules>,
     events: Option<mpsc::SyncSender<Event>>,
     log_drives: BTreeMap<String, Vec<String>>,
-    seat: Seat,
+    id: ShardId,
     source: Source,
-    peers: Vec<MailSender<Ask>>,
+    peers: Vec<MailSender<ShardRequest>>,
     seeds: MailReceiver<Vec<PoolPart>>,
     control: MailSender<ControlMessage>,
 }
 
-impl PoolsSeat {
+impl PoolsStart {
     async fn start(
         mut self,
         world: World,
-        inbox: MailReceiver<Ask>,
-        first: Option<FirstSeat>,
+        inbox: MailReceiver<ShardRequest>,
+        first: Option<FirstShard>,
     ) -> Result<Started, ArrayError> {
         let upkeep = match first {
             Some(first) => Some(self.open_pools(&world, first).await?),
@@ -316,14 +316,14 @@ impl PoolsSeat {
             drives.push(part.media.iter().enumerate().map(open).collect::<Result<Vec<_>, ArrayError>>()?);
         }
         let seeds: Vec<PoolSeed> = parts.into_iter().map(|part| part.seed).collect();
-        let shard = start_shard(&world, self.seat, &seeds, drives, &self.control, self.peers).await?;
+        let shard = start_shard(&world, self.id, &seeds, drives, &self.control, self.peers).await?;
         world.spawn(shard.clone().answer(inbox)).detach();
         let volumes = Volume::all(&shard);
         Ok(Started { shard, volumes, upkeep })
     }
 
     /// Opens the metadata, starts the control task, and tells every shard.
-    async fn open_pools(&self, world: &World, first: FirstSeat) -> Result<Rc<Control>, ArrayError> {
+    async fn open_pools(&self, world: &World, first: FirstShard) -> Result<Rc<Control>, ArrayError> {
         let (pools, parts) = match &self.source {
             Source::InMemory(pools) => self.new_pools(world, pools)?,
             Source::Lasting { candidates, pools, consents } => {
@@ -334,14 +334,14 @@ impl PoolsSeat {
             Source::InMemory(_) => (Vec::new(), None),
             Source::Lasting { candidates, consents, .. } => (candidates.clone(), consents.witness.clone()),
         };
-        let shop: Rc<dyn DriveShop> =
-            Rc::new(MediumShop { world: world.clone(), known: RefCell::new(known) });
+        let opener: Rc<dyn DriveOpener> =
+            Rc::new(MediumOpener { world: world.clone(), known: RefCell::new(known) });
         let control = Control::new(
             world,
             self.array.clone(),
             pools,
             self.peers.clone(),
-            Some(shop),
+            Some(opener),
             self.control.clone(),
             LossRules { pause_timeout: self.pause_timeout, witness },
         );

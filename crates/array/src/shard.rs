@@ -7,8 +7,8 @@ use tier0_units::ExtentId;
 use tier0_world::sync::{MailReceiver, MailSender, Notify};
 use tier0_world::{IoError, World};
 
-use crate::front::VolumeFront;
-use crate::message::ask::Ask;
+use crate::export_registry::ExportRegistry;
+use crate::message::request::ShardRequest;
 use crate::pool_shard::PoolShard;
 use crate::upkeep::pace::Activity;
 use crate::volume_io::VolumeIo;
@@ -22,9 +22,9 @@ pub(crate) struct Shard {
     /// By the pools' numbers in the array.
     pub(crate) pools: Vec<Rc<PoolShard>>,
     /// Whoever offers the volumes to hosts, if anybody does.
-    pub(crate) front: RefCell<Option<Rc<dyn VolumeFront>>>,
+    pub(crate) exports: RefCell<Option<Rc<dyn ExportRegistry>>>,
     /// To every shard, itself included.
-    pub(crate) peers: Vec<MailSender<Ask>>,
+    pub(crate) peers: Vec<MailSender<ShardRequest>>,
     /// Requests of hosts, for background work to yield to.
     pub(crate) activity: Activity,
     /// Rung when the array is to stop.
@@ -57,45 +57,45 @@ impl Shard {
     }
 
     /// Answers what other shards ask, until there are none.
-    pub(crate) async fn answer(self: Rc<Self>, mut inbox: MailReceiver<Ask>) {
-        while let Some(ask) = inbox.receive().await {
+    pub(crate) async fn answer(self: Rc<Self>, mut inbox: MailReceiver<ShardRequest>) {
+        while let Some(request) = inbox.receive().await {
             let shard = self.clone();
-            self.world.spawn(async move { shard.carry_out(ask).await }).detach();
+            self.world.spawn(async move { shard.carry_out(request).await }).detach();
         }
     }
 
-    async fn carry_out(self: &Rc<Self>, ask: Ask) {
+    async fn carry_out(self: &Rc<Self>, request: ShardRequest) {
         // Whoever asked may be gone; then nobody needs the answer.
-        match ask {
-            Ask::Read { volume, extent, offset, buf, reply } => {
+        match request {
+            ShardRequest::Read { volume, extent, offset, buf, reply } => {
                 let _ = reply.send(match self.volume(volume) {
                     Ok(volume) => volume.read(extent, offset, buf).await,
                     Err(error) => (Err(error), buf),
                 });
             }
-            Ask::Write { volume, extent, offset, buf, durable, reply } => {
+            ShardRequest::Write { volume, extent, offset, buf, durable, reply } => {
                 let _ = reply.send(match self.volume(volume) {
                     Ok(volume) => volume.write(extent, offset, buf, durable).await,
                     Err(error) => Err(error),
                 });
             }
-            Ask::Zero { volume, extent, offset, sectors, durable, reply } => {
+            ShardRequest::Zero { volume, extent, offset, sectors, durable, reply } => {
                 let _ = reply.send(match self.volume(volume) {
                     Ok(volume) => volume.zero(extent, offset, sectors, durable).await,
                     Err(error) => Err(error),
                 });
             }
-            Ask::Flush { volume, reply } => {
+            ShardRequest::Flush { volume, reply } => {
                 let _ = reply.send(match self.volume(volume) {
                     Ok(volume) => volume.flush().await,
                     Err(error) => Err(error),
                 });
             }
-            Ask::BlockStatus { volume, extent, reply } => {
+            ShardRequest::BlockStatus { volume, extent, reply } => {
                 let _ = reply.send(self.volume(volume).map(|volume| volume.block_status(extent)));
             }
-            Ask::Order(order) => order.carry_out(self).await,
-            Ask::Volumes(order) => order.carry_out(self).await,
+            ShardRequest::Command(command) => command.carry_out(self).await,
+            ShardRequest::Volumes(command) => command.carry_out(self).await,
         }
     }
 }

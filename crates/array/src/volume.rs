@@ -10,7 +10,7 @@ use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError};
 
-use crate::message::ask::Ask;
+use crate::message::request::ShardRequest;
 use crate::shard::Shard;
 use crate::volume_io::VolumeIo;
 
@@ -74,7 +74,7 @@ impl Volume {
         }
         let (reply, answer) = oneshot::channel();
         let (sectors, width) = (buf.sectors(), buf.width());
-        self.shard.peers[owner].send(Ask::Read {
+        self.shard.peers[owner].send(ShardRequest::Read {
             volume: self.number,
             extent: piece.extent,
             offset: piece.offset,
@@ -91,7 +91,7 @@ impl Volume {
             return self.io.write(piece.extent, piece.offset, buf, durable).await;
         }
         let (reply, answer) = oneshot::channel();
-        self.shard.peers[owner].send(Ask::Write {
+        self.shard.peers[owner].send(ShardRequest::Write {
             volume: self.number,
             extent: piece.extent,
             offset: piece.offset,
@@ -110,7 +110,7 @@ impl Volume {
         }
         let (reply, answer) = oneshot::channel();
         let volume = self.number;
-        self.shard.peers[owner].send(Ask::Zero { volume, extent, offset, sectors, durable, reply });
+        self.shard.peers[owner].send(ShardRequest::Zero { volume, extent, offset, sectors, durable, reply });
         answer.await.unwrap_or(Err(IoError::Gone))
     }
 
@@ -164,7 +164,7 @@ impl Volume {
                 return self.io.flush().await;
             }
             let (reply, answer) = oneshot::channel();
-            self.shard.peers[shard].send(Ask::Flush { volume: self.number, reply });
+            self.shard.peers[shard].send(ShardRequest::Flush { volume: self.number, reply });
             answer.await.unwrap_or(Err(IoError::Gone))
         };
         join_all((0..self.shard.peers.len()).map(flush_one)).await.into_iter().collect()
@@ -204,7 +204,7 @@ impl Volume {
             return Ok(self.io.block_status(extent));
         }
         let (reply, answer) = oneshot::channel();
-        self.shard.peers[owner].send(Ask::BlockStatus { volume: self.number, extent, reply });
+        self.shard.peers[owner].send(ShardRequest::BlockStatus { volume: self.number, extent, reply });
         answer.await.unwrap_or(Err(IoError::Gone))
     }
 }

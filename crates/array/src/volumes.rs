@@ -1,7 +1,7 @@
 //! Volumes that come, change and go while the array runs, as one shard sees it. The control task orders it, shard by
-//! shard; [`VolumeFront`](crate::VolumeFront) is how whoever serves hosts learns of it.
+//! shard; [`ExportRegistry`](crate::ExportRegistry) tells the servers of hosts of it.
 //!
-//! A new volume is known to every shard before the first front offers it. A volume that goes is withdrawn by every front,
+//! A new volume is known to every shard before the first registry offers it. A volume that goes is withdrawn by every registry,
 //! then closed in every shard, then gone from the metadata, and only then forgotten: what was acknowledged is dropped
 //! when nothing can bring it back.
 
@@ -11,38 +11,38 @@ use tier0_pool::Volume as VolumeRecord;
 use tier0_units::SlotRef;
 
 use crate::Volume;
-use crate::front::VolumeFront;
-use crate::message::volumes::VolumesOrder;
+use crate::export_registry::ExportRegistry;
+use crate::message::volumes::VolumesCommand;
 use crate::shard::Shard;
 use crate::volume_io::VolumeIo;
 
-impl VolumesOrder {
+impl VolumesCommand {
     pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {
-        // Whoever ordered may be gone; then nobody needs the answer.
+        // The control task may have stopped waiting; then the answer is dropped.
         match self {
-            VolumesOrder::Add { number, pool, record, reply } => {
+            VolumesCommand::Add { number, pool, record, reply } => {
                 shard.add_volume(number, pool, &record);
                 let _ = reply.send(());
             }
-            VolumesOrder::Offer { number, reply } => {
+            VolumesCommand::Offer { number, reply } => {
                 let _ = reply.send(shard.offer_volume(number));
             }
-            VolumesOrder::Resize { number, sectors, reply } => {
+            VolumesCommand::Resize { number, sectors, reply } => {
                 shard.with_volume(number, async |volume| volume.sectors.set(sectors)).await;
                 let _ = reply.send(());
             }
-            VolumesOrder::Withdraw { number, force, reply } => {
+            VolumesCommand::Withdraw { number, force, reply } => {
                 let _ = reply.send(shard.withdraw_volume(number, force).await);
             }
-            VolumesOrder::Close { number, reply } => {
+            VolumesCommand::Close { number, reply } => {
                 shard.with_volume(number, async |volume| volume.gate.close().await).await;
                 let _ = reply.send(());
             }
-            VolumesOrder::Open { number, reply } => {
+            VolumesCommand::Open { number, reply } => {
                 shard.with_volume(number, async |volume| volume.gate.open()).await;
                 let _ = reply.send(());
             }
-            VolumesOrder::Forget { number, reply } => {
+            VolumesCommand::Forget { number, reply } => {
                 let _ = reply.send(shard.forget_volume(number).await);
             }
         }
@@ -50,14 +50,14 @@ impl VolumesOrder {
 }
 
 impl Shard {
-    /// Gives the volumes to `front`, those that come later too.
-    pub(crate) fn set_front(self: &Rc<Self>, front: Rc<dyn VolumeFront>) -> Result<(), String> {
-        *self.front.borrow_mut() = Some(front.clone());
-        Volume::all(self).into_iter().try_for_each(|volume| front.offer(volume))
+    /// Gives the volumes to `exports`, those that come later too.
+    pub(crate) fn set_exports(self: &Rc<Self>, exports: Rc<dyn ExportRegistry>) -> Result<(), String> {
+        *self.exports.borrow_mut() = Some(exports.clone());
+        Volume::all(self).into_iter().try_for_each(|volume| exports.offer(volume))
     }
 
-    fn front(&self) -> Option<Rc<dyn VolumeFront>> {
-        self.front.borrow().clone()
+    fn exports(&self) -> Option<Rc<dyn ExportRegistry>> {
+        self.exports.borrow().clone()
     }
 
     /// Does something to a volume, if it is still there.
@@ -80,19 +80,19 @@ impl Shard {
     }
 
     fn offer_volume(self: &Rc<Self>, number: u32) -> Result<(), String> {
-        match (self.front(), Volume::of(self, number)) {
-            (Some(front), Some(volume)) => front.offer(volume),
+        match (self.exports(), Volume::of(self, number)) {
+            (Some(exports), Some(volume)) => exports.offer(volume),
             _ => Ok(()),
         }
     }
 
     async fn withdraw_volume(self: &Rc<Self>, number: u32, force: bool) -> Result<(), usize> {
-        let (Some(front), Some(volume)) = (self.front(), Volume::of(self, number)) else { return Ok(()) };
-        let users = front.users(volume.name());
+        let (Some(exports), Some(volume)) = (self.exports(), Volume::of(self, number)) else { return Ok(()) };
+        let users = exports.users(volume.name());
         if users > 0 && !force {
             return Err(users);
         }
-        front.withdraw(volume.name()).await;
+        exports.withdraw(volume.name()).await;
         Ok(())
     }
 

@@ -58,7 +58,7 @@ pub struct WriteBackStatus {
     /// Why the last batch failed, until one succeeds.
     pub last_failure: Option<IoError>,
     /// Extents whose pages could not be destaged and are tried again alone.
-    pub troubled_extents: u64,
+    pub failed_extents: u64,
     /// Why nothing can be written any more, if the log has failed.
     pub log_failure: Option<IoError>,
 }

@@ -17,8 +17,8 @@ impl Control {
             PoolFacts { space: Some(pool.space_rules.borrow().clone()), ..PoolFacts::of(&state, path_of) }
         };
         let mut pools: Vec<PoolFacts> = self.pools.iter().map(|pool| facts(&pool.guarded)).collect();
-        let Some(shop) = &self.shop else { return pools };
-        let (moved, harmed) = (shop.moved(), shop.harmed());
+        let Some(opener) = &self.opener else { return pools };
+        let (moved, harmed) = (opener.moved(), opener.harmed());
         let drives = pools.iter_mut().flat_map(|pool| &mut pool.drives);
         drives
             .filter(|drive| drive.state == DriveState::Active)

@@ -21,7 +21,7 @@ use crate::admin::AdminError;
 use crate::control::judge::MemberJudge;
 use crate::description::{DriveDescription, is_name};
 use crate::left::left_from;
-use crate::message::order::Order;
+use crate::message::command::ShardCommand;
 use crate::open::{Medium, NewMedium};
 use crate::plan::members_max;
 
@@ -29,7 +29,7 @@ use crate::plan::members_max;
 const STATE_TRIES: u32 = 5000;
 
 /// Opens drives that are to join a running array.
-pub(crate) trait DriveShop {
+pub(crate) trait DriveOpener {
     /// Where a member lies of all drives that were found at the start; none if it is not among them.
     fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>>;
 
@@ -127,7 +127,7 @@ impl Control {
             // A drive that hangs keeps nobody waiting until its patience has run out.
             let own = guarded.metadata.drive(place);
             own.iter().filter_map(|drive| drive.guard()).for_each(|guard| guard.let_go());
-            self.ask_all(|reply| Order::LetGo { pool: number, member: place as usize, reply }).await;
+            self.ask_all(|reply| ShardCommand::LetGo { pool: number, member: place as usize, reply }).await;
         }
         self.drop_log_copies(number, place as usize).await;
         // The superblocks know; the state follows when the journal takes records, which it does not while a new one is made.
@@ -175,7 +175,7 @@ impl Control {
         place: NewPlace,
         instead_of: Option<u32>,
     ) -> Result<(), AdminError> {
-        let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
+        let opener = self.opener.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let _turn = self.turn.acquire(1).await;
         if !is_name(&place.name) {
             return Err(AdminError::new(format!(
@@ -198,7 +198,7 @@ impl Control {
             ram: None,
             model: None,
         };
-        let opened = shop.open(description, place.force).await;
+        let opened = opener.open(description, place.force).await;
         let new = opened.map_err(|error| self.not_opened(&place, error))?;
         self.check_serves_nowhere(&place.name, &new.drive).await?;
         if let Some(leaving) = instead_of {
@@ -348,12 +348,12 @@ impl Control {
         // The record is on its way from here on, and may arrive although nobody waits for that any more.
         let medium = new.keep();
         let member = self.admit(number, candidate, drive).await?;
-        if let Some(shop) = &self.shop {
-            shop.hold(&medium);
+        if let Some(opener) = &self.opener {
+            opener.hold(&medium);
         }
         let order = |reply| {
             let control = self.post.clone();
-            Order::Join { pool: number, member, medium: medium.clone(), control, reply }
+            ShardCommand::Join { pool: number, member, medium: medium.clone(), control, reply }
         };
         let joined = self.ask_all(order).await.into_iter();
         let joined = joined.map(|result| result.unwrap_or_else(|| Err("the shard has ended".to_owned())));

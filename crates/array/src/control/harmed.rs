@@ -27,9 +27,9 @@ pub(crate) enum Harm {
 impl Control {
     /// Looks for drives that were harmed or moved as long as the array runs.
     pub(super) async fn watch_harmed_drives(self: Rc<Self>) {
-        let Some(shop) = self.shop.clone() else { return };
+        let Some(opener) = self.opener.clone() else { return };
         loop {
-            let found = shop.harmed();
+            let found = opener.harmed();
             let before = self.harmed.replace(found.clone());
             for number in 0..self.pools.len() {
                 for (name, path, harm) in harmed_of(&self.guarded(number).metadata.state(), &found) {
@@ -39,7 +39,7 @@ impl Control {
                     }
                 }
             }
-            self.look_at_moved_drives(shop.moved());
+            self.look_at_moved_drives(opener.moved());
             self.world.sleep(LOOK).await;
         }
     }

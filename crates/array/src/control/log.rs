@@ -12,7 +12,7 @@ use tier0_world::IoError;
 
 use super::placing::Placing;
 use super::{Control, Guarded};
-use crate::message::order::Order;
+use crate::message::command::ShardCommand;
 
 impl Control {
     /// Puts every copy of the log that lies on a drive that does not serve, or is to leave, onto another drive, as far as
@@ -41,7 +41,8 @@ impl Control {
                 self.drop_log_copies(number, member).await;
                 return Err(error);
             }
-            let confirmed = self.ask_all(|reply| Order::ConfirmLogCopy { pool: number, member, reply }).await;
+            let confirmed =
+                self.ask_all(|reply| ShardCommand::ConfirmLogCopy { pool: number, member, reply }).await;
             for confirmed in confirmed {
                 confirmed.unwrap_or(Err(IoError::Gone))?;
             }
@@ -74,8 +75,8 @@ impl Control {
         let copy_of = |ring: &LogRing| ring.copies.iter().find(|copy| copy.member == to).copied();
         let places: Vec<LogCopy> =
             placement.rings.iter().map(|ring| copy_of(ring).expect("it was planned")).collect();
-        let order = |reply| Order::AddLogCopy { pool: number, places: places.clone(), reply };
-        for added in self.ask_all(order).await {
+        let command = |reply| ShardCommand::AddLogCopy { pool: number, places: places.clone(), reply };
+        for added in self.ask_all(command).await {
             added.unwrap_or(Err(IoError::Gone))?;
         }
         self.guarded(number).commit(vec![MetaRecord::LogPlaced(placement)]).await

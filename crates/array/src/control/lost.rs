@@ -3,7 +3,7 @@
 use tier0_units::{PAGE_SECTORS, SECTOR_BYTES};
 
 use crate::admin::LostRange;
-use crate::message::order::LostSectors;
+use crate::message::command::LostSectors;
 
 /// Ranges that status lists.
 const RANGES_MAX: usize = 4096;

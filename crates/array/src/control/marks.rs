@@ -11,7 +11,7 @@ use std::rc::Rc;
 use tier0_units::Nanos;
 
 use super::Control;
-use crate::message::order::Order;
+use crate::message::command::ShardCommand;
 
 /// How often, where something was written.
 const PAUSE: Nanos = Nanos::from_secs(60);
@@ -25,7 +25,7 @@ impl Control {
             if self.guarded(number).pauses.since().is_some() {
                 continue;
             }
-            let reports = self.ask_all(|reply| Order::Report { pool: number, reply }).await;
+            let reports = self.ask_all(|reply| ShardCommand::Report { pool: number, reply }).await;
             let written: u64 = reports.iter().flatten().map(|report| report.write_back.written_pages).sum();
             if written == marked_at {
                 continue;

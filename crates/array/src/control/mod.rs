@@ -47,15 +47,15 @@ use tier0_units::{Nanos, SlotRef};
 use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 
-pub(crate) use drives::{DriveShop, NewDrive};
+pub(crate) use drives::{DriveOpener, NewDrive};
 pub(crate) use harmed::Harm;
 pub(crate) use pool::{Guarded, PoolControl};
 pub(crate) use returning::Left;
 
 use crate::control::events::Events;
-use crate::message::ask::Ask;
+use crate::message::command::ShardCommand;
 use crate::message::control::{Commit, ControlMessage, Loss, Refill};
-use crate::message::order::Order;
+use crate::message::request::ShardRequest;
 use crate::opened_pool::OpenedPool;
 use crate::witness::Witness;
 
@@ -72,7 +72,7 @@ pub(crate) struct Control {
     pub(crate) array: String,
     pub(crate) pools: Vec<Rc<PoolControl>>,
     /// To every shard.
-    pub(crate) shards: Vec<MailSender<Ask>>,
+    pub(crate) shards: Vec<MailSender<ShardRequest>>,
     /// To the control task itself, for those that ask it.
     post: MailSender<ControlMessage>,
     /// Told before a loss is recorded, if there is one.
@@ -89,7 +89,7 @@ pub(crate) struct Control {
     /// How long hosts wait for drives of a paused pool before they get errors.
     pause_timeout: Nanos,
     /// Opens drives that are to join; none where they come as handles.
-    pub(crate) shop: Option<Rc<dyn DriveShop>>,
+    pub(crate) opener: Option<Rc<dyn DriveOpener>>,
     /// By pool and the volume's number in it: its number in the array.
     volume_numbers: RefCell<BTreeMap<(usize, u32), u32>>,
     /// Volumes that there ever were in this run: the next number in the array.
@@ -116,8 +116,8 @@ impl Control {
         world: &World,
         array: String,
         pools: Vec<OpenedPool>,
-        shards: Vec<MailSender<Ask>>,
-        shop: Option<Rc<dyn DriveShop>>,
+        shards: Vec<MailSender<ShardRequest>>,
+        opener: Option<Rc<dyn DriveOpener>>,
         post: MailSender<ControlMessage>,
         rules: LossRules,
     ) -> Rc<Control> {
@@ -141,7 +141,7 @@ impl Control {
             events: Events::default(),
             slow_turns_told: Cell::new(0),
             pause_timeout: rules.pause_timeout,
-            shop,
+            opener,
             volume_numbers: RefCell::default(),
             volumes_ever: Cell::new(0),
             turn: Semaphore::new(1),
@@ -192,7 +192,7 @@ impl Control {
     /// A copy of the log on a drive that is never believed again must not be the one a ring lives on.
     pub(super) async fn drop_log_copies(&self, pool: usize, member: usize) {
         if self.upkeep.get() {
-            self.ask_all(|reply| Order::DropLogCopies { pool, member, reply }).await;
+            self.ask_all(|reply| ShardCommand::DropLogCopies { pool, member, reply }).await;
         }
     }
 
@@ -270,27 +270,32 @@ impl Control {
 
     /// Has shards destage what hosts have discarded, whose slots come back then; while drives are away, not for long.
     async fn reclaim(&self, pool: usize) {
-        let reclaimed = pin!(self.ask_all(|reply| Order::Reclaim { pool, reply }));
+        let reclaimed = pin!(self.ask_all(|reply| ShardCommand::Reclaim { pool, reply }));
         select(reclaimed, pin!(self.world.sleep(RECLAIM_LIMIT))).await;
     }
 
     /// Takes back what shards have in stock: one of them needs what another one does not.
     pub(super) async fn recall_stocks(&self, pool: usize) {
-        for slots in self.ask_all(|reply| Order::GiveBackStock { pool, reply }).await.into_iter().flatten() {
+        for slots in
+            self.ask_all(|reply| ShardCommand::GiveBackStock { pool, reply }).await.into_iter().flatten()
+        {
             self.pools[pool].take_back(slots);
         }
     }
 
     /// Orders something of every shard; none from a shard that has ended.
-    pub(super) async fn ask_all<T>(&self, order: impl Fn(oneshot::Sender<T>) -> Order) -> Vec<Option<T>> {
-        self.ask_every(|reply| Ask::Order(order(reply))).await
+    pub(super) async fn ask_all<T>(
+        &self,
+        command: impl Fn(oneshot::Sender<T>) -> ShardCommand,
+    ) -> Vec<Option<T>> {
+        self.ask_every(|reply| ShardRequest::Command(command(reply))).await
     }
 
     /// Asks something of every shard; none from a shard that has ended.
-    async fn ask_every<T>(&self, ask: impl Fn(oneshot::Sender<T>) -> Ask) -> Vec<Option<T>> {
-        let ask = |shard: &MailSender<Ask>| {
+    async fn ask_every<T>(&self, request: impl Fn(oneshot::Sender<T>) -> ShardRequest) -> Vec<Option<T>> {
+        let ask = |shard: &MailSender<ShardRequest>| {
             let (reply, answer) = oneshot::channel();
-            shard.send(ask(reply));
+            shard.send(request(reply));
             async move { answer.await.ok() }
         };
         join_all(self.shards.iter().map(ask).collect::<Vec<_>>()).await

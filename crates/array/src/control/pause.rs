@@ -20,7 +20,7 @@ use tier0_world::IoError;
 use super::report_drives::Full;
 use super::{Control, Guarded};
 use crate::admin::{PauseStatus, Severity};
-use crate::message::order::Order;
+use crate::message::command::ShardCommand;
 
 /// How often drives are looked at.
 const LOOK: Nanos = Nanos::from_secs(1);
@@ -302,7 +302,7 @@ impl Control {
             self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
         }
         let full = due.full.then_some(IoError::NoSpace);
-        self.ask_all(|reply| Order::Refuse { pool: number, waiting, full, reply }).await;
+        self.ask_all(|reply| ShardCommand::Refuse { pool: number, waiting, full, reply }).await;
     }
 
     /// Ends when a pool has been paused for `time` without a break: half a sentence about what it waits for.

@@ -13,7 +13,7 @@ use tier0_world::IoError;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::{Control, Guarded};
-use crate::message::order::{Order, RebuiltColumn};
+use crate::message::command::{RebuiltColumn, ShardCommand};
 
 /// Columns that are rebuilt at the same time, at least. Otherwise as many as the pool has drives: each reads from several
 /// and writes to one, so that all drives have something to do, and twice the drives are whole in half the time.
@@ -214,7 +214,7 @@ impl Control {
         let returned =
             target.is_some_and(|target| guarded.returned.borrow().contains(&(set, column, target)));
         let what = RebuiltColumn { set, column, returned };
-        let results = self.ask_all(|reply| Order::Rebuild { pool: number, column: what, reply }).await;
+        let results = self.ask_all(|reply| ShardCommand::Rebuild { pool: number, column: what, reply }).await;
         results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
         // Whoever says of a fresh slot that the column has it must not be overtaken by its end.
         let _alone = guarded.column_places.acquire(ALL_PLACES).await;

@@ -16,7 +16,7 @@ use crate::admin::{
     Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
     SetsStatus, Status, VolumeStatus,
 };
-use crate::message::order::ShardReport;
+use crate::message::command::ShardReport;
 use crate::stats::PoolStats;
 
 impl Control {
@@ -77,10 +77,10 @@ impl Control {
         found.look_at_log(&log, reports, sets_tolerance(guarded));
         found.look_at_integrity(&integrity, guarded.scrub.settled.get());
         found.look_at_space(&space, &guarded.space_rules.borrow());
-        if let Some(shop) = &self.shop {
+        if let Some(opener) = &self.opener {
             // As it is now: a drive that was deleted may have been replaced at the same path since.
-            found.look_at_harmed(&state, &shop.harmed());
-            found.look_at_moved(&state, &shop.moved());
+            found.look_at_harmed(&state, &opener.harmed());
+            found.look_at_moved(&state, &opener.moved());
         }
         if let Some(fault) = &*self.witness_fault.borrow() {
             found.add(Health::Warning, fault.clone());

@@ -4,14 +4,14 @@ use std::rc::Rc;
 
 use super::Control;
 use crate::admin::{IoReport, NamedIo, PoolIo};
-use crate::message::order::Order;
+use crate::message::command::ShardCommand;
 use crate::stats::PoolStats;
 
 impl Control {
     /// What a pool has done, in all shards and for its metadata.
     pub(super) async fn pool_stats(&self, number: usize) -> PoolStats {
         let mut stats = PoolStats::default();
-        let shards = self.ask_all(|reply| Order::Stats { pool: number, reply }).await;
+        let shards = self.ask_all(|reply| ShardCommand::Stats { pool: number, reply }).await;
         shards.into_iter().flatten().for_each(|shard| stats.merge(shard));
         let metadata = &self.guarded(number).metadata;
         let places = 0..metadata.state().members().len() as u32;

@@ -17,7 +17,7 @@ use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES, SlotRef};
 use super::admin::Done;
 use super::{Control, Guarded};
 use crate::admin::{AdminError, RestripeStatus};
-use crate::message::order::{Move, Order};
+use crate::message::command::{Move, ShardCommand};
 
 /// Extents that are looked at before others have their turn.
 const EXTENTS_AT_ONCE: usize = 4096;
@@ -157,7 +157,7 @@ impl Control {
         let work = async move {
             // What a crash has left in the log may have slots that the metadata do not know yet. A log that has failed will
             // stop the moves as well.
-            let _ = control.ask_all(|reply| Order::Settle { pool: number, reply }).await;
+            let _ = control.ask_all(|reply| ShardCommand::Settle { pool: number, reply }).await;
             // What is written meanwhile makes sets uneven again.
             let progress = &control.guarded(number).restripe;
             while control.restripe_pass(number, rate).await > 0 || progress.interrupted.take() {}
@@ -258,7 +258,7 @@ impl Control {
         let share = rate.map(|rate| (rate / self.shards.len() as u64).max(1));
         let order = |reply| {
             let (moves, halt) = (moves.clone(), progress.halt.clone());
-            Order::MoveExtents { pool: number, moves, rate: share, halt, reply }
+            ShardCommand::MoveExtents { pool: number, moves, rate: share, halt, reply }
         };
         let moved = self.ask_all(order).await.into_iter().flatten().sum();
         progress.done.set(progress.done.get() + moved);

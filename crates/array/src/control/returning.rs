@@ -37,7 +37,7 @@ impl Control {
                  first (tier0 drive remove --stop), or add it as a new one afterwards (tier0 drive add --force)"
             )));
         }
-        let shop = self.shop.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
+        let opener = self.opener.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let (id, remembered, sectors) = {
             let state = self.guarded(number).metadata.state();
             let lost = state.member(place).expect("it was found");
@@ -46,7 +46,7 @@ impl Control {
         // It may have been moved, and found at the start.
         let path = match path {
             Some(path) => path,
-            None => shop.find(id).await.unwrap_or_else(|| remembered.into()),
+            None => opener.find(id).await.unwrap_or_else(|| remembered.into()),
         };
         if path.as_os_str().is_empty() {
             return Err(AdminError::new(format!(
@@ -61,7 +61,7 @@ impl Control {
             ram: None,
             model: None,
         };
-        let new = shop.open(description, true).await.map_err(|error| match error {
+        let new = opener.open(description, true).await.map_err(|error| match error {
             ArrayError::Open(OpenError::Missing { .. }) => AdminError::new(format!(
                 "drive {name:?} is not at {path:?}; put it back there, say with --path where it lies, or put another drive in \
                  its place (tier0 drive replace)"

@@ -1,4 +1,4 @@
-//! Scrubbing a pool: every shard goes through its slots in order; how far all of them are is remembered, so that a scrub
+//! Scrubbing a pool: every shard goes through its slots in command; how far all of them are is remembered, so that a scrub
 //! goes on after a restart.
 
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,7 @@ use tier0_units::{Nanos, counted};
 
 use super::Control;
 use crate::admin::Severity;
-use crate::message::order::{Order, ShardReport};
+use crate::message::command::{ShardCommand, ShardReport};
 use crate::message::scrub::ScrubShared;
 
 /// How often the cursor is remembered while a scrub is going on.
@@ -106,8 +106,9 @@ impl Control {
         shared: &Arc<ScrubShared>,
     ) -> ScrubEnd {
         let share = rate.map(|rate| (rate / self.shards.len() as u64).max(1));
-        let order = |reply| Order::Scrub { pool: number, rate: share, shared: shared.clone(), reply };
-        let mut all = std::pin::pin!(self.ask_all(order));
+        let command =
+            |reply| ShardCommand::Scrub { pool: number, rate: share, shared: shared.clone(), reply };
+        let mut all = std::pin::pin!(self.ask_all(command));
         loop {
             let pause = std::pin::pin!(self.world.sleep(CURSOR_PAUSE));
             match select(all, pause).await {
@@ -133,7 +134,7 @@ impl Control {
 
     /// Pages that were repaired, and pages that nothing could make good, since the start.
     async fn pages_found(&self, number: usize) -> (u64, u64) {
-        let reports = self.ask_all(|reply| Order::Report { pool: number, reply }).await;
+        let reports = self.ask_all(|reply| ShardCommand::Report { pool: number, reply }).await;
         let add = |(good, bad): (u64, u64), report: ShardReport| {
             (good + report.pages_repaired, bad + report.pages_unrecoverable)
         };

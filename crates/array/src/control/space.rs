@@ -10,7 +10,7 @@ use tier0_units::{Nanos, SECTOR_BYTES, SectorCount};
 use super::admin::Done;
 use super::{Control, Guarded};
 use crate::admin::{AdminError, Severity, SpaceStatus};
-use crate::message::order::{Order, ShardReport};
+use crate::message::command::{ShardCommand, ShardReport};
 
 /// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.
 const SLACK_PART: u64 = 50;
@@ -99,13 +99,14 @@ impl Control {
     /// paused is not asked, and nobody waits for long.
     pub(super) async fn collect_discarded(&self) {
         let pools = (0..self.pools.len()).filter(|number| self.guarded(*number).pauses.since().is_none());
-        let collected = join_all(pools.map(|pool| self.ask_all(move |reply| Order::Reclaim { pool, reply })));
+        let collected =
+            join_all(pools.map(|pool| self.ask_all(move |reply| ShardCommand::Reclaim { pool, reply })));
         select(pin!(collected), pin!(self.world.sleep(COLLECT_LIMIT))).await;
     }
 
     /// How a pool does in every shard that answers.
     pub(super) async fn reports(&self, number: usize) -> Vec<ShardReport> {
-        let reports = self.ask_all(|reply| Order::Report { pool: number, reply }).await;
+        let reports = self.ask_all(|reply| ShardCommand::Report { pool: number, reply }).await;
         reports.into_iter().flatten().collect()
     }
 

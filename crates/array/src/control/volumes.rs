@@ -16,9 +16,9 @@ use super::admin::Done;
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::description::{VolumeDescription, is_name};
-use crate::message::ask::Ask;
-use crate::message::order::Order;
-use crate::message::volumes::VolumesOrder;
+use crate::message::command::ShardCommand;
+use crate::message::request::ShardRequest;
+use crate::message::volumes::VolumesCommand;
 use crate::plan::{check_fits, new_volume};
 
 /// A volume that an administrator means.
@@ -73,7 +73,7 @@ impl Control {
         let record = guarded.metadata.state().volumes().find(|volume| volume.id == id).cloned();
         let record = record.ok_or_else(|| AdminError::failed("the volume is gone again"))?;
         let number = self.number_volume(pool, record.number);
-        self.order(|reply| VolumesOrder::Add { number, pool, record: record.clone(), reply }).await?;
+        self.command(|reply| VolumesCommand::Add { number, pool, record: record.clone(), reply }).await?;
         self.offer_volume(number).await?;
         Ok(format!("volume {name} of {size} is created and served"))
     }
@@ -94,7 +94,7 @@ impl Control {
         self.check_grows(pool, &record, sectors)?;
         let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
         self.guarded(pool).metadata.commit(vec![resized]).await.map_err(refused)?;
-        self.order(|reply| VolumesOrder::Resize { number, sectors, reply }).await?;
+        self.command(|reply| VolumesCommand::Resize { number, sectors, reply }).await?;
         self.offer_volume(number).await?;
         Ok(format!(
             "volume {name} has grown from {now} to {size}; clients that are connected see it when they connect anew"
@@ -129,15 +129,15 @@ impl Control {
             self.offer_volume(number).await?;
             return Err(error);
         }
-        self.order(|reply| VolumesOrder::Close { number, reply }).await?;
+        self.command(|reply| VolumesCommand::Close { number, reply }).await?;
         let guarded = self.guarded(pool);
         let gone = MetaRecord::VolumeDeleted { volume: record.number };
         if let Err(error) = guarded.metadata.commit_keeping_slots(vec![gone]).await {
-            self.order(|reply| VolumesOrder::Open { number, reply }).await?;
+            self.command(|reply| VolumesCommand::Open { number, reply }).await?;
             self.offer_volume(number).await?;
             return Err(refused(error));
         }
-        let slots = self.order(|reply| VolumesOrder::Forget { number, reply }).await?;
+        let slots = self.command(|reply| VolumesCommand::Forget { number, reply }).await?;
         self.volume_numbers.borrow_mut().remove(&(pool, record.number));
         let runs: Vec<SlotRun> = slots.iter().flatten().map(one_slot).collect();
         guarded.metadata.return_slots(&runs);
@@ -150,8 +150,8 @@ impl Control {
         // A stricter promise must not be told before it holds, a laxer one not after.
         let changed = MetaRecord::ModeChanged { volume: record.number, write_cache };
         self.guarded(pool).commit(vec![changed]).await.map_err(log_failed)?;
-        let order = |reply| Order::SetMode { volume: number, mode: write_cache, reply };
-        for result in self.ask_all(order).await {
+        let command = |reply| ShardCommand::SetMode { volume: number, mode: write_cache, reply };
+        for result in self.ask_all(command).await {
             result.unwrap_or(Err(IoError::Gone)).map_err(log_failed)?;
         }
         self.offer_volume(number).await?;
@@ -162,7 +162,7 @@ impl Control {
     }
 
     async fn withdraw_volume(&self, name: &str, number: u32, force: bool) -> Result<(), AdminError> {
-        let answers = self.order(|reply| VolumesOrder::Withdraw { number, force, reply }).await?;
+        let answers = self.command(|reply| VolumesCommand::Withdraw { number, force, reply }).await?;
         let users: usize = answers.into_iter().filter_map(Result::err).sum();
         if users == 0 {
             return Ok(());
@@ -174,16 +174,16 @@ impl Control {
     }
 
     async fn offer_volume(&self, number: u32) -> Result<(), AdminError> {
-        let offered = self.order(|reply| VolumesOrder::Offer { number, reply }).await?;
+        let offered = self.command(|reply| VolumesCommand::Offer { number, reply }).await?;
         offered.into_iter().collect::<Result<(), String>>().map_err(AdminError::failed)
     }
 
     /// Orders something of every shard; they end only with the array.
-    async fn order<T>(
+    async fn command<T>(
         &self,
-        order: impl Fn(oneshot::Sender<T>) -> VolumesOrder,
+        command: impl Fn(oneshot::Sender<T>) -> VolumesCommand,
     ) -> Result<Vec<T>, AdminError> {
-        let answers = self.ask_every(|reply| Ask::Volumes(order(reply))).await;
+        let answers = self.ask_every(|reply| ShardRequest::Volumes(command(reply))).await;
         answers.into_iter().collect::<Option<_>>().ok_or_else(|| AdminError::failed("the array is ending"))
     }
 

@@ -1,11 +1,11 @@
-//! What the control task orders of a shard about volumes.
+//! Commands of the control task to a shard about volumes.
 
 use tier0_pool::Volume as VolumeRecord;
 use tier0_units::SlotRef;
 use tier0_world::sync::oneshot;
 
-/// What a shard is to do about a volume; volumes are meant by their numbers in the array.
-pub(crate) enum VolumesOrder {
+/// A command about a volume; volumes are meant by their numbers in the array.
+pub(crate) enum VolumesCommand {
     /// A volume was created.
     Add { number: u32, pool: usize, record: VolumeRecord, reply: oneshot::Sender<()> },
     /// Offer it to hosts.

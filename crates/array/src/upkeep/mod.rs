@@ -2,7 +2,7 @@
 //!
 //! It yields to hosts ([`pace`]) and touches only slots of this shard's extents.
 
-mod order;
+mod command;
 pub(crate) mod pace;
 mod rebuild;
 mod restripe;

@@ -10,8 +10,8 @@ use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 
 use super::pace::Pace;
+use crate::message::command::RebuiltColumn;
 use crate::message::control::{ControlMessage, SlotRebuiltNote};
-use crate::message::order::RebuiltColumn;
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
 
@@ -91,8 +91,8 @@ impl Shard {
         RebuiltColumn { set, column, returned }: RebuiltColumn,
     ) -> Result<(), IoError> {
         // Given back meanwhile: there is nothing to rebuild.
-        let Some(_held) = pool.mapping.hold(extent, slot) else { return Ok(()) };
-        if pool.write_back.is_troubled(extent) {
+        let Some(_pinned) = pool.mapping.pin(extent, slot) else { return Ok(()) };
+        if pool.write_back.has_failed(extent) {
             return Err(IoError::RedundancyLost);
         }
         // Whether an extent that is being closed keeps its slot is known soon.

@@ -11,8 +11,8 @@ use tier0_volume::owner;
 use tier0_world::IoError;
 
 use super::pace::Pace;
+use crate::message::command::Move;
 use crate::message::control::ControlMessage;
-use crate::message::order::Move;
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
 
@@ -66,13 +66,13 @@ impl Shard {
         let pages = u32::try_from(pool.extent_sectors.div_ceil(PAGE_SECTORS)).expect("extents are small");
         let Move { extent, from, to } = *one;
         // A volume that is deleted meanwhile keeps the slot until it is read no more.
-        let Some(held) = pool.mapping.hold(extent, from) else { return Ok(false) };
+        let Some(pinned) = pool.mapping.pin(extent, from) else { return Ok(false) };
         pool.mapping.declare_fresh(to);
         let relocation = Relocation { extent, from, to, pages };
         let moved = pool.write_back.relocate(relocation, &*pool.mapping).await?;
-        drop(held);
+        drop(pinned);
         if moved {
-            pool.mapping.let_go_of(&[from]).await;
+            pool.mapping.until_unpinned(&[from]).await;
         }
         Ok(moved)
     }

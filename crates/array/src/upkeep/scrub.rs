@@ -36,7 +36,7 @@ impl Shard {
             }
             shared.look_at(self.index, slot.slot);
             let begun = self.world.now();
-            if pool.write_back.is_troubled(extent) {
+            if pool.write_back.has_failed(extent) {
                 tracing::error!(
                     "{} cannot be scrubbed before what is written to it is in its place",
                     self.extent_name(&pool, extent)
@@ -44,7 +44,7 @@ impl Shard {
                 shared.skip(1);
                 continue;
             }
-            let Some(held) = pool.mapping.hold(extent, slot) else { continue };
+            let Some(pinned) = pool.mapping.pin(extent, slot) else { continue };
             // Of an extent that is being closed nothing is left; its table may never have been written.
             let Some(kept) = pool.write_back.keep(extent, slot) else { continue };
             match pool.slot_io.scrub_slot(slot).await {
@@ -65,7 +65,7 @@ impl Shard {
                     shared.skip(1);
                 }
             }
-            drop((kept, held));
+            drop((kept, pinned));
             shared.count_slot(pool.extent_sectors / PAGE_SECTORS);
             // A slow scrub rests for minutes, and is stopped in the middle of that.
             pace.rest_unless(begun, pool.extent_sectors * SECTOR_BYTES, || shared.is_stopping()).await;

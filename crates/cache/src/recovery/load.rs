@@ -10,7 +10,7 @@ use super::decode::{DataRecord, Decoded};
 use super::replay::FailedReplay;
 use super::{RecoverError, RecoveryReport};
 use crate::pages::{Page, RecordId};
-use crate::write_back::{Inner, Trouble};
+use crate::write_back::{DestageFailure, Inner};
 
 /// Which record has the newest content of a page, by its place in [`Decoded::records`], and which of its pages it is.
 #[derive(Clone, Copy)]
@@ -115,8 +115,8 @@ fn load_records(
             .filter(|record| record.head.extent == failure.extent)
             .filter_map(|record| ids.remove(&record.position))
             .collect();
-        let trouble = Trouble { due: now, failures: 1, error: failure.error, floor, pages, pins };
-        state.troubled.insert(failure.extent, trouble);
+        let waiting = DestageFailure { due: now, failures: 1, error: failure.error, floor, pages, pins };
+        state.failed.insert(failure.extent, waiting);
     }
 }
 

@@ -28,7 +28,7 @@ impl Drop for Admission {
         state.reserved_pages -= self.pages;
         state.reserved_blocks -= self.blocks;
         drop(state);
-        if self.inner.turnstile.free() == 0 {
+        if self.inner.admission.free() == 0 {
             self.inner.progress.notify_all();
         }
     }
@@ -39,7 +39,7 @@ impl Inner {
     pub(crate) async fn admit(self: &Rc<Self>, pages: u64) -> Result<Admission, IoError> {
         self.check_log()?;
         let blocks = pages + 1;
-        if self.turnstile.free() == 0 || self.level(pages, blocks) > self.high() {
+        if self.admission.free() == 0 || self.level(pages, blocks) > self.high() {
             let queue = Box::pin(self.queue(pages, blocks));
             self.unless_refused(queue).await??;
         }
@@ -57,7 +57,7 @@ impl Inner {
     /// Waits as long as it takes to destage as much.
     async fn queue(&self, pages: u64, blocks: u64) -> Result<(), IoError> {
         let began = self.world.now();
-        let _turn = self.turnstile.acquire(1).await;
+        let _turn = self.admission.acquire(1).await;
         let mut owed = (pages as f64).max(RECORD_PAGES);
         let result = loop {
             if let Err(error) = self.check_log() {
@@ -104,7 +104,7 @@ impl Inner {
     /// The failure that keeps the log from being released, if it is there to stay.
     fn blockage(&self) -> Option<IoError> {
         let state = self.state.borrow();
-        let trouble = state.troubled.get(&state.oldest()?.1)?;
-        (trouble.failures >= PATIENCE && state.in_flight.is_empty()).then_some(trouble.error)
+        let failure = state.failed.get(&state.oldest()?.1)?;
+        (failure.failures >= PATIENCE && state.in_flight.is_empty()).then_some(failure.error)
     }
 }

@@ -22,7 +22,7 @@ use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::select::{Batch, SlotBatch};
-use super::state::{State, Trouble};
+use super::state::{DestageFailure, State};
 use super::{Inner, io_error};
 use crate::locks::PageGuard;
 use crate::pages::SLOT_PAGES_MAX;
@@ -186,7 +186,7 @@ impl Inner {
         );
         let now = self.world.now();
         for taken in &batch.slots {
-            state.trouble(taken, error, floor, now);
+            state.note_failure(taken, error, floor, now);
         }
     }
 
@@ -201,8 +201,8 @@ impl Inner {
                 let mut state = self.state.borrow_mut();
                 let record = state.records.by_sequence(sequence).filter(|record| record.is_needed());
                 let Some(extent) = record.map(|record| record.extent) else { return Ok(()) };
-                if let Some(trouble) = state.troubled.get(&extent) {
-                    return Err(trouble.error);
+                if let Some(failure) = state.failed.get(&extent) {
+                    return Err(failure.error);
                 }
                 state.urgent.insert(extent);
             }
@@ -216,8 +216,8 @@ impl Inner {
 impl State {
     /// The pages of a slot are destaged.
     fn forget(&mut self, taken: &SlotBatch) {
-        if let Some(trouble) = self.troubled.remove(&taken.extent) {
-            self.unpin_all(trouble.pins);
+        if let Some(failure) = self.failed.remove(&taken.extent) {
+            self.unpin_all(failure.pins);
         }
         for (number, page) in &taken.pages {
             if self.pages.forget(taken.slot.slot, *number, page.record) {
@@ -232,8 +232,8 @@ impl State {
     }
 
     /// The pages of a slot may be half destaged. The batch's needs of its records become the extent's.
-    fn trouble(&mut self, taken: &SlotBatch, error: IoError, floor: Option<Position>, now: Nanos) {
-        let trouble = self.troubled.entry(taken.extent).or_insert_with(|| Trouble {
+    fn note_failure(&mut self, taken: &SlotBatch, error: IoError, floor: Option<Position>, now: Nanos) {
+        let failure = self.failed.entry(taken.extent).or_insert_with(|| DestageFailure {
             due: now,
             failures: 0,
             error,
@@ -241,14 +241,14 @@ impl State {
             pages: BTreeSet::new(),
             pins: Vec::new(),
         });
-        trouble.failures += 1;
-        trouble.error = error;
-        let wait = RETRY_MIN.0.saturating_mul(1 << trouble.failures.min(20)).min(RETRY_MAX.0);
-        trouble.due = now + Nanos(wait);
-        trouble.pages.extend(taken.pages.iter().map(|(number, _)| *number));
-        trouble.floor = [trouble.floor, floor].into_iter().flatten().min();
-        if trouble.pins.is_empty() || floor.is_some() {
-            trouble.pins.extend(taken.records());
+        failure.failures += 1;
+        failure.error = error;
+        let wait = RETRY_MIN.0.saturating_mul(1 << failure.failures.min(20)).min(RETRY_MAX.0);
+        failure.due = now + Nanos(wait);
+        failure.pages.extend(taken.pages.iter().map(|(number, _)| *number));
+        failure.floor = [failure.floor, floor].into_iter().flatten().min();
+        if failure.pins.is_empty() || floor.is_some() {
+            failure.pins.extend(taken.records());
         } else {
             self.unpin_all(taken.records());
         }

@@ -27,7 +27,7 @@ impl Inner {
     fn dirty_extents(&self, wanted: impl Fn(ExtentId) -> bool) -> BTreeSet<ExtentId> {
         let state = self.state.borrow();
         let logged = state.records.iter_from(state.records.first()).map(|(_, record)| record.extent);
-        let others = state.fresh.keys().chain(state.troubled.keys()).chain(&state.busy).copied();
+        let others = state.fresh.keys().chain(state.failed.keys()).chain(&state.busy).copied();
         logged.chain(others).filter(|extent| wanted(*extent)).collect()
     }
 
@@ -55,8 +55,8 @@ impl Inner {
                 state.pages.forget(slot.slot, number, page.record);
                 state.records.unpin(page.record);
             }
-            if let Some(trouble) = state.troubled.remove(&extent) {
-                state.unpin_all(trouble.pins);
+            if let Some(failure) = state.failed.remove(&extent) {
+                state.unpin_all(failure.pins);
             }
             state.urgent.remove(&extent);
             state.fresh.remove(&extent);

@@ -9,7 +9,7 @@
 //! | `read` | the newest content, from memory and slots |
 //! | `select` | which pages are destaged next |
 //! | `destage` | batches: intents, writes in place, mappings, release |
-//! | `conduct` | how many batches are under way, and when |
+//! | `scheduler` | how many batches are under way, and when |
 //! | `refuse` | hosts that shall not wait for a drive that is away |
 //! | `forget` | extents that exist no more |
 //! | `relocate` | extents that move to other slots |
@@ -17,13 +17,13 @@
 
 mod admit;
 mod append;
-mod conduct;
 mod destage;
 mod forget;
 mod read;
 mod reclaim;
 mod refuse;
 mod relocate;
+mod scheduler;
 mod select;
 mod state;
 mod through;
@@ -44,8 +44,8 @@ use crate::locks::PageLocks;
 use crate::readers::Readers;
 use crate::write_back::refuse::Refusal;
 pub use crate::write_back::relocate::{Relocate, Relocation};
+pub(crate) use crate::write_back::state::DestageFailure;
 use crate::write_back::state::State;
-pub(crate) use crate::write_back::state::Trouble;
 use crate::{Mapping, Stage, WriteBackOptions, WriteBackStatus};
 
 /// Bytes of a page and of a block of the log.
@@ -70,7 +70,7 @@ pub(crate) struct Inner {
     readers: Readers,
     refusal: Refusal,
     /// Lets one delayed writer decide at a time, in the order of arrival.
-    turnstile: Semaphore,
+    admission: Semaphore,
     /// Rung when a record has become stable, or the log has failed.
     settled: Notify,
     /// Rung when a batch has ended, or room was given back.
@@ -119,7 +119,7 @@ impl WriteBack {
             locks: Rc::default(),
             readers: Readers::default(),
             refusal: Refusal::default(),
-            turnstile: Semaphore::new(1),
+            admission: Semaphore::new(1),
             settled: Notify::new(),
             progress: Notify::new(),
             work: Notify::new(),
@@ -132,7 +132,7 @@ impl WriteBack {
             return;
         }
         let inner = self.0.clone();
-        self.0.world.spawn(async move { inner.conduct().await }).detach();
+        self.0.world.spawn(async move { inner.schedule_batches().await }).detach();
     }
 
     /// Ends destaging once the batches under way are done. What is dirty stays in memory and log.
@@ -213,7 +213,7 @@ impl WriteBack {
                 if state.records.first() >= records {
                     return Ok(());
                 }
-                if let Some(error) = state.only_trouble(records) {
+                if let Some(error) = state.only_failure(records) {
                     return Err(error);
                 }
             }
@@ -225,7 +225,7 @@ impl WriteBack {
     /// Destages whatever recovery has found in the log. Until then the copies of a page that a power cut has caught may
     /// differ from each other and from their checksum: nobody must judge a slot by them. Costs nothing afterwards.
     ///
-    /// Extents that cannot be destaged are left out; [`WriteBack::is_troubled`] tells which.
+    /// Extents that cannot be destaged are left out; [`WriteBack::has_failed`] tells which.
     ///
     /// # Errors
     /// When the log has failed.
@@ -243,8 +243,8 @@ impl WriteBack {
     }
 
     /// Whether an extent could not be destaged when it was last tried, so that its rows may be half written.
-    pub fn is_troubled(&self, extent: ExtentId) -> bool {
-        self.0.state.borrow().troubled.contains_key(&extent)
+    pub fn has_failed(&self, extent: ExtentId) -> bool {
+        self.0.state.borrow().failed.contains_key(&extent)
     }
 
     /// Keeps the slot of an extent from being given back until this is dropped, for somebody who looks at all of it; none
@@ -272,7 +272,7 @@ impl WriteBack {
             delayed: state.counts.delayed,
             failures: state.counts.failures,
             last_failure: state.last_failure,
-            troubled_extents: state.troubled.len() as u64,
+            failed_extents: state.failed.len() as u64,
             log_failure: state.log_failure,
         }
     }
@@ -322,7 +322,7 @@ impl Inner {
         if state.pages.unsettled() == 0 {
             return true;
         }
-        let stuck = state.troubled.keys().filter(|extent| !state.busy.contains(extent));
+        let stuck = state.failed.keys().filter(|extent| !state.busy.contains(extent));
         let stuck: BTreeSet<u64> =
             stuck.filter_map(|extent| self.mapping.slot(*extent)).map(|slot| slot.slot).collect();
         !stuck.is_empty() && state.pages.unsettled_slots().all(|slot| stuck.contains(&slot))

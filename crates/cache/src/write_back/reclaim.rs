@@ -59,7 +59,7 @@ impl Inner {
             pages.any(|(_, page)| page.index().is_none())
         };
         let waits = |extent: &&ExtentId| {
-            !state.troubled.contains_key(extent) && (state.busy.contains(*extent) || has_zeros(extent))
+            !state.failed.contains_key(extent) && (state.busy.contains(*extent) || has_zeros(extent))
         };
         extents.iter().filter(waits).copied().collect()
     }

@@ -95,8 +95,8 @@ impl WriteBack {
     fn try_again(&self) {
         let now = self.0.world.now();
         let mut state = self.0.state.borrow_mut();
-        for trouble in state.troubled.values_mut() {
-            (trouble.due, trouble.failures) = (now, 0);
+        for failure in state.failed.values_mut() {
+            (failure.due, failure.failures) = (now, 0);
         }
         drop(state);
         self.0.work.notify_all();

@@ -164,7 +164,7 @@ impl State {
     /// Takes an extent that no batch is on and that has nothing unfinished; false where that is not so.
     fn claim(&mut self, extent: ExtentId) -> bool {
         let free = !self.busy.contains(&extent)
-            && !self.troubled.contains_key(&extent)
+            && !self.failed.contains_key(&extent)
             && !self.fresh.contains_key(&extent)
             && !self.emptied.contains(&extent);
         free && self.busy.insert(extent)

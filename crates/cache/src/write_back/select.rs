@@ -101,11 +101,11 @@ impl Inner {
     /// Whatever is best, up to `budget` pages.
     fn take_any(&self, state: &mut State, limit: u64, budget: usize) -> Option<Vec<SlotBatch>> {
         let now = self.world.now();
-        let due = state.troubled.iter().filter(|(_, trouble)| trouble.due <= now);
+        let due = state.failed.iter().filter(|(_, failure)| failure.due <= now);
         let due = due.map(|(extent, _)| *extent).filter(|extent| !state.busy.contains(extent));
         // All that are due: one that cannot be taken yet is due later, and must not hide the others.
         let due: Vec<ExtentId> = due.collect();
-        let slots = due.into_iter().find_map(|extent| self.take_troubled(state, extent));
+        let slots = due.into_iter().find_map(|extent| self.take_failed(state, extent));
         let slots =
             slots.or_else(|| self.take_urgent(state, budget)).or_else(|| self.take_pass(state, budget));
         slots.or_else(|| {
@@ -125,8 +125,8 @@ impl Inner {
         state.urgent.retain(|extent| self.mapping.slot(*extent).is_some_and(is_dirty));
         let limit = if state.urgent.is_empty() { limit } else { u64::MAX };
         let (sequence, extent) = state.oldest()?;
-        match state.troubled.get(&extent) {
-            Some(trouble) if trouble.due <= self.world.now() => return self.take_troubled(state, extent),
+        match state.failed.get(&extent) {
+            Some(failure) if failure.due <= self.world.now() => return self.take_failed(state, extent),
             Some(_) => return None,
             None if sequence >= limit => return None,
             None => {}
@@ -141,7 +141,7 @@ impl Inner {
                 return (room == 0).then(|| sorted(slots));
             }
             let Some(slot) = self.mapping.slot(record.extent) else { continue };
-            if !record.is_needed() || state.troubled.contains_key(&record.extent) {
+            if !record.is_needed() || state.failed.contains_key(&record.extent) {
                 continue;
             }
             let id = RecordId(sequence as u32);
@@ -161,11 +161,11 @@ impl Inner {
     }
 
     /// An extent that failed, alone: all pages that the failed batches may have left half done, or none.
-    fn take_troubled(&self, state: &mut State, extent: ExtentId) -> Option<Vec<SlotBatch>> {
+    fn take_failed(&self, state: &mut State, extent: ExtentId) -> Option<Vec<SlotBatch>> {
         let slot = self.mapping.slot(extent);
-        let trouble = &state.troubled[&extent];
+        let failure = &state.failed[&extent];
         let dirty = slot.into_iter().flat_map(|slot| state.pages.range(slot.slot, 0..SLOT_PAGES_MAX));
-        let pages: Vec<(u32, Page)> = dirty.filter(|(number, _)| trouble.pages.contains(number)).collect();
+        let pages: Vec<(u32, Page)> = dirty.filter(|(number, _)| failure.pages.contains(number)).collect();
         let stable = pages.iter().all(|(_, page)| state.records.get(page.record).is_stable());
         let data = pages.iter().filter(|(_, page)| page.index().is_some()).count() as u64;
         let has_room = self.capacity.has_room_for_retry(&self.usage(state), data);
@@ -174,7 +174,7 @@ impl Inner {
         }
         // Some of it is on its way into the log, or the log is full of failed attempts: look again a little later.
         let due = self.world.now() + if has_room { RETRY_SOON } else { RETRY_LATE };
-        state.troubled.get_mut(&extent).expect("it is troubled").due = due;
+        state.failed.get_mut(&extent).expect("it has failed").due = due;
         None
     }
 
@@ -188,7 +188,7 @@ impl Inner {
             if room == 0 {
                 break;
             }
-            if state.busy.contains(&extent) || state.troubled.contains_key(&extent) {
+            if state.busy.contains(&extent) || state.failed.contains_key(&extent) {
                 continue;
             }
             state.urgent.remove(&extent);
@@ -207,7 +207,7 @@ impl Inner {
         let mut room = self.batch_pages_max();
         while room > 0 {
             let Some((_, extent)) = state.pass.extents.pop_front() else { break };
-            if state.busy.contains(&extent) || state.troubled.contains_key(&extent) {
+            if state.busy.contains(&extent) || state.failed.contains_key(&extent) {
                 continue;
             }
             let cutoffs = state.pass.cutoff..state.pass.along;
@@ -266,7 +266,7 @@ impl Inner {
             }
             pass.cutoff = sequence + 1;
             blocks += record.blocks();
-            let free = !state.busy.contains(&record.extent) && !state.troubled.contains_key(&record.extent);
+            let free = !state.busy.contains(&record.extent) && !state.failed.contains_key(&record.extent);
             if record.is_needed() && free {
                 extents.push(record.extent);
             }
@@ -297,7 +297,7 @@ impl Inner {
 /// The youngest part of the log whose pages do not come along. With a quarter, slow mirrors take 1.7 times as many uniform
 /// writes as where nothing comes along, with none 2 times; but then what is soon written again would not meet in memory.
 const YOUNG_PART: u64 = 4;
-/// When a troubled extent that has nothing to destage right now is looked at again.
+/// When a failed extent that has nothing to destage right now is looked at again.
 const RETRY_SOON: Nanos = Nanos::from_millis(10);
 /// When one is looked at again for which the log has no room.
 const RETRY_LATE: Nanos = Nanos::from_secs(1);

@@ -22,7 +22,7 @@ pub(crate) struct Counts {
 
 /// An extent that could not be destaged. What the failed batch may have left half done is finished by the next that
 /// succeeds, or after a power cut from its intents, so these and their data are kept until then.
-pub(crate) struct Trouble {
+pub(crate) struct DestageFailure {
     /// When it is tried again.
     pub(crate) due: Nanos,
     /// Failures in a row.
@@ -58,7 +58,7 @@ pub(crate) struct State {
     pub(crate) busy: BTreeSet<ExtentId>,
     /// Extents that somebody waits for.
     pub(crate) urgent: BTreeSet<ExtentId>,
-    pub(crate) troubled: BTreeMap<ExtentId, Trouble>,
+    pub(crate) failed: BTreeMap<ExtentId, DestageFailure>,
     pub(crate) pass: Pass,
     /// Per batch with intents: a position that none of them is before.
     pub(crate) floors: BTreeMap<u64, Position>,
@@ -101,7 +101,7 @@ impl State {
             emptied: BTreeSet::new(),
             busy: BTreeSet::new(),
             urgent: BTreeSet::new(),
-            troubled: BTreeMap::new(),
+            failed: BTreeMap::new(),
             pass: Pass::default(),
             floors: BTreeMap::new(),
             batches_begun: 0,
@@ -150,21 +150,21 @@ impl State {
 
     /// A position that no intent is before that may have to be replayed.
     pub(crate) fn intents_floor(&self) -> Option<Position> {
-        let troubled = self.troubled.values().filter_map(|trouble| trouble.floor);
-        self.floors.values().copied().chain(troubled).min()
+        let failed = self.failed.values().filter_map(|failure| failure.floor);
+        self.floors.values().copied().chain(failed).min()
     }
 
     /// The failure, if nothing is left to destage of the first `records` records but what has failed.
-    pub(crate) fn only_trouble(&self, records: u64) -> Option<IoError> {
+    pub(crate) fn only_failure(&self, records: u64) -> Option<IoError> {
         let oldest = self.records.iter_from(self.records.first());
         let mut needed = oldest
             .take_while(|(sequence, _)| *sequence < records)
             .filter(|(_, record)| record.is_needed())
             .map(|(_, record)| {
-                self.troubled.get(&record.extent).filter(|_| !self.busy.contains(&record.extent))
+                self.failed.get(&record.extent).filter(|_| !self.busy.contains(&record.extent))
             });
         let first = needed.next()??;
-        needed.all(|trouble| trouble.is_some()).then_some(first.error)
+        needed.all(|failure| failure.is_some()).then_some(first.error)
     }
 
     /// The oldest record that is needed: its number and its extent.

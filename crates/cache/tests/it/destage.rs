@@ -234,7 +234,7 @@ fn what_cannot_be_destaged_stays_and_the_rest_goes_on() {
         assert_eq!(write(&shard, 1, 0, 16, 2).await, Ok(()));
         assert_eq!(shard.cache.drain().await, Err(IoError::Medium));
         let status = shard.cache.status();
-        assert_eq!((status.dirty_pages, status.troubled_extents, status.failures), (2, 1, 1), "{status:?}");
+        assert_eq!((status.dirty_pages, status.failed_extents, status.failures), (2, 1, 1), "{status:?}");
         assert_eq!(status.last_failure, Some(IoError::Medium));
         assert!(status.log_used_bytes > 0);
         assert_eq!(read_byte(&world, &shard, 1, 4).await, 2);
@@ -244,7 +244,7 @@ fn what_cannot_be_destaged_stays_and_the_rest_goes_on() {
         world.sleep(Nanos::from_secs(10)).await;
         let status = shard.cache.status();
         assert_eq!(
-            (status.dirty_pages, status.troubled_extents, status.log_used_bytes),
+            (status.dirty_pages, status.failed_extents, status.log_used_bytes),
             (0, 0, 0),
             "{status:?}"
         );
@@ -267,11 +267,11 @@ fn extents_that_fail_in_a_full_log_are_tried_again_and_the_destager_rests_in_bet
         }
         world.sleep(Nanos::from_secs(100)).await;
         let status = shard.cache.status();
-        assert!(status.troubled_extents > 1 && status.failures > 3, "{status:?}");
+        assert!(status.failed_extents > 1 && status.failures > 3, "{status:?}");
         shard.map.failures.set(0);
         world.sleep(Nanos::from_secs(300)).await;
         let status = shard.cache.status();
-        assert_eq!((status.dirty_pages, status.troubled_extents), (0, 0), "{status:?}");
+        assert_eq!((status.dirty_pages, status.failed_extents), (0, 0), "{status:?}");
         for index in 0..9 {
             assert_eq!(read_byte(&world, &shard, index, 0).await, index as u8 + 1);
         }

@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use tier0_world::real::outlast;
+use tier0_world::real::retry_while_busy;
 
 use super::HELD_TRIES;
 use super::loop_device::{LoopDevice, number_of};
@@ -82,7 +82,7 @@ impl SystemUse {
 fn is_held(device: &Path) -> bool {
     let open = || OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_NONBLOCK).open(device);
     let is_busy = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
-    outlast(HELD_TRIES, open, is_busy).is_err_and(|error| is_busy(&error))
+    retry_while_busy(HELD_TRIES, open, is_busy).is_err_and(|error| is_busy(&error))
 }
 
 /// The number of a device itself; none of a file.

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::FlockOperation;
 use thiserror::Error;
 use tier0_units::{SECTOR_BYTES, SectorCount};
-use tier0_world::real::{BlockFile, Submission, outlast};
+use tier0_world::real::{BlockFile, Submission, retry_while_busy};
 use tier0_world::{BufMut, Completion, IoError, PayloadWidth, World};
 
 use crate::{Command, Drive, DriveInfo};
@@ -333,7 +333,7 @@ fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<Ope
     let busy = |held| OpenError::Busy { path: path.to_owned(), held };
     let is_held = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
     let (file, direct) =
-        outlast(tries, || open_direct(path), is_held).map_err(|error| match error.kind() {
+        retry_while_busy(tries, || open_direct(path), is_held).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => OpenError::Missing { path: path.to_owned() },
             io::ErrorKind::ResourceBusy => busy(HeldAs::Itself),
             io::ErrorKind::IsADirectory => OpenError::NotADrive { path: path.to_owned() },
@@ -357,12 +357,12 @@ fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<Ope
     let own = match kind.is_file() {
         true => {
             let number = loop_device::number_of(&file.metadata().map_err(system)?);
-            outlast(tries, || loop_device::claimed(number, None), |Claimed| true)
+            retry_while_busy(tries, || loop_device::claimed(number, None), |Claimed| true)
                 .map_err(|Claimed| busy(HeldAs::Elsewhere))?
         }
         false => None,
     };
-    let behind = outlast(tries, || Hold::behind(&file, known), |_| true)
+    let behind = retry_while_busy(tries, || Hold::behind(&file, known), |_| true)
         .map_err(|file| busy(HeldAs::FileBehind(file)))?;
     let claims = Claims { _own: own.map(Arc::new), behind };
     // Whoever had the lock may have removed the file meanwhile: then nobody would find what is written to it.
@@ -411,7 +411,7 @@ fn place_of(file: &impl AsRawFd) -> Option<PathBuf> {
 /// Locks a file for this process alone.
 fn lock(file: &File, tries: u32) -> rustix::io::Result<()> {
     let attempt = || rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
-    outlast(tries, attempt, |error| *error == rustix::io::Errno::WOULDBLOCK)
+    retry_while_busy(tries, attempt, |error| *error == rustix::io::Errno::WOULDBLOCK)
 }
 
 /// Opens with O_DIRECT, or without where the file system refuses that; block devices exclusively.

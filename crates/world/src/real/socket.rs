@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 
 use super::Fd;
 use super::op::{Op, submit};
-use super::outlast;
+use super::retry_while_busy;
 use crate::net::PeerAddress;
 use crate::{BufMut, Gather, IoError, Payload, World};
 
@@ -111,7 +111,7 @@ fn keep_alive(fd: &OwnedFd) {
 const BIND_TRIES: u32 = 300;
 
 fn patiently<T>(bind: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    outlast(BIND_TRIES, bind, |error| error.kind() == io::ErrorKind::AddrInUse)
+    retry_while_busy(BIND_TRIES, bind, |error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
 /// Connections that wait to be accepted.

@@ -1,4 +1,4 @@
-//! The conductor: one task that decides how many batches are under way, and when.
+//! The scheduler: one task that decides how many batches are under way, and when.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ enum Step {
 }
 
 impl Inner {
-    pub(crate) async fn conduct(self: Rc<Self>) {
+    pub(crate) async fn schedule_batches(self: Rc<Self>) {
         loop {
             match self.next_step() {
                 Step::Begin(batch) => {
@@ -85,7 +85,7 @@ impl Inner {
         state.hungry = need == Need::Space || state.records.oldest_time().is_none();
         state.dozing = matches!(need, Need::Aged(_));
         let retry = state
-            .troubled
+            .failed
             .iter()
             .filter(|(extent, _)| !state.busy.contains(extent))
             .map(|(_, t)| t.due)

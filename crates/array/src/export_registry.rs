@@ -1,12 +1,12 @@
-//! Whoever offers a shard's volumes to hosts.
+//! The registry of exports: what offers a shard's volumes to hosts.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use crate::Volume;
 
-/// Whoever offers a shard's volumes to hosts.
-pub trait VolumeFront {
+/// What offers a shard's volumes to hosts.
+pub trait ExportRegistry {
     /// Offers a volume from now on; one that is offered under that name already is offered with its size as it is now.
     ///
     /// # Errors

@@ -1,14 +1,14 @@
-//! What shards ask each other, and what the control task asks them.
+//! Requests: what shards ask each other, and what the control task asks them.
 
 use tier0_block::BlockStatus;
 use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError};
 
-use super::order::Order;
-use super::volumes::VolumesOrder;
+use super::command::ShardCommand;
+use super::volumes::VolumesCommand;
 
-/// A request for another shard's extent, or an order for its upkeep.
-pub(crate) enum Ask {
+/// A request for another shard's extent, or a command for its upkeep.
+pub(crate) enum ShardRequest {
     Read {
         volume: u32,
         extent: u64,
@@ -41,6 +41,6 @@ pub(crate) enum Ask {
         extent: u64,
         reply: oneshot::Sender<Result<BlockStatus, IoError>>,
     },
-    Order(Order),
-    Volumes(VolumesOrder),
+    Command(ShardCommand),
+    Volumes(VolumesCommand),
 }

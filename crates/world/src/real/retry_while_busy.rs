@@ -17,7 +17,7 @@ const STEP: Duration = Duration::from_millis(10);
     clippy::disallowed_methods,
     reason = "drives and sockets are opened before there is anybody else to wait"
 )]
-pub fn outlast<T, E>(
+pub fn retry_while_busy<T, E>(
     tries: u32,
     attempt: impl Fn() -> Result<T, E>,
     is_held: impl Fn(&E) -> bool,

@@ -1,4 +1,4 @@
-//! Orders of the control task to a shard.
+//! Commands of the control task to a shard.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use super::scrub::ScrubShared;
 use crate::open::medium::Medium;
 use crate::stats::PoolStats;
 
-/// An order.
-pub(crate) enum Order {
+/// A command.
+pub(crate) enum ShardCommand {
     /// Rebuild this shard's slots of a column; ends when none is missing.
     Rebuild { pool: usize, column: RebuiltColumn, reply: oneshot::Sender<Result<(), IoError>> },
     /// Scrub this shard's slots.

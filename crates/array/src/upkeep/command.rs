@@ -1,4 +1,4 @@
-//! A shard carries out the orders of the control task.
+//! A shard carries out the commands of the control task.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,73 +7,73 @@ use std::rc::Rc;
 use tier0_units::{ExtentId, PAGE_SECTORS};
 
 use crate::control::judge::MemberJudge;
-use crate::message::order::{LostSectors, Order, ShardReport};
+use crate::message::command::{LostSectors, ShardCommand, ShardReport};
 use crate::open::medium::guarded_drive;
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
 
-impl Order {
+impl ShardCommand {
     pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {
-        // Whoever ordered may be gone; then nobody needs the answer.
+        // The control task may have stopped waiting; then the answer is dropped.
         match self {
-            Order::Rebuild { pool, column, reply } => {
+            ShardCommand::Rebuild { pool, column, reply } => {
                 let result = shard.rebuild_column(pool, column).await;
                 let _ = reply.send(result);
             }
-            Order::Scrub { pool, rate, shared, reply } => {
+            ShardCommand::Scrub { pool, rate, shared, reply } => {
                 shard.scrub_slots(pool, rate, &shared).await;
                 let _ = reply.send(());
             }
-            Order::Settle { pool, reply } => {
+            ShardCommand::Settle { pool, reply } => {
                 let _ = reply.send(shard.pool(pool).write_back.settle_recovered().await);
             }
-            Order::MoveExtents { pool, moves, rate, halt, reply } => {
+            ShardCommand::MoveExtents { pool, moves, rate, halt, reply } => {
                 let _ = reply.send(shard.move_extents(pool, &moves, rate, &halt).await);
             }
-            Order::Refuse { pool, waiting, full, reply } => {
+            ShardCommand::Refuse { pool, waiting, full, reply } => {
                 let write_back = &shard.pool(pool).write_back;
                 write_back.refuse(waiting);
                 write_back.refuse_when_full(full);
                 let _ = reply.send(());
             }
-            Order::Report { pool, reply } => {
+            ShardCommand::Report { pool, reply } => {
                 let _ = reply.send(report(shard.pool(pool)));
             }
-            Order::Stats { pool, reply } => {
+            ShardCommand::Stats { pool, reply } => {
                 let _ = reply.send(shard.pool_stats(pool));
             }
-            Order::SetMode { volume, mode, reply } => {
+            ShardCommand::SetMode { volume, mode, reply } => {
                 let result = match shard.volume(volume) {
                     Ok(volume) => volume.set_mode(mode).await,
                     Err(error) => Err(error),
                 };
                 let _ = reply.send(result);
             }
-            Order::GiveBackStock { pool, reply } => {
+            ShardCommand::GiveBackStock { pool, reply } => {
                 let _ = reply.send(shard.pool(pool).mapping.give_back_stock());
             }
-            Order::Reclaim { pool, reply } => {
+            ShardCommand::Reclaim { pool, reply } => {
                 // Where the log has failed, nothing is given back.
                 let _ = shard.pool(pool).write_back.reclaim().await;
                 let _ = reply.send(());
             }
-            Order::LetGo { pool, member, reply } => {
+            ShardCommand::LetGo { pool, member, reply } => {
                 let drive = shard.pool(pool).slot_io.raid().members().drive(member);
                 drive.and_then(|drive| drive.guard()).inspect(|guard| guard.let_go());
                 let _ = reply.send(());
             }
-            Order::DropLogCopies { pool, member, reply } => {
+            ShardCommand::DropLogCopies { pool, member, reply } => {
                 shard.pool(pool).drop_log_copies(member);
                 let _ = reply.send(());
             }
-            Order::AddLogCopy { pool, places, reply } => {
+            ShardCommand::AddLogCopy { pool, places, reply } => {
                 let added = shard.pool(pool).add_log_copy(&places[shard.index]).await;
                 let _ = reply.send(added);
             }
-            Order::ConfirmLogCopy { pool, member, reply } => {
+            ShardCommand::ConfirmLogCopy { pool, member, reply } => {
                 let _ = reply.send(shard.pool(pool).confirm_log_copy(member));
             }
-            Order::Join { pool, member, medium, control, reply } => {
+            ShardCommand::Join { pool, member, medium, control, reply } => {
                 let joined = guarded_drive(&medium, &shard.world).map(|drive| {
                     MemberJudge::appoint(&drive, pool, member, &control);
                     shard.pool(pool).slot_io.raid().members().add(member, drive);
