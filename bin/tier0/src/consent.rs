@@ -4,11 +4,10 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use crate::failure::Failure;
 
-/// Ends well if somebody agrees to `consequence`, a sentence without its full stop: `yes` was given, or whoever sits at
-/// the terminal says so.
+/// Ends well if the user agrees to `consequence`, a sentence without its full stop: by `yes`, or at the terminal.
 ///
 /// # Errors
-/// Nobody agreed; nothing must be changed.
+/// The user did not agree; nothing must be changed.
 pub(crate) fn obtain(consequence: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         return Ok(());

@@ -13,7 +13,7 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const INPUT: u8 = 2;
 /// Data that was read back was not what had been written.
 pub(crate) const WRONG_DATA: u8 = 3;
-/// `status`: somebody should look at the array.
+/// `status`: the administrator should look at the array.
 pub(crate) const WARNING: u8 = 4;
 /// `status`: the array lacks redundancy.
 pub(crate) const DEGRADED: u8 = 5;
@@ -43,7 +43,7 @@ Exit codes:
 pub(crate) fn of(result: Result<(), Failure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::from(DONE) };
     if let Some(text) = failure.text() {
-        // There is nobody left to tell where stderr is closed.
+        // Where stderr is closed, the user cannot be told.
         let _ = writeln!(std::io::stderr(), "tier0: {text}");
     }
     ExitCode::from(failure.code())

@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     Unhealthy(Health),
     /// Ctrl-C came before the end, and the result so far was printed.
     Interrupted,
-    /// Nobody reads stdout any more; there is nothing to say about it.
+    /// The reader of stdout is gone; there is nothing to say about it.
     Unread,
 }
 

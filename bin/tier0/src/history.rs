@@ -1,8 +1,9 @@
 //! The events of an array in a file beside its own, so that they outlive the server: a JSON object a line.
 //!
-//! A thread writes them, because a file system may hang; the array waits for nobody. What cannot be written is tried again
-//! with the next event, and every [`AGAIN`]; as long as that is so, it is a trouble of the server. The file is opened anew each time, so it may be moved or taken away; it is moved
-//! to `.old` where it gets larger than [`BYTES_MAX`], in the place of the one before.
+//! A thread writes them, because a file system may hang and the array must not wait for it. What cannot be written is
+//! tried again with the next event, and every [`AGAIN`]; as long as that is so, it is a trouble of the server. The file
+//! is opened anew each time, so it may be moved or taken away; it is moved to `.old` where it gets larger than
+//! [`BYTES_MAX`], in the place of the one before.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -26,9 +27,9 @@ const BYTES_MAX: u64 = 1 << 20;
 const ROTATED_MAX: u64 = 16;
 /// How a file of events begins.
 const BEGIN: &str = "{\"time\":\"";
-/// A link leads to something else, and a pipe would have whoever opens it wait.
+/// A link leads to something else, and opening a pipe would wait for its other end.
 const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-/// Events that wait for the file; more are counted by whoever tells them.
+/// Events that wait for the file; more are counted by their sender.
 const WAITING_MAX: usize = 1000;
 /// How often what could not be written is tried again without a new event.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -65,7 +66,7 @@ impl KeptEvent {
     }
 }
 
-/// Writes events as long as somebody tells some.
+/// Writes events as long as there is a sender of them.
 pub(crate) struct Keeper {
     to: SyncSender<Event>,
     ended: Receiver<()>,
@@ -79,7 +80,7 @@ impl Keeper {
         let (end, ended) = sync_channel(1);
         std::thread::Builder::new().name("tier0-events".to_owned()).spawn(move || {
             keep(&path, &events, &troubles);
-            // Whoever waited for it may be gone.
+            // The server may have stopped waiting.
             let _ = end.send(());
         })?;
         Ok(Keeper { to, ended })
@@ -90,7 +91,7 @@ impl Keeper {
         self.to.clone()
     }
 
-    /// Ends when all is written that was told, or after [`END`]. Whoever else can tell events must be gone.
+    /// Ends when all is written that was told, or after [`END`]. All other senders must be gone.
     pub(crate) fn end(self) {
         drop(self.to);
         let _ = self.ended.recv_timeout(END);
@@ -251,7 +252,7 @@ fn check_directory(path: &Path) -> io::Result<()> {
     takes_files(directory.unwrap_or(Path::new(".")))
 }
 
-/// Whether whoever asks may make files in a directory.
+/// Whether this process may make files in a directory.
 pub(crate) fn takes_files(directory: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)?)
 }
@@ -343,7 +344,7 @@ mod tests {
         assert!(unended(&path, "a").is_some());
     }
 
-    /// Somebody who asked for the status was not told that events are lost.
+    /// An administrator who asked for the status was not told that events are lost.
     #[test]
     fn events_that_cannot_be_kept_are_a_trouble_until_they_are() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -1,7 +1,7 @@
-//! Whether a server of an array has its drives although nobody answers at the control socket: it is starting, or ending, or
-//! somebody has removed the socket.
+//! Whether a server of an array has its drives although it does not answer at the control socket: it is starting, or
+//! ending, or its socket was removed.
 //!
-//! Asked of Linux: whoever holds a lock on a drive's file stands in `/proc/locks`, and what was started in that process's
+//! Asked of Linux: the process that holds a lock on a drive's file stands in `/proc/locks`, and what was started in its
 //! command line. What is not told there (a file system that numbers its files in another way, a process of another
 //! namespace) is not known, and nothing is said then.
 

@@ -1,5 +1,5 @@
-//! Keeps the unix sockets of a server where clients look for them: one that somebody has removed is made again, and what
-//! lies in its place is told, by status as long as it does.
+//! Keeps the unix sockets of a server where clients look for them: one that was removed is made again, and what lies in
+//! its place is told, by status as long as it does.
 //!
 //! A thread looks at the paths, because a file system may hang. What is to be made is made in the first shard's world.
 
@@ -126,7 +126,7 @@ fn look(paths: &[PathBuf], made: &Made, news: &MailSender<(usize, Found)>, is_st
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::Nothing,
                 Ok(_) if known.is_none() || file_at(path) != known => Found::SomethingElse,
                 Ok(_) if is_away[place] => Found::Itself,
-                // It is there, or nobody can say.
+                // It is there, or its path cannot be read.
                 Ok(_) | Err(_) => continue,
             };
             is_away[place] = found != Found::Itself;

@@ -8,7 +8,7 @@ use tier0_world::net::PeerAddress;
 /// The address of `export` at a server that listens on `address`.
 pub(crate) fn uri(address: &PeerAddress, export: &str) -> NbdUri {
     let address = match address {
-        // Whoever mounts it may stand in another directory.
+        // The client that mounts it may run in another directory.
         PeerAddress::Unix(path) => NbdAddress::Unix(absolute(path).unwrap_or_else(|_| path.clone())),
         PeerAddress::Tcp(address) => NbdAddress::Tcp { host: address.ip().to_string(), port: address.port() },
     };

@@ -3,14 +3,14 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// What `work` finds, unless it takes longer than `limit`; then it goes on for nobody.
+/// What `work` finds, unless it takes longer than `limit`; then it goes on, and its result is dropped.
 pub(crate) fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (reply, answer) = channel();
     let thread = std::thread::Builder::new().name("tier0-look".to_owned());
-    // Nobody may be waiting any more.
+    // The caller may have stopped waiting.
     thread.spawn(move || drop(reply.send(work()))).ok()?;
     answer.recv_timeout(limit).ok()
 }

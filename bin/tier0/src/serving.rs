@@ -1,4 +1,4 @@
-//! Serves an array's volumes over NBD until somebody asks for its end, then ends in order.
+//! Serves an array's volumes over NBD until a signal or the caller asks for its end, then ends in order.
 //!
 //! Every shard has its own NBD server with all volumes. The first one listens and deals connections out to all in
 //! turn, so that every core speaks NBD. Whichever shard a connection is in, its requests go to the owners of their
@@ -176,7 +176,7 @@ async fn serve_shard(context: ShardContext, service: Arc<Service>) {
             context.world.sleep(ENDING_LOOK).await;
         }
     };
-    // Whoever asked for the end sees a server that goes on, and wants to know why.
+    // The administrator who asked for the end sees a server that goes on, and wants to know why.
     if let Either::Right(((), ending)) = select(pin!(ending), pin!(tell_of_delay(&context))).await {
         ending.await;
     }
@@ -300,7 +300,7 @@ fn listen_for_verbs(
 /// anew.
 const DESCRIPTORS_LEFT_MIN: usize = 8;
 
-/// Who listens and can accept nobody serves nobody, and no verb reaches him.
+/// A server that listens and cannot accept connections serves no host, and no verb reaches it.
 fn check_descriptors() -> Result<(), Failure> {
     let some = (0..DESCRIPTORS_LEFT_MIN).map(|_| std::fs::File::open("/dev/null"));
     match some.collect::<std::io::Result<Vec<_>>>() {

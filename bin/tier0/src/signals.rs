@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// How often a signal is looked for that nothing tells of.
 const LOOK: Nanos = Nanos::from_millis(200);
 
-/// Whether somebody asked for an end; clones share it.
+/// Whether a signal asked for an end; clones share it.
 #[derive(Clone)]
 pub(crate) struct Signals {
     raised: Arc<AtomicBool>,
@@ -73,7 +73,7 @@ impl Signals {
                         0 => "before it served; what the write log holds is there for the next start",
                         _ => "before its end was in order; what was acknowledged is in the write log",
                     };
-                    // There is nobody left to tell where stderr is closed.
+                    // Where stderr is closed, the user cannot be told.
                     let _ = writeln!(std::io::stderr(), "tier0: stopped by {name} {what}");
                     std::process::exit(128 + signal);
                 }

@@ -19,7 +19,7 @@ struct Inner {
 struct State {
     /// By what has them: the fact and the remedy.
     standing: BTreeMap<String, String>,
-    /// Who keeps events, if somebody does.
+    /// To the keeper of events, if there is one.
     keeper: Option<SyncSender<Event>>,
 }
 
@@ -39,7 +39,7 @@ impl Troubles {
         self.lock().keeper = Some(keeper);
     }
 
-    /// Tells no more events, so that whoever keeps them may end.
+    /// Tells no more events, so that their keeper may end.
     pub(crate) fn close(&self) {
         self.lock().keeper = None;
     }

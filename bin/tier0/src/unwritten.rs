@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// A volume that nobody had written was measured, and the figures were taken for its drives'.
+    /// A volume that had never been written was measured, and the figures were taken for its drives'.
     #[test]
     fn what_was_never_written_is_a_share_of_the_range() {
         let runtime = RealRuntime::new(&RealOptions::default()).expect("a real world");

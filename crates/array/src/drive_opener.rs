@@ -24,7 +24,7 @@ const OPEN_LIMIT: Nanos = Nanos::from_secs(30);
 /// Opens files and devices that are to join a running array.
 pub(crate) struct MediumOpener {
     pub(crate) world: World,
-    /// Drives that this process has open, those that were given up included: nobody else can open them.
+    /// Drives that this process has open, those that were given up included: no other process can open them.
     pub(crate) known: RefCell<Vec<Arc<Medium>>>,
 }
 
@@ -147,7 +147,7 @@ async fn open_beside(
     force: bool,
 ) -> Result<NewMedium, ArrayError> {
     let name = description.name.clone();
-    // Whoever asked may have stopped waiting; then the drive is closed, and a file that was made goes again.
+    // The caller may have stopped waiting; then the drive is closed, and a file that was made goes again.
     beside(world, &name, move || open_new_medium(&description, force)).await?
 }
 

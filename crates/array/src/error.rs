@@ -406,8 +406,8 @@ impl ArrayError {
         }
     }
 
-    /// Whether what the file, the request or the drives say is wrong, as that names a drive which somebody else has, and not
-    /// what the system or a device refuses.
+    /// Whether what the file, the request or the drives say is wrong, as that names a drive which another process has,
+    /// and not what the system or a device refuses.
     pub fn is_input(&self) -> bool {
         if let ArrayError::Hinted { error, .. } = self {
             return error.is_input();
@@ -433,7 +433,7 @@ impl ArrayError {
     }
 }
 
-/// Whether the system says that a path is wrong, or that whoever asks may not use it.
+/// Whether the system says that a path is wrong, or that this process may not use it.
 fn is_wrong_path(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
     matches!(error.kind(), NotFound | NotADirectory | PermissionDenied | ReadOnlyFilesystem)

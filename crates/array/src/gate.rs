@@ -1,5 +1,5 @@
-//! Who is inside of a volume in one shard, so that a volume can be closed: nobody enters any more, and who is inside is
-//! waited for.
+//! The requests inside of a volume in one shard, so that a volume can be closed: no request enters any more, and those
+//! inside are waited for.
 
 use std::cell::Cell;
 
@@ -31,7 +31,7 @@ impl Gate {
         Ok(Inside(self))
     }
 
-    /// Closes it; ends when nobody is inside.
+    /// Closes it; ends when no request is inside.
     pub(crate) async fn close(&self) {
         self.closed.set(true);
         while self.inside.get() > 0 {

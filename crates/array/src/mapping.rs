@@ -1,9 +1,9 @@
 //! Which slots the extents of one shard have, and the stock of free slots that the shard was handed.
 //!
-//! Invariants: an extent that is being unmapped has no slot any more for whoever asks, so a write that arrives
-//! meanwhile allocates anew; a slot goes back to the pool only when its unmapping is stable (the control task sees to
-//! that). A thick volume's space is a reservation: its extents, too, take slots when they are written, but of a stock
-//! that thin volumes cannot use up.
+//! Invariants: an extent that is being unmapped has no slot any more, so a write that arrives meanwhile allocates anew;
+//! a slot goes back to the pool only when its unmapping is stable (the control task sees to that). A thick volume's
+//! space is a reservation: its extents, too, take slots when they are written, but of a stock that thin volumes cannot
+//! use up.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -131,8 +131,8 @@ impl ShardMapping {
         self.thin.borrow_mut().insert(volume, thin);
     }
 
-    /// A volume is gone, nobody writes to it, and nothing of it is dirty: the slots that its extents had. Ends when none of
-    /// them is pinned.
+    /// A volume is gone, hosts no longer write to it, and nothing of it is dirty: the slots that its extents had. Ends
+    /// when none of them is pinned.
     pub(crate) async fn remove_volume(&self, volume: u32) -> Vec<SlotRef> {
         self.thin.borrow_mut().remove(&volume);
         let map = self.extents.borrow_mut().remove(&volume).unwrap_or_default();
@@ -215,7 +215,7 @@ impl ShardMapping {
         for (extent, _) in &unmapped {
             self.unmap(*extent);
         }
-        // Nobody takes them in hand any more.
+        // No request pins them any more.
         self.until_unpinned(&unmapped.iter().map(|(_, slot)| *slot).collect::<Vec<_>>()).await;
         if mapped.is_empty() && unmapped.is_empty() {
             return Ok(());
@@ -225,7 +225,7 @@ impl ShardMapping {
         self.control.send(ControlMessage::Commit(Commit { pool: self.pool, mapped, unmapped, reply }));
         let result = answer.await.unwrap_or(Err(IoError::Gone));
         if result.is_err() {
-            // Nothing has changed; whoever got a slot meanwhile keeps the new one.
+            // Nothing has changed; an extent that got a slot meanwhile keeps the new one.
             for (extent, slot) in taken_back {
                 if self.slot_of(extent).is_none() {
                     self.map(extent, slot);

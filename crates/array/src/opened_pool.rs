@@ -99,7 +99,7 @@ async fn make_log(
     Ok(())
 }
 
-/// Whoever the metadata finds lost is lost for the data, too.
+/// A member that the metadata finds lost is lost for the data, too.
 pub(crate) fn loss_hook(
     number: usize,
     lost: &Arc<LostDrives>,

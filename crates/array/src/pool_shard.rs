@@ -316,7 +316,7 @@ pub(crate) async fn format_ring(
     formatted.map(|_| ()).map_err(|error| failed(error.to_string()))
 }
 
-/// Nobody has to be told that a copy fails while the pool is being made: making it fails.
+/// The control task need not be told that a copy fails while the pool is being made: making it fails.
 struct Unheard;
 
 impl LossReport for Unheard {

@@ -29,7 +29,7 @@ use crate::pool_shard::{PoolSeed, ShardId};
 use crate::shard::Shard;
 use crate::{ArrayError, ExportRegistry, Volume};
 
-/// What a shard offers to whoever serves its volumes.
+/// What a shard offers to the server of its volumes.
 #[derive(Clone)]
 pub struct ShardContext {
     /// The shard's world.
@@ -233,7 +233,7 @@ impl ShardStart<'_> {
         let (go, mut word) = mailbox();
         // The starter may have failed and gone; then the scope is ending anyway.
         let _ = ready.send(Ready { index, handle: ShardHandle { remote: world.remote(), stop }, go });
-        // Whoever waits for all shards must learn that another one has ended.
+        // The starter waits for all shards and must learn that another one has ended.
         drop(ready);
         if runtime.run(async move { word.receive().await.is_some() }) {
             if let Some(control) = upkeep {

@@ -53,7 +53,7 @@ pub(crate) async fn repartition(
     shards: usize,
     mut id: impl FnMut() -> Uuid,
 ) -> Result<Repartition, ArrayError> {
-    // Whoever was cut off between two pools must come to an end: such an array runs on no number of shards.
+    // A repartition that was cut off between two pools must come to an end: such an array runs on no number of shards.
     let parts = |pool: &Inspected| pool.state().log().rings.len();
     let is_due = pools.iter().any(|pool| parts(pool) != parts(&pools[0]));
     let mut placements = Vec::new();

@@ -21,7 +21,7 @@ pub(crate) struct Shard {
     pub(crate) volumes: RefCell<Vec<Option<Rc<VolumeIo>>>>,
     /// By the pools' numbers in the array.
     pub(crate) pools: Vec<Rc<PoolShard>>,
-    /// Whoever offers the volumes to hosts, if anybody does.
+    /// The registry that offers the volumes to hosts, if there is one.
     pub(crate) exports: RefCell<Option<Rc<dyn ExportRegistry>>>,
     /// To every shard, itself included.
     pub(crate) peers: Vec<MailSender<ShardRequest>>,
@@ -65,7 +65,7 @@ impl Shard {
     }
 
     async fn carry_out(self: &Rc<Self>, request: ShardRequest) {
-        // Whoever asked may be gone; then nobody needs the answer.
+        // The sender may be gone; then the answer is not needed.
         match request {
             ShardRequest::Read { volume, extent, offset, buf, reply } => {
                 let _ = reply.send(match self.volume(volume) {

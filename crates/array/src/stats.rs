@@ -1,6 +1,6 @@
 //! What a pool has done since it started: what hosts asked of its volumes, and what its drives did for that.
 //!
-//! Each shard counts its own work; whoever asks for the status adds them up.
+//! Each shard counts its own work; the control task adds them up for the status.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl PoolStats {
         self.drives.extend(other.drives);
     }
 
-    /// Adds what a drive did for somebody.
+    /// Adds what a drive did through this handle.
     pub(crate) fn add_drive(&mut self, place: u32, drive: Option<&DriveHandle>) {
         if let Some(guard) = drive.and_then(|drive| drive.guard()) {
             self.drives.insert((place, guard.id()), guard.stats());

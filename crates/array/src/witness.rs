@@ -1,10 +1,10 @@
 //! The witness: a file outside of the array's drives that remembers which of them a pool went on without.
 //!
 //! Where either half of a pool could go on without the other, as the legs of a mirror can, the half that is there cannot
-//! know whether it is the one that was left behind, and somebody has to consent to start with it alone. A witness knows:
-//! whoever goes on without drives that could go on by themselves has it written there first, and a half that nobody has
-//! gone on without may start. Where the witness cannot be asked, consent is asked for as without one; where it cannot be
-//! told, nobody goes on.
+//! know whether it is the one that was left behind, and the administrator has to consent to start with it alone. A
+//! witness knows: a half that goes on without drives that could go on by themselves has it written there first, and a
+//! half that the other has not gone on without may start. Where the witness cannot be asked, consent is asked for as
+//! without one; where it cannot be told, neither half goes on.
 //!
 //! It also knows up to which generation of its labels the pool has come (`pool::metadata`), so that drives which were all
 //! put back to an older image do not start as if they were what was there last. A generation is noted after all drives that
@@ -192,7 +192,8 @@ impl Witness {
         self.look(world, examine).await
     }
 
-    /// The same, and notes how far pools have come, of those that it knows and that nobody has gone on without.
+    /// The same, and notes how far pools have come, of those that it knows and that the other drives have not gone on
+    /// without.
     ///
     /// # Errors
     /// As [`Witness::check`].
@@ -247,7 +248,7 @@ impl Witness {
         let Some(counted) = Counted::of(&self.threads) else { return Err(silent()) };
         let work = move || {
             let _until_it_ends = counted;
-            // Nobody may be waiting any more.
+            // The caller may have stopped waiting.
             drop(reply.send(work()));
         };
         thread.spawn(work).map_err(|error| error.to_string())?;
@@ -285,7 +286,7 @@ impl Drop for Look {
     }
 }
 
-/// Tells a thread, when it is dropped, that nobody waits for it any more.
+/// Tells a thread, when it is dropped, that the caller does not wait for it any more.
 #[derive(Default)]
 pub(crate) struct Waiting(Arc<AtomicBool>);
 
@@ -300,7 +301,7 @@ impl Waiting {
 }
 
 impl GivenUp {
-    /// Whether nobody waits.
+    /// Whether the caller has stopped waiting.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -362,7 +363,7 @@ fn no_witness(fact: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, fact)
 }
 
-/// Notes a parting, unless nobody waits for that any more by the time it would be there for all to see.
+/// Notes a parting, unless the caller has stopped waiting by the time it would be there for all to see.
 fn note(path: &Path, parting: &Parting, consent: bool, is_given_up: impl Fn() -> bool) -> io::Result<()> {
     change(path, is_given_up, |content| part(content, parting, consent))
 }
@@ -411,7 +412,7 @@ fn advance(content: &mut Content, progress: &[Progress]) -> bool {
     changes
 }
 
-/// Changes the file as a whole, locked, unless nobody waits for that any more. Whoever comes later waits for the lock even
+/// Changes the file as a whole, locked, unless the caller has stopped waiting. A later change waits for the lock even
 /// if this hangs at its last step, so what was given up too late is seen by the next.
 fn change(
     path: &Path,
@@ -574,7 +575,7 @@ mod tests {
         assert!(told.contains("no answer"), "{told}");
     }
 
-    /// A witness that nobody could use was noticed when it was needed.
+    /// A witness that could not be used was noticed only when it was needed.
     #[test]
     fn what_is_wrong_with_a_witness_is_found_before_it_is_needed() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -38,7 +38,7 @@ pub(crate) fn ask_of(
     ask_if_served(description, request)?.ok_or_else(|| unserved(description, file))
 }
 
-/// Why nobody answers.
+/// Why no server answers.
 fn unserved(description: &Description, file: &Path) -> Failure {
     let (name, path) = (&description.name, control_path(description));
     if description.drives.iter().all(|drive| drive.path.is_none()) {
@@ -61,7 +61,7 @@ fn unserved(description: &Description, file: &Path) -> Failure {
     }))
 }
 
-/// Asks the array of an array file that was read; none where nobody serves it.
+/// Asks the array of an array file that was read; none where no server serves it.
 ///
 /// A server that is ending resets connections that it has not taken any more. A question is asked again then, and finds
 /// the next server or none; what changes something is not sent twice.
@@ -91,7 +91,7 @@ fn is_question(request: &AdminRequest) -> bool {
 enum Asked {
     /// The array's answer.
     Answered(AdminReply),
-    /// Nobody listens.
+    /// No server listens.
     Unserved,
     /// The connection ended without an answer.
     Unheard,
@@ -177,7 +177,7 @@ pub(crate) fn served_instead(description: &Description, file: &Path, error: &Arr
             description.name,
             control_path(description)
         ))),
-        // Whoever may not ask a server cannot know what it does.
+        // A user who may not ask a server cannot know what it does.
         Err(denied) if denied.kind() == ErrorKind::PermissionDenied => Some(Failure::Input(format!(
             "array {:?} cannot be opened by this user, who may not ask at its control socket {:?} either ({denied}): {}; it is \
              another user's, and may be served: act as that user, or as root, or have access given (array.control_mode, and the \

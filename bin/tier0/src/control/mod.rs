@@ -1,7 +1,7 @@
 //! The control socket: how the administration verbs reach an array that is being served.
 //!
-//! One request and one reply per connection, each one line of JSON (`tier0_array::admin`). Whoever may connect to the
-//! socket may do everything: it is its owner's alone, unless the array file says more.
+//! One request and one reply per connection, each one line of JSON (`tier0_array::admin`). A user who may connect to
+//! the socket may do everything: it is its owner's alone, unless the array file says more.
 
 mod client;
 mod server;

@@ -21,7 +21,7 @@ const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
 
 /// Why there is no control socket.
 pub(crate) enum Unserved {
-    /// Somebody listens at its path: another server, as it seems.
+    /// Another process listens at its path: another server, as it seems.
     Taken,
     /// It cannot be made.
     NotMade(std::io::Error),
@@ -101,7 +101,7 @@ where
     Ok(())
 }
 
-/// One request, one reply. Whoever goes away meanwhile gets none, which harms nobody.
+/// One request, one reply. A client that goes away meanwhile gets none, which does no harm.
 async fn converse<F>(socket: Socket, array: &str, answer: &impl Fn(AdminRequest) -> F)
 where
     F: Future<Output = AdminReply>,

@@ -127,7 +127,7 @@ fn refusals_without(description: &Description, displaced: &[Displaced]) -> Resul
     }
 }
 
-/// Of the drives of an array that nobody serves.
+/// Of the drives of an array that no server serves.
 fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
     let (refusals, mut told) = of_file(description, Asker::WhoStarts);
     told.extend(rehearse(description).map_err(|error| served_already(description, file, error))?);

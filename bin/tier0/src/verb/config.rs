@@ -57,7 +57,7 @@ pub(crate) fn run(verb: &Config) -> Result<(), Failure> {
     print(&format!("{heading}{}", actual.to_text(&remarks)))
 }
 
-/// What the pools of an array are; none where nobody serves it.
+/// What the pools of an array are; none where no server serves it.
 pub(super) fn facts(description: &Description) -> Result<Option<Vec<PoolFacts>>, Failure> {
     match ask_if_served(description, &AdminRequest::Describe)? {
         None => Ok(None),

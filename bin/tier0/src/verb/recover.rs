@@ -297,7 +297,7 @@ mod tests {
         assert!(!told.contains("loses nothing") && told.contains("cannot be read before"), "{told}");
     }
 
-    /// What a drive that was only missing held was told as given up, where nobody had given up anything.
+    /// What a drive that was only missing held was told as given up, where the administrator had given up nothing.
     #[test]
     fn nothing_is_given_up_before_somebody_does() {
         let needed = recovery(&[Role::Missing]);

@@ -81,7 +81,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     let sheet = Sheet::of(&array);
     let as_json = verb.json;
     let listening = move |bound: &[PeerAddress]| {
-        // Whoever started the server may not read on; it serves all the same.
+        // The reader of stdout may be gone; the server serves all the same.
         let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
     };
     let service =
@@ -126,7 +126,7 @@ impl Diary {
         }
     }
 
-    /// Ends when all is written. Whoever else tells events is gone.
+    /// Ends when all is written. All other senders of events are gone.
     fn close(self) {
         self.troubles.close();
         self.keeper.end();

@@ -4,7 +4,7 @@ use crate::support::{
     Scene, Served, array_file, array_text, contents, directory, file, json, refuse, run, succeed, text,
 };
 
-/// Names that nobody has, and drives that are missing or too small, ended with 1, as if something had broken.
+/// Unknown names, and drives that are missing or too small, ended with 1, as if something had broken.
 #[test]
 fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
     let scene = Scene::of("raid5", 3);
@@ -142,7 +142,7 @@ fn lost_event(status: &serde_json::Value) -> Option<u64> {
     events.iter().find(lost)?["age_s"].as_u64()
 }
 
-/// What a drive had left behind that was replaced was called data of somebody else.
+/// What a replaced drive had left behind was called data that is not tier0's.
 #[test]
 fn where_a_drive_was_that_has_left_is_remembered() {
     let scene = Scene::of("raid1", 2);
@@ -375,7 +375,7 @@ fn a_directory_that_was_moved_is_told_where_it_is() {
     served.stop();
 }
 
-/// What a file said to no effect was told by nobody at a start, and with wrong values by `check`.
+/// What a file said to no effect was not told by `serve`, and with wrong values by `check`.
 #[test]
 fn fields_without_effect_are_told_served_or_not() {
     let directory = directory();

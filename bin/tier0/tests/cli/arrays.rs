@@ -96,7 +96,7 @@ fn a_server_that_cannot_be_asked_yet_is_told_as_one() {
     let array = array_file(directory.path(), "raid1", 2);
     succeed(&["create", text(&array)]);
     let served = Served::start(&array, directory.path());
-    // A socket that nobody listens on any more lies in the place of its own, which it would make again.
+    // A socket without a listener lies in the place of its own, which it would make again.
     let dead = directory.path().join("dead");
     drop(std::os::unix::net::UnixListener::bind(&dead).expect("a socket"));
     std::fs::rename(&dead, directory.path().join("array.control")).expect("a socket");

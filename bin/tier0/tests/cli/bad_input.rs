@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{array_file, array_text, contents, directory, file, refuse, succeed, text};
 
-/// An array file with one thing changed, which nobody can take.
+/// An array file with one thing changed, which these verbs refuse.
 fn changed(from: &str, to: &str, words: &[&str]) {
     changed_for(&["create", "serve"], from, to, words);
 }

@@ -78,7 +78,7 @@ fn the_demo_uses_no_directory_of_others() {
     let directory = directory();
     file(directory.path(), "letter.txt", "dear");
     refuse(&["demo", "--once", "--dir", text(directory.path())], 2, &["--dir", "something else"]);
-    // It overwrote the volume of an array that somebody else had made.
+    // The demo overwrote the volume of an array that another user had made.
     file(directory.path(), "array.toml", "[array]\nname = \"ours\"\n");
     refuse(&["demo", "--once", "--dir", text(directory.path())], 2, &["--dir", "no demo has made"]);
 }

@@ -31,7 +31,7 @@ fn events_outlive_their_server() {
     let line = following.read_until(|line| line.contains("\"d1\""));
     assert!(line.contains("Z !! drive d1: lost") && line.contains("Z ! array test: drive \"d1\""), "{line}");
     served.stop();
-    // Whoever starts the tests in the background has them ignore Ctrl-C.
+    // A shell that starts the tests in the background has them ignore Ctrl-C.
     following.signal(Signal::TERM);
     following.end();
     let critical = whats(&["events", &array, "--severity", "critical"]);
@@ -75,7 +75,7 @@ fn a_server_that_was_killed_is_told_by_the_next_one() {
     assert!(killed[0].starts_with("array test: the server before") && killed[0].contains("is of 20"));
 }
 
-/// Somebody who looked at the status did not learn that nothing was kept any more.
+/// An administrator who looked at the status did not learn that events were no longer kept.
 #[test]
 fn status_tells_that_events_are_not_kept_until_they_are() {
     let scene = Scene::of("raid1", 2);

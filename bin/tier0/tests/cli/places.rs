@@ -139,7 +139,7 @@ fn of_two_pools_of_one_name_the_one_counts_that_the_file_names() {
     let printed = told(&new, &["config", "array.toml"]);
     assert!(printed.contains(text(&new.join("d0.img"))) && !printed.contains(left), "{printed}");
     assert_eq!(server.interrupt(), Some(0));
-    // Nobody knows which is meant where the file names the drives of neither.
+    // `check` cannot know which is meant where the file names the drives of neither.
     std::fs::create_dir_all(directory.path().join("third")).expect("a directory");
     let third = directory.path().join("third");
     file(&third, "array.toml", &plain("test", "search = [\"../old\", \"../new\"]\n"));

@@ -9,7 +9,7 @@ use crate::support::{Background, array_file, directory, succeed, text, tier0};
 
 /// A start that waits, asked to end: its code and what it says.
 fn stopped(array: &Path, signal: Signal) -> (Option<i32>, String) {
-    // A start waits for a drive that somebody has locked.
+    // A start waits for a drive that another process has locked.
     let drive = std::fs::File::open(array.with_file_name("d0.img")).expect("a drive");
     drive.lock().expect("nobody has it");
     let log = array.with_file_name("log");

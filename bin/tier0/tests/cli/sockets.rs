@@ -1,4 +1,4 @@
-//! Unix sockets of a server that somebody removes, or puts something else in the place of.
+//! Unix sockets of a server that another process removes, or puts something else in the place of.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
     panic!("it does not come to that: {what}");
 }
 
-/// A socket that was removed was gone until the next start, and nobody said so.
+/// A socket that was removed was gone until the next start, and the server did not say so.
 #[test]
 fn a_socket_that_was_removed_is_made_again() {
     let directory = directory();

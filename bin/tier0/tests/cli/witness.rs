@@ -1,4 +1,4 @@
-//! A witness that nobody can use: everybody who is asked says so, before it is needed.
+//! A witness that the array cannot use: `check`, `serve` and `status` say so before it is needed.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -47,8 +47,8 @@ fn a_broken_witness_is_told_by_everybody() {
     assert_eq!(server.interrupt(), Some(0));
 }
 
-/// A leg of a mirror that was put back to an older image started alone, because nobody had gone on without it, and served
-/// what was old.
+/// A leg of a mirror that was put back to an older image started alone, because the other leg had not gone on without
+/// it, and served what was old.
 #[test]
 fn an_older_image_does_not_start_alone() {
     let directory = directory();
@@ -68,7 +68,7 @@ fn an_older_image_does_not_start_alone() {
     // The leg as it was is what the witness has seen.
     std::fs::copy(path("newer.img"), path("d1.img")).expect("a copy");
     succeed(&["check", text(&array)]);
-    // Somebody gives up what is newer.
+    // The administrator gives up what is newer.
     std::fs::copy(path("old.img"), path("d1.img")).expect("a copy");
     serve_until_noted(&array, &["--without", "d0"], 0);
     succeed(&["check", text(&array)]);

@@ -37,7 +37,7 @@ fn every_raid_level_keeps_what_fio_wrote() {
         server.stop();
         for lost in 0..may_lose {
             std::fs::remove_file(directory.path().join(format!("d{}.img", lost * 2 + 1))).expect("a drive");
-            // The other half of a mirror may be stale, for all it knows: somebody must say that it is not.
+            // The other half of a mirror may be stale, for all it knows: the administrator must say that it is not.
             let consent: &[&str] = if raid == "raid1" { &["--without", "d1"] } else { &[] };
             let server = serve_with(&array, consent);
             fio(directory.path(), &["--rw=write", "--bs=64k", "--verify_only"]);

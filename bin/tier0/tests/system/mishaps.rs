@@ -50,7 +50,7 @@ fn small_things_cost_no_evening() {
     short("small/");
 }
 
-/// A page that names a mishap which nobody repeats any more would promise what is not shown.
+/// A page that names a mishap which no test repeats any more would promise what is not shown.
 #[test]
 fn the_page_on_operations_names_every_mishap_and_no_other() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md"))

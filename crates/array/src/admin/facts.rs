@@ -42,7 +42,8 @@ pub struct PoolFacts {
     pub drives: Vec<DriveFacts>,
     /// Its volumes.
     pub volumes: Vec<VolumeFacts>,
-    /// When somebody is told that it fills, and what thin volumes do not get; none of drives that nobody serves.
+    /// When the administrator is told that it fills, and what thin volumes do not get; none of drives that no server
+    /// serves.
     #[serde(default)]
     pub space: Option<SpaceRules>,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tier0_stats::IoStats;
 
-/// Counters since the array started. Whoever wants rates asks twice and subtracts.
+/// Counters since the array started. For rates, the caller asks twice and subtracts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IoReport {
     /// When they were read, in nanoseconds since the array started.

@@ -12,7 +12,7 @@ use tier0_units::WriteCache;
 pub enum Health {
     /// Everything is redundant and there is space.
     Healthy,
-    /// Everything is redundant, and somebody should look: little space, errors that were repaired.
+    /// Everything is redundant, and the administrator should look: little space, errors that were repaired.
     Warning,
     /// Something is not as redundant as it should be.
     Degraded,
@@ -57,7 +57,7 @@ impl Status {
 pub enum Severity {
     /// Good to know.
     Info,
-    /// Somebody should look.
+    /// The administrator should look.
     Warning,
     /// Hosts notice it, or redundancy is gone.
     Critical,
@@ -198,7 +198,7 @@ pub struct DriveStatus {
     pub size_bytes: u64,
     /// Chunklets in sets.
     pub chunklets_used: u64,
-    /// Chunklets that nobody has.
+    /// Chunklets that are not in use.
     pub chunklets_free: u64,
     /// Whether it holds a copy of the write log.
     pub holds_log: bool,
@@ -213,7 +213,7 @@ pub struct DriveStatus {
     /// Why it is lost, as half a sentence; none where it serves.
     #[serde(default)]
     pub lost_because: Option<String>,
-    /// What is known of its health; none where nobody watches it.
+    /// What is known of its health; none where no guard watches it.
     #[serde(default)]
     pub health: Option<DriveHealth>,
     /// What it has done since the start.

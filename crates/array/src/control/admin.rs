@@ -29,7 +29,7 @@ impl Control {
     ) {
         let work = pin!(self.administer(request));
         let paused = pin!(self.paused_for(PAUSED_PATIENCE));
-        // Whoever asked may be gone; then the answer is not needed.
+        // The client may be gone; then the answer is not needed.
         let (waits_for, work) = match select(work, paused).await {
             Either::Left((answer, _)) => {
                 let _ = reply.send(answer);

@@ -124,7 +124,7 @@ impl Control {
         let guarded = self.guarded(number);
         if self.pools[number].lose(place as usize, IoError::Gone).await {
             guarded.pauses.end_waits_for_space(place, self.world.now());
-            // A drive that hangs keeps nobody waiting until its patience has run out.
+            // Requests to a drive that hangs are let go before its patience has run out.
             let own = guarded.metadata.drive(place);
             own.iter().filter_map(|drive| drive.guard()).for_each(|guard| guard.let_go());
             self.ask_all(|reply| ShardCommand::LetGo { pool: number, member: place as usize, reply }).await;
@@ -319,7 +319,7 @@ impl Control {
         Ok(())
     }
 
-    /// A path at which a drive of the array serves is nobody else's.
+    /// A path at which a drive of the array serves cannot be another drive's.
     fn check_is_nobodys(&self, place: &NewPlace) -> Result<(), AdminError> {
         for number in self.pools_meant(None)? {
             let state = self.guarded(number).metadata.state();
@@ -345,7 +345,7 @@ impl Control {
     ) -> Result<(), AdminError> {
         let NewDrive { drive, medium: new } = new;
         let candidate = self.candidate(number, name, new.medium.path(), &drive)?;
-        // The record is on its way from here on, and may arrive although nobody waits for that any more.
+        // The record is on its way from here on, and may arrive although the caller has stopped waiting.
         let medium = new.keep();
         let member = self.admit(number, candidate, drive).await?;
         if let Some(opener) = &self.opener {

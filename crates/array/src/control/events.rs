@@ -1,4 +1,4 @@
-//! What has happened lately, for whoever looks at the status; the log has it too.
+//! What has happened lately, for the status; the log has it too.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!((all[EVENTS_MAX - 1].what.as_str(), all[EVENTS_MAX - 1].age_s), ("299", 1));
     }
 
-    /// Whoever keeps events is behind a file system that may hang; the array is not.
+    /// The keeper of events is behind a file system that may hang; the array is not.
     #[test]
     fn events_without_room_are_counted_and_told_when_there_is_some() {
         let (to, kept) = std::sync::mpsc::sync_channel(2);

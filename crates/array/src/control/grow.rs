@@ -6,8 +6,8 @@
 //! behind its set in the journal, so no crash leaves one without the other.
 //!
 //! Where the free chunklets lie on too few drives (one drive was added to those that were full), columns move to it
-//! first ([`super::moving`]). That somebody waits for sets is not remembered: after a restart what has begun to move goes
-//! on, and growing has to be asked for again.
+//! first ([`super::moving`]). That the administrator asked for sets is not remembered: after a restart what has begun
+//! to move goes on, and growing has to be asked for again.
 
 use std::rc::Rc;
 

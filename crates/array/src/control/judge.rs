@@ -25,7 +25,7 @@ pub(crate) struct MemberJudge {
 }
 
 impl MemberJudge {
-    /// From now on the control task decides whether this member is lost. A drive without a guard is nobody's concern.
+    /// From now on the control task decides whether this member is lost. A drive without a guard is not judged.
     pub(crate) fn appoint(
         drive: &DriveHandle,
         pool: usize,

@@ -199,7 +199,7 @@ impl Control {
         leaving: bool,
     ) -> Result<(), AdminError> {
         let guarded = self.guarded(number);
-        // Whoever has chosen a chunklet of it has it by then.
+        // A task that has chosen a chunklet of it has recorded that by then.
         let _alone = guarded.column_places.acquire(super::pool::ALL_PLACES).await;
         let record = MetaRecord::MemberLeaving { member: place, leaving };
         guarded
@@ -208,7 +208,7 @@ impl Control {
             .map_err(|error| AdminError::failed(format!("the pool's metadata cannot be written: {error}")))
     }
 
-    /// Forgets the members that are to leave and hold nothing any more. Their drives are marked as nobody's.
+    /// Forgets the members that are to leave and hold nothing any more. The superblocks on their drives are erased.
     pub(super) async fn forget_leaving(self: &Rc<Self>, number: usize) {
         let guarded = self.guarded(number);
         let leaves = |(_, member): &(u32, &Member)| member.leaving && member.state != MemberState::Removed;
@@ -241,7 +241,7 @@ impl Control {
         }
     }
 
-    /// Marks the drive of a member that has left as nobody's, unless it has joined again meanwhile.
+    /// Erases the superblock on the drive of a member that has left, unless it has joined again meanwhile.
     async fn erase_superblock(&self, name: &str, drive: &DriveHandle, member: Option<Uuid>) {
         let _turn = self.turn.acquire(1).await;
         let erased = match superblock::read(drive).await {

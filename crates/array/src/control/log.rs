@@ -128,7 +128,7 @@ fn plan(state: &PoolState, given_up: &BTreeSet<u32>, wanted: &BTreeSet<u32>) -> 
     let is_whole = state.is_active(from) && !given_up.contains(&from);
     let sectors = ring.copies.first()?.sectors;
     let Some(start) = place else {
-        // Only the place where it was is left, and nobody reads what lies there.
+        // Only the place where it was is left, and no ring reads what lies there.
         let stays = state.member(from).is_some_and(|member| member.takes_more() && !is_whole);
         let again =
             || Plan { placement: state.log().clone(), from, to: from, is_whole, rings_are_full: false };

@@ -205,7 +205,7 @@ impl Control {
     }
 
     async fn handle(self: Rc<Self>, message: ControlMessage) {
-        // Whoever asked may be gone; then nobody needs the answer.
+        // The sender may be gone; then the answer is not needed.
         match message {
             ControlMessage::Loss(loss) => self.lose(loss).await,
             ControlMessage::Judge { pool, member, error, reply } => {

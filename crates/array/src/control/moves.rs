@@ -18,7 +18,7 @@ const MOVES_MAX: usize = 1024;
 /// Moves that are not stable yet.
 pub(super) struct Moves {
     waiting: RefCell<Vec<Waiting>>,
-    /// Whoever has it commits for all who wait.
+    /// The move that has it commits for all that wait.
     turn: Semaphore,
 }
 

@@ -14,7 +14,7 @@ use super::rebuild::COLUMNS_AT_ONCE_MIN;
 use super::{Control, Guarded};
 
 impl Control {
-    /// The columns that should move next, those first for which somebody waits.
+    /// The columns that should move next: off leaving drives first, then for spares, then for the growth asked for.
     pub(super) fn moves(&self, number: usize) -> Vec<ColumnMove> {
         let guarded = self.guarded(number);
         let state = guarded.metadata.state();

@@ -1,8 +1,8 @@
 //! Pauses: drives that a pool cannot do without and that do not answer are waited for.
 //!
-//! While a pool waits, nothing that needs the drive is acknowledged. After the pause timeout whoever waits gets an error
-//! (`WriteBack::refuse` in every shard); the work below is held by the guards and goes on when the drive answers. A pause
-//! is nowhere but in memory.
+//! While a pool waits, nothing that needs the drive is acknowledged. After the pause timeout hosts that wait get an
+//! error (`WriteBack::refuse` in every shard); the work below is held by the guards and goes on when the drive answers.
+//! A pause is nowhere but in memory.
 //!
 //! One task per pool looks at what the guards know of its drives, in steps of a second, and tells what has changed.
 
@@ -231,7 +231,7 @@ impl Control {
                 );
             }
             Standing::Healthy => self.tell(Severity::Info, thing(), "answers again", ""),
-            // Whoever gave the verdict has told that.
+            // The control task has told that with its verdict.
             Standing::Awaited | Standing::Lost => {}
         }
         if now.no_space && !before.no_space {
@@ -271,14 +271,15 @@ impl Control {
         }
     }
 
-    /// Has every shard refuse what nobody is to wait for any longer, and take it back when there is nothing to wait for.
+    /// Has every shard refuse what hosts must not wait for any longer, and take it back when there is nothing to wait
+    /// for.
     async fn refuse_as_due(&self, number: usize) {
         let pauses = &self.guarded(number).pauses;
         let now = self.world.now();
         let is_due =
             |since: Option<Nanos>| since.is_some_and(|since| now.saturating_sub(since) >= self.pause_timeout);
         let serves = |member: &u32| self.guarded(number).metadata.state().is_active(*member);
-        // Nobody waits for the space of a drive that is done without.
+        // The pool does not wait for the space of a drive that is done without.
         let full = pauses.full().iter().any(serves);
         pauses.full_since.set(full.then(|| pauses.full_since.get().unwrap_or(now)));
         let waiting = match is_due(pauses.since()) {

@@ -1,7 +1,7 @@
 //! What is about to lie on other drives: between the choice of a drive and the record that names it, a verdict may fall.
 //!
-//! A verdict on a drive holds for what the drives hold when it falls ([`super::verdict`]); it is recorded later. So
-//! whoever puts something onto drives says so first. Nothing goes onto a drive on which the verdict has fallen, and a
+//! A verdict on a drive holds for what the drives hold when it falls ([`super::verdict`]); it is recorded later. So a
+//! task that puts something onto drives says so first. Nothing goes onto a drive on which the verdict has fallen, and a
 //! verdict counts what is on its way as if it had arrived, and as if it had not.
 
 use std::cell::{Cell, RefCell};

@@ -52,9 +52,9 @@ pub(crate) struct Guarded {
     allocations: RefCell<Range<u64>>,
     /// One reserves allocation numbers for all.
     reserving: Semaphore,
-    /// Whoever says which slots of a column are there has one permit until that is stable, whoever moves columns or ends
-    /// their rebuild has all: what is true of a column's old place must not be remembered of its new one, nor after the
-    /// end.
+    /// A task that records which slots of a column are there has one permit until that is stable; a task that moves
+    /// columns or ends their rebuild has all: what is true of a column's old place must not be remembered of its new
+    /// one, nor after the end.
     pub(super) column_places: Semaphore,
     /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
     pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
@@ -68,7 +68,7 @@ pub(crate) struct Guarded {
     pub(super) room_told: Cell<u64>,
     /// How urgent the last event about space was.
     pub(super) space_told: Cell<u8>,
-    /// When somebody is told about space, and what thin volumes do not get.
+    /// When the administrator is told about space, and what thin volumes do not get.
     pub(super) space_rules: RefCell<SpaceRules>,
     /// The drives that are to hold the write log, where the array file says so.
     pub(super) log_drives: RefCell<Vec<String>>,
@@ -79,11 +79,11 @@ pub(crate) struct Guarded {
     pub(super) returned: RefCell<BTreeSet<(u32, u32, ChunkletAddress)>>,
     /// Drives that were taken back by what has changed, until a scrub has read them whole.
     pub(super) unverified: Unverified,
-    /// Members that somebody has taken out of service, in this run.
+    /// Members that the administrator has taken out of service, in this run.
     pub(super) taken_out: RefCell<BTreeSet<u32>>,
     /// When members were lost, in this run.
     pub(super) lost_at: RefCell<BTreeMap<u32, Nanos>>,
-    /// Somebody has asked for sets that need columns to move first.
+    /// The administrator has asked for sets that need columns to move first.
     pub(super) growing: Cell<bool>,
     /// Extents move, or columns are rebuilt, not both.
     pub(super) extents_or_rebuild: Semaphore,
@@ -227,7 +227,7 @@ impl PoolControl {
 
     /// Makes changes of the map stable; then unmapped slots are free. Of a volume that was deleted nothing is mapped any
     /// more: its shards will give the slots back. But a power cut may yet undo the deletion, so the answer comes only when
-    /// that is stable: then nobody needs what the log has of the volume.
+    /// that is stable: then no recovery needs what the log has of the volume.
     pub(super) async fn commit(
         &self,
         mut mapped: Vec<(ExtentId, SlotRef)>,
@@ -335,8 +335,8 @@ impl PoolControl {
         (0..self.lost.room()).filter(|member| self.lost.is_lost(*member)).collect()
     }
 
-    /// Makes the loss of a member durable; false if that cannot be. Whoever comes second waits for the first. Nobody does
-    /// without the member before: what it lacks by then must not be believed after a crash.
+    /// Makes the loss of a member durable; false if that cannot be. A second caller waits for the first. The pool does
+    /// not do without the member before: what it lacks by then must not be believed after a crash.
     pub(super) async fn lose(&self, member: usize, error: IoError) -> bool {
         let recorded = self.guarded.metadata.lose(member as u32, error).await;
         if let Err(error) = &recorded {

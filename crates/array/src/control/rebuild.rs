@@ -216,7 +216,7 @@ impl Control {
         let what = RebuiltColumn { set, column, returned };
         let results = self.ask_all(|reply| ShardCommand::Rebuild { pool: number, column: what, reply }).await;
         results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
-        // Whoever says of a fresh slot that the column has it must not be overtaken by its end.
+        // A commit that says of a fresh slot that the column has it must not be overtaken by the end of the rebuild.
         let _alone = guarded.column_places.acquire(ALL_PLACES).await;
         let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
         let (index, place) = Guarded::column(set, column);

@@ -36,7 +36,7 @@ const UNEVEN_SHARE: u32 = 8;
 pub(crate) struct RestripeProgress {
     running: Cell<bool>,
     stopping: Cell<bool>,
-    /// A rebuild came in between since somebody looked.
+    /// A rebuild came in between since the restripe last looked.
     interrupted: Cell<bool>,
     /// Shards begin no more moves of those they were given.
     halt: Arc<AtomicBool>,

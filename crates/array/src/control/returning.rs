@@ -180,7 +180,7 @@ impl Control {
 /// How the drive of a lost member was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// It was in service in this run, and nobody has written to it since: it holds all that was stable when it was lost.
+    /// It was in service in this run, and has not been written to since: it holds all that was stable when it was lost.
     AsItIs,
     /// Nothing is known of what it lacks.
     Otherwise,

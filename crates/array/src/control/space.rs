@@ -1,4 +1,4 @@
-//! The space of a pool: what of it is taken, when somebody is told, and what thin volumes do not get.
+//! The space of a pool: what of it is taken, when the administrator is told, and what thin volumes do not get.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -95,8 +95,8 @@ impl Control {
         self.tell(severity, format!("pool {}", self.pools[number].name), what, remedy);
     }
 
-    /// Has what hosts have discarded counted as free, which it otherwise is some time after, when it is destaged. A pool that is
-    /// paused is not asked, and nobody waits for long.
+    /// Has what hosts have discarded counted as free, which it otherwise is some time after, when it is destaged. A
+    /// pool that is paused is not asked, and the caller waits for [`COLLECT_LIMIT`] at most.
     pub(super) async fn collect_discarded(&self) {
         let pools = (0..self.pools.len()).filter(|number| self.guarded(*number).pauses.since().is_none());
         let collected =

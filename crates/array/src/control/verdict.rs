@@ -262,8 +262,8 @@ impl Control {
         Ok(())
     }
 
-    /// The pool does not go on without a member, and the witness may have heard that it does: then nobody could do without
-    /// the others later. It is told until it answers, or until the member is judged again.
+    /// The pool does not go on without a member, and the witness may have heard that it does: then the pool could not
+    /// do without the others later. It is told until it answers, or until the member is judged again.
     fn take_note_back(self: &Rc<Self>, number: usize, member: u32, parting: Parting) {
         let Some(witness) = self.witness.clone() else { return };
         let Some(id) = self.guarded(number).metadata.state().member(member).map(|one| one.id) else { return };
@@ -334,8 +334,8 @@ impl Control {
         silent
     }
 
-    /// Has the guard of a drive notice that it does not answer, and bring it back if it can: nobody may have asked the drive
-    /// for anything since its device went away and came back. Whether that is news to it.
+    /// Has the guard of a drive notice that it does not answer, and bring it back if it can: the pool may not have
+    /// asked the drive for anything since its device went away and came back. Whether that is news to it.
     fn rouse(&self, number: usize, member: u32) -> bool {
         let guarded = self.guarded(number);
         let Some(drive) = guarded.metadata.drive(member) else { return true };

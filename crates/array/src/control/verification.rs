@@ -1,9 +1,9 @@
 //! Drives that were taken back by what has changed, until a scrub has read them whole.
 //!
-//! Such a drive is as it was left, as far as its superblock tells. Whoever has put it back to an older image of the same
-//! superblock has left pages on it that nothing here knows to be old; a scrub finds them by their checksums while its
-//! partners have the right ones. The old place of the drive stays among the members until that scrub has ended, so a
-//! restart knows of it too.
+//! Such a drive is as it was left, as far as its superblock tells. An administrator who has put it back to an older
+//! image of the same superblock has left pages on it that nothing here knows to be old; a scrub finds them by their
+//! checksums while its partners have the right ones. The old place of the drive stays among the members until that
+//! scrub has ended, so a restart knows of it too.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,6 @@
 //! Looking after the witness while the array runs: what is wrong with it is told before it is needed, and how far the pools
-//! have come is noted. Nobody waits for that: a note comes later than what it says, and service does not depend on it.
+//! have come is noted. The control task does not wait for that: a note comes later than what it says, and service does
+//! not depend on it.
 
 use std::rc::Rc;
 
@@ -13,8 +14,8 @@ use crate::witness::Progress;
 const LOOK: Nanos = Nanos::from_secs(5);
 
 impl Control {
-    /// Looks whether the witness could be used, as long as the array runs. Whoever asks for the status is told what was
-    /// found last: a file system that hangs holds up nobody.
+    /// Looks whether the witness could be used, as long as the array runs. The status tells what was found last, so a
+    /// file system that hangs does not hold it up.
     pub(super) async fn watch_witness(self: Rc<Self>) {
         let Some(witness) = self.witness.clone() else { return };
         let mut noted: Vec<Progress> = Vec::new();

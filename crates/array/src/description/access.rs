@@ -13,9 +13,9 @@ const MODE: u32 = 0o600;
 pub struct SocketAccess {
     /// Permission bits, at most 0o777.
     pub mode: u32,
-    /// A user's name or number; whoever runs the server where none is given.
+    /// A user's name or number; the user that runs the server where none is given.
     pub owner: Option<String>,
-    /// A group's name or number; that of whoever runs the server where none is given.
+    /// A group's name or number; that of the user that runs the server where none is given.
     pub group: Option<String>,
 }
 

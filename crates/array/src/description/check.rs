@@ -23,7 +23,7 @@ use super::{
 const CORES_MAX: usize = 256;
 /// Times that hosts may wait for a paused pool, seconds: at least what a drive's own patience takes, at most a day.
 const PAUSE_SECONDS: std::ops::RangeInclusive<u64> = 5..=86_400;
-/// Fills of a pool of which somebody is told.
+/// Fills of a pool of which the administrator is told.
 const PERCENT: std::ops::RangeInclusive<u8> = 1..=100;
 /// Drives that one table may stand for.
 const COUNT_MAX: u32 = 1024;

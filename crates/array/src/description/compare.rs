@@ -14,7 +14,7 @@ use crate::plan::record_of;
 /// Something that a file would do, or does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// The array starts; somebody should know.
+    /// The array starts; the administrator should know.
     Told(String),
     /// The array would not start with this file.
     Refused(String),
@@ -63,7 +63,7 @@ impl Description {
 
     /// What this file says to no effect of pools that are, given what they are.
     pub(crate) fn without_effect(&self, facts: &[PoolFacts]) -> Vec<String> {
-        // Facts that make no sense are told by whoever opens the pool.
+        // Facts that make no sense are told when the pool is opened.
         let Ok((actual, _)) = self.actual(facts) else { return Vec::new() };
         let same = |pool: &PoolDescription| actual.pools.iter().position(|other| other.name == pool.name);
         let pools = self.pools.iter().enumerate();
@@ -153,7 +153,7 @@ impl Description {
         for pool in facts {
             for drive in &pool.drives {
                 let mentioned = drive.path.as_deref().is_some_and(|path| self.leads_to(path));
-                // What is not there is told by whoever looks at the places.
+                // What is not there is told by the check of the places.
                 let is_there = !drive.deleted && drive.path.as_deref().is_none_or(Path::exists);
                 if drive.state == DriveState::Lost {
                     let lies_there =

@@ -70,7 +70,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A path of the file, wherever whoever reads it stands.
+    /// A path of the file, independent of the reader's working directory.
     pub(super) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         match path.is_absolute() || self.directory.as_os_str().is_empty() {

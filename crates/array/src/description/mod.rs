@@ -101,7 +101,7 @@ pub struct PoolDescription {
     pub log_sectors: Option<u64>,
     /// The drives that hold the write log, by their place in [`Description::drives`]; chosen where none are given.
     pub log_drives: Vec<usize>,
-    /// When somebody is told that it fills, and what thin volumes do not get.
+    /// When the administrator is told that it fills, and what thin volumes do not get.
     pub space: SpaceRules,
 }
 
@@ -121,7 +121,7 @@ pub struct VolumeDescription {
 }
 
 impl Description {
-    /// Reads a description from a file. Relative paths in it are those of the directory that it lies in, whoever reads it.
+    /// Reads a description from a file. Relative paths in it begin at the directory that it lies in.
     ///
     /// # Errors
     /// The first thing that is wrong, with its line, its field and what to do.
@@ -133,10 +133,10 @@ impl Description {
         let directory = place.parent().unwrap_or(Path::new(""));
         let mut description = Description::parse_in(&text, &path.display().to_string(), directory)?;
         description.check_is_alone(&place)?;
-        // Beside the file: whoever can name the one finds the other.
+        // Beside the file: a verb that is given the one finds the other.
         description.control.get_or_insert_with(|| {
             let beside = beside(&place, "control");
-            // In a deep directory, only whoever stands near it can name a socket there.
+            // In a deep directory, only a process that runs near it can name a socket there.
             if listen::is_too_long(&beside) { self::beside(path, "control") } else { beside }
         });
         description.events.get_or_insert_with(|| beside(&place, "events"));
@@ -180,7 +180,7 @@ impl Description {
         }
     }
 
-    /// By pool: when somebody is told that it fills, and what thin volumes do not get.
+    /// By pool: when the administrator is told that it fills, and what thin volumes do not get.
     pub(crate) fn space_rules(&self) -> BTreeMap<String, SpaceRules> {
         self.pools.iter().map(|pool| (pool.name.clone(), pool.space.clone())).collect()
     }

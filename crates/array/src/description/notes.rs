@@ -1,4 +1,4 @@
-//! What a description says to no effect, or against its own purpose: no errors, and somebody should know.
+//! What a description says to no effect, or against its own purpose: no errors, but the administrator should know.
 
 use tier0_raid::layout::RaidLevel;
 use tier0_units::counted;

@@ -39,8 +39,8 @@ pub(crate) enum ShardCommand {
         halt: Arc<AtomicBool>,
         reply: oneshot::Sender<u64>,
     },
-    /// Give hosts these errors instead of letting them wait: whoever waits for a drive, and writers that do not fit into
-    /// the log; none where they are to wait.
+    /// Give hosts these errors instead of letting them wait: hosts that wait for a drive, and writers that do not fit
+    /// into the log; none where they are to wait.
     Refuse { pool: usize, waiting: Option<IoError>, full: Option<IoError>, reply: oneshot::Sender<()> },
     /// Say how a pool does here.
     Report { pool: usize, reply: oneshot::Sender<ShardReport> },

@@ -33,7 +33,7 @@ pub(crate) enum ControlMessage {
         to: SlotRef,
         reply: oneshot::Sender<Result<(), IoError>>,
     },
-    /// A slot that was lent, or that an extent has left, is nobody's.
+    /// A slot that was lent, or that an extent has left, is free.
     GiveBack { pool: usize, slot: SlotRef },
     /// No copy of a slot's table is right.
     TableLost { pool: usize, slot: u64 },

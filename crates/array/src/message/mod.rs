@@ -1,4 +1,4 @@
-//! What shards and the control task tell each other: plain data. Whoever carries something out has the code for it.
+//! What shards and the control task tell each other: plain data. The receiver has the code that carries it out.
 
 pub(crate) mod command;
 pub(crate) mod control;

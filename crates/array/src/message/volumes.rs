@@ -14,10 +14,10 @@ pub(crate) enum VolumesCommand {
     Resize { number: u32, sectors: u64, reply: oneshot::Sender<()> },
     /// Offer it no more, unless it is used and must not be taken away: the number of its users then.
     Withdraw { number: u32, force: bool, reply: oneshot::Sender<Result<(), usize>> },
-    /// Let nobody in, and wait until nobody is inside.
+    /// Let no request in, and wait until none is inside.
     Close { number: u32, reply: oneshot::Sender<()> },
-    /// Let everybody in again.
+    /// Let requests in again.
     Open { number: u32, reply: oneshot::Sender<()> },
-    /// It is gone from the metadata: drop what is dirty; its slots are nobody's.
+    /// It is gone from the metadata: drop what is dirty; its slots belong to no volume.
     Forget { number: u32, reply: oneshot::Sender<Vec<SlotRef>> },
 }

@@ -146,7 +146,7 @@ async fn look(
         survey_without(guarded(world, at_hand.media)?, without).await;
     let mut warnings: Vec<String> = Vec::new();
     leave_meant(&mut candidates, description, &mut warnings)?;
-    // What is done without needs no consent: somebody's, or that of a pool that has lost the drive.
+    // What is done without, by consent or because the pool has lost the drive, need not answer.
     let mut dispensable = without.clone();
     dispensable.extend(candidates.iter().flat_map(|pool| lost_to(pool, description)));
     at_hand.check_answers(&dispensable)?;
@@ -414,7 +414,7 @@ fn no_pool(candidates: &[FoundPool], description: &Description, pool: &PoolDescr
     }
 }
 
-/// Somebody does without drives: some other drive must know the pool.
+/// Drives that the administrator does without must not be present.
 fn check_without(pool: &PoolDescription, found: &FoundPool, without: &[String]) -> Result<(), ArrayError> {
     let mut present = found.standing(Standing::Present).map(|(_, member)| &member.name);
     match present.find(|name| without.contains(name)) {

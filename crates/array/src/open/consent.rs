@@ -1,6 +1,7 @@
 //! Whether a pool may start without drives that could have gone on without those that are there, which may be stale then
-//! (decision 0008, "Consent"): somebody names them, or a witness knows that nobody has gone on. Where a witness knows that the
-//! pool had come further than the drives that are there, those are older images, and the start takes consent in any case.
+//! (decision 0008, "Consent"): the administrator names them, or a witness knows that they have not gone on. Where a
+//! witness knows that the pool had come further than the drives that are there, those are older images, and the start
+//! takes consent in any case.
 
 use tier0_pool::MemberState;
 use tier0_pool::metadata::Inspected;
@@ -20,14 +21,14 @@ const LAG_MAX: u64 = 16;
 /// Who decides that drives are done without.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consents {
-    /// Drives that somebody consents to start without, by name.
+    /// Drives that the administrator consents to start without, by name.
     pub(crate) without: Vec<String>,
     /// Who knows which drives a pool went on without.
     pub(crate) witness: Option<Witness>,
 }
 
 impl Consents {
-    /// Somebody consents to start without these drives, and nobody else is asked.
+    /// The administrator consents to start without these drives, and no witness is asked.
     pub(crate) fn to_do_without(drives: &[String]) -> Consents {
         Consents { without: drives.to_vec(), witness: None }
     }
@@ -93,7 +94,7 @@ impl Consents {
     /// Has the witness know what a pool goes on without, before that is recorded anywhere else.
     ///
     /// # Errors
-    /// When the pool must not go on, because the others have, or because nobody can be told.
+    /// When the pool must not go on, because the others have, or because the witness cannot be told.
     pub(crate) async fn part(&self, world: &World, inspected: &Inspected) -> Result<(), ArrayError> {
         let Some(witness) = &self.witness else { return Ok(()) };
         let state = inspected.state();
@@ -105,7 +106,8 @@ impl Consents {
             Err(fact) if check_consent(inspected, &sets, &[]).is_err() => {
                 Err(ArrayError::NotParted { pool: state.name().to_owned(), fact })
             }
-            // Nobody can go on without those that are here, and who looks after the witness tells what is wrong with it.
+            // The other drives cannot go on without those that are here, and the control task tells what is wrong with
+            // the witness.
             Err(_) | Ok(()) => Ok(()),
         }
     }
@@ -117,8 +119,8 @@ fn is_outdated(noted: u64, has: u64) -> bool {
     noted > 0 && has.saturating_sub(noted) > LAG_MAX
 }
 
-/// Whether drives that are missing now could have gone on without those that are there: if so, somebody must have
-/// consented to do without each of them.
+/// Whether drives that are missing now could have gone on without those that are there: if so, the administrator must
+/// have consented to do without each of them.
 pub(super) fn check_consent(
     inspected: &Inspected,
     sets: &RaidSets,
@@ -144,14 +146,15 @@ fn asks(inspected: &Inspected, drives: &[String]) -> ArrayError {
     }
 }
 
-/// The names of the members that would not serve, those included that were lost before, and that nobody consents to do
-/// without.
+/// The names of the members that would not serve, those included that were lost before, and that the administrator does
+/// not consent to do without.
 fn unnamed_others(inspected: &Inspected, without: &[String]) -> Vec<String> {
     let lost = inspected.state().members().iter().filter(|member| member.state == MemberState::Lost);
     lost.map(|member| member.name.clone()).filter(|name| !without.contains(name)).collect()
 }
 
-/// The names of the members of this kind that the pool would lose by this start, and that nobody consents to do without.
+/// The names of the members of this kind that the pool would lose by this start, and that the administrator does not
+/// consent to do without.
 fn unnamed(inspected: &Inspected, without: &[String], is_meant: impl Fn(u32) -> bool) -> Vec<String> {
     let lost = inspected.newly_lost().iter().filter(|place| is_meant(**place));
     let names = lost.filter_map(|place| inspected.state().member(*place)).map(|member| member.name.clone());

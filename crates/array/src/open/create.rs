@@ -285,7 +285,7 @@ pub(crate) struct MadeFiles(Vec<MadeFile>);
 /// A drive's file that was made.
 struct MadeFile {
     path: PathBuf,
-    /// Whether it is locked by whoever has made it.
+    /// Whether it is locked by this process, which has made it.
     is_locked: bool,
 }
 
@@ -326,8 +326,8 @@ impl MadeFiles {
 impl Drop for MadeFiles {
     fn drop(&mut self) {
         for MadeFile { path, is_locked } in &self.0 {
-            // Whoever else has taken it meanwhile, as another creation does, has it locked; and whoever waits for the lock
-            // must find that the file is gone.
+            // Another process that has taken it meanwhile, as another creation does, has it locked; and a process that
+            // waits for the lock must find that the file is gone.
             let lock = std::fs::File::open(path).ok().filter(|file| file.try_lock().is_ok());
             if *is_locked || lock.is_some() {
                 let _ = std::fs::remove_file(path);

@@ -33,7 +33,7 @@ pub(super) fn check_distinct(drives: &[DriveDescription]) -> Result<(), ArrayErr
     Ok(())
 }
 
-/// What lies behind a path; nothing where it is not there, which whoever opens it tells.
+/// What lies behind a path; nothing where it is not there, which opening it tells.
 pub(super) fn identity(path: &Path) -> Option<Identity> {
     let metadata = std::fs::metadata(path).ok()?;
     if !metadata.file_type().is_block_device() {

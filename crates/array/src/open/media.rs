@@ -43,7 +43,7 @@ pub(super) struct Unopened {
     pub(super) named: Option<String>,
     /// Why not.
     pub(super) fact: String,
-    /// What somebody else holds can still be read.
+    /// What another process holds can still be read.
     pub(super) seen: Option<Arc<Medium>>,
 }
 
@@ -194,13 +194,13 @@ impl Opened {
             let drive = drive.clone();
             move || {
                 let opened = Medium::open(&drive, first + number);
-                // What somebody else holds can still be read.
+                // What another process holds can still be read.
                 let seen = opened.is_err().then(|| Medium::peek(&drive, 0).map(Arc::new)).flatten();
                 (opened, seen)
             }
         });
         let opened = each(opening)?;
-        // In their order, whoever was first: of several that fail always the same is told.
+        // In their order, whichever was opened first: of several that fail always the same is told.
         for ((drive, path), result) in fresh.into_iter().zip(opened) {
             let Some((result, seen)) = result else {
                 self.note_silent(&drive, named);
@@ -252,7 +252,8 @@ impl Opened {
     }
 }
 
-/// Why a drive cannot be opened. Whoever holds it may be the very array, started with another file.
+/// Why a drive cannot be opened. The process that holds it may be a server of the very array, started with another
+/// file.
 fn told(error: &OpenError) -> String {
     match error {
         OpenError::Busy { .. } => format!(
@@ -263,8 +264,8 @@ fn told(error: &OpenError) -> String {
     }
 }
 
-/// Does each piece of work in a thread of its own, so that one that hangs holds up nobody but itself. What takes longer
-/// than [`OPEN_LIMIT`] has no result.
+/// Does each piece of work in a thread of its own, so that one that hangs holds up only itself. What takes longer than
+/// [`OPEN_LIMIT`] has no result.
 pub(super) fn each<T, W>(work: impl Iterator<Item = W>) -> Result<Vec<Option<T>>, ArrayError>
 where
     T: Send + 'static,
@@ -276,7 +277,7 @@ where
         let answer = answer.clone();
         let thread = std::thread::Builder::new().name("tier0-open".to_owned());
         let told = thread.spawn(move || {
-            // Whoever waited may have given up.
+            // The caller may have given up.
             let _ = answer.send((number, work()));
         });
         told.map_err(|source| ArrayError::System {

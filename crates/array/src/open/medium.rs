@@ -83,7 +83,7 @@ impl Medium {
         Ok(medium)
     }
 
-    /// Opens what somebody else holds, to read who it is and nothing else.
+    /// Opens what another process holds, to read who it is and nothing else.
     pub(super) fn peek(description: &DriveDescription, number: usize) -> Option<Medium> {
         let base = Base::File(FileMedium::peek(description.path.as_deref()?).ok()?);
         let (name, health) = (description.name.clone(), Health::new());
@@ -193,7 +193,8 @@ impl Medium {
         })
     }
 
-    /// A drive on it without the model's timing: for metadata at start, which nobody wants to wait for.
+    /// A drive on it without the model's timing: for metadata at start, which the administrator does not want to wait
+    /// for.
     pub(crate) fn plain_drive(&self, world: &World) -> Result<DriveHandle, ArrayError> {
         let system = |source| ArrayError::System {
             what: format!("drive {:?} cannot be opened again", self.name),

@@ -1,5 +1,5 @@
-//! Members that are missing although what may be them is there: nobody gives up a drive that is only not to be had now,
-//! or not recognised. Nothing is written.
+//! Members that are missing although what may be them is there: a start does not give up a drive that is only not to be
+//! had now, or not recognised. Nothing is written.
 
 use std::path::Path;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use super::assemble::guarded;
 use super::media::Unopened;
 use crate::{ArrayError, Description};
 
-/// How long what somebody else holds may take to tell who it is.
+/// How long what another process holds may take to tell who it is.
 const LOOK_LIMIT: Nanos = Nanos::from_secs(5);
 
 /// What was opened, and what could not be.
@@ -33,7 +33,7 @@ pub(super) struct AtHand<'a> {
 pub(super) enum Owner {
     /// A member's of some array.
     Member(Uuid, String),
-    /// Nobody's that tier0 knows.
+    /// No member's that tier0 knows.
     Nobody,
     /// That cannot be told.
     Unknown,
@@ -66,10 +66,10 @@ impl AtHand<'_> {
         Err(ArrayError::NotOpened { drive, fact: silent.fact.clone() })
     }
 
-    /// Checks that every member of a pool that is missing, and that nobody does without, is nowhere.
+    /// Checks that every member of a pool that is missing, and that is not done without, is nowhere.
     ///
     /// # Errors
-    /// It may be what could not be opened, or what the array file names and nobody recognises.
+    /// It may be what could not be opened, or what the array file names and is not recognised.
     pub(super) async fn check_missing(
         &self,
         world: &World,

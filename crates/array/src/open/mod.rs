@@ -55,7 +55,7 @@ pub struct OpenArray {
     pub(crate) events: Option<SyncSender<Event>>,
     /// How long hosts wait for drives of a paused pool before they get errors.
     pub(crate) pause_timeout: tier0_units::Nanos,
-    /// By pool: when somebody is told that it fills, and what thin volumes do not get.
+    /// By pool: when the administrator is told that it fills, and what thin volumes do not get.
     pub(crate) space: BTreeMap<String, SpaceRules>,
     /// By pool: the drives that are to hold its write log, where the array file says so.
     pub(crate) log_drives: BTreeMap<String, Vec<String>>,
@@ -125,7 +125,8 @@ impl OpenArray {
         matches!(self.kind, Kind::Lasting { .. })
     }
 
-    /// Has events told here too while the array runs. Nobody waits for room: what has none is counted and told later.
+    /// Has events told here too while the array runs. The array does not wait for room: what has none is counted and
+    /// told later.
     pub fn tell_events(&mut self, to: SyncSender<Event>) {
         self.events = Some(to);
     }

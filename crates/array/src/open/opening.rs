@@ -73,13 +73,13 @@ impl Opened {
     fn lie_at(&self, places: &[(String, PathBuf)], members: &[Uuid]) -> Result<bool, ArrayError> {
         let Opened { media, unopened, .. } = self.originals(places)?;
         let members = members.to_vec();
-        // Whoever has it open serves it.
+        // A process that has it open serves it.
         Ok(!unopened.is_empty()
             || in_real_world(|world| async move { hold_any(&world, &media, &members).await })??)
     }
 
     /// Where drives have moved they may be copies, and what lies where a missing one was last may be the original's, also
-    /// where nothing is left of the others there. Nobody but the administrator knows: it is not used.
+    /// where nothing is left of the others there. Only the administrator knows: it is not used.
     fn check_left_behind(
         &mut self,
         missing: Vec<(String, PathBuf, Uuid)>,

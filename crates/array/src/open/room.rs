@@ -19,7 +19,7 @@ pub(super) fn check_room<'a>(drives: impl Iterator<Item = &'a DriveDescription>)
     for drive in drives.filter(|drive| drive.model.is_none()) {
         let (Some(path), Some(size)) = (&drive.path, drive.size) else { continue };
         let directory = directory_of(path);
-        // A directory that is not there is told by whoever makes the file.
+        // A directory that is not there is told when the file is made.
         let Ok(about) = std::fs::metadata(directory) else { continue };
         let (_, bytes) = needed.entry(about.dev()).or_insert_with(|| (directory.to_owned(), 0));
         *bytes = bytes.saturating_add(size.0);

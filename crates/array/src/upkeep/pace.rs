@@ -1,4 +1,4 @@
-//! The pace of background work: full speed while nobody else is served, a share of the time while somebody is.
+//! The pace of background work: full speed while no host is served, a share of the time while hosts are.
 //!
 //! After each piece of work the worker rests as long as its share asks for, but only if hosts were served meanwhile;
 //! so a rebuild on an idle array is never slowed down, and on a busy one hosts keep most of the drives' time.
@@ -14,7 +14,7 @@ const REST_FACTOR: u64 = 3;
 /// The longest rest, so that one slow piece does not stall the work.
 const REST_MAX: Nanos = Nanos::from_millis(500);
 
-/// A rest is taken in steps of this, so that whoever is to stop does.
+/// A rest is taken in steps of this, so that a worker that is to stop does so soon.
 const STEP: Nanos = Nanos::from_millis(250);
 
 /// Requests that a shard has begun for hosts; clones share the count.

@@ -50,7 +50,7 @@ impl Shard {
         moved
     }
 
-    /// Moves an extent and gives back the slot that nobody has then; whether it has moved.
+    /// Moves an extent and gives back the slot that it does not have then; whether it has moved.
     async fn try_move(&self, number: usize, pool: &PoolShard, one: &Move, halt: &AtomicBool) -> bool {
         let result = if halt.load(Ordering::SeqCst) { Ok(false) } else { self.move_extent(pool, one).await };
         let moved = result.unwrap_or_else(|error| {

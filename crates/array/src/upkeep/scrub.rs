@@ -74,8 +74,8 @@ impl Shard {
         if let Err(error) = pool.slot_io.raid().flush().await {
             tracing::error!("what the scrub has repaired may not be stable: {error}");
         }
-        // Nobody compares the copies of the log: what they had when the scrub began goes to its place instead, and most of
-        // it has done so by now.
+        // A scrub does not compare the copies of the log: what they had when it began goes to its place instead, and
+        // most of it has done so by now.
         let retired = pin!(pool.write_back.retire(logged));
         match select(retired, pin!(self.until_stopped(shared))).await {
             Either::Left((Ok(()), _)) => {}

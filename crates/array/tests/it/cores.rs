@@ -8,7 +8,7 @@ use crate::rig::{Drives, describe, expect, pool, volume, write};
 /// The first sector of the chunklets of these small drives. Superblocks and metadata are before it.
 const DATA_START: u64 = 1152;
 
-/// A start on other cores waited for ever where a drive had no space for what the log holds, and nobody was served.
+/// A start on other cores waited for ever where a drive had no space for what the log holds, and no host was served.
 #[test]
 fn a_log_that_cannot_be_emptied_for_want_of_space_stays_as_it_is() {
     let log = "drives = [\"d0\", \"d1\"]\nlog_drives = [\"d2\", \"d3\"]";

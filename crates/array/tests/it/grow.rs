@@ -295,7 +295,7 @@ fn after_growing_all_sets_hold_the_same_and_writers_lose_nothing() {
                 add(&world, &engine, &drives, number).await;
             }
             done(&engine, GROW).await;
-            // Somebody writes all the while: to pages that are copied, and to pages that are not there yet.
+            // A host writes all the while: to pages that are copied, and to pages that are not there yet.
             let filled = volume(&engine, "early");
             for round in 0..6u64 {
                 for extent in 0..early {

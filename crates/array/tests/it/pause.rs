@@ -231,7 +231,7 @@ fn a_pause_tells_once_of_a_drive_that_answers_no_probe() {
     assert!(aloud + quietly > 2, "nobody was probed again: {aloud} and {quietly}");
 }
 
-/// A change of a paused pool had no answer before the drives were back, and nobody was told why.
+/// A change of a paused pool had no answer before the drives were back, and the administrator was not told why.
 #[test]
 fn a_change_of_a_paused_pool_is_answered_and_goes_on_when_the_drives_are_back() {
     let array = Drives::founded("raid1", 2, 2, 2, 4);
@@ -377,7 +377,8 @@ fn a_full_backing_store_is_no_failure_of_the_drive() {
     });
 }
 
-/// Hosts stood still for ever when the write log itself found no space: nobody judged its drive, and nobody refused them.
+/// Hosts stood still for ever when the write log itself found no space: its drive was not judged, and their writes were
+/// not refused.
 #[test]
 fn a_log_without_space_is_waited_for_as_long_as_a_drive() {
     let log = "drives = [\"d0\", \"d1\"]\nlog_drives = [\"d2\", \"d3\"]";

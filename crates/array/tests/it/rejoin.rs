@@ -108,7 +108,7 @@ fn what_has_not_changed_since_a_drive_was_lost_is_not_written_to_it() {
     }
 }
 
-/// What a drive had not made stable when it was lost is not on it, although nobody has written since.
+/// What a drive had not made stable when it was lost is not on it, although no host has written since.
 #[test]
 fn what_was_in_the_cache_of_a_drive_that_was_lost_is_written_again() {
     for moment in 0..12u64 {

@@ -1,4 +1,4 @@
-//! Drives that leave a running array for good: their data is rebuilt elsewhere, then nobody knows them any more.
+//! Drives that leave a running array for good: their data is rebuilt elsewhere, then the pool forgets them.
 
 use crate::rig::{Drives, done, expect, pool, volume, write};
 use tier0_array::admin::{AdminRequest, DriveState, Health};

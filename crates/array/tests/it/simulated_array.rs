@@ -242,7 +242,7 @@ fn what_was_written_is_read_again_with_every_option_of_a_pool() {
     }
 }
 
-/// Without slot tables nothing says that a slot holds what somebody else has left there.
+/// Without slot tables nothing says that a slot holds what a deleted volume has left there.
 #[test]
 fn a_new_volume_does_not_show_what_a_deleted_one_held() {
     for options in OPTIONS {

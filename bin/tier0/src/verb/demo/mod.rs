@@ -120,7 +120,7 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         signals.clone(),
         Troubles::of(&description.name),
         move |bound| {
-            // Nobody listens any more where the show has ended.
+            // The show has stopped listening where it has ended.
             let _ = tell.send(bound.to_vec());
         },
     );
@@ -138,7 +138,7 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         }
         let served = server.join().expect("the server does not panic");
         match shown {
-            // Whoever ends it takes the server away from the load.
+            // A signal that ends the demo takes the server away from the load.
             Err(Failure::Run(_) | Failure::Interrupted) if signals.raised() => served,
             shown => served.and(shown),
         }

@@ -45,7 +45,7 @@ impl LiveTable {
             &latency(progress.write_latency),
             phase,
         ]);
-        // Where nobody reads, the tables that follow say so.
+        // Where stdout is closed, the tables that follow say so.
         let _ = print(&text);
     }
 }

@@ -116,7 +116,7 @@ impl Scene {
         if line.starts_with("tier0 scrub") && line.contains("--rate") {
             self.wait_while(|pool| pool["scrub"]["running"] == true);
         }
-        // The last resort is for an array that nobody serves.
+        // The last resort is for an array that no server serves.
         let was_served = line.starts_with("tier0 pool recover") && self.server.take().is_some();
         let ended = shell(self.directory.path(), &line).output().expect("a shell");
         let stderr = String::from_utf8_lossy(&ended.stderr);

@@ -72,7 +72,7 @@ fn drive_of(state: &PoolState, set: u32, column: Column) -> u32 {
     state.column(set, u32::from(column.0)).drive
 }
 
-/// Whether a column has to be made anew on its readmitted member: nobody makes it anew elsewhere.
+/// Whether a column has to be made anew on its readmitted member: no rebuild makes it anew elsewhere.
 fn is_rebuilt(state: &PoolState, choice: &Choice, set: u32, column: u32) -> bool {
     let elsewhere = state.rebuild(set, column).is_some_and(|rebuild| state.is_active(rebuild.target.drive));
     choice.readmitted.contains(&state.column(set, column).drive) && !elsewhere

@@ -1,9 +1,10 @@
 //! The last resort: what can be assembled of a pool that no start opens, what may be lost then, and doing it.
 //!
-//! A start believes no drive that was lost and goes on without no write log. Here somebody decides otherwise: as few
-//! members as the RAID sets need are believed again with what they hold, the freshest ([`choice`]), and a write log all
-//! copies of which are gone begins anew ([`log`]). What that may lose is listed by volume and address ([`losses`]). Looking
-//! writes nothing. What a set does not need of a member that is believed again is made anew from the others.
+//! A start believes no drive that was lost and goes on without no write log. Here the administrator decides otherwise:
+//! as few members as the RAID sets need are believed again with what they hold, the freshest ([`choice`]), and a write
+//! log all copies of which are gone begins anew ([`log`]). What that may lose is listed by volume and address
+//! ([`losses`]). Looking writes nothing. What a set does not need of a member that is believed again is made anew from
+//! the others.
 
 mod carry_out;
 mod choice;
@@ -87,8 +88,8 @@ pub enum Role {
     Joins,
 }
 
-/// Looks at the pools of a description, or at one of them, and with `accepts_loss` assembles those that need it. Nobody may
-/// serve the array. Without `accepts_loss` nothing is written.
+/// Looks at the pools of a description, or at one of them, and with `accepts_loss` assembles those that need it. No
+/// server may serve the array. Without `accepts_loss` nothing is written.
 ///
 /// # Errors
 /// The drives cannot be looked at, or writing failed: a pool that was not assembled wholly can be assembled again.
@@ -126,7 +127,7 @@ pub fn recover(
 }
 
 impl ArrayError {
-    /// Why drives cannot be looked at, for somebody who starts nothing: there is no consent to give.
+    /// Why drives cannot be looked at, for a caller that starts nothing: there is no consent to give.
     #[must_use]
     pub fn without_a_start(self) -> ArrayError {
         match self {

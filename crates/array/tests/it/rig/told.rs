@@ -1,4 +1,4 @@
-//! What is logged, for tests of what somebody is told and how often.
+//! What is logged, for tests of what the administrator is told and how often.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
