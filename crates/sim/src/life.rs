@@ -66,11 +66,15 @@ impl<R: Running> Life<R> {
     pub(crate) async fn status(&self) -> Status {
         let status = self.running.status().await;
         self.session.atlas.borrow_mut().learn(&status);
+        let mut known_lost = self.session.known_lost.borrow_mut();
+        // One that was taken back may be lost again.
+        known_lost.retain(|name| status.lost.contains(name));
         for name in &status.lost {
-            if self.session.known_lost.borrow_mut().insert(name.clone()) {
+            if known_lost.insert(name.clone()) {
                 self.session.atlas.borrow_mut().mark(name);
             }
         }
+        drop(known_lost);
         let mut shelf = self.session.shelf.borrow_mut();
         for name in shelf.names(Whereabouts::Gone) {
             if status.lost.contains(&name) {
