@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use tier0_array::admin::{Event, Severity};
+use tier0_array::moved_events;
 
 use crate::output::json_line;
 use crate::troubles::Troubles;
@@ -152,7 +153,7 @@ fn keep(path: &Path, events: &Receiver<Event>, troubles: &Troubles) {
 /// That the server before has not written its end; nothing where it has, or where there was none.
 fn unended(path: &Path, array: &str) -> Option<KeptEvent> {
     let last = |path: &Path| content(path).ok().and_then(|(_, text)| read(&text).0.pop());
-    let last = last(path).or_else(|| last(&moved(path)))?;
+    let last = last(path).or_else(|| last(&moved_events(path)))?;
     if last.what.starts_with(ENDED) {
         return None;
     }
@@ -169,7 +170,7 @@ fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
     let mut file = open_to_write(path)?;
     let length = file.metadata()?.len();
     if length > BYTES_MAX {
-        match std::fs::rename(path, moved(path)) {
+        match move_away(path) {
             Ok(()) => file = open_to_write(path)?,
             // Something is in the way there.
             Err(error) if length > ROTATED_MAX * BYTES_MAX => return Err(error),
@@ -186,21 +187,38 @@ fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
     file.sync_data()
 }
 
+/// Moves the file to where the last one was moved, which goes; nothing else that lies there does.
+fn move_away(path: &Path) -> io::Result<()> {
+    let to = moved_events(path);
+    match OpenOptions::new().read(true).custom_flags(FLAGS).open(&to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        old => check_events(&mut checked(old?)?).map_err(|error| in_the_way(&to, &error))?,
+    }
+    std::fs::rename(path, &to).map_err(|error| in_the_way(&to, &error))
+}
+
+fn in_the_way(to: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("it is large and cannot be moved to {to:?}: {error}"))
+}
+
 /// Opens the file to append to it: a regular file that is empty or holds events, and nothing else.
 fn open_to_write(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o640);
     let mut file = checked(options.custom_flags(FLAGS).open(path)?)?;
-    let mut begin = [0; BEGIN.len()];
-    let length = file.metadata()?.len();
-    if length > 0 {
-        file.seek(SeekFrom::Start(0))?;
-        let read = file.read(&mut begin)?;
-        if begin[..read] != BEGIN.as_bytes()[..read] {
-            return Err(io::Error::other("it holds something else than events"));
-        }
-    }
+    check_events(&mut file)?;
     Ok(file)
+}
+
+/// Whether a file is empty or begins as a file of events does.
+fn check_events(file: &mut File) -> io::Result<()> {
+    let mut begin = [0; BEGIN.len()];
+    file.seek(SeekFrom::Start(0))?;
+    let read = file.read(&mut begin)?;
+    match begin[..read] == BEGIN.as_bytes()[..read] {
+        true => Ok(()),
+        false => Err(io::Error::other("it holds something else than events")),
+    }
 }
 
 /// The content of a file of events.
@@ -265,13 +283,6 @@ fn ends_in_line_feed(file: &mut File) -> io::Result<bool> {
     let mut last = [0];
     file.read_exact(&mut last)?;
     Ok(last == *b"\n")
-}
-
-/// Where the file was moved that had become too large.
-pub(crate) fn moved(path: &Path) -> PathBuf {
-    let mut moved = path.as_os_str().to_owned();
-    moved.push(".old");
-    moved.into()
 }
 
 /// The events in a text of the file, and how many of its lines are none.
@@ -340,7 +351,7 @@ mod tests {
         let killed = unended(&path, "a").expect("it has not ended");
         assert!(killed.severity == Severity::Warning && killed.thing == "array a", "{killed:?}");
         assert!(killed.what.contains("was killed") && killed.what.ends_with('Z'), "{killed:?}");
-        std::fs::rename(&path, moved(&path)).expect("it moves");
+        std::fs::rename(&path, moved_events(&path)).expect("it moves");
         assert!(unended(&path, "a").is_some());
     }
 
@@ -376,7 +387,7 @@ mod tests {
         append(&path, &batch(5000)).expect("it is written");
         append(&path, &batch(10_000)).expect("it is written");
         assert_eq!(things(&path)[0], "drive d10000");
-        assert_eq!(things(&moved(&path))[0], "drive d5000");
+        assert_eq!(things(&moved_events(&path))[0], "drive d5000");
     }
 
     #[test]
@@ -402,7 +413,7 @@ mod tests {
         for content in [vec![0; 2 << 20], b"[array]\n".to_vec()] {
             std::fs::write(&path, &content).expect("it is written");
             assert!(append(&path, &events).is_err() && fault(&path).is_some());
-            assert!(std::fs::read(&path).expect("it is read") == content && !moved(&path).exists());
+            assert!(std::fs::read(&path).expect("it is read") == content && !moved_events(&path).exists());
         }
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&path, &link).expect("a link");

@@ -48,7 +48,7 @@ mod volume_io;
 mod volumes;
 mod witness;
 
-pub use description::{Description, DescriptionError};
+pub use description::{Description, DescriptionError, moved_events};
 pub use error::ArrayError;
 pub use export_registry::ExportRegistry;
 pub use volume::Volume;

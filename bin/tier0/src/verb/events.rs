@@ -11,8 +11,9 @@ use tier0_array::admin::Severity;
 use tier0_units::counted;
 
 use crate::failure::Failure;
-use crate::history::{self, FileId, KeptEvent, moved, read};
+use crate::history::{self, FileId, KeptEvent, read};
 use crate::output::{json, json_line, print, wrapped};
+use tier0_array::moved_events;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,8 +82,8 @@ pub(crate) fn run(verb: &Events) -> Result<(), Failure> {
     let description = Description::read(&verb.array).map_err(Failure::input)?;
     let path = description.events.expect("a file that was read has a place for events");
     let mut tail = Tail::default();
-    let old = content(&moved(&path))?;
-    let mut events = old.map_or_else(Vec::new, |old| kept(&old.text, &moved(&path)));
+    let old = content(&moved_events(&path))?;
+    let mut events = old.map_or_else(Vec::new, |old| kept(&old.text, &moved_events(&path)));
     events.extend(tail.read(&path)?);
     if tail.read.is_none() {
         tracing::warn!(
@@ -152,7 +153,7 @@ impl Tail {
         let mut events = Vec::new();
         if let Some((known, read)) = self.read
             && now.as_ref().is_none_or(|now| now.id != known)
-            && let Some(before) = content(&moved(path))?.filter(|before| before.id == known)
+            && let Some(before) = content(&moved_events(path))?.filter(|before| before.id == known)
         {
             // What was written to it in its last moment was moved with it.
             events = kept(before.text.get(read..).unwrap_or_default(), path);
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(whats(&path), ["two"]);
         assert!(whats(&path).is_empty());
         file.write_all(event("last").as_bytes()).expect("it is written");
-        std::fs::rename(&path, moved(&path)).expect("it moves");
+        std::fs::rename(&path, moved_events(&path)).expect("it moves");
         std::fs::write(&path, event("three")).expect("it is written");
         assert_eq!(whats(&path), ["last", "three"]);
         std::fs::remove_file(&path).expect("it goes");

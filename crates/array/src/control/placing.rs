@@ -110,6 +110,9 @@ impl Guarded {
         if let Some(member) = condemned.filter(|_| !planted(PlantedBug::PlaceOnCondemned)) {
             return Err(Condemned { member });
         }
+        if let Placing::Column { set, column, .. } = placing {
+            self.forget_return(set.0, u32::from(column.0));
+        }
         let placings = &self.court.placings;
         let number = placings.begun.replace(placings.begun.get() + 1);
         placings.under_way.borrow_mut().insert(number, placing);

@@ -76,7 +76,7 @@ pub(crate) struct Guarded {
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
     /// Columns that are rebuilt where they were until their drive was lost: set, column and place.
-    pub(super) returned: RefCell<BTreeSet<(u32, u32, ChunkletAddress)>>,
+    pub(super) returned: RefCell<BTreeMap<(u32, u32), ChunkletAddress>>,
     /// Drives that were taken back by what has changed, until a scrub has read them whole.
     pub(super) unverified: Unverified,
     /// Members that the administrator has taken out of service, in this run.

@@ -110,7 +110,6 @@ impl Control {
             }
             guarded.rebuild.running.set(false);
             control.look_at_rebuild(number);
-            guarded.returned.borrow_mut().clear();
             guarded.unverified.note_rebuilt(&guarded.metadata.state());
             if guarded.unverified.is_due(&guarded.metadata.state()) {
                 control.start_scrub(number, None);
@@ -211,8 +210,7 @@ impl Control {
     ) -> Result<(), IoError> {
         let guarded = self.guarded(number);
         let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
-        let returned =
-            target.is_some_and(|target| guarded.returned.borrow().contains(&(set, column, target)));
+        let returned = target.is_some_and(|target| guarded.has_returned(set, column, target));
         let what = RebuiltColumn { set, column, returned };
         let results = self.ask_all(|reply| ShardCommand::Rebuild { pool: number, column: what, reply }).await;
         results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
@@ -226,6 +224,7 @@ impl Control {
         }
         guarded.commit(vec![MetaRecord::ColumnRebuilt { set, column }]).await?;
         guarded.shape.sets.finish_rebuild(index, place);
+        guarded.forget_return(set, column);
         Ok(())
     }
 }

@@ -166,7 +166,7 @@ impl Control {
             let (index, place) = Guarded::column(set, column);
             let placing = Placing::Column { set: index, column: place, to };
             let _under_way = guarded.place(placing)?;
-            guarded.returned.borrow_mut().insert((set, column, target));
+            guarded.returned.borrow_mut().insert((set, column), target);
             guarded.commit(vec![record]).await?;
             guarded.shape.sets.start_rebuild(index, place, target);
             returned += 1;
@@ -174,6 +174,18 @@ impl Control {
         let drive = guarded.drive_name(to);
         tracing::info!(drive, columns = returned, "columns are rebuilt where they were, by what has changed");
         Ok(())
+    }
+}
+
+impl Guarded {
+    /// Whether a column is being rebuilt where it was until its drive was lost, and has been nowhere else since.
+    pub(super) fn has_returned(&self, set: u32, column: u32, target: ChunkletAddress) -> bool {
+        self.returned.borrow().get(&(set, column)) == Some(&target)
+    }
+
+    /// A column is rebuilt, or is to lie elsewhere: what its old chunklet holds gets old from now on.
+    pub(super) fn forget_return(&self, set: u32, column: u32) {
+        self.returned.borrow_mut().remove(&(set, column));
     }
 }
 

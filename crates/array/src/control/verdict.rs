@@ -23,6 +23,7 @@ use tier0_world::{IoError, PlantedBug, planted};
 use super::judge::look;
 use super::pause::RESPITE;
 use super::placing::Placings;
+use super::verification::were;
 use super::{Control, Guarded, PoolControl};
 use crate::plan::sets_survive;
 use crate::witness::{Parting, Waiting};
@@ -123,6 +124,16 @@ impl Guarded {
 
     /// What speaks against doing without these members besides those that are lost already, as half a sentence.
     pub(super) fn objection(&self, pool: &PoolControl, without: &BTreeSet<u32>) -> Result<(), String> {
+        self.objection_with(pool, without, &BTreeSet::new())
+    }
+
+    /// The same where these members' data may be old ([`super::verification`]).
+    fn objection_with(
+        &self,
+        pool: &PoolControl,
+        without: &BTreeSet<u32>,
+        doubtful: &BTreeSet<u32>,
+    ) -> Result<(), String> {
         let condemned = self.court.condemned.borrow();
         let gone = |member: u32| {
             without.contains(&member) || condemned.contains(&member) || pool.lost.is_lost(member as usize)
@@ -132,6 +143,7 @@ impl Guarded {
         let placings = &self.court.placings;
         let lacks = |set, column, drive| {
             gone(drive)
+                || doubtful.contains(&drive)
                 || sets.lacking_columns(set).contains(column)
                 || placings.column_lacks(set, column, gone)
         };
@@ -159,6 +171,15 @@ impl Guarded {
         }
         Ok(())
     }
+}
+
+/// Who asks whether a pool does without a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// Its guard, because it fails.
+    ByItsFailure,
+    /// An administrator, who has been told what may be lost.
+    ByAdministrator,
 }
 
 impl Control {
@@ -194,6 +215,28 @@ impl Control {
         }
     }
 
+    /// Whether what a member holds may be all that is right, because drives that were taken back are not verified yet: then
+    /// the pool waits for it.
+    ///
+    /// # Errors
+    /// It may be.
+    fn check_only_right(&self, number: usize, member: u32) -> Result<(), Objection> {
+        let (pool, guarded) = (&self.pools[number], self.guarded(number));
+        let doubtful = guarded.unverified.members(&guarded.metadata.state());
+        let without = BTreeSet::from([member]);
+        if doubtful.is_empty() || guarded.objection(pool, &without).is_err() {
+            return Ok(());
+        }
+        let names: Vec<String> = doubtful.iter().map(|place| guarded.drive_name(*place)).collect();
+        guarded.objection_with(pool, &without, &doubtful).map_err(|_| {
+            Objection::Lacking(format!(
+                "what it holds may be all that is right, for {} taken back and not verified yet; if it does not come back, \
+                 do without it all the same (tier0 drive remove --force)",
+                were(&names)
+            ))
+        })
+    }
+
     /// Decides that the pool does without a member from now on, for an administrator. Nothing is recorded yet.
     ///
     /// # Errors
@@ -204,15 +247,24 @@ impl Control {
         member: u32,
     ) -> Result<(), Objection> {
         let _turn = self.guarded(number).court.turn.acquire(1).await;
-        self.condemn(number, member).await
+        self.condemn(number, member, Asked::ByAdministrator).await
     }
 
     /// Whether the pool would do without a member now, where these others have not answered.
     ///
     /// # Errors
     /// What speaks against it.
-    fn check_without(&self, number: usize, member: u32, silent: &BTreeSet<u32>) -> Result<(), Objection> {
+    fn check_without(
+        &self,
+        number: usize,
+        member: u32,
+        silent: &BTreeSet<u32>,
+        asked: Asked,
+    ) -> Result<(), Objection> {
         let guarded = self.guarded(number);
+        if asked == Asked::ByItsFailure {
+            self.check_only_right(number, member)?;
+        }
         let mut without = silent.clone();
         without.insert(member);
         guarded.objection(&self.pools[number], &without).map_err(|objection| {
@@ -231,7 +283,7 @@ impl Control {
         let pauses = &self.guarded(number).pauses;
         if pauses.awaits_others_than(member) {
             let silent = self.silent_members(number, member).await;
-            self.check_without(number, member, &silent)?;
+            self.check_without(number, member, &silent, Asked::ByItsFailure)?;
             pauses.note_return(self.world.now());
         }
         if pauses.has_respite(self.world.now()) {
@@ -240,20 +292,21 @@ impl Control {
                 RESPITE.0 / Nanos::from_secs(1).0
             )));
         }
-        self.condemn(number, member).await.inspect_err(|_| pauses.forget_return())
+        let condemned = self.condemn(number, member, Asked::ByItsFailure).await;
+        condemned.inspect_err(|_| pauses.forget_return())
     }
 
     /// The verdict on a member, by a fresh probe of all others.
-    async fn condemn(self: &Rc<Self>, number: usize, member: u32) -> Result<(), Objection> {
+    async fn condemn(self: &Rc<Self>, number: usize, member: u32, asked: Asked) -> Result<(), Objection> {
         let silent = self.silent_members(number, member).await;
-        self.check_without(number, member, &silent)?;
+        self.check_without(number, member, &silent, asked)?;
         if let Some(parting) = self.parting(number, member)
             && let Some(witness) = &self.witness
         {
             self.guarded(number).court.untold.borrow_mut().remove(&member);
             let noted = witness.note(&self.world, parting.clone(), false).await.map_err(Objection::Witness);
             // Something may have been put onto the drive while the witness was asked.
-            if let Err(reason) = noted.and_then(|()| self.check_without(number, member, &silent)) {
+            if let Err(reason) = noted.and_then(|()| self.check_without(number, member, &silent, asked)) {
                 self.take_note_back(number, member, parting);
                 return Err(reason);
             }

@@ -63,7 +63,7 @@ impl Unverified {
     }
 
     /// The members that the drives serve as.
-    fn members(&self, state: &PoolState) -> BTreeSet<u32> {
+    pub(super) fn members(&self, state: &PoolState) -> BTreeSet<u32> {
         self.places.borrow().keys().filter_map(|place| serves_as(state, *place)).collect()
     }
 
@@ -152,7 +152,7 @@ impl Control {
 }
 
 /// "drive d1 was", "drives d1, d2 were".
-fn were(names: &[String]) -> String {
+pub(super) fn were(names: &[String]) -> String {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     format!("{} {}", named("drive", &names), if names.len() == 1 { "was" } else { "were" })
 }

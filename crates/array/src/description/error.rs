@@ -26,6 +26,16 @@ pub enum DescriptionError {
         /// What was named.
         path: PathBuf,
     },
+    /// Where the file of events is moved lies something else that the array has.
+    #[error(
+        "array.events: {path:?} is {what}, and the server moves its events there when they are many; name another file"
+    )]
+    MovedEvents {
+        /// Where the file is moved when it is large.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// The file of events is something else that the array has.
     #[error("array.events: {path:?} is {what}, and the server writes its events to it; name another file")]
     Events {

@@ -174,7 +174,9 @@ impl Description {
             ("array.control", self.control.as_deref()),
         ];
         let others = others.into_iter().filter_map(|(what, path)| Some((what, path?)));
-        match drives.chain(sockets).chain(others).find(|(_, path)| *path == events) {
+        let moved = moved_events(events);
+        match drives.chain(sockets).chain(others).find(|(_, path)| *path == events || *path == moved) {
+            Some((what, path)) if path == moved => Err(DescriptionError::MovedEvents { path: moved, what }),
             Some((what, _)) => Err(DescriptionError::Events { path: events.clone(), what }),
             None => Ok(()),
         }
@@ -226,6 +228,11 @@ fn beside(file: &Path, ending: &str) -> PathBuf {
         true => file.with_extension(ending),
         false => file.with_added_extension(ending),
     }
+}
+
+/// Where the server moves the file of events when it is large.
+pub fn moved_events(file: &Path) -> PathBuf {
+    file.with_added_extension("old")
 }
 
 fn is_toml(file: &Path) -> bool {

@@ -2,8 +2,9 @@
 //!
 //! A slot that is written counts as changed if its set must do without one of its columns when the write has ended. Writes
 //! end when they are stable on every drive that serves, so whatever had ended before a drive was lost is on it, and whatever
-//! had not counts as changed. What recovery wrote counts in any case. A slot that has all its columns again, rebuilt and
-//! stable, no longer counts.
+//! had not counts as changed. What recovery wrote counts in any case. A slot that has all its columns again, the last one
+//! where it was before, no longer counts; one whose column was rebuilt elsewhere does, for the metadata name the old place
+//! until the whole column is there.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -33,7 +34,7 @@ impl SlotIo {
         self.0.changed.0.borrow_mut().insert(slot);
     }
 
-    /// One of the slot's columns is rebuilt and stable.
+    /// One of the slot's columns is rebuilt and stable where it was until its drive was lost.
     pub(super) fn regained(&self, slot: u64) {
         if !self.lacks_columns(slot) {
             self.0.changed.0.borrow_mut().remove(&slot);

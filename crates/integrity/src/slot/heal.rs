@@ -29,6 +29,8 @@ pub struct SlotRebuilt {
     set: SetIndex,
     column: Column,
     target: ChunkletAddress,
+    /// It was there until its drive was lost.
+    returned: bool,
     rebuilt: Rebuilt,
     _guard: SlotGuard,
 }
@@ -56,7 +58,7 @@ impl SlotRebuilt {
         let rows = self.io.slots().rows(self.slot.slot);
         let sets = self.io.raid().sets();
         let is_present = self.is_current() && sets.set_rebuilt_at(self.set, self.column, self.target, rows);
-        if is_present {
+        if is_present && self.returned {
             self.io.regained(self.slot.slot);
         }
         is_present
@@ -84,7 +86,9 @@ impl SlotIo {
             self.0.tables.flushed(&table);
         }
         let in_slot = |page: &u64| (page - table.home().first_page) as u32;
-        let lost_pages = rows.lost_pages.iter().map(in_slot).collect();
+        let lost_pages: Vec<u32> = rows.lost_pages.iter().map(in_slot).collect();
+        let right = (0..self.pages_per_slot()).filter(|page| !lost_pages.contains(page));
+        self.counts().forget_unrecoverable(slot.slot, right);
         Ok(SlotScrub { rows, tables_repaired, lost_pages })
     }
 
@@ -122,7 +126,7 @@ impl SlotIo {
         if !self.is_target(set, column, target) {
             return Err(IoError::Gone);
         }
-        Ok(SlotRebuilt { io: self.clone(), slot, set, column, target, rebuilt, _guard: guard })
+        Ok(SlotRebuilt { io: self.clone(), slot, set, column, target, returned, rebuilt, _guard: guard })
     }
 
     /// Whether a column lies on this chunklet, and its drive is not lost.

@@ -122,8 +122,38 @@ impl RaidIo {
         }
         let (member, start) = self.sets().place(set, column);
         let lba = start + SectorCount(layout.page_column_lba(row, 0).0);
+        self.keep_right_pages(at, column, &mut unit, &mut outcome, expect).await;
         self.members().write(member, lba, unit.freeze(), false).await?;
         Ok(outcome)
+    }
+
+    /// What is lost may be right on the target, if that is a drive that was taken back: it is not written over.
+    async fn keep_right_pages(
+        &self,
+        at: GroupRow,
+        column: Column,
+        pages: &mut BufMut,
+        outcome: &mut RowOutcome,
+        expect: &dyn Expect,
+    ) {
+        let layout = self.sets().layout();
+        let (Role::Mirror(unit, _) | Role::Data(unit)) = layout.role(at.row, column) else { return };
+        let (member, start) = self.sets().place(at.set, column);
+        let bytes = PAGE_SECTORS as usize * self.members().width().bytes();
+        for offset in 0..layout.unit_pages() {
+            let page = layout.page_of_set(at.row, PagePlace { unit, offset });
+            let Expected::Crc(_) = expect.expect(at.set, page) else { continue };
+            if !outcome.lost_pages.contains(&page) {
+                continue;
+            }
+            let lba = start + SectorCount(layout.page_column_lba(at.row, offset).0);
+            let buf = BufMut::new(PAGE_SECTORS as u32, self.members().width());
+            let (Ok(()), own) = self.members().read(member, lba, buf).await else { continue };
+            if expect.expect(at.set, page).vouches_for(own.as_slice()) {
+                pages.as_mut_slice()[offset * bytes..(offset + 1) * bytes].copy_from_slice(own.as_slice());
+                outcome.lost_pages.retain(|lost| *lost != page);
+            }
+        }
     }
 
     /// The pages of a data column that is there, if every one of them is as it should be.

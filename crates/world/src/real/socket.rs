@@ -10,7 +10,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::fs::Mode;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
 
 use super::Fd;
 use super::op::{Op, submit};
@@ -135,9 +137,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
                 let fact = "what lies there is no socket";
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, fact));
             }
-            let refused =
-                UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
-            if !refused {
+            if !is_deserted(path)? {
                 return Err(error);
             }
             std::fs::remove_file(path)?;
@@ -145,6 +145,21 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         }
         result => result,
     }
+}
+
+/// Another program may have bound its socket and be about to listen: it is asked so often, 10 ms apart.
+const DESERTED_TRIES: u32 = 50;
+
+/// Whether no process listens at a socket. Never waits for one that does not accept: its backlog may be full.
+fn is_deserted(path: &Path) -> io::Result<bool> {
+    let address = SocketAddrUnix::new(path)?;
+    let ask = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&fd, &address)
+    };
+    let asked = retry_while_busy(DESERTED_TRIES, ask, |error| *error == rustix::io::Errno::CONNREFUSED);
+    Ok(asked == Err(rustix::io::Errno::CONNREFUSED))
 }
 
 /// A connected stream socket. Clones share it; at most one receive and one send may be under way at a time.
