@@ -20,6 +20,7 @@ mod marks;
 mod moved;
 mod moves;
 mod moving;
+mod overwritten;
 mod pause;
 mod placing;
 mod pool;
@@ -186,6 +187,10 @@ impl Control {
             self.world.spawn(begin).detach();
             self.world.spawn(self.clone().watch_drives(number)).detach();
             self.world.spawn(self.clone().mark_drives(number)).detach();
+            // What others write to shows on files and devices alone.
+            if self.opener.is_some() {
+                self.world.spawn(self.clone().watch_fronts(number)).detach();
+            }
         }
     }
 
