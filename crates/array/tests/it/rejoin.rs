@@ -133,3 +133,44 @@ fn what_was_in_the_cache_of_a_drive_that_was_lost_is_written_again() {
         });
     }
 }
+
+/// A column that was rebuilt by what had changed, moved to another drive and came back to its chunklet was believed to be
+/// there again: nothing was copied, and what had been written meanwhile was lost.
+#[test]
+fn a_chunklet_that_returned_is_not_believed_again_when_its_column_was_elsewhere_since() {
+    let mut array = Drives::founded("raid1", 2, 2, 1, 62);
+    let spare = array.plug_in();
+    array.life(1, move |world, engine, drives| async move {
+        done(&engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
+        fill(&world, &engine, 0..PIECES, 1).await;
+        engine.drain().await.expect("destaged");
+        done(&engine, AdminRequest::DriveFail { drive: "d1".to_owned() }).await;
+        fill(&world, &engine, 0..1, 101).await;
+        engine.drain().await.expect("destaged");
+        engine.rejoin_drive(0, "d1", drives.media[1].open(&world)).await.expect("it joins");
+        let medium = drives.media.last().expect("it was plugged in");
+        engine.add_drive(0, &spare, medium.open(&world)).await.expect("it joins");
+        let leave = |stop| AdminRequest::DriveRemove { drive: "d1".to_owned(), force: false, stop };
+        done(&engine, leave(false)).await;
+        let moved = async || {
+            let status = pool(&engine).await;
+            status.drives.iter().find(|drive| drive.name == spare).map_or(0, |drive| drive.chunklets_used)
+        };
+        while moved().await < PIECES {
+            world.sleep(Nanos::from_micros(50)).await;
+        }
+        done(&engine, leave(true)).await;
+        fill(&world, &engine, 0..PIECES, 51).await;
+        engine.drain().await.expect("destaged");
+        done(&engine, AdminRequest::DriveFail { drive: spare.clone() }).await;
+        while pool(&engine).await.sets.degraded > 0 {
+            world.sleep(Nanos::from_millis(100)).await;
+        }
+        done(&engine, AdminRequest::ScrubStart { pool: None, rate: None }).await;
+        while pool(&engine).await.scrub.is_none_or(|scrub| scrub.running) {
+            world.sleep(Nanos::from_millis(100)).await;
+        }
+        assert_eq!(pool(&engine).await.scrub.map(|scrub| scrub.repaired), Some(0));
+        check(&world, &engine, 0..PIECES, 51).await;
+    });
+}
