@@ -25,7 +25,7 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// A port that nobody listens on at the moment.
+    /// A port that no process listens on at the moment.
     pub(crate) fn free_port() -> Result<Address, BenchError> {
         let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
         Ok(Address::Tcp(bound.map_err(BenchError::system("no port is to be had"))?.port()))
@@ -58,8 +58,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `command` and waits until it greets on `address`. Its words are not shown: that somebody only looks whether
-    /// it serves already is worth a complaint to some.
+    /// Starts `command` and waits until it greets on `address`. Its words are not shown: some complain of a client that
+    /// only looks whether they serve already.
     pub(crate) fn start(
         name: &'static str,
         command: &mut Command,

@@ -17,7 +17,7 @@
 //! So the log can be emptied while Φ + S ≤ capacity, S = F + 2·I(W). Writers are admitted, and batches *out of turn*
 //! begin, only while that holds afterwards; those batches are counted with twice their intents, because they may fail as
 //! well, and with a sixteenth of the log more for writers, so that the former find room. Once there is none, pages are
-//! destaged in turn, which needs nobody's permission.
+//! destaged in turn, which is always allowed.
 //!
 //! What was destaged counts among the d until its record is released, because a crash would make it dirty again. What a
 //! crash leaves is a prefix of the log, that is, the log as it was at some earlier instant, when all this held too.

@@ -44,7 +44,7 @@ impl PageLocks {
         guard
     }
 
-    /// Locks the whole extent if nobody has locked or waits for any of it.
+    /// Locks the whole extent if no task has locked or waits for any of it.
     pub(crate) fn try_lock_whole(self: &Rc<Self>, extent: ExtentId) -> Option<PageGuard> {
         let free = !self.extents.borrow().contains_key(&extent);
         free.then(|| self.enter(extent, WHOLE))

@@ -1,4 +1,4 @@
-//! What the write cache asks of whoever keeps the map from extents to slots.
+//! What the write cache asks of the map from extents to slots.
 
 use std::future::Future;
 use std::pin::Pin;

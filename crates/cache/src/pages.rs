@@ -26,7 +26,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// A power cut may have caught the page on its way to its slot, and nobody has written it there since.
+    /// A power cut may have caught the page on its way to its slot, and no batch has written it there since.
     const UNSETTLED: u32 = 1 << 31;
     const ZERO: u32 = Self::UNSETTLED - 1;
 

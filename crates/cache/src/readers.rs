@@ -1,7 +1,7 @@
 //! Who is reading from which slot: nothing is written in place under a read, and no slot is given back under one.
 //!
 //! Before a batch writes pages of a slot it waits for the reads of that slot that are under way; later ones find the
-//! pages in memory. Readers who come while somebody waits are counted apart, so that a busy slot starves nobody.
+//! pages in memory. Reads that begin while a task waits are counted apart, so that a busy slot does not starve it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use tier0_world::sync::Notify;
 
 #[derive(Default)]
 struct Count {
-    /// How often somebody began to wait.
+    /// How often a task began to wait.
     generation: u64,
     /// Reads that began since then.
     current: u32,

@@ -1,8 +1,8 @@
 //! Records of the write log that are alive: who needs them, what they hold in memory, and where they lie.
 //!
-//! A record is needed by each page whose newest content it has, by each batch that is destaging such a page, and by each
-//! record that supersedes it and is not stable yet: until then a crash must find the old one. A record that nobody needs
-//! gives its memory back; the log is released up to the oldest that somebody needs.
+//! A record is needed by each page whose newest content it has, by each batch that is destaging such a page, and by
+//! each record that supersedes it and is not stable yet: until then a crash must find the old one. A record that is no
+//! longer needed gives its memory back; the log is released up to the oldest that is.
 //!
 //! A record takes 48 bytes beside its data.
 
@@ -16,7 +16,7 @@ use crate::pages::RecordId;
 
 /// A record that is alive.
 pub(crate) struct Record {
-    /// Its data pages, one after the other; of no sectors when there are none or nobody needs them.
+    /// Its data pages, one after the other; of no sectors when there are none or they are no longer needed.
     data: Buf,
     pub(crate) extent: ExtentId,
     /// Its position in the ring, or one that it cannot be before, as long as it is not stable.
@@ -47,7 +47,7 @@ pub(crate) struct Records {
     pages: u64,
     /// Pages that are destaged and would be loaded again after a crash.
     destaged: u64,
-    /// Data pages of the records that went since somebody asked.
+    /// Data pages of the records that went since [`Records::take_gone_pages`] was called.
     gone_pages: u64,
 }
 
@@ -76,7 +76,7 @@ impl Records {
         self.first + self.list.len() as u64
     }
 
-    /// Data pages in memory, those included that nobody reads any more but whose neighbours in the record are needed.
+    /// Data pages in memory, including those that are no longer read but whose neighbours in the record are needed.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
@@ -169,7 +169,7 @@ impl Records {
         self.destaged
     }
 
-    /// Forgets the oldest records that nobody needs and that are stable; returns whether any.
+    /// Forgets the oldest records that are stable and no longer needed; returns whether any.
     pub(crate) fn trim(&mut self) -> bool {
         let before = self.first;
         while let Some(record) = self.list.pop_front_if(|record| record.needed == 0 && record.stable) {

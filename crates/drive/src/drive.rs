@@ -135,8 +135,8 @@ pub trait Drive {
         false
     }
 
-    /// The sectors behind which it stores nothing up to its end: nothing was ever written there, or hosts have discarded it, or
-    /// it was cut short and given its size again. All of them where nobody can tell.
+    /// The sectors behind which it stores nothing up to its end: nothing was ever written there, or hosts have
+    /// discarded it, or it was cut short and given its size again. All of them where the drive cannot tell.
     fn stored(&self) -> SectorCount {
         self.info().sectors
     }

@@ -88,8 +88,8 @@ impl Ring {
         Ok(Recovered { ring: Ring(core), entries: entries.into(), report })
     }
 
-    /// Reads what [`Ring::recover`] would find, and writes nothing. Whoever acts on it must make it durable elsewhere
-    /// before anything else is: what only one copy has may not be found the next time.
+    /// Reads what [`Ring::recover`] would find, and writes nothing. A caller that acts on it must make it durable
+    /// elsewhere before anything else is: what only one copy has may not be found the next time.
     ///
     /// # Errors
     /// As recovery's.
@@ -220,7 +220,7 @@ struct Scan {
     report: RecoveryReport,
     /// The incarnation of the last frame; those behind it have no lower one.
     incarnation: u64,
-    /// The first frame that nobody has called stable.
+    /// The first frame that no header or later frame calls stable.
     stable: u64,
     repair: Repair,
 }

@@ -222,9 +222,9 @@ impl Ring {
         self.0.persist_now().await
     }
 
-    /// Ends when no header of this ring is on its way to a drive, whether or not the ring has failed. Whoever is to write in
-    /// its place waits for that, when nothing is appended any more: a late header would say that what follows was never
-    /// complete.
+    /// Ends when no header of this ring is on its way to a drive, whether or not the ring has failed. A caller that is
+    /// to write in its place waits for that, when nothing is appended any more: a late header would say that what
+    /// follows was never complete.
     pub async fn quiet(&self) {
         while self.0.persisting.get() {
             self.0.changed.wait().await;

@@ -232,7 +232,7 @@ impl State {
         frame.stable = true;
         while let Some(frame) = self.in_flight.pop_front_if(|frame| frame.stable) {
             for (position, done) in (frame.first..).zip(frame.done) {
-                // Nobody may be waiting any more.
+                // The caller may be gone.
                 let _ = done.send(Ok(crate::Appended { position: Position(position) }));
             }
         }
@@ -245,7 +245,7 @@ impl State {
         self.trim();
     }
 
-    /// Forgets frames that nobody needs.
+    /// Forgets frames that are no longer needed.
     pub(crate) fn trim(&mut self) {
         let (stable, released) = (self.stable_sequence(), self.released);
         let limit = self.pin.map_or(stable, |pin| pin.min(stable));

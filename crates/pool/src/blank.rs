@@ -11,7 +11,7 @@ const FRONT_SECTORS: u64 = 32_768;
 /// Sectors of one I/O: 1 MiB.
 const STEP_SECTORS: u64 = 2048;
 
-/// Whether the front of a drive is all zeros, so that nobody's data lies there.
+/// Whether the front of a drive is all zeros, so that no data lies there.
 pub async fn is_blank(drive: &DriveHandle) -> Result<bool, PoolError> {
     let sectors = FRONT_SECTORS.min(drive.info().sectors.0);
     let mut done = 0;

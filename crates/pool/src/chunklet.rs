@@ -25,7 +25,7 @@ pub struct ChunkletAddress {
 #[derive(Clone, Debug)]
 pub struct Chunklets {
     chunklet_sectors: u64,
-    /// Per drive: what nobody has and may be handed out, in runs, the lowest last.
+    /// Per drive: what has no owner and may be handed out, in runs, the lowest last.
     drives: Vec<Vec<Range<u32>>>,
 }
 

@@ -235,7 +235,7 @@ pub enum PoolError {
         /// Why.
         fact: String,
     },
-    /// Whoever opens the pool refuses its state.
+    /// The caller that opens the pool refuses its state.
     #[error("{fact}")]
     Unopenable {
         /// The fact and the remedy.

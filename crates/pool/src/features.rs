@@ -8,8 +8,8 @@ use crate::codec::{Reader, Writer};
 /// Three sets of 64 features. Bit n of a set is feature n.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Who does not know one of these ignores it. Its bytes lie behind all others, and whoever writes the structure
-    /// without them takes the bit away.
+    /// Who does not know one of these ignores it. Its bytes lie behind all others, and a build that writes the
+    /// structure without them takes the bit away.
     pub compatible: u64,
     /// Who does not know one of these may read, and must not write anything on the pool's drives.
     pub read_only: u64,
@@ -48,7 +48,7 @@ impl Features {
         }
     }
 
-    /// Refuses what permits only reading to whoever knows these; `what` names the structure.
+    /// Refuses what permits only reading to a build that knows these; `what` names the structure.
     pub(crate) fn check_writable(
         &self,
         known: Features,
@@ -60,7 +60,7 @@ impl Features {
         }
     }
 
-    /// Whether bytes may follow that nobody understands who knows these.
+    /// Whether bytes may follow that a build that knows these does not understand.
     pub(crate) fn has_rest_beyond(&self, known: Features) -> bool {
         let unknown = self.beyond(known);
         unknown.compatible != 0 || unknown.read_only != 0

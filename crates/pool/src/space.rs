@@ -1,4 +1,4 @@
-//! How much of a pool is taken, when somebody should know, and what thin volumes may not take.
+//! How much of a pool is taken, when the administrator should know, and what thin volumes may not take.
 //!
 //! Thick volumes have their space from the beginning. Only thin ones take more as they are written, so only they can
 //! fill a pool, and all rules here are about them.
@@ -11,7 +11,8 @@ use tier0_units::{ByteCount, SECTOR_BYTES};
 
 use crate::state::PoolState;
 
-/// From how many percent on somebody is told where nothing else is said: time to order drives, to add them, to act.
+/// From how many percent on the administrator is told where nothing else is said: time to order drives, to add them, to
+/// act.
 const WARN_AT: [u8; 3] = [80, 90, 95];
 
 /// What helps a pool that fills.
@@ -34,10 +35,10 @@ pub struct Space {
     pub thin: bool,
 }
 
-/// When somebody should know, and what is kept.
+/// When the administrator should know, and what is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpaceRules {
-    /// From how many percent taken on somebody is told, each once, ascending.
+    /// From how many percent taken on the administrator is told, each once, ascending.
     pub warn_at: Vec<u8>,
     /// What stays free: thin volumes get no new space of it.
     pub reserve: Reserve,

@@ -7,8 +7,8 @@
 pub const NOT_STORED: u32 = 0;
 /// Instead of a checksum: nothing is stored of the page any more, and the drives hold what it was.
 pub const GIVEN_UP: u32 = 2;
-/// Instead of checksums that would mean something else, and of those that nobody knows any more: of all contents of a page
-/// one in 1.4 thousand million passes it, as many as pass a checksum of 32 bits by chance.
+/// Instead of checksums that would mean something else, and of those that are no longer known: of all contents of a
+/// page one in 1.4 thousand million passes it, as many as pass a checksum of 32 bits by chance.
 pub const STAND_IN: u32 = 1;
 
 /// The checksum of a page's bytes, however many the world keeps of it.

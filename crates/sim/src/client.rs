@@ -76,7 +76,7 @@ pub(crate) async fn read<R: Running>(
     let began = life.world.now();
     let ticket = session.auditor.borrow_mut().begin_read(volume, lba, sectors);
     let mut buf = life.world.buffer(sectors as u32);
-    // Whoever forgets to fill it must not pass for one who read zeros.
+    // A volume that forgets to fill it must not pass for one that read zeros.
     buf.as_mut_slice().fill(0xd5);
     let (result, buf) = life.volumes[volume].read(lba, buf).await;
     if let Err(error) = result {

@@ -1,8 +1,8 @@
 //! What some seeds dwell on: situations that need several things at once, which a swarm seldom brings together.
 //!
-//! Measured with bugs planted in the array: among 300 seeds of the swarm alone, 16 drives of 600 runs came back stale and
-//! nobody noticed an array that believes them; nor was it noticed that a mapping counted before it was stable, for which
-//! the power must fail within microseconds of a commit.
+//! Measured with bugs planted in the array: among 300 seeds of the swarm alone, 16 drives of 600 runs came back stale
+//! and no run noticed an array that believes them, nor that a mapping counted before it was stable, for which the power
+//! must fail within microseconds of a commit.
 //!
 //! Invariants: most seeds dwell on nothing; what a seed dwells on is drawn from a stream of its own, so a new emphasis
 //! leaves the other seeds as they were. Nothing here asks for more than the array promises to survive.
@@ -51,7 +51,7 @@ fn departures(config: &mut SimConfig, random: &mut Random) {
     config.lives = (0..3 + random.below(5))
         .map(|_| LifePlan {
             end: LifeEnd::Change(log_uniform(200, 4_000, random)),
-            // Whoever reads everything repairs what a stale drive holds, before a scrub can count it.
+            // Verification of everything repairs what a stale drive holds, before a scrub can count it.
             verified_share: pick(&[0.0, 1.0], random),
             ..life(0.4, random)
         })
@@ -88,7 +88,7 @@ pub(crate) fn forgetting(config: &mut SimConfig) {
     weights.fill(0);
     weights[Trouble::Scramble as usize] = 20;
     weights[Trouble::Unplug as usize] = 1;
-    // Most are left out: whoever has forgotten must be the one who leaves, too.
+    // Most are left out: the drive that has forgotten must be the one that leaves, too.
     config.faults.per_life = 50.0;
     config.faults.missing_share = 0.5;
     config.faults.return_share = 0.0;

@@ -1,7 +1,7 @@
-//! The two legs of a mirror that run alone, one after the other, each with somebody's consent.
+//! The two legs of a mirror that run alone, one after the other, each with the administrator's consent.
 //!
-//! Both acknowledge writes, so there are two histories. With both present no start may choose between them; once somebody
-//! gives one up, the other's content is there, all of it and nothing of the first.
+//! Both acknowledge writes, so there are two histories. With both present no start may choose between them; once the
+//! administrator gives one up, the other's content is there, all of it and nothing of the first.
 
 use tier0_raid::layout::RaidLevel;
 

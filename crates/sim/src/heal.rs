@@ -64,7 +64,7 @@ pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     Ok(())
 }
 
-/// Somebody sees that a drive is gone even if nothing was asked of it.
+/// The administrator sees that a drive is gone even if nothing was asked of it.
 async fn announce_gone<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     life.status().await;
     let gone = life.session.shelf.borrow().names(Whereabouts::Gone);

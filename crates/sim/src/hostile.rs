@@ -1,6 +1,6 @@
 //! Clients that behave badly: they ask and do not listen, say half of what they announce, and vanish.
 //!
-//! They read, or begin writes of which never as much comes as the smallest piece has, so nobody's sectors change.
+//! They read, or begin writes of which never as much comes as the smallest piece has, so no sectors change.
 
 use tier0_nbd::client::{ClientOptions, enter};
 use tier0_nbd::protocol::NbdUri;
@@ -16,7 +16,7 @@ const CALLERS: usize = 20;
 /// Less than the smallest piece of a write.
 const HALF_BYTES_MAX: u64 = 4_000;
 
-/// Has somebody come to `uri` now and then who behaves badly.
+/// Has a client that behaves badly come to `uri` now and then.
 pub(crate) fn bother(world: &World, uri: NbdUri) {
     let calling = {
         let world = world.clone();
@@ -36,7 +36,7 @@ pub(crate) fn bother(world: &World, uri: NbdUri) {
 
 /// Many reads, half a write, or half a request.
 fn draw_words(random: &mut Random) -> Vec<u8> {
-    // Replies are all the same to whoever does not listen.
+    // Replies are all the same to a client that does not listen.
     let request = |kind, length| Request::new(kind, 4, 0, length).to_wire();
     match pick(&[0, 1, 2], random) {
         0 => request(RequestKind::Read, 64 << 10).repeat(log_uniform(1, 500, random) as usize),

@@ -72,7 +72,7 @@ async fn pull_and_return<R: Running>(life: &Rc<Life<R>>, random: &mut Random) ->
     let began = life.world.now();
     while !life.status().await.lost.contains(&name) {
         if life.world.now() - began > LOST_WITHIN || life.done.get() {
-            // Nobody has asked it for anything.
+            // No command went to it.
             session.shelf.borrow_mut().put(&name, Whereabouts::In);
             session.count("drives pulled and put back unnoticed");
             return Ok(());
@@ -97,7 +97,7 @@ async fn stand_still<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Res
     session.note(&life.world, format!("the process stands still for {time}"));
     let events = session.event_count();
     life.world.stall(time);
-    // Long enough for whoever counts the time in which nothing turned.
+    // Long enough for the tasks that count the time in which nothing turned.
     life.world.sleep(LOOK).await;
     let after = life.status().await.lost;
     session.count("processes that stand still");

@@ -26,7 +26,7 @@ pub(crate) struct Life<R: Running> {
 }
 
 impl<R: Running> Life<R> {
-    /// It was opened; nobody has used it.
+    /// It was opened, and is not used yet.
     pub(crate) fn new(session: &Rc<Session>, world: &World, running: R, volumes: Vec<R::Volume>) -> Life<R> {
         Life {
             session: session.clone(),

@@ -167,7 +167,7 @@ fn many(options: &Options) -> bool {
         threads(options),
         options.failures,
         |seed| {
-            // At once, because whoever stops a long sweep wants to know what it has found.
+            // At once, because a user who stops a long sweep wants to know what it has found.
             let result = catching(seed, || run_seed(options, seed));
             result.inspect_err(|_| eprintln!("seed {seed} fails"))
         },
@@ -253,7 +253,7 @@ fn threads(options: &Options) -> usize {
     options.threads.unwrap_or_else(cores).max(1)
 }
 
-/// A line about the progress, where somebody watches.
+/// A line about the progress, where a terminal shows it.
 struct Clock {
     begun: Instant,
     total: u64,
@@ -281,7 +281,7 @@ impl Clock {
     fn clear(&self) {
         if std::io::stderr().is_terminal() {
             eprint!("\r{:60}\r", "");
-            // Nobody needs to know that a progress line could not be wiped.
+            // It does not matter whether a progress line could be wiped.
             let _ = std::io::stderr().flush();
         }
     }

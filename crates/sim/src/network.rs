@@ -33,7 +33,7 @@ const LOOK: Nanos = Nanos::from_millis(1);
 /// A client that cannot connect for so long never will.
 const CONNECT_MAX: Nanos = Nanos::from_secs(600);
 
-/// The export that is used by whoever behaves badly: nobody waits until they have gone.
+/// The export of clients that behave badly: no step waits until they have gone.
 const HOSTILE: &str = "hostile";
 
 /// A system behind a network.
@@ -317,7 +317,7 @@ impl Way {
                 return answer;
             }
             self.forget(number);
-            // Whoever was told that the old connection is over must not be overtaken by it.
+            // A client that was told that the old connection is over must not be overtaken by it.
             drop(self.client().await);
             if may_fail && self.random.borrow_mut().chance(0.5) {
                 return answer;
@@ -326,7 +326,7 @@ impl Way {
         }
     }
 
-    /// A connection of client `number` broke: nobody uses it for anything new.
+    /// A connection of client `number` broke: no request uses it any more.
     fn forget(&self, number: u64) {
         let broken = self.client.borrow_mut().take_if(|(current, _)| *current == number);
         drop(broken);

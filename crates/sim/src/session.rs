@@ -35,15 +35,15 @@ pub(crate) struct Session {
     pub(crate) emptied: RefCell<Option<String>>,
     /// Whether the array was asked where log and metadata lie when it had come to rest.
     pub(crate) places_known: Cell<bool>,
-    /// Drives that somebody consents to start without.
+    /// Drives that the administrator consents to start without.
     pub(crate) consents: RefCell<BTreeSet<String>>,
     /// Stored data was damaged since the array was last scrubbed clean.
     pub(crate) damaged: Cell<bool>,
     /// A drive hangs, or hung, whose commands may still be waited for.
     pub(crate) hung: Cell<bool>,
-    /// What was done to the array, for whoever reads a failure.
+    /// What was done to the array, for the reader of a failure.
     events: RefCell<Vec<String>>,
-    /// Requests under way, for whoever reads why nothing ends.
+    /// Requests under way, to tell why nothing ends.
     outstanding: RefCell<BTreeMap<u64, String>>,
     requests: Cell<u64>,
     pub(crate) life: Cell<u64>,
@@ -86,7 +86,7 @@ impl Session {
         self.coverage.borrow_mut().count(name);
     }
 
-    /// Notes something for whoever reads a failure.
+    /// Notes something for the reader of a failure.
     pub(crate) fn note(&self, world: &World, what: impl Into<String>) {
         let line = format!("life {} at {}: {}", self.life.get(), world.now(), what.into());
         self.events.borrow_mut().push(line);

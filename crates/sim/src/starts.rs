@@ -56,8 +56,8 @@ pub(crate) async fn open<S: System>(
     if session.config.faults.refused_share == 0.0 {
         return Err(format!("the array cannot be opened: {asked}"));
     }
-    // A mishap has cost the array a drive that nobody was told of before it died: it cannot do without another one, and
-    // must be whole with it.
+    // A mishap has cost the array a drive, and it died before it said so: it cannot do without another one, and must be
+    // whole with it.
     session.note(world, format!("refused, so {} come back: {asked}", away.join(" ")));
     session.count("starts that had to wait for a drive");
     restored.iter().for_each(|(name, newest)| session.shelf.borrow().medium(name).restore(newest));

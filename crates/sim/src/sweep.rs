@@ -29,7 +29,7 @@ thread_local! {
 /// Runs `one`, and makes a failure of its panic. In a build that aborts on panics the process ends instead, with the
 /// panic's own message.
 ///
-/// The failure says how to replay a seed with drawn options; whoever runs something else says so outside of this.
+/// The failure says how to replay a seed with drawn options; a caller that runs something else says so itself.
 pub fn catching(
     seed: u64,
     one: impl FnOnce() -> Result<RunReport, Box<Failure>>,

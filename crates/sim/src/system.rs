@@ -197,7 +197,7 @@ pub struct Status {
     pub metadata: Vec<String>,
     /// A rebuild is going on.
     pub rebuilding: bool,
-    /// What is stored moves to other places: copies are written that are nobody's yet, so no scrub sees them.
+    /// What is stored moves to other places: copies are written that belong to no extent yet, so no scrub sees them.
     pub moving: bool,
     /// A scrub is going on.
     pub scrubbing: bool,
@@ -251,8 +251,8 @@ pub trait System: Clone + 'static {
         without: Vec<String>,
     ) -> impl Future<Output = Result<Self::Running, SystemError>>;
 
-    /// Makes the array, which nobody uses, run on another number of shards from the next opening on. False where it stays
-    /// as it is.
+    /// Makes the array, which is not in use, run on another number of shards from the next opening on. False where it
+    /// stays as it is.
     ///
     /// # Errors
     /// [`SystemError::Refused`] where it would not start either; nothing was written.

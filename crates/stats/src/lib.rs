@@ -7,8 +7,8 @@
 //! | [`summary`] | the same in a few figures |
 //! | [`latencies`] | a distribution of latencies, exact to 1 % |
 //!
-//! Counters only grow, from the start of the array on: whoever wants rates asks twice and subtracts. Nothing here does any
-//! I/O or asks for the time.
+//! Counters only grow, from the start of the array on: a caller that wants rates asks twice and subtracts. Nothing here
+//! does any I/O or asks for the time.
 
 pub mod io;
 pub mod latencies;

@@ -20,7 +20,7 @@ use super::owed::Owed;
 use super::pool::Pool;
 use super::watch::Activity;
 
-/// The connection is broken: there is nobody to answer.
+/// The connection is broken: there is no client to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("client left with replies owed to it")]
 pub struct Broken;
@@ -57,8 +57,8 @@ impl Channel {
         &self.world
     }
 
-    /// Appends what has arrived to `bytes`. `begun` says that a message has begun and is awaited to its end: whoever stops
-    /// there is cut off after a while.
+    /// Appends what has arrived to `bytes`. `begun` says that a message has begun and is awaited to its end: a client
+    /// that stops there is cut off after a while.
     pub async fn receive(&self, bytes: Vec<u8>, begun: bool) -> (Result<usize, IoError>, Vec<u8>) {
         self.in_turn.set(0);
         self.activity.expect(begun);
@@ -133,7 +133,7 @@ impl Channel {
         self.flow.is_empty() && !self.activity.has_begun()
     }
 
-    /// Nobody takes replies any more: what is under way goes on without an answer, and nothing else begins.
+    /// The client takes no replies any more: what is under way goes on without an answer, and nothing else begins.
     pub(crate) fn break_off(&self) {
         self.flow.break_off();
         self.socket.shutdown();

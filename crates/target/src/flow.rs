@@ -1,7 +1,7 @@
 //! Back-pressure: how much of a connection may be in flight.
 //!
-//! That begins with the reserve and grows by what the peer has taken: whoever asks and takes nothing costs little, however
-//! often it comes again. While others work too, it stays below what they can bear to have in front of them.
+//! That begins with the reserve and grows by what the peer has taken: one that asks and takes nothing costs little,
+//! however often it comes again. While others work too, it stays below what they can bear to have in front of them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -73,7 +73,7 @@ impl Flow {
         fits
     }
 
-    /// Waits until a request of `bytes` fits, and counts it; fails where nobody is left to answer.
+    /// Waits until a request of `bytes` fits, and counts it; fails where the connection is broken.
     pub(crate) async fn admit(&self, bytes: u64) -> Result<(), Broken> {
         loop {
             if self.broken.get() {
@@ -109,7 +109,7 @@ impl Flow {
         }
     }
 
-    /// Nobody takes answers any more: nothing is admitted.
+    /// The client takes no answers any more: nothing is admitted.
     pub(crate) fn break_off(&self) {
         self.broken.set(true);
         self.bell.changed.notify_all();

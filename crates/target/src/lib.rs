@@ -1,7 +1,7 @@
 //! What every block protocol needs to serve its clients: listeners, connections and their limits, flow control, replies
 //! that are owed, exports that come and go.
 //!
-//! - [`Target`]: the exports of one world, served to whoever connects, over any number of protocols at once.
+//! - [`Target`]: the exports of one world, served to every client that connects, over any number of protocols at once.
 //! - [`Protocol`]: what a protocol adds; it is given each [`Connection`] and speaks on its [`Channel`].
 //! - [`Channel`] and [`Owed`]: a connection's socket, its share of memory and work, and the replies that are owed on it.
 //! - [`Outbox`]: messages that go out together, for either end of a connection.
@@ -12,7 +12,7 @@
 //!   always have its reserve, whatever the others hold.
 //! - What was admitted is answered or given back; work whose receiver is gone is not begun.
 //! - A connection that has much to do does it a turn at a time, and stands behind the others after each.
-//! - Whoever stops in the middle of a message, or takes nothing of what is owed, is cut off after a while.
+//! - A client that stops in the middle of a message, or takes nothing of what is owed, is cut off after a while.
 //!
 //! What it does not do: it knows no protocol's bytes, no volumes, no authentication.
 

@@ -1,7 +1,7 @@
 //! Whether a connection works beside others.
 //!
-//! It notes whenever it begins something, which costs two loads as long as nobody else does. The clock is asked only by who
-//! wants more than it may have beside others.
+//! It notes whenever it begins something, which costs two loads as long as no other connection does. The clock is asked
+//! only by who wants more than it may have beside others.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use tier0_world::World;
 
 use super::pool::Pool;
 
-/// Who has seen nobody else begin anything for so long is alone.
+/// A connection that has seen no other begin anything for so long is alone.
 const ALONE_AFTER: Nanos = Nanos::from_millis(100);
 
 /// One connection's view of the others.
@@ -50,7 +50,7 @@ impl Neighbour {
         }
     }
 
-    /// Whether nobody else has worked of late. A lone connection is so from its second request on.
+    /// Whether no other connection has worked of late. A lone connection is so from its second request on.
     pub(crate) fn is_alone(&self) -> bool {
         let changes = self.pool.changes.get();
         if changes <= 1 {

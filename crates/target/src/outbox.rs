@@ -28,7 +28,7 @@ pub trait Account {
     fn lost(&self) {}
 }
 
-/// Nobody is.
+/// Keeps no accounts.
 impl Account for () {}
 
 /// Messages that wait to be sent: how many, and what they weigh in the sender's accounts.
@@ -84,8 +84,8 @@ impl Outbox {
         self.filled.notify_all();
     }
 
-    /// Sends what gathers until the outbox is closed, and keeps `account` informed. When the socket fails, it is shut down,
-    /// so that whoever receives from it ends too, and further messages are dropped.
+    /// Sends what gathers until the outbox is closed, and keeps `account` informed. When the socket fails, it is shut
+    /// down, so that the task that receives from it ends too, and further messages are dropped.
     pub async fn send_all(&self, socket: &Socket, account: &impl Account) {
         let mut spare = Box::new(Gather::new());
         let mut broken = false;

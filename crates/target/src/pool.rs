@@ -1,15 +1,15 @@
 //! Memory that all connections of a target share, beyond what each of them has for itself.
 //!
 //! A connection may hold as much of it as is left for the others at that moment: alone it may have half, beside another one
-//! that does likewise a third, and so on (dynamic thresholds, Choudhury and Hahne 1998). So a few that take all they can get
-//! leave something to whoever comes later.
+//! that does likewise a third, and so on (dynamic thresholds, Choudhury and Hahne 1998). So a few that take all they
+//! can get leave something to connections that come later.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use tier0_world::sync::Notify;
 
-/// What wakes whoever waits for room in a connection's flow. One task at a time waits for it.
+/// Wakes the task that waits for room in a connection's flow. One at a time waits for it.
 #[derive(Default)]
 pub(crate) struct Bell {
     pub(crate) changed: Notify,
@@ -22,7 +22,7 @@ pub(crate) struct Pool {
     reserve_bytes: u64,
     free_bytes: Cell<u64>,
     waiting: RefCell<Vec<Rc<Bell>>>,
-    /// Whoever began something last, and how often that has changed.
+    /// The connection that began something last, and how often that has changed.
     pub(crate) worker: Cell<u64>,
     pub(crate) changes: Cell<u64>,
     pub(crate) connections: Cell<u64>,

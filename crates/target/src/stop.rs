@@ -18,12 +18,12 @@ impl Stop {
         self.bell.notify_all();
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.requested.get()
     }
 
-    /// Ends once somebody asked to stop.
+    /// Ends once a stop was requested.
     pub async fn requested(&self) {
         while !self.is_requested() {
             self.bell.wait().await;

@@ -1,4 +1,4 @@
-//! What a parser says of a wrong file, in the words of whoever writes it: what is there, what is expected, and the correct
+//! What a parser says of a wrong file, in the words of its author: what is there, what is expected, and the correct
 //! form.
 
 /// The fact and the remedy, of a parser's `message` about what stands at `at` of a file. What is not known is left as it is.

@@ -241,7 +241,7 @@ impl Shared {
         loop {
             let request = draw(&mut random, most);
             if !self.ledger.borrow_mut().reserve(&request.range) {
-                // Somebody is there; a turn of the loop, not a wait, since others hold it for microseconds.
+                // Another request has it; a turn of the loop, not a wait, since others hold it for microseconds.
                 self.world.sleep(Nanos::from_micros(20)).await;
                 continue;
             }

@@ -37,7 +37,7 @@ impl SectorCount {
         ByteCount(self.0 * SECTOR_BYTES)
     }
 
-    /// The bytes these sectors hold, or as many as 64 bits can tell: for counts that nobody has checked.
+    /// The bytes these sectors hold, or as many as 64 bits can tell: for counts that are not checked yet.
     pub const fn saturating_bytes(self) -> ByteCount {
         ByteCount(self.0.saturating_mul(SECTOR_BYTES))
     }

@@ -5,10 +5,10 @@
 //! the data path asks the allocator for nothing but a reference count. A buffer of width zero holds nothing and costs
 //! nothing.
 //!
-//! Fresh buffers hold arbitrary old data of this process: whoever hands one out must have filled it.
+//! Fresh buffers hold arbitrary old data of this process: code that hands one out must have filled it.
 //!
-//! Instead of filling a buffer, whoever has the data in memory may lend it ([`BufMut::borrow`]). Who then wants to change
-//! the buffer gets a copy of his own.
+//! Instead of filling a buffer, a drive that has the data in memory may lend it ([`BufMut::borrow`]). Who then wants to
+//! change the buffer gets a copy of his own.
 //!
 //! Where a world keeps no data, a buffer of data still says whether it is known to be zeros, so that what is done about
 //! zeros is done there too. What must be found again (a log's heads, tables, maps) is in whole sectors in every world; a
@@ -111,7 +111,7 @@ impl BufMut {
         self.width
     }
 
-    /// Whether nobody shares its allocation: it is no part of a split, or the last one.
+    /// Whether no other buffer shares its allocation: it is no part of a split, or the last one.
     pub fn is_alone(&mut self) -> bool {
         self.block.as_mut().is_some_and(|block| Arc::get_mut(block).is_some())
     }
@@ -120,8 +120,8 @@ impl BufMut {
     /// [is alone](BufMut::is_alone): parts that are to be joined again must stay neighbours.
     ///
     /// # Safety
-    /// From `memory` on there are as many initialised bytes as the buffer holds, and nobody changes or frees them until
-    /// the lender takes the loan back.
+    /// From `memory` on there are as many initialised bytes as the buffer holds, and they are neither changed nor freed
+    /// until the lender takes the loan back.
     pub unsafe fn borrow(&mut self, memory: NonNull<u8>, lender: Arc<dyn Lender>, loan: u32) {
         let block =
             self.block.as_mut().and_then(Arc::get_mut).expect("only a buffer that is alone may borrow");
@@ -132,9 +132,9 @@ impl BufMut {
     /// The bytes it holds: sectors times width, unless its rest is blank.
     pub fn as_slice(&self) -> &[u8] {
         let Some(block) = &self.block else { return &[] };
-        // SAFETY: the range lies in the allocation by construction and is initialised (allocated zeroed, or lent so). No
-        // other buffer covers it, since `split_to` hands out disjoint ranges and `freeze` consumes self, or it is on loan
-        // and nobody changes it.
+        // SAFETY: the range lies in the allocation by construction and is initialised (allocated zeroed, or lent so).
+        // No other buffer covers it, since `split_to` hands out disjoint ranges and `freeze` consumes self, or it is on
+        // loan and does not change.
         unsafe { std::slice::from_raw_parts(block.memory().as_ptr().add(self.offset as usize), self.bytes()) }
     }
 
@@ -245,7 +245,7 @@ impl Buf {
         self.0.as_slice()
     }
 
-    /// Whether whoever made it said that it is all zeros. Where there are bytes they may be zeros without that.
+    /// Whether its maker said that it is all zeros. Where there are bytes they may be zeros without that.
     pub fn is_known_zero(&self) -> bool {
         self.0.zero
     }
@@ -272,7 +272,7 @@ impl Buf {
         Buf(self.0.part(first, sectors))
     }
 
-    /// Back to an exclusive buffer, where nobody else shares the memory.
+    /// Back to an exclusive buffer, where no other buffer shares the memory.
     pub fn try_into_mut(mut self) -> Result<BufMut, Buf> {
         let exclusive = self.0.block.as_mut().is_none_or(|block| Arc::get_mut(block).is_some());
         if exclusive { Ok(self.0) } else { Err(self) }
@@ -351,7 +351,7 @@ mod tests {
         let borrowed = || {
             let mut buf = BufMut::new(2, PayloadWidth::new(2));
             assert!(buf.is_alone());
-            // SAFETY: nobody changes the owner's bytes, and the loan keeps the owner.
+            // SAFETY: nothing changes the owner's bytes, and the loan keeps the owner.
             unsafe { buf.borrow(address, owner.clone(), 7) };
             buf
         };
@@ -385,7 +385,7 @@ mod tests {
         assert!(!rest.is_alone());
         let owner = Arc::new(Owner { bytes: vec![0; 4], taken_back: AtomicU32::new(0) });
         let address = NonNull::from(&owner.bytes[..]).cast::<u8>();
-        // SAFETY: nobody changes the owner's bytes, and the loan keeps the owner.
+        // SAFETY: nothing changes the owner's bytes, and the loan keeps the owner.
         unsafe { rest.borrow(address, owner.clone(), 7) };
     }
 

@@ -25,10 +25,10 @@ pub(crate) struct SlotId {
     pub(crate) generation: u32,
 }
 
-/// Whoever looks at how an I/O ended before its waiter does ([`Completion::observed_by`]).
+/// Looks at how an I/O ended before its waiter does ([`Completion::observed_by`]).
 pub trait Observer {
-    /// The I/O ended below with `outcome` and `payload`. Whoever takes `completion` answers the waiter with it, now or
-    /// after another try.
+    /// The I/O ended below with `outcome` and `payload`. The observer that takes `completion` answers the waiter with
+    /// it, now or after another try.
     fn ended(self: Rc<Self>, token: u64, completion: Completion, outcome: Outcome, payload: Payload);
 }
 
@@ -105,7 +105,7 @@ impl Slots {
         }
     }
 
-    /// The world closes: nobody is told of anything any more.
+    /// The world closes: no observer is told of anything any more.
     pub(crate) fn forget_observers(&mut self) -> Vec<(Rc<dyn Observer>, u64)> {
         self.slots.iter_mut().filter_map(|slot| slot.observer.take()).collect()
     }
@@ -250,8 +250,8 @@ impl Completion {
         Completion { world: world.clone(), id, armed: true }
     }
 
-    /// Has `observer` told how the I/O ends, with `token`, instead of whoever waits for it. It replaces an observer that
-    /// was there.
+    /// Has `observer` told how the I/O ends, with `token`, instead of its waiter. It replaces an observer that was
+    /// there.
     pub fn observed_by(self, observer: Rc<dyn Observer>, token: u64) -> Completion {
         self.world.slots().get(self.id).expect("an I/O under way has its slot").observer =
             Some((observer, token));
@@ -299,7 +299,7 @@ impl UnderWay {
     }
 
     /// Answers who waits for it with `error` and `payload`, while it goes on with the buffer that it was given. Nothing
-    /// happens where it is over, or nobody waits.
+    /// happens where it is over, or has no waiter.
     pub fn give_up(self, world: &World, error: IoError, payload: Payload) {
         let waker = world.slots().give_up(self.0, Err(error), payload);
         if let Some(waker) = waker {
@@ -313,14 +313,14 @@ impl UnderWay {
 pub struct Pending {
     world: World,
     id: SlotId,
-    /// Nobody ends it but the clock, and nobody minds if that finds it gone.
+    /// Only the clock ends it, and may find it gone.
     timer: bool,
-    /// It has been answered: its slot may be somebody else's.
+    /// It has been answered: its slot may be another I/O's.
     answered: bool,
 }
 
 impl Pending {
-    /// A slot that only a timer finishes, and that nobody needs once the sleeper is gone.
+    /// A slot that only a timer finishes, and that is not needed once the sleeper is gone.
     pub(crate) fn timer(world: &World) -> Pending {
         Pending { world: world.clone(), id: world.slots().insert(), timer: true, answered: false }
     }

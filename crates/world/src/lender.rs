@@ -1,6 +1,6 @@
 //! Memory on loan: data that lies in memory already, as a RAM drive's does, is read without a copy.
 
-/// Whoever lends memory to a buffer ([`BufMut::borrow`](crate::BufMut::borrow)).
+/// Lends memory to a buffer ([`BufMut::borrow`](crate::BufMut::borrow)).
 ///
 /// A loan ends when the last buffer that refers to it is dropped, in any thread, and not before the kernel has sent what
 /// it was given. Until then the memory must hold what it held.

@@ -1,14 +1,14 @@
 //! The memory of buffers: aligned blocks whose sizes are powers of two.
 //!
-//! Blocks come from a cache of the thread, so the data path takes no lock and, once warm, asks nobody for memory.
-//! Those of up to 128 KiB lie in a region of huge pages, as long as that has room and the kernel gives it such pages:
-//! a block is then one piece for the device too, and costs whoever copies to it one address translation. Larger blocks,
-//! and more of them than the region holds, come from the allocator.
+//! Blocks come from a cache of the thread, so the data path takes no lock and, once warm, asks no allocator for memory.
+//! Those of up to 128 KiB lie in a region of huge pages, as long as that has room and the kernel gives it such pages: a
+//! block is then one piece for the device too, and costs a copy to it one address translation. Larger blocks, and more
+//! of them than the region holds, come from the allocator.
 //!
 //! A block may be dropped by another thread than made it, and stays in that one's cache. A thread that ends leaves its
 //! blocks to the others.
 //!
-//! A block may also be on loan ([`Lender`]): memory of somebody who has the data already. It is only read.
+//! A block may also be on loan ([`Lender`]): memory of a drive that has the data already. It is only read.
 
 use std::alloc::Layout;
 use std::cell::RefCell;
@@ -46,12 +46,12 @@ pub(crate) struct Block {
 enum Owner {
     /// This module; the block is of this class.
     Cache { class: u32 },
-    /// Somebody else, who knows the loan by this number.
+    /// A lender, who knows the loan by this number.
     Lender { lender: Arc<dyn Lender>, loan: u32 },
 }
 
-// SAFETY: a block is plain memory, owned by whoever holds it; which bytes may be read or written is decided by `Buf`
-// and `BufMut`, whose ranges never overlap in a way that Rust forbids. What is on loan nobody changes, and its lender may
+// SAFETY: a block is plain memory, owned by its holder; which bytes may be read or written is decided by `Buf` and
+// `BufMut`, whose ranges never overlap in a way that Rust forbids. What is on loan does not change, and its lender may
 // be reached from every thread.
 unsafe impl Send for Block {}
 // SAFETY: as above.
@@ -119,13 +119,13 @@ fn layout(class: u32) -> Layout {
     Layout::from_size_align(bytes, ALIGNMENT).expect("a power of two of at most 2^52 is a valid layout")
 }
 
-/// Gives a block that is in nobody's hands back to where it came from.
+/// Gives a block that is no longer in use back to where it came from.
 fn give_back(memory: NonNull<u8>, class: u32) {
     let region = Region::get();
     if region.contains(memory) {
         region.put(memory, class);
     } else {
-        // SAFETY: allocated in `Block::new` with this very layout, and nobody refers to it.
+        // SAFETY: allocated in `Block::new` with this very layout, and nothing refers to it.
         unsafe { std::alloc::dealloc(memory.as_ptr(), layout(class)) }
     }
 }

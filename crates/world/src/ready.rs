@@ -27,7 +27,7 @@ pub(crate) struct ReadyQueue {
     owner: usize,
     local: UnsafeCell<VecDeque<Runnable>>,
     /// A waker of every task that has not ended, so that all can be ended: a task that waits for a channel whose other
-    /// end it owns is reached by nobody else.
+    /// end it owns is reached in no other way.
     living: UnsafeCell<Slab<Waker>>,
     inbox: Inbox<Runnable>,
     bell: Option<OwnedFd>,

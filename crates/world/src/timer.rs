@@ -51,7 +51,7 @@ impl Ord for Entry {
     }
 }
 
-/// Fewer timers whose sleepers are gone than this are left to fire for nobody.
+/// Fewer timers whose sleepers are gone than this are left to fire.
 const ABANDONED_MIN: usize = 1024;
 
 #[derive(Default)]

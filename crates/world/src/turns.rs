@@ -1,4 +1,4 @@
-//! Turns of a runtime: how much of the clock's time passed while nobody looked.
+//! Turns of a runtime: how much of the clock's time passed without one.
 
 use std::cell::Cell;
 

@@ -67,7 +67,7 @@ impl World {
     }
 
     /// The time since the world began in which its runtime turned. A process that is stopped, a machine that is
-    /// suspended, a processor that is taken away and a task that holds its thread up make time pass in which nobody
+    /// suspended, a processor that is taken away and a task that holds its thread up make time pass in which no task
     /// looked at what ended: who has patience counts this time, not that of the clock.
     pub fn turned(&self) -> Nanos {
         self.now().saturating_sub(self.0.turns.lost())
@@ -126,7 +126,7 @@ impl World {
         Random::new(self.0.seed, name)
     }
 
-    /// 64 bits that nobody else has drawn or will draw. In virtual time the seed repeats them.
+    /// 64 bits that no other call has drawn or will draw. In virtual time the seed repeats them.
     ///
     /// # Panics
     /// In the real world, where the kernel has no randomness.

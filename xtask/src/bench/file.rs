@@ -171,7 +171,7 @@ fn report(direct: &[fio::Outcome], contenders: &[Contender]) {
     }
 }
 
-/// Each run of whoever's turn it is by the mean of the runs on the file before and after it.
+/// Each run of the server whose turn it is by the mean of the runs on the file before and after it.
 fn against_neighbours(direct: &[f64], served: &[f64], turn: usize, turns: usize) -> Vec<f64> {
     let neighbours = direct.windows(2).skip(turn).step_by(turns);
     served.iter().zip(neighbours).map(|(iops, around)| 2.0 * iops / (around[0] + around[1])).collect()

@@ -1,7 +1,7 @@
 //! `cargo xtask bench rebuild`: how long the rebuild of one lost drive takes, by the number of drives in the pool. Every
-//! drive holds the same amount; chunklets of one drive are spread over all others, and so are the spares, so
-//! twice the drives should take half the time. Modelled disks in virtual time, nobody else at work; and once more while
-//! hosts read, to whom it should yield.
+//! drive holds the same amount; chunklets of one drive are spread over all others, and so are the spares, so twice the
+//! drives should take half the time. Modelled disks in virtual time, without other load; and once more while hosts
+//! read, to whom it should yield.
 
 use std::rc::Rc;
 

@@ -1,9 +1,9 @@
 //! Which intents are replayed, and their replay.
 //!
-//! An intent is left out when its slot is no longer the extent's: the slot was freed, and whatever is torn there is
-//! nobody's. It is also left out when data that it names was released, because that happens only after its batch has
-//! ended; then the extent's earlier batches have ended too, and their intents must be left out with it: they would bring
-//! back older parity beside newer data.
+//! An intent is left out when its slot is no longer the extent's: the slot was freed, and whatever is torn there
+//! belongs to no extent. It is also left out when data that it names was released, because that happens only after its
+//! batch has ended; then the extent's earlier batches have ended too, and their intents must be left out with it: they
+//! would bring back older parity beside newer data.
 //!
 //! Intents of one extent are replayed one after the other, different extents side by side.
 

@@ -64,7 +64,7 @@ impl Inner {
                 break Err(error);
             }
             let level = self.level(pages, blocks);
-            // Nothing is destaged to make room, so whoever is to be slowed down would wait for ever.
+            // Nothing is destaged to make room, so a writer to be slowed down would wait for ever.
             if let Some(error) = self.refusal.when_full().filter(|_| level > self.high()) {
                 break Err(error);
             }

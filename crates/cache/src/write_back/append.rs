@@ -69,8 +69,8 @@ fn gather(first: u32, buf: &Buf, runs: &[Run]) -> Buf {
     BufMut::concat(data.iter(), buf.width()).freeze()
 }
 
-/// A record that is in memory and on its way into the log. Whoever drops it does not learn whether it got there; the
-/// bookkeeping does.
+/// A record that is in memory and on its way into the log. A writer that drops it does not learn whether it got there;
+/// the bookkeeping does.
 #[must_use = "a write is acknowledged when its record is stable"]
 pub(crate) struct Logging {
     inner: Rc<Inner>,

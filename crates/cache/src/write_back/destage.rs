@@ -137,7 +137,7 @@ impl Inner {
         }
     }
 
-    /// Closes an extent of which nothing is left, unless somebody is about to write to it.
+    /// Closes an extent of which nothing is left, unless a write to it is about to begin.
     fn begin_unmap(&self, outcome: &SlotOutcome) -> Option<(ExtentId, SlotRef, PageGuard)> {
         let SlotOutcome { extent, slot, .. } = *outcome;
         let dirty = self.state.borrow().pages.range(slot.slot, 0..SLOT_PAGES_MAX).next().is_some();
@@ -149,7 +149,7 @@ impl Inner {
         Some((extent, slot, guard))
     }
 
-    /// Gives slots back. Nobody reads or writes them, and their extents read as zeros meanwhile.
+    /// Gives slots back. Waits for the reads of them; their extents are locked, and read as zeros meanwhile.
     async fn unmap(&self, emptied: Vec<(ExtentId, SlotRef, PageGuard)>) {
         join_all(emptied.iter().map(|(_, slot, _)| self.readers.wait(slot.slot))).await;
         emptied.iter().for_each(|(_, slot, _)| self.slots.free(*slot));

@@ -31,8 +31,7 @@ impl Inner {
         logged.chain(others).filter(|extent| wanted(*extent)).collect()
     }
 
-    /// Locks an extent that no batch is on. Whoever has it in hand may need the lock to come to an end, so it is not held
-    /// while one waits.
+    /// Locks an extent once no batch is on it. A batch may need the lock to end, so it is not held while this waits.
     async fn lock_idle(&self, extent: ExtentId) -> PageGuard {
         loop {
             while self.state.borrow().busy.contains(&extent) {

@@ -144,8 +144,8 @@ impl WriteBack {
     /// Waits until everything that has completed is stable in the log.
     ///
     /// # Errors
-    /// When the log has failed: whatever was not stable by then may be lost. As [`WriteBack::refuse`] says, where nobody is
-    /// to wait: then whatever was not stable may become so later, and the next flush that succeeds covers it.
+    /// When the log has failed: whatever was not stable by then may be lost. As [`WriteBack::refuse`] says, where hosts
+    /// are not to wait: then whatever was not stable may become so later, and the next flush that succeeds covers it.
     pub async fn flush(&self) -> Result<(), IoError> {
         if !self.has_log() {
             return self.0.slots.raid().flush().await;
@@ -204,7 +204,7 @@ impl WriteBack {
         self.0.ring().persist_tail().await.map_err(|error| io_error(&error))
     }
 
-    /// Waits until none of the first `records` records is needed, while somebody has everything destaged.
+    /// Waits until none of the first `records` records is needed, while the caller has everything destaged.
     async fn until_forgotten(&self, records: u64) -> Result<(), IoError> {
         loop {
             self.0.check_log()?;
@@ -223,7 +223,8 @@ impl WriteBack {
     }
 
     /// Destages whatever recovery has found in the log. Until then the copies of a page that a power cut has caught may
-    /// differ from each other and from their checksum: nobody must judge a slot by them. Costs nothing afterwards.
+    /// differ from each other and from their checksum: a scrub or a rebuild must not judge a slot by them. Costs
+    /// nothing afterwards.
     ///
     /// Extents that cannot be destaged are left out; [`WriteBack::has_failed`] tells which.
     ///
@@ -247,8 +248,8 @@ impl WriteBack {
         self.0.state.borrow().failed.contains_key(&extent)
     }
 
-    /// Keeps the slot of an extent from being given back until this is dropped, for somebody who looks at all of it; none
-    /// where the extent has another, or is being closed.
+    /// Keeps the slot of an extent from being given back until this is dropped, for a scrub or a rebuild of all of it;
+    /// none where the extent has another, or is being closed.
     pub fn keep(&self, extent: ExtentId, slot: SlotRef) -> Option<impl Drop + '_> {
         (self.0.slot(extent) == Some(slot)).then(|| self.0.readers.enter(slot.slot))
     }
@@ -377,7 +378,7 @@ impl Inner {
     }
 }
 
-/// What the failure of the log means to whoever wrote.
+/// What a writer is told when the log has failed.
 pub(crate) fn io_error(error: &RingError) -> IoError {
     match error {
         RingError::AllCopiesLost { source }

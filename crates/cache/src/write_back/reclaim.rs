@@ -1,5 +1,5 @@
-//! Space that hosts have given back and that waits in the log: an extent gives its slot back when the zeros are destaged,
-//! which happens when they have aged. Whoever lacks space does not wait for that.
+//! Space that hosts have given back and that waits in the log: an extent gives its slot back when the zeros are
+//! destaged, which happens when they have aged. A pool that lacks space does not wait for that.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! Refusals: while the array waits for a drive, hosts shall not wait for ever.
 //!
-//! Whoever waits on behalf of a host waits through [`Inner::unless_refused`]. Nothing below is given up by that: a record
-//! that was on its way into the log goes on, pages stay dirty, and what a refused write has changed may or may not become
-//! stable later. What the cache itself does, destaging and draining, is never refused.
+//! A task that waits on behalf of a host waits through [`Inner::unless_refused`]. Nothing below is given up by that: a
+//! record that was on its way into the log goes on, pages stay dirty, and what a refused write has changed may or may
+//! not become stable later. What the cache itself does, destaging and draining, is never refused.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,9 +24,9 @@ const GRACE: Nanos = Nanos::from_secs(1);
 pub(crate) struct Refusal {
     waiting: Cell<Option<IoError>>,
     full: Cell<Option<IoError>>,
-    /// Of records before this number some may have been refused: whoever wrote them was told that they failed.
+    /// Of records before this number some may have been refused: their writers were told that they failed.
     up_to: Cell<u64>,
-    /// By number: whoever waits, unlike with a [`Notify`](tier0_world::sync::Notify) only as long as he does.
+    /// Of the tasks that wait, by number; unlike with a [`Notify`](tier0_world::sync::Notify), only as long as they do.
     wakers: RefCell<BTreeMap<u64, Waker>>,
     next: Cell<u64>,
 }
@@ -69,8 +69,8 @@ impl Drop for Place<'_> {
 }
 
 impl WriteBack {
-    /// Whoever waits for a drive gets `error` from now on instead of waiting longer: reads, writers that wait for room or
-    /// for the log, and flushes. None ends that; what could not be destaged is then tried again at once.
+    /// Callers that wait for a drive get `error` from now on instead of waiting longer: reads, writers that wait for
+    /// room or for the log, and flushes. None ends that; what could not be destaged is then tried again at once.
     ///
     /// A write that is refused may have changed what its range holds, and that may become stable later; nothing that is
     /// in memory is dropped. A flush that succeeds afterwards covers all of it.

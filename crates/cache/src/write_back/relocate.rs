@@ -2,12 +2,12 @@
 //!
 //! 1. No batch touches the extent from now on: what is written meanwhile stays dirty, in memory and log.
 //! 2. What is not dirty is copied, verified, into whole rows of the new slot, and made stable, its table even where
-//!    nothing was copied. Nobody knows that slot yet, so it needs no intents.
+//!    nothing was copied. No extent has that slot yet, so it needs no intents.
 //! 3. What was dirty, and therefore not copied, must be stable in the log: the new slot has not even its older content.
 //! 4. The mapping changes, durably. The log knows extents, not slots, so a crash finds its pages' place either way.
 //! 5. Writers that have looked up the old slot are waited for. Then, in one step, the dirty pages and the mapping in memory
 //!    are the new slot's.
-//! 6. When no read of the old slot is under way any more, nothing of it is remembered, and it is nobody's.
+//! 6. When no read of the old slot is under way any more, nothing of it is remembered, and it is free.
 //!
 //! A page that is dirty is never read from the old slot: a power cut may have torn it there.
 
@@ -32,7 +32,7 @@ pub struct Relocation {
     pub extent: ExtentId,
     /// The slot it has.
     pub from: SlotRef,
-    /// A slot that nobody has.
+    /// A slot that no extent has.
     pub to: SlotRef,
     /// Pages of an extent.
     pub pages: u32,
@@ -40,7 +40,7 @@ pub struct Relocation {
 
 /// A map whose extents can move.
 pub trait Relocate: Mapping {
-    /// Makes durable that the extent has the new slot and not the old one, which is lent to nobody yet.
+    /// Makes durable that the extent has the new slot and not the old one, which is not lent again yet.
     ///
     /// # Errors
     /// When it has not changed, or nothing can become durable any more.
@@ -50,7 +50,7 @@ pub trait Relocate: Mapping {
     fn moved(&self, relocation: Relocation);
 }
 
-/// What is copied into a slot that nobody knows needs no intents.
+/// What is copied into a slot that no extent has needs no intents.
 struct NoIntents;
 
 impl IntentLog for NoIntents {
@@ -60,7 +60,7 @@ impl IntentLog for NoIntents {
 }
 
 impl WriteBack {
-    /// Moves an extent to another slot; true when it has moved and the old slot is nobody's. False where it cannot move
+    /// Moves an extent to another slot; true when it has moved and the old slot is free. False where it cannot move
     /// now: a batch is on it, it has failed, or has that slot no more; then nothing has changed.
     ///
     /// # Errors

@@ -116,7 +116,7 @@ impl Inner {
     }
 }
 
-/// Somebody wants everything destaged.
+/// A caller wants everything destaged.
 pub(super) struct Draining(Rc<Inner>);
 
 impl Drop for Draining {

@@ -134,10 +134,11 @@ impl Inner {
         let mut room = self.capacity.pages_in_turn();
         let mut slots: BTreeMap<ExtentId, SlotBatch> = BTreeMap::new();
         for (sequence, record) in state.records.iter_from(state.records.first()) {
-            // Whoever moves the extent needs nothing of the destager.
+            // The move of an extent needs nothing of the destager.
             let moves = state.busy.contains(&record.extent) && record.is_needed();
             if !record.is_stable() || moves {
-                // Fewer are worth their header only with what is on its way into the log, which needs nobody's help.
+                // Fewer are worth their header only with what is on its way into the log, which gets there without
+                // destaging.
                 return (room == 0).then(|| sorted(slots));
             }
             let Some(slot) = self.mapping.slot(record.extent) else { continue };
@@ -178,11 +179,11 @@ impl Inner {
         None
     }
 
-    /// Extents that somebody waits for, in the order of the slots they have now.
+    /// Extents that a caller waits for, in the order of the slots they have now.
     fn take_urgent(&self, state: &mut State, budget: usize) -> Option<Vec<SlotBatch>> {
         let mut slots = Vec::new();
         let mut room = self.batch_pages_max();
-        // Whoever waited for an extent that has lost its slot waits no more.
+        // No caller waits any more for an extent that has lost its slot.
         state.urgent.retain(|extent| self.mapping.slot(*extent).is_some());
         for (_, extent) in self.by_slot(state.urgent.iter().copied()) {
             if room == 0 {

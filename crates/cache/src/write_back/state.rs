@@ -56,7 +56,7 @@ pub(crate) struct State {
     pub(crate) emptied: BTreeSet<ExtentId>,
     /// Extents that a batch is on.
     pub(crate) busy: BTreeSet<ExtentId>,
-    /// Extents that somebody waits for.
+    /// Extents that a caller waits for.
     pub(crate) urgent: BTreeSet<ExtentId>,
     pub(crate) failed: BTreeMap<ExtentId, DestageFailure>,
     pub(crate) pass: Pass,
@@ -186,7 +186,7 @@ impl State {
         self.room_rate.end(now, self.records.take_gone_pages(), busy);
     }
 
-    /// Somebody does not need a record any more.
+    /// A batch, or a record that superseded them, does not need these records any more.
     pub(crate) fn unpin_all(&mut self, records: impl IntoIterator<Item = RecordId>) {
         for record in records {
             self.records.unpin(record);

@@ -1,8 +1,8 @@
 //! Pools without a log: a write goes straight to its slot, and nothing is ever dirty.
 //!
 //! What a crash between two drives leaves behind is not made right, so this is for arrays of which nothing outlives the
-//! process. Writes count as readers of their slot, so whoever moves an extent or gives its slot back waits for them. Of
-//! two writes to a sector that are under way at once either may win.
+//! process. Writes count as readers of their slot, so moving an extent or giving its slot back waits for them. Of two
+//! writes to a sector that are under way at once either may win.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -73,7 +73,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The slot of an extent when nobody is at work on the extent; a new one that holds zeros, if it has none.
+    /// The slot of an extent once no other task has the extent locked; a new one that holds zeros, if it has none.
     async fn slot_behind_lock(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
         let _guard = self.locks.lock(extent, WHOLE).await;
         if let Some(slot) = self.slot(extent) {
@@ -86,7 +86,7 @@ impl Inner {
         Ok(slot)
     }
 
-    /// Keeps writers away from an extent; nobody writes to its slot any more when this ends.
+    /// Keeps writers away from an extent; no write to its slot is under way when this ends.
     pub(super) async fn hold_writers(&self, extent: ExtentId, slot: SlotRef) -> PageGuard {
         let guard = self.locks.lock(extent, WHOLE).await;
         self.readers.wait(slot.slot).await;

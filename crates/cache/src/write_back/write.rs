@@ -174,7 +174,7 @@ impl Inner {
     }
 
     /// The slot of an extent that is about to be written, and a lock where one is needed: on the pages while they are
-    /// merged, on the whole extent while it has no slot. Nobody who came earlier has any of it then.
+    /// merged, on the whole extent while it has no slot. No earlier writer has any of it then.
     async fn enter(
         self: &Rc<Self>,
         extent: ExtentId,
@@ -206,7 +206,7 @@ impl Inner {
         let (inner, (reply, answer)) = (self.clone(), oneshot::channel());
         let work = async move {
             let slot = inner.allocate(extent).await;
-            // Whoever wanted it may be refused and gone.
+            // The writer may have been refused and be gone.
             let _ = reply.send((guard, slot));
         };
         self.world.spawn(work).detach();
@@ -214,7 +214,7 @@ impl Inner {
         slot.map(|slot| (guard, slot))
     }
 
-    /// Takes a slot for an extent that has none; nobody else may be about to.
+    /// Takes a slot for an extent that has none; no other task may be about to.
     pub(crate) async fn allocate(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
         let slot = self.mapping.allocate(extent).await?;
         self.slots.allocate(slot);

@@ -1,15 +1,15 @@
 //! A claim on a file by its number, for loop devices whose file no path leads to.
 //!
-//! A file that was deleted, is called otherwise, or lies in another mount namespace cannot be opened, and so not be locked,
-//! by somebody who has a loop device on it; the loop device tells its number all the same. So everybody who opens a file,
-//! by its path or by a loop device, also binds an abstract socket that is named after the file's number and its bytes that
-//! are used. No path, permission or file system is needed for that, and it ends with the process. The names that
-//! others have are listed by /proc; a claim on bytes that overlap is refused. Two that claim at once may both be refused,
-//! and both try again.
+//! A file that was deleted, is called otherwise, or lies in another mount namespace cannot be opened, and so not be
+//! locked, by a server that has a loop device on it; the loop device tells its number all the same. So every server
+//! that opens a file, by its path or by a loop device, also binds an abstract socket that is named after the file's
+//! number and its bytes that are used. No path, permission or file system is needed for that, and it ends with the
+//! process. The names that others have are listed by /proc; a claim on bytes that overlap is refused. Two that claim at
+//! once may both be refused, and both try again.
 //!
 //! What it does not see: servers in other network namespaces, as in most containers, and on other machines; one file under
 //! two numbers, as a file of an overlay and the one below; a file below a device mapper (LVM, LUKS) on a loop device.
-//! Whoever has the right to open a socket can claim what is not his, and keep a server from starting.
+//! Any process that may open a socket can claim what is not its own, and keep a server from starting.
 
 use std::io;
 use std::ops::Range;
@@ -38,7 +38,7 @@ impl Claim {
     /// Claims bytes of a file, all of them if none are named.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] where somebody has claimed some of them; or what the system says.
+    /// [`io::ErrorKind::AddrInUse`] where some of them are claimed already; or what the system says.
     pub(super) fn on(file: FileNumber, part: Option<&Range<u64>>) -> io::Result<Claim> {
         let own = part.cloned().unwrap_or(WHOLE);
         let name = format!("{}{:x}-{:x}", prefix(file), own.start, own.end);

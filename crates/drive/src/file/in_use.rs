@@ -33,7 +33,7 @@ enum Purpose {
     Swap,
     /// A device is built on it, as of LVM, LUKS or md.
     Holder(String),
-    /// Somebody has it open for himself.
+    /// A process has it open exclusively.
     Exclusive,
 }
 
@@ -66,7 +66,7 @@ impl SystemUse {
         })
     }
 
-    /// A device on a file or device that somebody has for himself, whatever for. The kernel takes its time to close what a
+    /// A device on a file or device that is held exclusively, whatever for. The kernel takes its time to close what a
     /// killed process had, so that is waited for, for at most 5 s.
     pub fn of_devices_on(path: &Path) -> Option<SystemUse> {
         let about = std::fs::metadata(path).ok()?;
@@ -78,7 +78,7 @@ impl SystemUse {
     }
 }
 
-/// Whether somebody has a device for himself. One that may not be opened tells nothing.
+/// Whether a device is held exclusively. One that may not be opened tells nothing.
 fn is_held(device: &Path) -> bool {
     let open = || OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_NONBLOCK).open(device);
     let is_busy = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;

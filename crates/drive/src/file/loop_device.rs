@@ -1,9 +1,9 @@
 //! Loop devices, and the file behind one.
 //!
-//! A lock on a loop device keeps nobody from the file behind it, nor from another loop device on that file: whoever opens
-//! one takes a lock on the file too, the same as somebody who opens the file by its path. A whole device takes it for
-//! itself. A part of the file (a partition, a device with an offset) shares it with other parts and locks its bytes. Where
-//! no path leads to the file, a [claim](super::claim) on its number is all that there is.
+//! A lock on a loop device keeps no process from the file behind it, nor from another loop device on that file: a
+//! server that opens one takes a lock on the file too, the same as one that opens the file by its path. A whole device
+//! takes it for itself. A part of the file (a partition, a device with an offset) shares it with other parts and locks
+//! its bytes. Where no path leads to the file, a [claim](super::claim) on its number is all that there is.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -103,7 +103,7 @@ impl Hold {
     /// already: a drive may come back by another loop device.
     ///
     /// # Errors
-    /// The file that somebody else holds.
+    /// The file that another process holds.
     pub(super) fn behind(device: &File, known: Option<&Arc<Hold>>) -> Result<Option<Arc<Hold>>, PathBuf> {
         let number = device.metadata().ok().filter(|about| about.file_type().is_block_device());
         let Some(LoopDevice { file: path, part }) = number.and_then(|about| LoopDevice::of(about.rdev()))
@@ -131,7 +131,7 @@ impl Hold {
     }
 }
 
-/// Somebody else has claimed a file.
+/// Another process has claimed a file.
 pub(super) struct Claimed;
 
 /// Claims bytes of a file, or all of it; nothing where the system has no sockets for that.

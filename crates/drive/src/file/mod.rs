@@ -133,11 +133,11 @@ pub struct FileMedium {
     was_cut: AtomicBool,
 }
 
-/// How often something that somebody else holds is tried: for 5 s.
+/// How often what another process holds is tried: for 5 s.
 const HELD_TRIES: u32 = 500;
 
 impl FileMedium {
-    /// Opens and locks `path`. What somebody else holds is waited for, for at most 5 s: the kernel takes its time to
+    /// Opens and locks `path`. What another process holds is waited for, for at most 5 s: the kernel takes its time to
     /// close what a killed process had.
     pub fn open(path: &Path) -> Result<Arc<FileMedium>, OpenError> {
         let opened = open_locked(path, None, HELD_TRIES)?;
@@ -164,7 +164,7 @@ impl FileMedium {
         }))
     }
 
-    /// Opens `path` to look at what somebody else holds: for reading, and not locked.
+    /// Opens `path` to look at what another process holds: for reading, and not locked.
     ///
     /// # Errors
     /// It cannot be read either.
@@ -247,8 +247,8 @@ impl FileMedium {
         })
     }
 
-    /// Whether it is a file that no directory has any more: it is there as long as somebody has it open. Nobody is asked
-    /// who might not answer, so that it is not known of a file system with a server.
+    /// Whether it is a file that no directory has any more: it is there as long as a process has it open. A file system
+    /// with a server is not asked, because it might not answer.
     pub fn is_deleted(&self) -> bool {
         let is_file = |mode| rustix::fs::FileType::from_raw_mode(mode).is_file();
         self.submission == Submission::Direct
@@ -261,8 +261,8 @@ impl FileMedium {
         self.file(&self.openings.accepted()).is_ok_and(|file| self.is_too_small(&file))
     }
 
-    /// How much of it there is: a file may end in a hole, where it was never written, or was cut short. Nobody is asked who
-    /// might not answer.
+    /// How much of it there is: a file may end in a hole, where it was never written, or was cut short. A file system
+    /// with a server is not asked, because it might not answer.
     pub fn stored(&self) -> SectorCount {
         let size = self.info.sectors;
         match self.opened_at.is_some() && self.submission == Submission::Direct {
@@ -326,8 +326,8 @@ struct OpenFile {
     submission: Submission,
 }
 
-/// Opens and locks `path`, and what is behind it unless `known` is the lock on that; what somebody else holds is tried so
-/// often, 10 ms apart.
+/// Opens and locks `path`, and what is behind it unless `known` is the lock on that; what another process holds is
+/// tried so often, 10 ms apart.
 fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<OpenFile, OpenError> {
     let system = |source| OpenError::System { path: path.to_owned(), source };
     let busy = |held| OpenError::Busy { path: path.to_owned(), held };
@@ -365,7 +365,7 @@ fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<Ope
     let behind = retry_while_busy(tries, || Hold::behind(&file, known), |_| true)
         .map_err(|file| busy(HeldAs::FileBehind(file)))?;
     let claims = Claims { _own: own.map(Arc::new), behind };
-    // Whoever had the lock may have removed the file meanwhile: then nobody would find what is written to it.
+    // The process that had the lock may have removed the file meanwhile: no server would find what is written to it.
     if kind.is_file() && !is_at(path, &file).map_err(system)? {
         return Err(OpenError::Missing { path: path.to_owned() });
     }

@@ -2,8 +2,7 @@
 //!
 //! A thread of its own opens it, because that may take as long as the device likes. What it opens is a *candidate*: the
 //! one shard that asked reads with it who the drive is, and only what was recognised is *accepted* and used by all
-//! ([`Drive::accept`](crate::Drive::accept)). A drive of somebody else's under the old path thus gets no command but
-//! reads.
+//! ([`Drive::accept`](crate::Drive::accept)). Another drive under the old path thus gets no command but reads.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -126,7 +125,7 @@ fn open(medium: &FileMedium) {
         }
     });
     for one in state.waiting.take().into_iter().flatten() {
-        // Whoever asked may have given up.
+        // The shard that asked may have given up.
         let _ = one.send(result);
     }
 }

@@ -33,8 +33,8 @@ pub(super) struct GroupBlocks {
     pub(super) host: Frontier,
     /// Takes data that collection moves.
     pub(super) moved: Frontier,
-    /// Takes data that wear levelling moves, which is cold. Among the other moved data its blocks would be left
-    /// with holes that nobody collects, and the over-provisioning with them.
+    /// Takes data that wear levelling moves, which is cold. Among the other moved data its blocks would be left with
+    /// holes that are never collected, and the over-provisioning with them.
     pub(super) cold: Frontier,
     /// What is still to be collected of the victim.
     pub(super) victim: Frontier,

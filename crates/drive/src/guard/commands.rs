@@ -68,7 +68,7 @@ pub(super) struct Sent {
     lacks_space: Option<LacksSpace>,
     /// It was told as slow.
     pub(super) is_slow: bool,
-    /// Nobody waits for it any more.
+    /// Its caller has been answered.
     is_given_up: bool,
 }
 
@@ -121,7 +121,7 @@ impl Held {
 }
 
 impl Sent {
-    /// Answers whoever waits, while the drive goes on with it.
+    /// Answers the caller, while the drive goes on with it.
     pub(super) fn give_up(&mut self, inner: &Inner, error: IoError) {
         self.is_given_up = true;
         let world = inner.world();
@@ -138,7 +138,7 @@ impl Sent {
         matches!(self.kind, SentKind::Read { .. })
     }
 
-    /// Whether it may end whenever it likes: nobody waits for it, and it changes nothing.
+    /// Whether it may end whenever it likes: its caller has been answered, and it changes nothing.
     pub(super) fn is_idle(&self) -> bool {
         self.is_given_up && matches!(self.kind, SentKind::Read { .. } | SentKind::Flush { .. })
     }
@@ -197,7 +197,7 @@ impl Observer for Inner {
             _ if self.health.is_lost() => {
                 completion.complete(Err(IoError::Gone), payload);
             }
-            // How it ends is nobody's news.
+            // How it ends concerns no caller.
             outcome if sent.is_idle() => completion.complete(outcome.map(|_| ()), payload),
             Ok(_) => self.succeeded(sent, completion, payload),
             Err(error) => self.failed(sent, completion, payload, error),

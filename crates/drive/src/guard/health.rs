@@ -14,7 +14,7 @@ pub enum Standing {
     Healthy,
     /// Some command fails or takes long; it is being tried again.
     Suspect,
-    /// It is not done without, and waited for: whoever needs it waits.
+    /// It is not done without, and waited for: commands that need it wait.
     Awaited,
     /// It was given up.
     Lost,
@@ -86,7 +86,7 @@ impl Health {
         HealthSnapshot { outages: self.outages(), ..self.lock().snapshot.clone() }
     }
 
-    /// Whoever waits for a read of a drive that is awaited gets [`IoError::Timeout`] from now on, or waits again.
+    /// Reads of a drive that is awaited end with [`IoError::Timeout`] from now on, or wait again.
     pub fn refuse_reads(&self, refuse: bool) {
         self.refusing.store(refuse, Ordering::SeqCst);
     }

@@ -51,7 +51,7 @@ pub enum Verdict {
     Lost,
 }
 
-/// Whoever decides whether a drive is lost.
+/// Decides whether a drive is lost.
 pub trait Judge {
     /// Judges the drive, which failed with `error` for longer than its patience. Ends when the verdict counts: if it is
     /// lost, every other drive remembers it.
@@ -108,7 +108,7 @@ struct Inner {
     standing: Cell<Standing>,
     /// Troubles by which it thinks so.
     troubles: Cell<Troubles>,
-    /// Somebody asks for a verdict.
+    /// A task asks for a verdict.
     is_judging: Cell<bool>,
     /// Whether a task looks at the age of commands.
     is_watched: Cell<bool>,

@@ -76,7 +76,7 @@ impl Inner {
         let (mut pause, mut asked_at) = (PAUSE_MIN, None::<Nanos>);
         let patience = if self.is_tired.get() { Nanos::ZERO } else { self.patience.errors };
         let (mut attempt, mut limit) = (None::<Attempt>, self.patience.answer);
-        // Whoever can do without a drive that has lost a part of what it held does so, even if it answers again.
+        // A pool that can do without a drive that has lost a part of what it held does so, even if it answers again.
         if self.drive.was_cut() && self.ask(error).await == Verdict::Lost {
             return;
         }
@@ -164,7 +164,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether nothing is below that changes the drive, or for which somebody waits.
+    /// Whether nothing is below that changes the drive, or for which a caller waits.
     fn is_quiet(&self) -> bool {
         self.commands.borrow().iter().all(|(_, sent)| sent.is_idle())
     }
@@ -215,7 +215,7 @@ impl Inner {
         reads.into_iter().for_each(|read| read.fail(error));
     }
 
-    /// Nobody judges, and patience is at its end: whatever waits fails, and the next command may try.
+    /// There is no judge, and patience is at its end: whatever waits fails, and the next command may try.
     fn open_with(&self, error: IoError) {
         self.is_tired.set(true);
         self.is_closed.set(false);

@@ -1,9 +1,9 @@
 //! The memory of a RAM drive in frames that can be lent.
 //!
 //! A reader that borrows a frame sees it as it is now, however long that takes: a client may leave its socket full for
-//! minutes. So whoever writes to a frame on loan writes to a copy, which takes its place, and the old one is free once
-//! the last loan ends. Copies lie in spare places behind the drive's own; there are as many as there can be loans, so a
-//! write always finds one.
+//! minutes. So a write to a frame on loan goes to a copy, which takes its place, and the old one is free once the last
+//! loan ends. Copies lie in spare places behind the drive's own; there are as many as there can be loans, so a write
+//! always finds one.
 
 use std::io;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub(super) struct Frames {
 }
 
 // SAFETY: the memory is plain bytes for as long as this lives, copied into and out of by raw pointers, frame by frame
-// under the frame's lock. Loans are read without it, from places that nobody writes to while they are held.
+// under the frame's lock. Loans are read without it, from places that no thread writes to while they are held.
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
@@ -98,7 +98,7 @@ impl Frames {
         for (frame, inside, part) in self.parts(offset, bytes.len()) {
             let mut place = self.lock(frame);
             self.leave_to_loans(&mut place, inside..inside + part.len());
-            // SAFETY: as in `read`; nobody else holds the place.
+            // SAFETY: as in `read`; the place is on loan to no reader.
             unsafe {
                 let sink = self.address(*place).add(inside);
                 stream_copy(bytes[part.clone()].as_ptr(), sink, part.len());
@@ -109,7 +109,7 @@ impl Frames {
     /// Makes `bytes` bytes from `offset` on zero, and gives whole pages back to the system.
     pub(super) fn discard(&self, offset: usize, bytes: usize) -> io::Result<()> {
         // Whole frames are given back together where they lie together. Their locks need not be held meanwhile: all
-        // their bytes are the caller's, so nobody else moves them.
+        // their bytes are the caller's, so no other thread moves them.
         let mut together: Range<*mut u8> = std::ptr::null_mut()..std::ptr::null_mut();
         for (frame, inside, part) in self.parts(offset, bytes) {
             let mut place = self.lock(frame);
@@ -117,7 +117,7 @@ impl Frames {
             let start = self.address(*place).wrapping_add(inside);
             let end = start.wrapping_add(part.len());
             if part.len() < FRAME_BYTES {
-                // SAFETY: the part lies in the place, which nobody else holds.
+                // SAFETY: the part lies in the place, which is on loan to no reader.
                 unsafe { make_zero(start, part.len())? };
             } else if together.end == start {
                 together.end = end;
@@ -165,7 +165,7 @@ impl Frames {
             self.entries[spare as usize].holds.store(1, Ordering::Relaxed);
             for kept in [0..overwritten.start, overwritten.end..FRAME_BYTES] {
                 // SAFETY: both places are whole frames; the old one is only read while it is on loan, and the spare one
-                // nobody knows yet.
+                // no other thread knows yet.
                 unsafe {
                     let (old, new) = (self.address(*place), self.address(spare));
                     new.add(kept.start).copy_from_nonoverlapping(old.add(kept.start), kept.len());
@@ -224,7 +224,7 @@ impl Drop for Frames {
 /// Makes bytes zero, whole pages by giving them back.
 ///
 /// # Safety
-/// They lie in the mapping, and nobody else reads or writes them now.
+/// They lie in the mapping, and no other thread reads or writes them now.
 unsafe fn make_zero(start: *mut u8, bytes: usize) -> io::Result<()> {
     let head = start.align_offset(PAGE_BYTES).min(bytes);
     let whole = (bytes - head) / PAGE_BYTES * PAGE_BYTES;

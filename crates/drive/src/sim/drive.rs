@@ -246,7 +246,7 @@ impl Inner {
         let readable = self.medium.state().content.read(lba, sectors, buf.as_mut_slice(), self.world.now());
         let result = error.map_or(Ok(()), Err).and(if readable { Ok(()) } else { Err(IoError::Medium) });
         if result.is_err() {
-            // Nobody may take what a failed read leaves for content.
+            // The caller must not take what a failed read leaves for content.
             buf.as_mut_slice().fill(0xe7);
         }
         completion.complete(result, Payload::Read(buf));

@@ -303,7 +303,7 @@ impl SimMedium {
         self.state().plans.clear();
     }
 
-    /// A random sector near one that was ever written; none where nothing was. Faults struck elsewhere harm nobody.
+    /// A random sector near one that was ever written; none where nothing was. Faults struck elsewhere do no harm.
     pub fn sample_written(&self, random: &mut Random) -> Option<Lba> {
         let inside = |lba: &Lba| lba.0 < self.0.options.info.sectors.0;
         self.state().content.sample_written(random).filter(inside)

@@ -28,7 +28,7 @@
 //! Every injected fault is in the medium's ledger. All randomness comes from the medium's seed, so a seed reproduces a
 //! run; commands and faults enter the world's event hash.
 //!
-//! What it does not do: it knows nothing of redundancy, and injects what it is told even if nobody can survive it.
+//! What it does not do: it knows nothing of redundancy, and injects what it is told even if no array can survive it.
 
 mod content;
 mod drive;

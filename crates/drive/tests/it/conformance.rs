@@ -10,7 +10,7 @@ fn store_drive(world: &World, sectors: u64) -> DriveHandle {
     DriveHandle::new(StoreDrive::new(world, "store", SectorCount(sectors)))
 }
 
-/// A RAM drive, which nobody else has open.
+/// A RAM drive that only the caller has open.
 fn ram_drive(world: &World, mib: u64) -> DriveHandle {
     DriveHandle::new(RamMedium::new("ram", ByteCount::mib(mib)).expect("memory").open(world))
 }

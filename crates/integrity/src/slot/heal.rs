@@ -93,10 +93,10 @@ impl SlotIo {
     }
 
     /// Rebuilds a slot's share of a column that was moved to a spare chunklet
-    /// ([`RaidSets::start_rebuild`](tier0_raid::set::RaidSets::start_rebuild)), with the copy of its table, and flushes.
-    /// Whoever rebuilds makes that known to the metadata and then calls [`SlotRebuilt::declare_present`]. `returned` says
-    /// that the target is where the column was until its drive was lost, while this array ran: what has not changed since
-    /// is there.
+    /// ([`RaidSets::start_rebuild`](tier0_raid::set::RaidSets::start_rebuild)), with the copy of its table, and
+    /// flushes. The caller makes that known to the metadata and then calls [`SlotRebuilt::declare_present`]. `returned`
+    /// says that the target is where the column was until its drive was lost, while this array ran: what has not
+    /// changed since is there.
     ///
     /// # Errors
     /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::Gone`] or what else the spare's drive fails with.

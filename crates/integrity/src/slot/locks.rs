@@ -13,7 +13,7 @@ pub(super) struct SlotLocks {
 }
 
 impl SlotLocks {
-    /// Waits until nobody has any of these slots, and takes all of them at once.
+    /// Waits until no batch has any of these slots, and takes all of them at once.
     pub(super) async fn lock(self: &Rc<Self>, slots: BTreeSet<u64>) -> SlotGuard {
         while !self.held.borrow().is_disjoint(&slots) {
             self.released.wait().await;

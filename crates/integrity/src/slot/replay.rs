@@ -12,7 +12,7 @@ use crate::intent::{Intent, IntentPage};
 
 impl SlotIo {
     /// Writes the rows of one extent as its intents say, in the order of the log: each with the contents of its
-    /// [`IntentPage::Log`] pages, in order. This comes before anything else is written; whoever replays leaves out those
+    /// [`IntentPage::Log`] pages, in order. This comes before anything else is written; the caller leaves out those
     /// whose allocation is no longer the extent's. Nothing of it is stable before [`SlotIo::sync`].
     ///
     /// An intent has no parity for a column that was lost when it was made. If that column is there again, it was rebuilt

@@ -1,7 +1,7 @@
-//! Slots without tables, of pools without checksums: whatever the drives hold is right, so a slot that was somebody
-//! else's before is filled with zeros before anything in it is mapped.
+//! Slots without tables, of pools without checksums: whatever the drives hold is right, so a slot that another extent
+//! had before is filled with zeros before anything in it is mapped.
 //!
-//! Such a slot is unwiped until then, and reads as zeros. If the process ends meanwhile, nobody has the slot.
+//! Such a slot is unwiped until then, and reads as zeros. If the process ends meanwhile, no extent has the slot.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(super) struct Unchecked {
     unwiped: RefCell<BTreeSet<u64>>,
 }
 
-/// Nobody knows a slot that is being wiped, so it needs no intents.
+/// No extent has a slot that is being wiped, so it needs no intents.
 struct NoIntents;
 
 impl IntentLog for NoIntents {

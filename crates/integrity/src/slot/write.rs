@@ -69,8 +69,8 @@ impl SlotIo {
     }
 
     /// Makes stable that an allocated slot of which nothing was ever written reads as zeros, so that its table is found
-    /// once the slot is mapped. A slot that has been written since it was allocated is known by the batch that did so, whose
-    /// last step is a flush; whoever met a failure in one allocates the slot anew first, as both callers do.
+    /// once the slot is mapped. A slot that has been written since it was allocated is known by the batch that did so,
+    /// whose last step is a flush; a caller that met a failure in one allocates the slot anew first, as both do.
     ///
     /// # Errors
     /// [`IoError::RedundancyLost`] when no copy of the table took it, or what a drive fails with.

@@ -115,7 +115,7 @@ pub fn decode(block: &[u8]) -> FoundTable {
     })
 }
 
-/// Of a page that an older build marked as zeros nobody knows what its place holds.
+/// What lies in the place of a page that an older build marked as zeros is not known.
 fn read_entry(entry: u32, version: u32) -> u32 {
     match (entry, version) {
         (NOT_STORED, VERSION_WITHOUT_GIVEN_UP) => GIVEN_UP,

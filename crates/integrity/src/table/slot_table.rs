@@ -101,8 +101,8 @@ impl SlotTable {
         self.dirty.set(true);
     }
 
-    /// A table that was read in its write `generation`, while a newer one may be where nobody can read it: what is stored
-    /// by this one has its checksum, and nothing else passes before it is written.
+    /// A table that was read in its write `generation`, while a newer one may be on a drive that cannot be read: what
+    /// is stored by this one has its checksum, and nothing else passes before it is written.
     pub(super) fn load_doubtful(&self, generation: u64, entries: &[u32]) {
         let known: Vec<u32> =
             entries.iter().map(|entry| if is_data(*entry) { *entry } else { STAND_IN }).collect();

@@ -62,7 +62,7 @@ pub(crate) enum Keeping {
 /// A load under way, for all who wait for it.
 #[derive(Default)]
 struct Loading {
-    /// None until it has ended, and when it was given up: whoever began it lost interest.
+    /// None until it has ended, and when the task that began it was dropped.
     outcome: RefCell<Option<Result<Rc<SlotTable>, TableError>>>,
     has_ended: Cell<bool>,
     done: Notify,
@@ -474,9 +474,9 @@ impl SlotTables {
         written.map(|(_, result)| result).fold(Ok(()), Result::and)
     }
 
-    /// Writes the newest generation, as memory has it, to the copies on these columns, lost or not: into both places, so
-    /// that nothing older is left there. Nobody reads these copies yet; of a
-    /// column that moves, those that it moves to.
+    /// Writes the newest generation, as memory has it, to the copies on these columns, lost or not: into both places,
+    /// so that nothing older is left there. No task reads these copies yet; of a column that moves, those that it moves
+    /// to.
     pub(crate) async fn write_columns(&self, table: &SlotTable, columns: ColumnMask) -> Result<(), IoError> {
         let copies = self.0.placement.copies(table.home().slot_in_set);
         let own: Vec<TableCopy> = copies.filter(|copy| columns.contains(copy.column)).collect();
@@ -636,7 +636,7 @@ impl SlotTables {
         self.evict();
     }
 
-    /// Forgets tables that nobody uses and that the drives have, until the rest fits: those that were not asked for
+    /// Forgets tables that are not in use and that the drives have, until the rest fits: those that were not asked for
     /// since the last time around first (CLOCK; Corbató, "A Paging Experiment with the Multics System", 1968).
     fn evict(&self) {
         let mut tables = self.0.tables.borrow_mut();

@@ -92,7 +92,7 @@ impl Life {
         }
     }
 
-    /// Writes random pages of some extents that nobody else has, and destages them.
+    /// Writes random pages of some extents that no other writer has, and destages them.
     async fn write(&self, random: &mut Random) {
         let mut own: Vec<u32> = (0..EXTENTS).filter(|extent| !self.busy.borrow().contains(extent)).collect();
         own.retain(|_| random.chance(0.5));
@@ -153,7 +153,7 @@ impl Life {
         if random.chance(0.7) { self.write(random).await } else { self.read(random).await }
     }
 
-    /// Reads an extent that nobody writes.
+    /// Reads an extent that is not being written.
     async fn read(&self, random: &mut Random) {
         let extent = random.below(u64::from(EXTENTS)) as u32;
         if self.busy.borrow_mut().insert(extent) {

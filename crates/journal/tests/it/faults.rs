@@ -223,7 +223,7 @@ fn what_cannot_be_read_is_not_taken_for_the_end() {
         append_all(&ring, 1..=4).await;
         let sector = (2 + 4) * 8 + 3;
         media[0].borrow_mut().unreadable = sector..sector + 1;
-        // The drive is there: whoever opens the log must not take it for lost.
+        // The drive is there: recovery must not take it for lost.
         let error = Some(RingError::Unreadable { copy: 0, source: IoError::Medium });
         assert_eq!(recover_only(&world, &media, 0).await.err(), error);
         media[1].borrow_mut().unreadable = sector..sector + 1;

@@ -18,7 +18,7 @@ pub enum ClientError {
         /// What the resolver says.
         source: std::io::Error,
     },
-    /// Nobody answers there.
+    /// No server answers there.
     #[error("cannot connect to {address}: {source}; check that the server runs and listens there")]
     Connect {
         /// The address.

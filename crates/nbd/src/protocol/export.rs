@@ -1,7 +1,7 @@
 //! What a server says about an export, and where the handshake looks exports up.
 //!
-//! An [`ExportInfo`] is built by whoever owns the export and is constant while it is served. A client gets one
-//! from the handshake and asks it the same questions.
+//! An [`ExportInfo`] is built by the owner of the export and is constant while it is served. A client gets one from the
+//! handshake and asks it the same questions.
 
 use super::constants::transmission_flag as flag;
 use super::limits::{PAYLOAD_BYTES_MAX, STRING_BYTES_MAX};

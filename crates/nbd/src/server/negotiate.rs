@@ -20,7 +20,7 @@ pub(super) enum Negotiated<T> {
     Aborted,
 }
 
-/// Negotiates with whoever connected.
+/// Negotiates with a client that has connected.
 pub(super) async fn negotiate<T: BlockTarget + 'static>(
     connection: &Connection<T>,
     payload_bytes_max: u32,

@@ -1,5 +1,5 @@
-//! Runs requests, and pieces of them, against the export's target, each in a task of its own. What nobody is left to be
-//! answered for when its turn comes is dropped.
+//! Runs requests, and pieces of them, against the export's target, each in a task of its own. A request whose client is
+//! gone when its turn comes is dropped.
 
 use std::rc::Rc;
 
@@ -96,7 +96,7 @@ pub(super) fn spawn_write<T: BlockTarget + 'static>(
         let target = &client.export.target;
         if planted(PlantedBug::AnswerBeforeWrite) && pieces.is_none() {
             answer.io(Ok(()));
-            // Nobody is told.
+            // The client is not told.
             let _ = target.write(lba(offset), buf, fua).await;
             return;
         }

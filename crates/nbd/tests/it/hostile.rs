@@ -50,7 +50,7 @@ impl Raw {
         Raw::negotiate_at(world, &sockets.address()).await
     }
 
-    /// The same with whoever listens at `address`.
+    /// The same with the server at `address`.
     pub(crate) async fn negotiate_at(world: &World, address: &PeerAddress) -> Raw {
         let raw = Raw::connect_to(world, address);
         let goal = ClientGoal::Go { export: String::new(), structured_replies: true, block_status: true };

@@ -382,8 +382,8 @@ fn a_client_says_why_it_cannot_connect() {
     });
 }
 
-/// The first of two connections was kept for ever when the second one failed, and a server that was waited for until
-/// nobody used the export waited as long.
+/// The first of two connections was kept for ever when the second one failed, and a server that was waited for until no
+/// client used the export waited as long.
 #[test]
 fn a_client_that_cannot_have_all_its_connections_keeps_none() {
     on_each_driver(|world| async move {

@@ -118,8 +118,8 @@ pub(crate) fn decode_paths(reader: &mut Reader<'_>, members: &mut [Member]) -> O
     Some(())
 }
 
-/// Reads a state from arbitrary bytes, and proves its invariants, those of the map only where it is in the body: whoever
-/// reads the pages proves the rest. `area` is where the pool's superblocks say that its metadata lies: a state that
+/// Reads a state from arbitrary bytes, and proves its invariants, those of the map only where it is in the body: the
+/// reader of the pages proves the rest. `area` is where the pool's superblocks say that its metadata lies: a state that
 /// disagrees is no state of that pool.
 pub(crate) fn decode_body(bytes: &[u8], header: &Header, area: &MetadataArea) -> Result<Body, MetaError> {
     let damaged = || MetaError::Contradiction { fact: "its checkpoint cannot be read".to_owned() };

@@ -147,7 +147,7 @@ fn a_map_that_contradicts_itself_is_refused() {
     state.maps.get_mut(&9).expect("it has a map").insert(3, slot(21, 18));
     state.verify().expect_err("the slot is not known to be taken");
     state.maps.get_mut(&9).expect("it has a map").remove(3);
-    // Two slots of a page say the same extent, one that there is not, and an allocation that nobody reserved.
+    // Two slots of a page say the same extent, one that there is not, and an allocation that was not reserved.
     let refused = |pairs: &[(ExtentId, SlotRef)]| state.clone().take_in(pairs).expect_err("a contradiction");
     let (one, other) = (extent(9, 3), extent(9, 4));
     assert_eq!(refused(&[(one, slot(20, 18))]), MetaError::SlotTaken { slot: 20 });

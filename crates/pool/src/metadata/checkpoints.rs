@@ -255,7 +255,7 @@ impl Copies {
         Ok(holders)
     }
 
-    /// Copies what a carrier lacks; false where nobody can be read any more.
+    /// Copies what a carrier lacks; false where no carrier can be read any more.
     async fn copy(
         &self,
         lacking: &Lacking,

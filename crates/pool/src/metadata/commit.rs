@@ -49,7 +49,7 @@ impl Metadata {
     }
 
     /// As [`Metadata::commit`], but slots that it frees are lent again only when they come back by
-    /// [`Metadata::return_slots`], or after the next opening: somebody may still be reading or writing them.
+    /// [`Metadata::return_slots`], or after the next opening: shards may still be reading or writing them.
     pub fn commit_keeping_slots(&self, records: Vec<MetaRecord>) -> Commit {
         self.0.enqueue_with(records, true)
     }

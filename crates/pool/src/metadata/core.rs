@@ -147,7 +147,7 @@ impl Core {
         }
         let waiting = std::mem::take(&mut self.journal.borrow_mut().waiting);
         for waiting in waiting {
-            // Nobody may be waiting any more.
+            // The caller may be gone.
             let _ = waiting.done.send(Err(error.clone()));
         }
         self.changed.notify_all();

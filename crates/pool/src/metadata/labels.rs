@@ -134,7 +134,7 @@ impl Core {
 
     /// Makes known that a member is lost; ends when the superblocks of all others say so.
     pub(super) async fn lose(self: &Rc<Self>, member: u32, error: IoError) -> Result<(), PoolError> {
-        // Whoever has the turn may be waiting for this very drive.
+        // The task that has the turn may be waiting for this very drive.
         self.taken.give_up(member);
         let turn = self.label_turn.acquire(1).await;
         let serves = self.labels.borrow().label.members.get(member as usize).is_some_and(|m| m.is_active());
@@ -252,7 +252,7 @@ impl LossReport for JournalLosses {
         Box::pin(async move {
             let Some(core) = core.upgrade() else { return };
             if core.lose(member, error).await.is_err() {
-                // Nobody could be told, so nothing may be acknowledged: the ring ends here.
+                // The other members could not be told, so nothing may be acknowledged: the ring ends here.
                 core.end_journal();
             }
         })

@@ -1,6 +1,6 @@
 //! Slots and allocation numbers for those who write: lent in memory, so that a crash gives them back by itself.
 //!
-//! A slot can be lent if no extent has it, nobody has borrowed it, and its last unmapping is stable. What was lent
+//! A slot can be lent if no extent has it, it is not lent already, and its last unmapping is stable. What was lent
 //! becomes an extent's when a commit maps it, or comes back.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use crate::state::{BitSet, PoolState, SlotHome};
 use crate::{MetaError, MetaRecord, PoolError, SlotRun};
 
 pub(super) struct Lending {
-    /// Slots that cannot be lent: extents have them, or somebody borrowed them, or their unmapping is not stable.
+    /// Slots that cannot be lent: extents have them, or they are lent, or their unmapping is not stable.
     taken: BitSet,
     /// Those of them that were lent for thick volumes and that no extent has yet.
     for_thick: BTreeSet<u64>,
@@ -26,7 +26,7 @@ impl Lending {
         Lending { taken, for_thick: BTreeSet::new(), from: 0, next_allocation }
     }
 
-    /// What accepted records change: new sets have new slots, and mapped slots are taken whoever mapped them.
+    /// What accepted records change: new sets have new slots, and mapped slots are taken, whichever task mapped them.
     pub(super) fn follow(&mut self, state: &PoolState, records: &[MetaRecord]) {
         self.taken.grow(state.slot_count());
         for record in records {

@@ -251,14 +251,14 @@ mod tests {
         };
         assert_eq!(choice(&[renewed(20, 11), half(15, &[0])]), Choice::Split(vec![0], vec![1]));
         assert_eq!(choice(&[renewed(20, 11), half(10, &[])]), Choice::One(0));
-        // Somebody was about to believe it again, and it says so.
+        // The last resort was about to believe it again, and it says so.
         let mut again = half(15, &[0]);
         again.label.lost_in = BTreeMap::from([(1, 11)]);
         assert_eq!(choice(&[renewed(20, 11), again]), Choice::One(0));
     }
 
-    /// A drive of a copy of the array that had been served elsewhere was taken for the array's own: as many generations, and
-    /// nobody lost.
+    /// A drive of a copy of the array that had been served elsewhere was taken for the array's own: as many
+    /// generations, and no drive lost.
     #[test]
     fn a_drive_of_a_copy_that_was_served_elsewhere_is_another_history() {
         let of_copy = |own, generation, settled| {

@@ -32,7 +32,7 @@ impl Metadata {
             };
             let failed = |source| PoolError::Drive { drive: drive.info().name.clone(), source };
             if core.persistent {
-                // No older superblock survives; nobody else knows of the drive yet.
+                // No older superblock survives; no other member knows of the drive yet.
                 let last = core.last_copy(&drive, &member);
                 superblock::write_last(&drive, &superblock, last).await.map_err(failed)?;
                 superblock::write(&drive, &superblock, 1, None).await.map_err(failed)?;

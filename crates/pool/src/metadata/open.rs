@@ -5,7 +5,7 @@
 //! |---|---|
 //! | the newest valid checkpoint of all carriers that are there | |
 //! | its journal; the records after the checkpoint, each checked; the invariants | |
-//! | whoever opens checks that the pool can go on so | |
+//! | the caller checks that the pool can go on so | |
 //! | members that are missing, and those that fail, are lost from now on | superblocks in the newest format; where anything changes, two generations on: one may have been begun on a drive that is missing |
 //! | that generation is complete | superblocks that say so |
 //! | carriers without the newest checkpoint get it, so that the next one overwrites no valid one | a checkpoint |

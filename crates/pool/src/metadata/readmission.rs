@@ -1,8 +1,8 @@
-//! Believing members again that were lost: the last resort, by somebody's decision and never by itself.
+//! Believing members again that were lost: the last resort, by the administrator's decision and never by itself.
 //!
 //! Who is readmitted is written as if it had never left: its superblock says that it serves, and so does the checkpoint
-//! that opening writes. Until both are complete the superblocks say also in which generation it was lost; whoever finds
-//! that takes it for lost, as before, and the decision has to be taken again.
+//! that opening writes. Until both are complete the superblocks say also in which generation it was lost; a start that
+//! finds that takes it for lost, as before, and the decision has to be taken again.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub struct Unbelieved {
 }
 
 impl FoundPool {
-    /// The members that are there and not believed, and could be believed again: nobody serves under their names.
+    /// The members that are there and not believed, and could be believed again: no member serves under their names.
     pub fn unbelieved(&self) -> Vec<Unbelieved> {
         let serving: BTreeSet<&String> = self
             .members
@@ -82,8 +82,9 @@ impl FoundPool {
         self.left_in(place).min(own.map_or(u64::MAX, |set_aside| set_aside.generation + 1))
     }
 
-    /// Where nobody serves who has the metadata, believes the drives again that were overwritten at the front: what is wrong on
-    /// them shows by its checksums. Those too for which that was broken off before. Their places; none where somebody serves.
+    /// Where no member that has the metadata serves, believes the drives again that were overwritten at the front: what
+    /// is wrong on them shows by its checksums. Those too for which that was broken off before. Their places; none
+    /// where one serves.
     pub fn readmit_overwritten(&mut self) -> Vec<u32> {
         if !matches!(self.problem, Some(PoolError::NoQuorum { .. } | PoolError::NoCarrier { .. })) {
             return Vec::new();

@@ -50,7 +50,7 @@ impl Seen {
     }
 }
 
-/// What drives have taken, and which of them nobody waits for any more.
+/// What drives have taken, and which of them are no longer waited for.
 #[derive(Default)]
 pub(super) struct Taken {
     /// By member: the generation of the superblock that it has for certain.
@@ -66,7 +66,7 @@ impl Taken {
         self.generations.borrow_mut().insert(member, generation);
     }
 
-    /// Nobody waits for this member any more: it is about to be lost.
+    /// Writers of superblocks wait for this member no longer: it is about to be lost.
     pub(super) fn give_up(&self, member: u32) {
         self.given_up.borrow_mut().insert(member);
         self.bell.notify_all();
@@ -152,7 +152,8 @@ mod tests {
     use super::*;
 
     /// A superblock was being written to a drive that hung while that drive was judged: the loss waited for the turn to
-    /// write superblocks, whoever had the turn waited for the drive, and the drive's guard waited for the verdict.
+    /// write superblocks, the task that had the turn waited for the drive, and the drive's guard waited for the
+    /// verdict.
     #[test]
     fn a_superblock_that_hangs_is_not_waited_for_once_its_drive_is_given_up() {
         let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);

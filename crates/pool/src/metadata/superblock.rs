@@ -105,7 +105,8 @@ pub struct PoolLabel {
     pub settled: u64,
     /// By place: the generation in which a member was recorded lost, where that is known.
     pub lost_in: BTreeMap<u32, u64>,
-    /// By place: the generation up to which the history of a member that went on by itself was given up by somebody.
+    /// By place: the generation up to which the history of a member that went on by itself was given up by the
+    /// administrator.
     pub given_up: BTreeMap<u32, u64>,
     /// Who has served the pool when.
     pub starts: Starts,
@@ -362,7 +363,7 @@ async fn with_last_copy(drive: &DriveHandle, front: Option<Newest>) -> Result<Op
     }
 }
 
-/// Reads a copy as far as its header says that it goes: a bad sector behind that is nobody's.
+/// Reads a copy as far as its header says that it goes: a bad sector behind that does no harm.
 async fn read_copy(drive: &DriveHandle, start: Lba) -> Result<Vec<u8>, IoError> {
     let read = async |offset: usize, bytes: usize| {
         let buf = BufMut::new((bytes as u64 / SECTOR_BYTES) as u32, PayloadWidth::REAL);

@@ -75,7 +75,7 @@ pub struct FoundMember {
     pub(super) next_copy: u64,
     /// Its drive, where it is there and not believed.
     pub(super) set_aside: Option<SetAside>,
-    /// Whether it is believed again by somebody's decision, although it was lost.
+    /// Whether it is believed again by the administrator's decision, although it was lost.
     pub(super) is_readmitted: bool,
 }
 
@@ -154,7 +154,7 @@ enum Trust {
     Counts,
     /// It was put back to an older image.
     RolledBack,
-    /// What it did by itself is given up, now or by somebody before.
+    /// What it did by itself is given up, now or at an earlier start.
     LeftOut,
 }
 
@@ -175,7 +175,7 @@ fn compare(carriers: &[Carrier], all: &[&Superblock], without: &[String]) -> Com
     };
     let mut trust: Vec<Trust> = all.iter().map(trust_of).collect();
     if !trust.contains(&Trust::Counts) {
-        // Whoever is left out alone has nobody to be left out by.
+        // Where no drive counts, there is none for which the others could be left out.
         trust.fill(Trust::Counts);
     }
     let counts = |(number, _): &(usize, &Superblock)| trust[*number] == Trust::Counts;
@@ -422,8 +422,8 @@ impl FoundPool {
         self.members.iter().filter_map(note).collect()
     }
 
-    /// Somebody must be there, and one with the metadata. Whether those that are missing may have gone on by themselves is
-    /// for who knows the sets.
+    /// A member must be there, and one with the metadata. Whether those that are missing may have gone on by themselves
+    /// is for who knows the sets.
     pub(super) fn quorum_problem(&self) -> Option<PoolError> {
         let present = self.standing(Standing::Present).count();
         let lacking = || {

@@ -2,7 +2,7 @@
 //! free chunklets, which a new drive has alone, lie on as many drives as a set needs.
 //!
 //! Which columns move where is reckoned with what will be free when the moves that are under way have ended. Nothing is
-//! changed here, and nobody remembers a plan: whoever carries it out asks again.
+//! changed here, and no plan is remembered: the caller that carries it out asks again.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

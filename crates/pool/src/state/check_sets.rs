@@ -46,7 +46,7 @@ impl PoolState {
         Ok(())
     }
 
-    /// A chunklet that may be given to somebody.
+    /// A chunklet that may be given to an owner.
     pub(crate) fn check_chunklet_free(&self, chunklet: ChunkletAddress) -> Result<(), MetaError> {
         self.check_active(chunklet.drive)?;
         let member = self.check_member(chunklet.drive)?;
@@ -152,7 +152,7 @@ impl PoolState {
         Ok(())
     }
 
-    /// Whether a log can be there at all, whoever has the chunklets.
+    /// Whether a log can be there at all, whatever owns the chunklets.
     pub(crate) fn check_log_shape(&self, log: &LogPlacement) -> Result<(), MetaError> {
         let refuse = |fact: String| Err(MetaError::BadLog { fact });
         let mut ids = BTreeSet::new();

@@ -142,7 +142,7 @@ impl PoolState {
         self.columns_where(|state, set, column| !state.is_active(state.place_of(set, column).drive))
     }
 
-    /// The chunklets of a member that somebody has, in order.
+    /// The chunklets of a member that have an owner, in order.
     pub(crate) fn owned(&self, member: u32) -> impl Iterator<Item = (&ChunkletAddress, &Owner)> {
         let first = ChunkletAddress { drive: member, index: 0 };
         let last = ChunkletAddress { drive: member, index: u32::MAX };

@@ -206,7 +206,7 @@ fn run(seed: u64, is_wrong: bool) -> Rc<Known> {
     let mut is_rotten = false;
     for life in 1..2 + random.below(6) {
         let story = format!("seed {seed}, life {life}");
-        // Now and then drives that are lost for good by now, or that nobody misses, do not answer this time.
+        // Now and then drives that are lost for good by now, or that the pool can do without, do not answer this time.
         let may_hide = known.losing.borrow().len() < 2 && !is_rotten && random.chance(0.3);
         let hidden = may_hide.then(|| random.below(MEMBERS as u64) as usize);
         if let Some(hidden) = hidden {

@@ -25,7 +25,7 @@ pub enum Expected {
 
 /// Knows what pages must be.
 ///
-/// The answer must change together with what the drives hold: whoever writes pages brings it up to date before it drops
+/// The answer must change together with what the drives hold: the writer of pages brings it up to date before it drops
 /// the row's lock ([`crate::io::Written`]).
 pub trait Expect {
     /// What is known of page `page` of a set's data: the page's address in sectors, divided by
@@ -65,8 +65,8 @@ impl Expected {
         }
     }
 
-    /// Whether a difference to this content may go into a parity. What a page was that is given up nobody knows any more,
-    /// so nobody can tell whether it has rotted: zeros may be what a drive holds that has forgotten it.
+    /// Whether a difference to this content may go into a parity. What a page held that is given up is no longer known,
+    /// so it cannot be told whether it has rotted: zeros may be what a drive holds that has forgotten it.
     #[inline]
     pub(crate) fn vouches_for(self, bytes: &[u8]) -> bool {
         match self {

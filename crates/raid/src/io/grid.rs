@@ -21,7 +21,7 @@ pub(crate) struct GroupRow {
 /// What is known of one page on one column.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Cell {
-    /// Nobody has read it.
+    /// Not read yet.
     #[default]
     Unread,
     /// The drive could not read it, or is lost.

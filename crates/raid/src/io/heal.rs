@@ -51,7 +51,7 @@ impl RaidIo {
             let slice = Slice::new(self.sets().layout(), grid, offset, expect);
             for data in slice.wrong() {
                 let fault = slice.fault(&data).expect("it is wrong");
-                // Nobody misses a page of which nothing is stored.
+                // No host misses a page of which nothing is stored.
                 if !data.expected.reads_as_zeros() {
                     self.report_data(grid, offset, &data, fault, None);
                 }

@@ -41,9 +41,9 @@ impl RowLocks {
         RowLocks { buckets: (0..BUCKETS).map(|_| Bucket::default()).collect() }
     }
 
-    /// Waits until no overlapping range is locked, and locks this one. Pieces are taken in the order of addresses,
-    /// so two lockers never wait for each other; whoever holds several locks must have taken them in that order too, by
-    /// set and address.
+    /// Waits until no overlapping range is locked, and locks this one. Pieces are taken in the order of addresses, so
+    /// two lockers never wait for each other; a caller that holds several locks must have taken them in that order too,
+    /// by set and address.
     pub(crate) async fn lock(self: &Rc<Self>, set: SetIndex, first: u64, end: u64) -> RowGuard {
         let mut guard = RowGuard { locks: self.clone(), set, first, end: first };
         while guard.end < end {

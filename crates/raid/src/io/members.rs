@@ -14,7 +14,7 @@ use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
 use crate::layout::{Column, ColumnMask, Row};
 use crate::set::{RaidSets, SetIndex};
 
-/// Whoever makes the loss of a drive known to the others.
+/// Makes the loss of a drive known to the others.
 pub trait FailureReport {
     /// Ends when every other drive remembers that `member` is lost, so that what it holds is never believed again.
     fn report(&self, member: usize, error: IoError) -> Pin<Box<dyn Future<Output = ()>>>;
@@ -101,7 +101,7 @@ impl Members {
         Members(Rc::new(Inner { drives, lost, report, width }))
     }
 
-    /// A drive joins at this place, which nobody had. Panics where there is no room.
+    /// A drive joins at this place, which no drive had. Panics where there is no room.
     pub fn add(&self, member: usize, drive: DriveHandle) {
         let fresh = self.0.drives[member].drive.set(drive).is_ok();
         assert!(fresh, "place {member} is taken");
@@ -180,7 +180,7 @@ impl Members {
     }
 
     /// Whether an error means that the drive is lost. A drive with a guard is lost by the verdict alone, which is
-    /// [`IoError::Gone`]. Nobody judges one without: there a failed write, or no answer, is as good as a verdict.
+    /// [`IoError::Gone`]. One without has no judge: there a failed write, or no answer, is as good as a verdict.
     fn is_loss(&self, member: usize, error: IoError, writes: bool) -> bool {
         let is_guarded = self.drive(member).is_some_and(|drive| drive.guard().is_some());
         match error {
@@ -193,7 +193,7 @@ impl Members {
     /// A command has failed: the drive is lost if that is what it means.
     ///
     /// # Errors
-    /// `error`, where the drive is not lost: then nobody remembers what it lacks.
+    /// `error`, where the drive is not lost: then no other drive remembers what it lacks.
     pub(crate) async fn fail(&self, member: usize, error: IoError, writes: bool) -> Result<(), IoError> {
         if !self.is_loss(member, error, writes) {
             return Err(error);
@@ -265,8 +265,8 @@ impl Members {
         }
     }
 
-    /// Declares a drive lost and waits until the others know. Also whoever comes second waits: nothing may be
-    /// acknowledged on top of a loss that is not yet remembered.
+    /// Declares a drive lost and waits until the others know. A second caller waits too: nothing may be acknowledged on
+    /// top of a loss that is not yet remembered.
     async fn lose(&self, member: usize, error: IoError) {
         if self.0.lost.set_lost(member) {
             let name = self.0.drives[member].drive.get().map_or("", |drive| &drive.info().name);

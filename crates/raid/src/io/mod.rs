@@ -64,7 +64,7 @@ struct Inner {
 }
 
 impl RaidIo {
-    /// I/O on `sets`, whose chunklets are on `members`; nobody is told of repairs.
+    /// I/O on `sets`, whose chunklets are on `members`; repairs are counted and not reported.
     pub fn new(sets: Arc<RaidSets>, members: Members) -> RaidIo {
         RaidIo::with_report(sets, members, Rc::new(RepairCounts::default()))
     }

@@ -21,9 +21,9 @@ const TIRED: Nanos = Nanos::from_secs(60);
 /// What happens if a page stays unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stake {
-    /// Whoever reads it gets an error, and may ask again.
+    /// Its reader gets an error, and may ask again.
     Answer,
-    /// It is written over, or left out of a rebuilt column: nobody can have it again.
+    /// It is written over, or left out of a rebuilt column: it cannot be had again.
     Content,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Wait<'a> {
         true
     }
 
-    /// What was wanted could be read in the end; nothing where nobody has waited.
+    /// What was wanted could be read in the end; nothing where no wait was needed.
     pub fn succeeded(&self) {
         if self.until.is_some() {
             self.in_vain.set(None);

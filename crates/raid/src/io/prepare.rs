@@ -33,9 +33,9 @@ struct GroupUpdate {
 }
 
 impl RaidIo {
-    /// Prepares the write of `pages` to a row: (place in the row's data in pages, whole pages), no page twice. Waits for
-    /// the row's lock and keeps it until what is returned is gone. Whoever keeps several rows takes them in the order of
-    /// sets and rows.
+    /// Prepares the write of `pages` to a row: (place in the row's data in pages, whole pages), no page twice. Waits
+    /// for the row's lock and keeps it until what is returned is gone. A caller that keeps several rows takes them in
+    /// the order of sets and rows.
     ///
     /// # Errors
     /// [`IoError::RedundancyLost`] when more drives are lost than the level makes up for; [`IoError::Medium`] when a page
@@ -280,7 +280,7 @@ fn offsets(band: &WriteBand) -> Range<usize> {
     page(band.offset.0)..page((band.offset + band.sectors).0)
 }
 
-/// What the bands need and nobody has read yet; runs of touching bands on one column joined.
+/// What the bands need and is not read yet; runs of touching bands on one column joined.
 fn reads(grid: &Grid, bands: &[WriteBand]) -> Vec<ColumnRun> {
     let all = bands.iter().map(|band| band.reads).fold(ColumnMask::EMPTY, |all, reads| all | reads);
     let of_column = |column| {

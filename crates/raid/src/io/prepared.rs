@@ -20,8 +20,8 @@ pub(crate) struct ColumnWrite {
     pub(crate) buf: Buf,
 }
 
-/// A write that is worked out and not begun; its row is locked. Dropping it writes nothing. Whoever holds it must not
-/// wait for a read of the same row: a page that has to be repaired needs the lock.
+/// A write that is worked out and not begun; its row is locked. Dropping it writes nothing. Its holder must not wait
+/// for a read of the same row: a page that has to be repaired needs the lock.
 #[must_use = "nothing is written before write is called"]
 pub struct Prepared {
     io: RaidIo,
@@ -33,8 +33,8 @@ pub struct Prepared {
     pub(crate) parity: Vec<ColumnWrite>,
 }
 
-/// Holds the row's lock after a write, until whoever knows what pages must be ([`crate::io::Expect`]) knows of it.
-/// What was written is not stable before the next flush.
+/// Holds the row's lock after a write, until what pages must be ([`crate::io::Expect`]) is up to date. What was written
+/// is not stable before the next flush.
 #[must_use = "the row stays locked until this is dropped: bring the checksums up to date first"]
 pub struct Written {
     _guard: RowGuard,
@@ -89,7 +89,7 @@ impl Prepared {
         self.parity.iter().map(|write| (write.column, write.lba, &write.buf))
     }
 
-    /// Leaves these columns' parity as it is: for whoever knows that they hold newer parity than this.
+    /// Leaves these columns' parity as it is: for a caller that knows that they hold newer parity than this.
     pub fn leave_out_parity(&mut self, columns: ColumnMask) {
         self.parity.retain(|write| !columns.contains(write.column));
     }

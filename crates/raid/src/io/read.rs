@@ -84,7 +84,7 @@ impl RaidIo {
             (failed, buf) = if plan.bands().iter().all(|band| band.recover.is_empty()) {
                 self.read_straight(set, &piece, lost, buf).await
             } else {
-                // What is recovered while somebody writes the row is neither old nor new.
+                // What is recovered while the row is written is neither old nor new.
                 let _guard = self.lock_group(set, &piece).await;
                 match Scratch::read(self, set, piece.row, plan.reads()).await {
                     Ok(scratch) => {

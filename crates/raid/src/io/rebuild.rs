@@ -202,7 +202,7 @@ impl RaidIo {
             let page = layout.page_of_set(at.row, place);
             let expected = expect.expect(at.set, page);
             if expected.reads_as_zeros() {
-                // Nothing is stored there, so whether it can be read is nobody's concern.
+                // Nothing is stored there, so it does not matter whether it can be read.
                 pages.push(self.blank_page());
                 continue;
             }

@@ -52,7 +52,7 @@ pub struct RepairEvent {
     pub source: Option<RepairSource>,
 }
 
-/// Whoever is told of repairs and of pages lost for good. Called on the data path: must not wait.
+/// Is told of repairs and of pages lost for good. Called on the data path: must not wait.
 pub trait RepairReport {
     /// A page was wrong.
     fn report(&self, event: &RepairEvent);

@@ -2,7 +2,7 @@
 //!
 //! A data page that fails its checksum is what is wrong, and is recovered. Where all data passes, parity that says
 //! something else is what is wrong, and is made anew. Where there are no checksums, unequal copies are made equal to
-//! the first that can be read; which of them was right nobody can know.
+//! the first that can be read; which of them was right cannot be known.
 
 use std::ops::Range;
 

@@ -178,8 +178,8 @@ impl RaidIo {
         buffers.into_iter().map(|(extent, buffer)| (extent, buffer.freeze())).collect()
     }
 
-    /// The error of a column that has failed and whose drive is not lost, if there is one: whoever goes on without it
-    /// leaves something stale behind that nobody knows of.
+    /// The error of a column that has failed and whose drive is not lost, if there is one: a write that goes on without
+    /// it leaves something stale behind that is recorded nowhere.
     pub(super) fn check_failed(results: &[(Column, Result<(), IoError>)]) -> Result<(), IoError> {
         let is_no_loss = |result: &&Result<(), IoError>| !matches!(result, Ok(()) | Err(IoError::Gone));
         let failed = results.iter().map(|(_, result)| result).find(is_no_loss);

@@ -2,8 +2,8 @@
 //!
 //! Per band of a piece (see [`super::piece`]) a parity group can be brought up to date in several ways; the
 //! plan takes the one with the fewest drive reads over all bands together. Carrying a plan out is: read
-//! [`WritePlan::reads`]; per band compute the new parity as its [`WriteMethod`] says; write
-//! [`WritePlan::writes`]. Whoever carries it out keeps other writes away from the row and group meanwhile.
+//! [`WritePlan::reads`]; per band compute the new parity as its [`WriteMethod`] says; write [`WritePlan::writes`]. The
+//! caller that carries it out keeps other writes away from the row and group meanwhile.
 
 use tier0_units::SectorCount;
 

@@ -1,8 +1,8 @@
 //! A list that grows at its end while others read it: no lock, and what was read stays where it is.
 //!
 //! What is there at first lies in one piece, so a list that never grew costs one comparison more than a slice. What
-//! comes later lies in pieces of 64, 128, 256 … items. One thread appends at a time; an item is there for whoever has
-//! seen the count, or has learned of it in another way from whoever appended.
+//! comes later lies in pieces of 64, 128, 256 … items. One thread appends at a time; an item is there for a thread that
+//! has seen the count, or has learned of it in another way from the one that appended.
 
 use tier0_world::sync::shared::{AtomicU32, Flaw, OnceLock, Ordering, flawed};
 
@@ -152,7 +152,8 @@ mod models {
         explore(flaw, || {
             let list = Arc::new(GrowList::new([AtomicU64::new(1)]));
             let followed = list.clone();
-            // Loom misses orders in which whoever stores has loaded last, so the reader is the one that comes later.
+            // Loom misses orders in which the thread that stores has loaded last, so the reader is the one that comes
+            // later.
             thread::spawn(move || {
                 for (index, item) in followed.iter().enumerate() {
                     assert_eq!(item.load(Ordering::Relaxed), index as u64 + 1, "an item is not set");

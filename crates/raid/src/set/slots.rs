@@ -1,7 +1,7 @@
 //! Extent slots: the pool's space in pieces of one extent, numbered so that neighbours lie on different sets and low
 //! numbers lie on the disks' outer tracks.
 //!
-//! A slot is a whole number of rows of one set, so an extent shares no parity with another and whoever owns the
+//! A slot is a whole number of rows of one set, so an extent shares no parity with another and the shard that owns the
 //! extent owns its rows. Sets are taken in bands that together use every drive once; slot after slot walks through a
 //! band's sets, row by row, so a volume is striped over all drives and still lies in one stretch on each.
 
@@ -106,7 +106,7 @@ impl SlotMap {
         let mut slot = slot;
         let mut number = 0;
         let mut group = group_of(self.groups.get(0));
-        // Whoever has the slot has been told of its group.
+        // A caller that has the slot has been told of its group.
         while slot >= group.sets * self.slots_per_set {
             slot -= group.sets * self.slots_per_set;
             number += 1;

@@ -61,7 +61,7 @@ pub fn plan_spares(
         })
         .collect();
     let mut columns = columns_on(sets, lost);
-    // Whoever can go to few drives chooses first.
+    // Columns that can go to few drives choose first.
     columns.sort_by_cached_key(|(set, column)| (choices(sets, &rooms, *set), *set, *column));
     let mut plan = SparePlan::default();
     for (set, column) in columns {

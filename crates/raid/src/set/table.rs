@@ -1,15 +1,15 @@
 //! The chunklet table: where the columns of every set lie, and which of them are being rebuilt.
 //!
 //! One table is shared by all shards. What changes while the array runs (a lost column moves to a spare chunklet and
-//! fills row by row; sets join behind those that are there) is kept in atomics, so the data path takes no lock. A column
-//! moves only after its drive was declared lost, and is declared rebuilding before its new place is visible: whoever
-//! still goes to the old place finds the drive lost, whoever goes to the new one finds the row missing
+//! fills row by row; sets join behind those that are there) is kept in atomics, so the data path takes no lock. A
+//! column moves only after its drive was declared lost, and is declared rebuilding before its new place is visible: I/O
+//! that still goes to the old place finds the drive lost, I/O that goes to the new one finds the row missing
 //! ([`RaidSets::is_missing`]) until it was rebuilt.
 //!
 //! A column whose drive serves moves as well, when the drive is to leave: it is *evacuated*. Every row of it is at one
 //! place, at the old one until it was copied and declared present, then at the new one ([`RaidSets::place_of_row`]), so
-//! redundancy is never less, and nothing is written twice. The thread that has a slot copies it, so nobody reads or
-//! writes a row while it changes places.
+//! redundancy is never less, and nothing is written twice. The thread that has a slot copies it, so no other thread
+//! reads or writes a row while it changes places.
 //!
 //! What it does not do: it decides on no spare ([`super::plan_spares`]) and remembers nothing across a restart; the
 //! pool's metadata does.

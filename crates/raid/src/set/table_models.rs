@@ -23,8 +23,8 @@ fn mirror() -> Arc<RaidSets> {
     Arc::new(RaidSets::from_table(layout, 8, &[chunklet(0), TARGETS[0]], 0).expect("valid"))
 }
 
-/// A column moves and its row is rebuilt there. Whoever goes to the new place and finds the row there sees what the
-/// rebuild wrote; the cell stands for the chunklet.
+/// A column moves and its row is rebuilt there. A thread that goes to the new place and finds the row there sees what
+/// the rebuild wrote; the cell stands for the chunklet.
 fn a_new_place_is_missing_until_rebuilt(flaw: Option<Flaw>) {
     explore(flaw, || {
         let sets = mirror();
@@ -64,7 +64,8 @@ fn sets_that_are_counted_have_their_columns(flaw: Option<Flaw>) {
     explore(flaw, || {
         let sets = mirror();
         let followed = sets.clone();
-        // Loom misses orders in which whoever stores has loaded last, so the reader is the one that comes later.
+        // Loom misses orders in which the thread that stores has loaded last, so the reader is the one that comes
+        // later.
         thread::spawn(move || {
             if followed.count() == 2 {
                 let places = [0, 1].map(|column| followed.chunklet(SetIndex(1), Column(column)));

@@ -69,7 +69,7 @@ impl Mishaps {
         })
     }
 
-    /// When users may have been refused, for whoever reads a failure.
+    /// When users may have been refused, for the reader of a failure.
     pub(crate) fn describe(&self) -> String {
         let windows = self.windows.borrow();
         let spans: Vec<String> = windows

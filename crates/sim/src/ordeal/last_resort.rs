@@ -1,5 +1,5 @@
-//! More drives are away than the level allows, some of those that are there are stale, and somebody decides to believe
-//! them again. Drives may have been put back to what they were before the others went on.
+//! More drives are away than the level allows, some of those that are there are stale, and the administrator decides to
+//! believe them again. Drives may have been put back to what they were before the others went on.
 //!
 //! All of it is tried and taken back: drives and auditor are put back to what they were.
 
@@ -36,7 +36,7 @@ impl<S: System> Run<S> {
     pub(crate) fn last_resort(&mut self) -> Result<(), String> {
         let mut random = self.session.random(0x1a57);
         let session = self.session.clone();
-        // What silent damage does to drives that are believed again nobody can list.
+        // What silent damage does to drives that are believed again cannot be listed.
         if !session.config.has_ordeals || session.damaged.get() || !random.chance(SHARE) {
             return Ok(());
         }
@@ -216,7 +216,7 @@ async fn write<R: Running>(
     Ok(())
 }
 
-/// Everything that is not said to be lost is right; what is said to be is the same whoever asks.
+/// Everything that is not said to be lost is right; what is said to be reads the same twice.
 async fn verify<R: Running>(
     world: &World,
     session: &Rc<Session>,

@@ -27,7 +27,7 @@ pub(crate) async fn happen<R: Running>(life: Rc<Life<R>>, end: LifeEnd) {
     }
     liar::lie(&life).await;
     if end == LifeEnd::Done {
-        // Whoever is to come to an end in peace must get there.
+        // A life that is to end in peace must get there.
         return;
     }
     if let Err(sentence) = operator::begin_and_fail(&life).await {

@@ -67,7 +67,7 @@ impl Faulty {
     pub(crate) fn pull(&mut self) {
         let Some((server, mut fuse)) = self.processes.take() else { return };
         drop(server);
-        // Lazily: whoever has it open keeps what is left of it.
+        // Lazily: a process that has it open keeps what is left of it.
         let _ = run("umount", &["--lazy", &self.path.display().to_string()]);
         fuse.signal(Signal::TERM);
         let _ = fuse.kill();
@@ -135,7 +135,7 @@ impl Faulty {
 
 impl Drop for Faulty {
     fn drop(&mut self) {
-        // Whoever waits for a hanging command would keep its descriptors.
+        // A process that waits for a hanging command would keep its descriptors.
         if self.processes.is_some() {
             let _ = self.hang(false);
         }

@@ -164,7 +164,7 @@ impl Scene {
         linked.map_err(TortureError::system("a link to a device cannot be made"))
     }
 
-    /// A drive is another device from now on; whoever has the old one open keeps what is left of it.
+    /// A drive is another device from now on; a server that has the old one open keeps what is left of it.
     fn attach_anew(&mut self, name: &str) -> Result<(), TortureError> {
         let dead = self.loops.remove(name);
         self.attach(name)?;
@@ -210,7 +210,7 @@ impl Scene {
         if self.loops.contains_key(name) {
             let _ = std::fs::remove_file(self.path(name));
         }
-        // A file of its own: whoever has the other one open keeps it.
+        // A file of its own: a server that has the other one open keeps it.
         let put = std::fs::remove_file(&image).and_then(|()| std::fs::copy(self.at.join(copy), &image));
         put.map_err(TortureError::system("a copy cannot be put in a drive's place"))?;
         self.attach_anew(name)

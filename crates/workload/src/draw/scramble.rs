@@ -4,10 +4,10 @@
 ///
 /// A hash, as some load generators use, would map several ranks to one address and leave others untouched; a
 /// permutation keeps the law of the ranks exact. This is the generalised Feistel network of Black and Rogaway
-/// ("Ciphers with arbitrary finite domains", CT-RSA 2002, §5): the space is a rectangle of rows, 2^k wide; in
-/// turn the row moves by a hash of the column and the column by a hash of the row, and whoever lands in the
-/// part of the last row that does not belong to the space walks on. That part is less than a row, so walking
-/// is rare and the branch well predicted.
+/// ("Ciphers with arbitrary finite domains", CT-RSA 2002, §5): the space is a rectangle of rows, 2^k wide; in turn the
+/// row moves by a hash of the column and the column by a hash of the row, and a value that lands in the part of the
+/// last row that does not belong to the space walks on. That part is less than a row, so walking is rare and the branch
+/// well predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scramble {
     space: u64,

@@ -55,7 +55,7 @@ pub(super) fn start<T: BlockTarget + 'static>(
 
 /// Lets requests in at the times of a Poisson process.
 async fn arrive<T: BlockTarget + 'static>(shared: Rc<Shared<T>>, arrivals: Rc<Arrivals>, rate_iops: f64) {
-    // The names of users are below 2^63, so this stream of random numbers is nobody else's.
+    // The names of users are below 2^63, so no user has this stream of random numbers.
     let mut random = Random::new(shared.seed, 1 << 63 | arrivals.stream as u64);
     let gap = Exponential::with_rate(rate_iops);
     let began = shared.world.now();

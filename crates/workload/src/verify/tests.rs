@@ -215,8 +215,8 @@ fn an_honest_disk_is_never_blamed() {
 
 #[test]
 fn a_single_lost_write_among_overlapping_ones_is_mostly_found() {
-    // Some lost writes leave no trace: nobody reads the block before it is written again, or a write that
-    // overlapped in time might have landed later. The rest must be found.
+    // Some lost writes leave no trace: no user reads the block before it is written again, or a write that overlapped
+    // in time might have landed later. The rest must be found.
     let found = (0..200).filter(|seed| overlapping(*seed, Some(30)).is_err()).count();
     assert!(found > 100, "{found} of 200 lost writes were found");
 }

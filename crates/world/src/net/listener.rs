@@ -16,9 +16,9 @@ enum Kind {
 }
 
 impl Listener {
-    /// Listens on `address`. A unix socket's file is its owner's alone, and one that nobody listens on any more is replaced;
-    /// a path with something else is [`io::ErrorKind::AlreadyExists`], an address that stays in use for seconds
-    /// [`io::ErrorKind::AddrInUse`].
+    /// Listens on `address`. A unix socket's file is its owner's alone, and one that no process listens on any more is
+    /// replaced; a path with something else is [`io::ErrorKind::AlreadyExists`], an address that stays in use for
+    /// seconds [`io::ErrorKind::AddrInUse`].
     pub fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
         match world.network() {
             Some(network) => {

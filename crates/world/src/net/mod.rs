@@ -1,8 +1,8 @@
 //! Stream sockets, in both worlds: connections between processes over TCP and unix sockets in the real one
 //! ([`crate::real`]), and over a modelled [`Network`] in virtual time.
 //!
-//! Invariants: whoever serves or connects does not know which it is; at most one receive and one send of a socket are under
-//! way at a time; bytes arrive in order, whole or not at all, but in pieces that nobody chose.
+//! Invariants: a server or client does not know which it is; at most one receive and one send of a socket are under way
+//! at a time; bytes arrive in order, whole or not at all, but in arbitrary pieces.
 //!
 //! What it does not do: names, TLS, datagrams.
 

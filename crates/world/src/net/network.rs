@@ -90,7 +90,7 @@ struct Inner {
     deaths: Cell<u64>,
 }
 
-/// Somebody listens.
+/// An address that is listened on.
 #[derive(Default)]
 pub(super) struct Door {
     pub(super) arrived: RefCell<VecDeque<Rc<End>>>,

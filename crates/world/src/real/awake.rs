@@ -2,9 +2,9 @@
 //!
 //! To wake a processor up takes 1 to 100 us, and a virtual one waits for its host besides. This thread looks for work
 //! instead of sleeping where waits are short ([`super::spin`]), but a client that waits for a reply on the same machine
-//! sleeps, once for every batch of replies, and what it would have asked is late at the drives. Linux bounds how long
-//! a wake-up may take for whoever holds `/dev/cpu_dma_latency` open. That holds for the whole machine and costs power:
-//! so it is asked for only while this world finds its own waits too short to sleep, and given back soon after.
+//! sleeps, once for every batch of replies, and what it would have asked is late at the drives. Linux bounds how long a
+//! wake-up may take while a process holds `/dev/cpu_dma_latency` open. That holds for the whole machine and costs
+//! power: so it is asked for only while this world finds its own waits too short to sleep, and given back soon after.
 //!
 //! Only root may ask, as a rule; everybody else does without.
 
@@ -89,7 +89,7 @@ impl Awake {
 ///
 /// # Errors
 /// [`io::ErrorKind::Unsupported`] where Linux has no say in how they sleep, and what opening the device fails with:
-/// whoever is not root may not, as a rule.
+/// users other than root may not, as a rule.
 pub fn keep_awake() -> io::Result<File> {
     hold(Path::new(DEVICE), latency_us().ok_or(io::ErrorKind::Unsupported)?)
 }

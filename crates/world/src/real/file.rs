@@ -23,8 +23,8 @@ pub struct BlockFile {
 pub enum Submission {
     /// This thread: the kernel returns at once, and the device works on its own.
     Direct,
-    /// A thread of the kernel's: for file systems whose server may keep waiting whoever asks (FUSE, NFS and the like), and
-    /// with him everybody whom he serves.
+    /// A thread of the kernel's: for file systems whose server may keep the calling thread waiting (FUSE, NFS and the
+    /// like), and with it the whole shard.
     Apart,
 }
 

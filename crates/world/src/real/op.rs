@@ -33,7 +33,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Whether it is one on a file or device, which a drive ends and nobody else.
+    /// Whether it is one on a file or device, which only a drive ends.
     pub(crate) fn is_on_file(&self) -> bool {
         matches!(self, Op::Read { .. } | Op::Write { .. } | Op::SyncData | Op::Deallocate { .. })
     }

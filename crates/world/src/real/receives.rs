@@ -22,7 +22,7 @@ const PAUSE: Nanos = Nanos::from_micros(2);
 /// From any try to the next while drives work: what comes meanwhile will most likely wait for them, and come along with
 /// others.
 const PAUSE_WITH_DRIVES: Nanos = Nanos::from_micros(5);
-/// Whoever says nothing for so long (0.3 to 0.6 ms, and more if there is other work) is waited for in the ring.
+/// A peer that says nothing for so long (0.3 to 0.6 ms, and more if there is other work) is waited for in the ring.
 const TRIES_MAX: u32 = 128;
 
 /// The receives of one thread.

@@ -1,15 +1,15 @@
 //! Waiting for what a process that is gone still holds.
 //!
 //! A killed process keeps its sockets and file locks while the kernel winds its io_uring up, which goes on after the
-//! process was reaped and waits for what its drives have under way. Whoever starts in its place the same moment finds
-//! them in use, in one of four restarts under load.
+//! process was reaped and waits for what its drives have under way. A process that starts in its place the same moment
+//! finds them in use, in one of four restarts under load.
 
 use std::time::Duration;
 
 /// The time between two attempts.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Attempts something up to `tries` times, 10 ms apart, while it fails because somebody holds what it needs.
+/// Attempts something up to `tries` times, 10 ms apart, while it fails because another process holds what it needs.
 ///
 /// # Errors
 /// What the last attempt ended with.

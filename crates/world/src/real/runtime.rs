@@ -117,9 +117,9 @@ impl RealRuntime {
         }
     }
 
-    /// Runs no task any more, and waits for at most `limit` until the kernel has ended whatever it was given for files and
-    /// devices. What is dropped with the world goes on there: nobody else should write the same places before. How many
-    /// operations are under way still.
+    /// Runs no task any more, and waits for at most `limit` until the kernel has ended whatever it was given for files
+    /// and devices. What is dropped with the world goes on there: no other process should write the same places before.
+    /// How many operations are under way still.
     pub fn settle(&self, limit: Nanos) -> usize {
         let Kind::Real { clock, driver } = self.world.kind() else {
             unreachable!("a real world has its driver")
@@ -171,7 +171,7 @@ impl RealRuntime {
                 asleep = match wait {
                     Wait::Never => Nanos::ZERO,
                     Wait::AtMost(time) => time,
-                    // Nobody waits for a time then.
+                    // No task waits for a time then.
                     Wait::Forever => woken.saturating_sub(now),
                 };
                 woken

@@ -36,9 +36,9 @@ fn file_of(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Listener {
-    /// Listens on `address`. A unix socket's file is its owner's alone, and one that nobody listens on any more is replaced;
-    /// a path with something else is [`io::ErrorKind::AlreadyExists`], an address that stays in use for seconds
-    /// [`io::ErrorKind::AddrInUse`].
+    /// Listens on `address`. A unix socket's file is its owner's alone, and one that no process listens on any more is
+    /// replaced; a path with something else is [`io::ErrorKind::AlreadyExists`], an address that stays in use for
+    /// seconds [`io::ErrorKind::AddrInUse`].
     pub(crate) fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
         let (fd, address): (OwnedFd, _) = match address {
             PeerAddress::Unix(path) => (patiently(|| bind_unix(path))?.into(), address.clone()),
@@ -65,7 +65,7 @@ impl Listener {
         loop {
             match submit(&self.world, &self.fd, Op::Accept, Payload::None).await.0 {
                 Ok(fd) => {
-                    // SAFETY: accept has just returned this descriptor, and nobody else knows it.
+                    // SAFETY: accept has just returned this descriptor, and nothing else owns it.
                     let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
                     if matches!(self.address, PeerAddress::Tcp(_)) {
                         // Replies are gathered by the sender already; Nagle's algorithm would only delay them.
@@ -86,7 +86,7 @@ impl Drop for Listener {
         // An accept that is under way in the kernel keeps the socket open, and with it the address, until it ends.
         let _ = rustix::net::shutdown(self.fd.as_fd(), rustix::net::Shutdown::Both);
         if let PeerAddress::Unix(path) = &self.address {
-            // Somebody may have removed it already, and put something else there, another socket too.
+            // Another process may have removed it already, and put something else there, another socket too.
             if self.file.is_some() && file_of(path) == self.file {
                 let _ = std::fs::remove_file(path);
             }

@@ -1,8 +1,8 @@
 //! Threads that do what would block: file operations where there is no io_uring.
 //!
-//! Every file has workers of its own, so that one drive that hangs keeps nobody else's commands waiting. They are
-//! started when there is something to do and end when there is nothing for a while. Nobody waits for them: one whose
-//! system call never ends does not hold up the end of the process.
+//! Every file has workers of its own, so that one drive that hangs keeps no other drive's commands waiting. They are
+//! started when there is something to do and end when there is nothing for a while. The process does not wait for them:
+//! one whose system call never ends does not hold up the end of the process.
 //!
 //! Files are told apart by their descriptors. A number is given to another file only when nothing is under way on it
 //! any more, because the slot of an operation keeps its file open; then its workers are idle and serve the other.

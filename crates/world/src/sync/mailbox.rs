@@ -15,7 +15,7 @@ struct Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Drops what nobody will receive, and with it the replies that its senders wait for.
+    /// Drops what will not be received, and with it the replies that its senders wait for.
     fn drain(&self) {
         while self.queue.pop().is_some() {}
     }
@@ -141,7 +141,7 @@ mod models {
         nothing_waits_for_nobody(Some(Flaw::NoFences));
     }
 
-    /// A receiver goes while somebody sends; the message is dropped by one of the two, although senders stay.
+    /// A receiver goes while a sender sends; the message is dropped by one of the two, although senders stay.
     fn nothing_waits_for_nobody(flaw: Option<Flaw>) {
         explore(flaw, || {
             let (sender, receiver) = mailbox();

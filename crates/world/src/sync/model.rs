@@ -173,7 +173,7 @@ impl<T> OnceLock<T> {
         if !self.ready.load(Ordering::Acquire) {
             return None;
         }
-        // SAFETY: nobody writes the value once it is ready.
+        // SAFETY: no thread writes the value once it is ready.
         self.value.with(|value| unsafe { (*value).as_ref() })
     }
 
@@ -182,7 +182,7 @@ impl<T> OnceLock<T> {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             if !self.ready.load(Ordering::Acquire) {
                 let fresh = fresh();
-                // SAFETY: nobody reads the value before it is ready, and the lock is held.
+                // SAFETY: no thread reads the value before it is ready, and the lock is held.
                 self.value.with_mut(|value| unsafe { *value = Some(fresh) });
                 self.ready.store(true, Ordering::Release);
             }
@@ -207,7 +207,7 @@ impl<T> SegQueue<T> {
 
     pub(crate) fn push(&self, item: T) {
         self.tail.fetch_add(1, Ordering::AcqRel);
-        // Loom changes threads at its own operations only, so nobody sees the count without the item.
+        // Loom changes threads at its own operations only, so no thread sees the count without the item.
         self.items.lock().unwrap_or_else(PoisonError::into_inner).push_back(item);
     }
 

@@ -1,4 +1,4 @@
-//! A bell within one world: whoever waits is woken, first come first served.
+//! A bell within one world: tasks that wait are woken, first come first served.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// Nobody waits yet.
+    /// No task waits yet.
     pub fn new() -> Notify {
         Notify::default()
     }

@@ -28,7 +28,7 @@ impl Semaphore {
         Semaphore(Rc::new(Inner { free: Cell::new(permits), waiting: RefCell::default() }))
     }
 
-    /// Permits nobody holds.
+    /// Permits that are not held.
     pub fn free(&self) -> u64 {
         self.0.free.get()
     }

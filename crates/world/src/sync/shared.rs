@@ -34,11 +34,11 @@ pub enum Flaw {
     RelaxedOrderings,
     /// There are no fences.
     NoFences,
-    /// Whoever goes to sleep does not look again after saying so.
+    /// A thread that goes to sleep does not look again after saying so.
     SleepWithoutLook,
-    /// Whoever waits for a message does not look again after leaving a waker.
+    /// A receiver that waits for a message does not look again after leaving a waker.
     WaitWithoutLook,
-    /// Whoever sends does not look whether the receiver has gone meanwhile.
+    /// A sender does not look whether the receiver has gone meanwhile.
     SendWithoutLook,
     /// A mailbox is found empty before its senders are counted.
     CountSendersLast,

@@ -93,7 +93,7 @@ impl PoolMap {
         Some(slot)
     }
 
-    /// A slot that was lent, or that an extent has left, is nobody's.
+    /// A slot that was lent, or that an extent has left, is free.
     pub(crate) fn give_back(&self, slot: SlotRef) {
         assert!(self.lent.borrow_mut().remove(&slot.slot), "{slot:?} was lent");
     }

@@ -1,8 +1,8 @@
 //! One drive: requests in, completions out.
 //!
-//! The mechanism does one thing at a time: a command, the destaging of buffered writes, or, until something else
-//! wants it, read-ahead. What it does is worked out when it begins, in closed form per track; read-ahead is worked
-//! out when somebody looks. So a random read costs one decision and one completion, however many sectors it has.
+//! The mechanism does one thing at a time: a command, the destaging of buffered writes, or, until something else wants
+//! it, read-ahead. What it does is worked out when it begins, in closed form per track; read-ahead is worked out on
+//! demand. So a random read costs one decision and one completion, however many sectors it has.
 //!
 //! Use: call [`DiskModel::advance`] up to a time before [`DiskModel::submit`] at that time;
 //! [`DiskModel::next_event`] says when `advance` has something to do.

@@ -11,8 +11,8 @@ fn stuck(sectors: std::ops::Range<u64>) -> FaultPlan {
     FaultPlan { range: Some(sectors), ..FaultPlan::once(Fault::Latency(S(86_400))) }
 }
 
-/// A drive hung while its guard wrote again what it might have lost: nobody asked for a verdict, and hosts waited for
-/// ever.
+/// A drive hung while its guard wrote again what it might have lost: the guard did not ask for a verdict, and hosts
+/// waited for ever.
 #[test]
 fn a_drive_that_hangs_when_it_is_written_again_is_judged() {
     run(async |rig| {
@@ -37,7 +37,7 @@ fn a_drive_that_hangs_when_it_is_probed_is_judged() {
     });
 }
 
-/// The kernel lost one read. Whoever waited for it had been told of an error, and still no outage of the drive ended.
+/// The kernel lost one read. Its caller had been told of an error, and still no outage of the drive ended.
 #[test]
 fn a_command_that_was_given_up_holds_up_no_recovery() {
     run(async |rig| {
@@ -159,8 +159,8 @@ impl Drive for ReadOnly {
     }
 }
 
-/// A loop device was made read-only. It answered every probe, failed the same write again, and so on three million times;
-/// nobody was asked for a verdict, and the host waited for ever.
+/// A loop device was made read-only. It answered every probe, failed the same write again, and so on three million
+/// times; the judge was not asked for a verdict, and the host waited for ever.
 #[test]
 fn a_device_that_takes_no_writes_is_judged_although_it_answers() {
     run(async |rig| {

@@ -155,7 +155,7 @@ impl Rack {
         self.unplugged.borrow_mut().insert(drive);
     }
 
-    /// Before a new life: unplugged drives whose loss nobody noticed may be back, with what they hold.
+    /// Before a new life: unplugged drives whose loss was not noticed may be back, with what they hold.
     pub(crate) fn replug(&self, random: &mut Random) {
         for drive in std::mem::take(&mut *self.unplugged.borrow_mut()) {
             if random.chance(0.5) {
@@ -233,7 +233,7 @@ pub(crate) fn content(width: PayloadWidth, mark: u64, log: LogPlace) -> PageCont
     if mark == 0 { PageContent::Zero } else { PageContent::Data { buf: page(width, mark), log } }
 }
 
-/// Intents that nobody will need.
+/// Intents that no recovery will need.
 pub(crate) struct NoLog;
 
 impl IntentLog for NoLog {

@@ -12,8 +12,8 @@ pub(super) struct RawOption<'a> {
 }
 
 impl<'a> RawOption<'a> {
-    /// The first option of `input`, or `None` where more bytes are needed. The length is checked as soon as the
-    /// header is there, so that nobody buffers more than [`OPTION_BYTES_MAX`].
+    /// The first option of `input`, or `None` where more bytes are needed. The length is checked as soon as the header
+    /// is there, so that the server buffers no more than [`OPTION_BYTES_MAX`].
     pub(super) fn parse(input: &'a [u8]) -> Result<Option<RawOption<'a>>, ProtocolError> {
         let mut cursor = Cursor::new(input);
         let Some(magic) = cursor.u64() else { return Ok(None) };

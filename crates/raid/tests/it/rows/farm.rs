@@ -185,7 +185,7 @@ impl Farm {
         }
     }
 
-    /// Fills every drive with noise, as drives that served somebody else before.
+    /// Fills every drive with noise, as drives that served another system before.
     pub(crate) async fn fill_with_noise(&self, random: &mut Random) {
         for drive in &self.beneath {
             let sectors = drive.info().sectors.0 - DATA_START_SECTORS;

@@ -211,8 +211,8 @@ fn a_lost_column_is_rebuilt_while_the_set_is_in_use() {
     });
 }
 
-/// A drive that lies about a write leaves something where zeros were written. A scrub makes parity count it, and so must
-/// whoever moves the column.
+/// A drive that lies about a write leaves something where zeros were written. A scrub makes parity count it, and so
+/// must a move of the column.
 #[test]
 fn what_lies_where_zeros_are_due_moves_as_it_is() {
     on_each_shape(11, |farm, mut random| async move {

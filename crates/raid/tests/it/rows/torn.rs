@@ -105,7 +105,7 @@ async fn tear_and_lose(farm: &Farm, replay: bool, random: &mut Random) -> usize 
     0
 }
 
-/// Pages that nobody was writing and that cannot be read any more.
+/// Pages that were not being written and that cannot be read any more.
 async fn wrong_pages(farm: &Farm, intents: &[Intent]) -> usize {
     let mut wrong = 0;
     for intent in intents {
@@ -134,7 +134,7 @@ fn a_torn_row_is_whole_after_replay_though_a_drive_is_missing() {
 fn without_replay_the_hole_is_there() {
     on_each_shape(1, |farm, mut random| async move {
         let wrong = tear_and_lose(&farm, false, &mut random).await;
-        // Mirrors have no hole: a page that nobody writes is not touched.
+        // Mirrors have no hole: a page that is not written is not touched.
         assert_eq!(wrong > 0, farm.layout.parities() > 0, "{wrong} pages");
     });
 }

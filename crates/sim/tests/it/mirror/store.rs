@@ -249,7 +249,7 @@ impl Store {
             }
             Err(IoError::Medium) => None,
             Err(error) => {
-                // If nobody is left the caller finds no copy either.
+                // If no member is left the caller finds no copy either.
                 let _ = self.strike_off(std::slice::from_ref(member), &[Err(error)]).await;
                 None
             }

@@ -35,7 +35,7 @@ pub(super) fn half_with_consent(scene: &mut Scene) -> Result<(), TortureError> {
     scene.host.check()?;
     scene.host.writes(200)?;
     scene.stop()?;
-    // From here on the drives know that d0 went on: nobody is asked again.
+    // From here on the drives know that d0 went on: no consent is asked for again.
     scene.serve(&[])?;
     scene.nothing_lost()?;
     scene.stop()?;
@@ -102,7 +102,8 @@ pub(super) fn drive_of_a_copy(scene: &mut Scene) -> Result<(), TortureError> {
     scene.nothing_lost()
 }
 
-/// With a witness nobody is asked where it knows who was left behind, and nobody goes on where it cannot be told.
+/// With a witness no consent is asked for where it knows who was left behind, and no server goes on where it cannot be
+/// told.
 pub(super) fn witness(scene: &mut Scene) -> Result<(), TortureError> {
     let directory = scene.at.join("elsewhere");
     std::fs::create_dir(&directory).map_err(TortureError::system("no directory for the witness"))?;

@@ -119,7 +119,8 @@ pub(super) fn killed_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
     scene.nothing_lost()
 }
 
-/// A server that was stopped in a pause said nothing while it waited, and was killed by whoever thought that it hung.
+/// A server that was stopped in a pause said nothing while it waited, and was killed by an administrator who thought
+/// that it hung.
 pub(super) fn stopped_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
     mirror(scene)?;
     fail_both(scene, true)?;
@@ -361,8 +362,8 @@ pub(super) fn both_devices_shrink(scene: &mut Scene) -> Result<(), TortureError>
     })
 }
 
-/// A drive file that was cut short and given its size back served on, and what it had held behind its end was missing when the
-/// other leg failed; one that was cut while nobody read it was told nowhere.
+/// A drive file that was cut short and given its size back served on, and what it had held behind its end was missing
+/// when the other leg failed; one that was cut while no host read it was told nowhere.
 pub(super) fn file_cut_short(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(2, MIRROR)?;
     if scene.path("d1") != scene.image("d1") {

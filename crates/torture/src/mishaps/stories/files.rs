@@ -34,8 +34,8 @@ pub(super) fn busy_file_in_search(scene: &mut Scene) -> Result<(), TortureError>
     scene.nothing_lost()
 }
 
-/// A drive that somebody else had open for a moment refused the start with the wrong code; without its line in the array
-/// file it counted as missing, and was lost.
+/// A drive that another process had open for a moment refused the start with the wrong code; without its line in the
+/// array file it counted as missing, and was lost.
 pub(super) fn busy_drive_is_not_gone(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(3, MIRROR)?;
     scene.host.writes(100)?;
@@ -54,8 +54,8 @@ pub(super) fn busy_drive_is_not_gone(scene: &mut Scene) -> Result<(), TortureErr
     scene.nothing_lost()
 }
 
-/// A drive that had moved into a directory to search, and that somebody had open for a moment, counted as missing and was
-/// lost.
+/// A drive that had moved into a directory to search, and that another process had open for a moment, counted as
+/// missing and was lost.
 pub(super) fn busy_drive_in_search(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(3, MIRROR)?;
     scene.host.writes(100)?;
@@ -229,14 +229,14 @@ fn twice(scene: &Scene, other: &std::path::Path) -> Result<(), TortureError> {
     ensure(said.code == Some(2) && named, || format!("create does not refuse: {}", said.told()))
 }
 
-/// A link in a drive's place made that drive missing, or busy, at a start, and nobody told the cause.
+/// A link in a drive's place made that drive missing, or busy, at a start, and no message told the cause.
 pub(super) fn link_in_a_drives_place(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(3, "raid = \"raid5\"\nset_size = 3")?;
     scene.host.writes(100)?;
     scene.stop()?;
     let link = scene.image("d1");
     if scene.path("d1") != link {
-        // A loop device's place is nobody's to put a link into.
+        // No link is put into a loop device's place.
         return Ok(());
     }
     scene.away("d1")?;

@@ -19,7 +19,7 @@ pub(super) fn mounted_is_not_overwritten(scene: &mut Scene) -> Result<(), Tortur
     let told = on_device(scene, &image, &device);
     tools::run("losetup", &["--detach", &device])?;
     told?;
-    // Nobody uses it any more.
+    // No loop device is on it any more.
     scene.done(&["drive", "add", "@", "--name", "n1", "--path", &image, "--force"])?;
     scene.whole(3)
 }

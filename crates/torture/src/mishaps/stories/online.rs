@@ -135,7 +135,7 @@ pub(super) fn rejoin(scene: &mut Scene) -> Result<(), TortureError> {
     scene.done(&["drive", "rejoin", "@", "d2"])?;
     scene.whole(4)?;
     scene.nothing_lost()?;
-    // One that was moved meanwhile, here and while nobody watched, is found, or is told of.
+    // One that was moved meanwhile, here and while no server ran, is found, or is told of.
     scene.done(&["drive", "fail", "@", "d2", "--yes"])?;
     let (old, moved) = (scene.path("d2"), scene.at.join("moved.img"));
     rename(&old, &moved)?;

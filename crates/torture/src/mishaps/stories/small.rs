@@ -83,8 +83,8 @@ pub(super) fn lost_and_written_anew(scene: &mut Scene) -> Result<(), TortureErro
     Ok(())
 }
 
-/// Flips a byte in each sixteenth stamped page of the middle of the image: data, and neither log nor metadata. They are many
-/// and far apart, because some of them hold what the host has discarded since, which nobody checks.
+/// Flips a byte in each sixteenth stamped page of the middle of the image: data, and neither log nor metadata. They are
+/// many and far apart, because some of them hold what the host has discarded since, which no reader checks.
 fn damage(scene: &Scene, drive: &str) -> Result<(), TortureError> {
     let fail = || TortureError::system("a drive cannot be damaged");
     let path = scene.image(drive);

@@ -82,8 +82,8 @@ pub(super) fn other_volume_size_is_told(scene: &mut Scene) -> Result<(), Torture
     scene.nothing_lost()
 }
 
-/// Somebody partitioned or formatted a drive of the array; nothing told any more whose it was. Where that befell all of them, no
-/// verb could bring the array back, although the data was there.
+/// An administrator partitioned or formatted a drive of the array; nothing told any more whose it was. Where that
+/// befell all of them, no verb could bring the array back, although the data was there.
 pub(super) fn front_overwritten(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(2, "raid = \"raid1\"\nset_size = 2")?;
     scene.host.writes(300)?;
