@@ -8,7 +8,7 @@ use tier0_array::Volume;
 use tier0_array::admin::{AdminReply, AdminRequest, DriveState, Health, PoolStatus};
 use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
-use tier0_units::{Lba, Nanos, WriteCache};
+use tier0_units::{ByteCount, Lba, Nanos, WriteCache};
 use tier0_world::{IoError, World};
 use tracing::Level;
 
@@ -206,6 +206,44 @@ fn a_mirror_whose_legs_are_away_for_ten_minutes_is_whole_when_they_return() {
             assert!(events.iter().any(|event| event.what.contains("goes on after a pause")), "{events:?}");
         });
     }
+}
+
+/// A drive that had been taken back and not been verified was trusted by the verdict on its partner, which an administrator is
+/// refused.
+#[test]
+fn the_only_drive_that_is_surely_right_is_waited_for() {
+    let array = Drives::founded("raid1", 2, 2, 2, 6);
+    array.troubled_life(6, |world, engine, troubles| async move {
+        let lun = volume(&engine, "lun0");
+        write(&world, &lun, 11_000, 800, 99).await;
+        engine.drain().await.expect("destaged");
+        done(&engine, AdminRequest::DriveFail { drive: "d1".to_owned() }).await;
+        engine.rejoin_drive(0, "d1", troubles.handle(1)).await.expect("it joins");
+        // A scrub that takes an hour stands for one of a large drive.
+        done(&engine, AdminRequest::ScrubStart { pool: None, rate: Some(ByteCount(1000)) }).await;
+        let rebuilt = async || pool(&engine).await.sets.degraded == 0;
+        assert!(within(&world, seconds(60), rebuilt).await, "{:?}", pool(&engine).await);
+        let fail = AdminRequest::DriveFail { drive: "d0".to_owned() };
+        assert!(refused(&engine, fail).await.contains("may be all that is right"));
+        let host = Host::start(&world, &lun);
+        troubles.of[0].fail(Some(IoError::Gone));
+        world.sleep(seconds(40)).await;
+        let status = pool(&engine).await;
+        assert_eq!(status.drives[0].state, DriveState::Active, "{:?}", status.problems);
+        let pause = status.paused.expect("it is paused");
+        assert_eq!(pause.drives, ["d0"]);
+        assert!(pause.why.contains("drive d1 was taken back and not verified yet"), "{}", pause.why);
+        troubles.of[0].fail(None);
+        let resumed = within(&world, seconds(10), async || pool(&engine).await.paused.is_none()).await;
+        assert!(resumed, "{:?}", pool(&engine).await);
+        host.stop(&world).await;
+        host.check(&world, &lun).await;
+        // Who does not want to wait says so.
+        troubles.of[0].fail(Some(IoError::Gone));
+        let remove = AdminRequest::DriveRemove { drive: "d0".to_owned(), force: true, stop: false };
+        done(&engine, remove).await;
+        expect(&world, &lun, 11_000, 800, 99).await;
+    });
 }
 
 /// A pause filled the log with drives that did not answer its probes, which had been told.

@@ -91,6 +91,11 @@ pub(crate) struct Troubles {
 }
 
 impl Troubles {
+    /// A drive, as one that was away is taken back.
+    pub(crate) fn handle(&self, drive: usize) -> DriveHandle {
+        DriveHandle::from_rc(self.drives[drive].clone())
+    }
+
     /// A drive that hung answers again, what it was asked meanwhile included.
     pub(crate) fn answer(&self, drive: usize) {
         self.of[drive].hangs.set(false);
