@@ -215,14 +215,14 @@ impl Control {
         }
     }
 
-    /// Whether what a member holds may be all that is right, because drives that were taken back are not verified yet: then
-    /// the pool waits for it.
+    /// Whether what a member holds may be all that is right, because drives that were taken back in this run are not verified
+    /// yet: then the pool waits for it.
     ///
     /// # Errors
     /// It may be.
     fn check_only_right(&self, number: usize, member: u32) -> Result<(), Objection> {
         let (pool, guarded) = (&self.pools[number], self.guarded(number));
-        let doubtful = guarded.unverified.members(&guarded.metadata.state());
+        let doubtful = guarded.unverified.members_of_this_run(&guarded.metadata.state());
         let without = BTreeSet::from([member]);
         if doubtful.is_empty() || guarded.objection(pool, &without).is_err() {
             return Ok(());

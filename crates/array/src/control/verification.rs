@@ -22,6 +22,8 @@ use crate::plan::sets_survive;
 pub(crate) struct Unverified {
     /// Each with whether all that was to be rebuilt of it is: what is not there yet, a scrub does not read.
     places: RefCell<BTreeMap<u32, bool>>,
+    /// Those of an earlier run. Some of these drives had joined blank, under the name of a lost one, and are whole.
+    resumed: RefCell<BTreeSet<u32>>,
     /// Those for whose sake the pass of the scrub that goes on, or was stopped, has begun at the first slot.
     covered: RefCell<BTreeSet<u32>>,
 }
@@ -38,13 +40,16 @@ impl Unverified {
     pub(super) fn add(&self, place: u32) {
         self.places.borrow_mut().insert(place, false);
         self.covered.borrow_mut().remove(&place);
+        self.resumed.borrow_mut().remove(&place);
     }
 
     /// What an earlier run has taken back and not forgotten. Some may be verified, or have been rebuilt wholly: that it did
     /// not note.
     pub(super) fn resume(&self, state: &PoolState) {
         let places = (0..state.members().len() as u32).filter(|place| serves_as(state, *place).is_some());
-        self.places.borrow_mut().extend(places.map(|place| (place, false)));
+        let places: BTreeSet<u32> = places.collect();
+        self.places.borrow_mut().extend(places.iter().map(|place| (*place, false)));
+        *self.resumed.borrow_mut() = places;
     }
 
     /// A rebuild has ended: which drives have all that is to be there.
@@ -65,6 +70,13 @@ impl Unverified {
     /// The members that the drives serve as.
     pub(super) fn members(&self, state: &PoolState) -> BTreeSet<u32> {
         self.places.borrow().keys().filter_map(|place| serves_as(state, *place)).collect()
+    }
+
+    /// Of those, the ones that were taken back in this run.
+    pub(super) fn members_of_this_run(&self, state: &PoolState) -> BTreeSet<u32> {
+        let (places, resumed) = (self.places.borrow(), self.resumed.borrow());
+        let own = places.keys().filter(|place| !resumed.contains(place));
+        own.filter_map(|place| serves_as(state, *place)).collect()
     }
 
     /// The places of which a scrub reads everything.
