@@ -8,6 +8,11 @@ use tier0_sim::{Array, SimConfig, run};
 
 const KEPT: &[(u64, &str)] = &[
     (
+        5_000_044,
+        "a verdict waited for a drive because a blank one, which had joined under a lost one's name, counted as not verified",
+    ),
+    (5_000_104, "as 5000044"),
+    (
         700_548,
         "a drive had lost a record of the log unnoticed, and the copy of another left after a scrub was clean",
     ),
@@ -103,6 +108,7 @@ const KEPT_MISHAPS: &[(u64, &str)] = &[
 
 /// The same with incidents.
 const KEPT_INCIDENTS: &[(u64, &str)] = &[
+    (4_004_416, "a drive that was taken back and lost again did not count, and a third one was pulled"),
     (20238, "a heal forgave a drive that was pulled meanwhile, and a third one was taken"),
     (
         27,
