@@ -144,11 +144,17 @@ fn ask_once(description: &Description, request: &AdminRequest) -> Result<Asked, 
         Err(error) => {
             return match error.kind() {
                 ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Ok(Asked::Unheard),
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => Err(Failure::Run(format!(
-                    "the server has not answered for {} s; look at its log, and whether it is stopped or its machine \
-                     is busy",
-                    limit.as_secs()
-                ))),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    let later = match is_question(request) {
+                        true => "",
+                        false => "; it may still carry out what it was asked for (tier0 events)",
+                    };
+                    Err(Failure::Run(format!(
+                        "the server has not answered for {} s{later}; look at its log, and whether it is stopped or its \
+                         machine is busy",
+                        limit.as_secs()
+                    )))
+                }
                 _ => Err(Failure::Run(format!(
                     "the server does not answer: {error}; look at its log, and try again"
                 ))),

@@ -219,10 +219,13 @@ impl Scene {
     /// The front of a drive is overwritten with zeros while it is not connected.
     pub(crate) fn overwrite_front(&mut self, name: &str, kib: u64) -> Result<(), TortureError> {
         self.away(name)?;
-        let file = std::fs::File::options().write(true).open(self.image(name).with_extension("away"));
-        let done = file.and_then(|file| file.write_all_at(&vec![0; (kib << 10) as usize], 0));
-        done.map_err(TortureError::system("a drive cannot be overwritten"))?;
+        overwrite(&self.image(name).with_extension("away"), kib)?;
         self.back(name)
+    }
+
+    /// The same while it serves.
+    pub(crate) fn overwrite_serving_front(&self, name: &str, kib: u64) -> Result<(), TortureError> {
+        overwrite(&self.image(name), kib)
     }
 
     /// Makes drives `d0` and so on.
@@ -577,6 +580,13 @@ fn greets(socket: &Path) -> bool {
             stream.read_exact(&mut greeting)
         })
         .is_ok_and(|()| &greeting == b"NBDMAGIC")
+}
+
+/// Overwrites the front of a file with zeros.
+fn overwrite(image: &Path, kib: u64) -> Result<(), TortureError> {
+    let file = std::fs::File::options().write(true).open(image);
+    let done = file.and_then(|file| file.write_all_at(&vec![0; (kib << 10) as usize], 0));
+    done.map_err(TortureError::system("a drive cannot be overwritten"))
 }
 
 /// The NBD address of a volume of the array in `at`.

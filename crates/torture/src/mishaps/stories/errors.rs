@@ -341,6 +341,21 @@ pub(super) fn device_shrinks_and_is_done_without(scene: &mut Scene) -> Result<()
     })
 }
 
+/// The fronts of both legs were overwritten while they served: status said that all was well, and the next start knew none.
+pub(super) fn fronts_overwritten(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(300)?;
+    scene.overwrite_serving_front("d0", 1024)?;
+    scene.overwrite_serving_front("d1", 1024)?;
+    scene.event("drives d0, d1", "overwritten from outside", 30)?;
+    scene.event("pool pool0", "the scrub has verified", 30)?;
+    scene.kill()?;
+    scene.serve(&[])?;
+    scene.whole(2)?;
+    scene.host.writes(100)?;
+    scene.nothing_lost()
+}
+
 /// Both legs of a mirror end too early: it waits, names both, and goes on when they are whole.
 pub(super) fn both_devices_shrink(scene: &mut Scene) -> Result<(), TortureError> {
     on_partition(scene, |scene, one| {

@@ -74,6 +74,7 @@ pub(crate) const STORIES: &[Story] = {
         short("errors/bad-sector-in-a-superblock", Faulty, errors::bad_sector_in_a_superblock),
         short("errors/device-shrinks", Root, errors::device_shrinks),
         short("errors/device-shrinks-and-is-done-without", Root, errors::device_shrinks_and_is_done_without),
+        short("errors/fronts-overwritten", Nothing, errors::fronts_overwritten),
         short("errors/both-devices-shrink", Root, errors::both_devices_shrink),
         long("errors/backing-file-system-full", Root, errors::backing_file_system_full),
         long("errors/file-cut-short", Nothing, errors::file_cut_short),
