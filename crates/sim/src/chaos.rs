@@ -93,6 +93,7 @@ async fn make<R: Running>(life: &Rc<Life<R>>, trouble: Trouble, random: &mut Ran
         Trouble::AdminReplace => replace(life, &drive).await,
         Trouble::AdminRemove => {
             life.session.known_lost.borrow_mut().insert(drive.clone());
+            life.session.counted_lost.borrow_mut().insert(drive.clone());
             ask(life, Admin::Remove { drive }, "healthy drives taken out").await.map(|_| ())
         }
         _ => {

@@ -35,6 +35,7 @@ impl<S: System> Run<S> {
         session.auditor.replace(auditor);
         session.atlas.replace(atlas);
         session.known_lost.borrow_mut().clear();
+        session.counted_lost.borrow_mut().clear();
         self.live(&peace(), async |_| Ok(()))?;
         if !was_whole || !is_whole(self) {
             // Drives that still hung from before were lost to one of the two.

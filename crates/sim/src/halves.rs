@@ -39,6 +39,7 @@ impl<S: System> Run<S> {
         let given_up = present[1 - kept].clone();
         session.auditor.replace(histories.swap_remove(kept));
         session.known_lost.replace([given_up.clone()].into());
+        session.counted_lost.replace([given_up.clone()].into());
         session.consents.borrow_mut().insert(given_up.clone());
         self.live(&peace(), async |life| heal(&life).await)?;
         session.is_calm.set(false);
@@ -64,6 +65,7 @@ impl<S: System> Run<S> {
     fn alone(&mut self, own: &str, other: &str) -> Result<(), String> {
         let session = self.session.clone();
         session.known_lost.borrow_mut().clear();
+        session.counted_lost.borrow_mut().clear();
         session.atlas.borrow_mut().clear();
         session.shelf.borrow_mut().put(own, Whereabouts::In);
         session.shelf.borrow_mut().put(other, Whereabouts::Gone);

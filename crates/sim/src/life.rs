@@ -66,15 +66,15 @@ impl<R: Running> Life<R> {
     pub(crate) async fn status(&self) -> Status {
         let status = self.running.status().await;
         self.session.atlas.borrow_mut().learn(&status);
-        let mut known_lost = self.session.known_lost.borrow_mut();
-        // One that was taken back may be lost again.
-        known_lost.retain(|name| status.lost.contains(name));
+        self.session.known_lost.borrow_mut().extend(status.lost.iter().cloned());
+        let mut counted = self.session.counted_lost.borrow_mut();
+        counted.retain(|name| status.lost.contains(name));
         for name in &status.lost {
-            if known_lost.insert(name.clone()) {
+            if counted.insert(name.clone()) {
                 self.session.atlas.borrow_mut().mark(name);
             }
         }
-        drop(known_lost);
+        drop(counted);
         let mut shelf = self.session.shelf.borrow_mut();
         for name in shelf.names(Whereabouts::Gone) {
             if status.lost.contains(&name) {

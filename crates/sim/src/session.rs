@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) mishaps: Mishaps,
     /// Drives that the array has called lost so far.
     pub(crate) known_lost: RefCell<BTreeSet<String>>,
+    /// Drives that the atlas has counted as lost, and that are: one that was taken back may be lost again.
+    pub(crate) counted_lost: RefCell<BTreeSet<String>>,
     pub(crate) images: Images,
     /// Nothing goes wrong for the time being.
     pub(crate) is_calm: Cell<bool>,
@@ -67,6 +69,7 @@ impl Session {
             scratch: RefCell::default(),
             mishaps: Mishaps::default(),
             known_lost: RefCell::default(),
+            counted_lost: RefCell::default(),
             images: Images::default(),
             is_calm: Cell::default(),
             emptied: RefCell::default(),
