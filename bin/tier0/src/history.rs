@@ -190,9 +190,9 @@ fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
 /// Moves the file to where the last one was moved, which goes; nothing else that lies there does.
 fn move_away(path: &Path) -> io::Result<()> {
     let to = moved_events(path);
-    match OpenOptions::new().read(true).custom_flags(FLAGS).open(&to) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        old => check_events(&mut checked(old?)?).map_err(|error| in_the_way(&to, &error))?,
+    match open_events(OpenOptions::new().read(true), &to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(in_the_way(&to, &error)),
+        Ok(_) | Err(_) => {}
     }
     std::fs::rename(path, &to).map_err(|error| in_the_way(&to, &error))
 }
@@ -205,18 +205,16 @@ fn in_the_way(to: &Path, error: &io::Error) -> io::Error {
 fn open_to_write(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o640);
-    let mut file = checked(options.custom_flags(FLAGS).open(path)?)?;
-    check_events(&mut file)?;
-    Ok(file)
+    open_events(&mut options, path)
 }
 
-/// Whether a file is empty or begins as a file of events does.
-fn check_events(file: &mut File) -> io::Result<()> {
+/// Opens a regular file that is empty or begins as a file of events does.
+fn open_events(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let mut file = checked(options.custom_flags(FLAGS).open(path)?)?;
     let mut begin = [0; BEGIN.len()];
-    file.seek(SeekFrom::Start(0))?;
     let read = file.read(&mut begin)?;
     match begin[..read] == BEGIN.as_bytes()[..read] {
-        true => Ok(()),
+        true => Ok(file),
         false => Err(io::Error::other("it holds something else than events")),
     }
 }
@@ -256,11 +254,9 @@ pub(crate) fn fault(path: &Path) -> Option<String> {
 
 /// Whether events could be written now. Nothing is made.
 fn check(path: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    match options.append(true).custom_flags(FLAGS).open(path) {
+    match open_events(OpenOptions::new().read(true).append(true), path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => check_directory(path),
-        Err(error) => Err(error),
-        Ok(_) => open_to_write(path).map(drop),
+        opened => opened.map(drop),
     }
 }
 
@@ -421,6 +417,13 @@ mod tests {
         assert!(
             append(directory.path(), &events).is_err() && super::content(Path::new("/dev/zero")).is_err()
         );
+        // Nor is it moved over.
+        let full = directory.path().join("full");
+        let line = json_line(&KeptEvent::now(event(0)));
+        std::fs::write(&full, line.repeat(1 + BYTES_MAX as usize / line.len())).expect("it is written");
+        std::fs::write(moved_events(&full), "precious").expect("it is written");
+        append(&full, &events).expect("it grows on");
+        assert_eq!(std::fs::read(moved_events(&full)).expect("it is read"), b"precious");
         assert_eq!(fault(&directory.path().join("new.events")), None);
         assert!(fault(&directory.path().join("none/new.events")).is_some());
     }

@@ -142,7 +142,6 @@ impl RaidIo {
         let bytes = PAGE_SECTORS as usize * self.members().width().bytes();
         for offset in 0..layout.unit_pages() {
             let page = layout.page_of_set(at.row, PagePlace { unit, offset });
-            let Expected::Crc(_) = expect.expect(at.set, page) else { continue };
             if !outcome.lost_pages.contains(&page) {
                 continue;
             }
