@@ -39,6 +39,8 @@ const END: Duration = Duration::from_secs(2);
 
 /// How the last event of a server begins that has ended by itself.
 pub(crate) const ENDED: &str = "its server has ended";
+/// How the event begins that `tier0 pool recover` leaves, which no server has written.
+pub(crate) const RECOVERED: &str = "it was assembled by \"tier0 pool recover --accept-loss\"";
 /// Who is in trouble where events cannot be kept.
 const FIELD: &str = "array.events";
 
@@ -99,6 +101,14 @@ impl Keeper {
     }
 }
 
+/// Adds an event to the file of an array that has no server.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn add(path: &Path, event: Event) -> io::Result<()> {
+    append(path, &[KeptEvent::now(event)].into())
+}
+
 /// Lets go of all files that the server has open but for the standard ones, in this thread alone: while a file system hangs the
 /// thread outlives the server, and the drives would be locked as long.
 fn let_go_of_files() {
@@ -152,7 +162,11 @@ fn keep(path: &Path, events: &Receiver<Event>, troubles: &Troubles) {
 
 /// That the server before has not written its end; nothing where it has, or where there was none.
 fn unended(path: &Path, array: &str) -> Option<KeptEvent> {
-    let last = |path: &Path| content(path).ok().and_then(|(_, text)| read(&text).0.pop());
+    let of_a_server = |event: &KeptEvent| !event.what.starts_with(RECOVERED);
+    let last = |path: &Path| {
+        let (_, text) = content(path).ok()?;
+        read(&text).0.into_iter().rfind(of_a_server)
+    };
     let last = last(path).or_else(|| last(&moved_events(path)))?;
     if last.what.starts_with(ENDED) {
         return None;
@@ -343,6 +357,8 @@ mod tests {
         ended.what = format!("{ENDED}: a drive failed");
         append(&path, &[KeptEvent::now(ended)].into()).expect("it is written");
         assert_eq!(unended(&path, "a"), None);
+        add(&path, Event { what: format!("{RECOVERED}; and more"), ..event(7) }).expect("it is written");
+        assert_eq!(unended(&path, "a"), None, "what no server writes says nothing of a server");
         append(&path, &[KeptEvent::now(event(1))].into()).expect("it is written");
         let killed = unended(&path, "a").expect("it has not ended");
         assert!(killed.severity == Severity::Warning && killed.thing == "array a", "{killed:?}");

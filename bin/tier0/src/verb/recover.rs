@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
+use tier0_array::admin::{Event, Severity};
 use tier0_array::open::recover::{ByteRange, DriveRole, Recovery, Role, VolumeLoss, recover};
 use tier0_array::open::rehearse;
 use tier0_units::{ByteCount, counted};
@@ -14,6 +15,7 @@ use super::config::facts;
 use crate::consent;
 use crate::control::served_instead;
 use crate::failure::Failure;
+use crate::history;
 use crate::output::{json, print, wrapped};
 
 pub(super) const EXAMPLES: &str = "\
@@ -112,6 +114,7 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
     let done = match is_due {
         true => consent::obtain(CONSEQUENCE, verb.agreement.yes).and_then(|()| {
             pools = recover(&description, pool, true)?;
+            leave_events(&description, &pools);
             Ok(())
         }),
         false => Ok(()),
@@ -127,6 +130,36 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
         print(&text(&pools, Asked::Looking))?;
     }
     done
+}
+
+/// Leaves in the events of the array what was given up. Events that cannot be kept undo nothing.
+fn leave_events(description: &Description, pools: &[Recovery]) {
+    let Some(path) = &description.events else { return };
+    for one in pools.iter().filter(|one| one.is_needed && one.obstacle.is_none()) {
+        if let Err(error) = history::add(path, event(one)) {
+            tracing::warn!("the event of this cannot be kept in {path:?}: {error}");
+        }
+    }
+}
+
+fn event(one: &Recovery) -> Event {
+    let harmed: Vec<&str> =
+        one.volumes.iter().filter(|volume| !volume.is_nothing()).map(|volume| volume.name.as_str()).collect();
+    let (severity, end, remedy) = match harmed.as_slice() {
+        [] => (Severity::Warning, "; no volume has lost anything".to_owned(), ""),
+        names => (
+            Severity::Critical,
+            format!("; volumes that may have lost something: {}", names.join(", ")),
+            "check what uses them, or restore a backup",
+        ),
+    };
+    Event {
+        age_s: 0,
+        severity,
+        thing: format!("pool {}", one.pool),
+        what: format!("{}{end}", history::RECOVERED),
+        remedy: remedy.to_owned(),
+    }
 }
 
 /// Whether a start opens what was assembled.

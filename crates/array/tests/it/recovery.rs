@@ -3,13 +3,14 @@
 use std::rc::Rc;
 
 use tier0_array::admin::Health;
-use tier0_array::engine::start;
+use tier0_array::engine::{Engine, start};
 use tier0_array::open::recover::{ByteRange, Recovery, Role, recover_drives};
 use tier0_block::BlockTarget;
 use tier0_pool::metadata::survey;
 use tier0_units::{Lba, Nanos};
 use tier0_world::IoError;
 
+use crate::rig::trouble::within;
 use crate::rig::{Drives, describe, expect, live, pool, volume, write};
 
 impl Drives {
@@ -228,6 +229,47 @@ fn a_log_that_is_gone_begins_anew_on_blank_drives() {
     });
     array.life(37, |world, engine, _| async move {
         expect(&world, &volume(&engine, "lun0"), 0, 8, 3).await;
+    });
+}
+
+/// The copies that the log has, and those that it is to have.
+async fn copies(engine: &Engine) -> (u32, u32) {
+    let log = pool(engine).await.log.expect("a log");
+    (log.copies, log.copies_wanted)
+}
+
+/// The log had one copy for ever where one blank drive only had been there, and status called it whole.
+#[test]
+fn a_log_that_began_anew_on_one_drive_gets_its_second_copy_from_the_next() {
+    let log = "drives = [\"d0\", \"d1\"]\nlog_drives = [\"d2\", \"d3\"]";
+    let mut array = Drives::described(describe("raid1", 4, 2, log), 4, 2, 61);
+    array.life(61, |world, engine, _| async move {
+        write(&world, &volume(&engine, "lun0"), 0, 8, 1).await;
+        engine.drain().await.expect("destaged");
+    });
+    array.media[2].unplug();
+    array.media[3].unplug();
+    array.plug_in();
+    assert_eq!(array.assembled(62).obstacle, None);
+    array.life(63, |world, engine, _| async move {
+        write(&world, &volume(&engine, "lun0"), 0, 8, 2).await;
+        assert_eq!(copies(&engine).await, (1, 2));
+        let told = pool(&engine).await;
+        assert!(told.health > Health::Warning, "{told:?}");
+    });
+    let name = array.plug_in();
+    let medium = array.media.last().expect("a new one").clone();
+    array.life(64, |world, engine, _| async move {
+        assert_eq!(copies(&engine).await, (1, 2));
+        engine.add_drive(0, &name, medium.open(&world)).await.expect("it joins");
+        assert!(within(&world, Nanos::from_secs(60), async || copies(&engine).await == (2, 2)).await);
+        write(&world, &volume(&engine, "lun0"), 8, 8, 3).await;
+    });
+    // The drive that had the only copy may go.
+    array.media[4].unplug();
+    array.life(65, |world, engine, _| async move {
+        expect(&world, &volume(&engine, "lun0"), 0, 8, 2).await;
+        expect(&world, &volume(&engine, "lun0"), 8, 8, 3).await;
     });
 }
 

@@ -107,7 +107,7 @@ pub(super) fn stale_copies<'a>(
 }
 
 /// Where rings that need one get a place: on as many members as they had copies, as far as there is room, and at least on
-/// one. None where there is no room at all. `id` makes identities.
+/// one. They keep the number of their copies. None where there is no room at all. `id` makes identities.
 pub(super) fn place(
     state: &PoolState,
     fates: &[RingFate],
@@ -156,7 +156,11 @@ pub(super) fn place(
                 first_sector: geometry.chunklet_start(*start) + part * sectors,
                 sectors,
             };
-            placement.rings[*number].copies = starts.iter().map(copy).collect();
+            let ring = &mut placement.rings[*number];
+            // Copies that have no room yet stay with members that do not serve: the control task makes them where there
+            // is room later, and until then the log lacks them.
+            let absent = ring.copies.iter().skip(starts.len()).map(|copy| LogCopy { sectors, ..*copy });
+            ring.copies = starts.iter().map(copy).chain(absent).collect();
         }
         return Some(placement);
     }
