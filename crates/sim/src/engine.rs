@@ -106,7 +106,7 @@ impl System for Array {
         drives: Vec<DriveHandle>,
         accepts_loss: bool,
     ) -> Result<Recovered, SystemError> {
-        let pools = recover_drives(world, drives, accepts_loss).await;
+        let pools = recover_drives(world, drives, &[], accepts_loss).await;
         let mut pools = pools.map_err(|error| SystemError::Failed(error.to_string()))?;
         let pool = pools.pop().ok_or_else(|| SystemError::Refused("there is no pool".to_owned()))?;
         let sectors =

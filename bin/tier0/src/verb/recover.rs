@@ -23,6 +23,8 @@ Examples:
   tier0 pool recover array.toml
       what could be assembled, and what may be lost then; writes nothing
   tier0 pool recover array.toml --json
+  tier0 pool recover array.toml --without d2 --without d3
+      as if d2 and d3 were not there
   tier0 pool recover array.toml --accept-loss --yes
       assemble it with what is there; tier0 serve opens it then
 
@@ -39,6 +41,9 @@ pub(crate) struct Recover {
     /// The pool, where not all
     #[arg(value_name = "POOL")]
     pool: Option<String>,
+    /// Take this drive for missing; can be given several times
+    #[arg(long, value_name = "DRIVE")]
+    without: Vec<String>,
     /// Assemble it, and lose what is listed
     #[arg(long)]
     accept_loss: bool,
@@ -69,7 +74,7 @@ impl<'a> Told<'a> {
             (Err(failure), _) => failure.text().unwrap_or_default(),
             (Ok(()), true) => ASSEMBLED.to_owned(),
             (Ok(()), false) if pools.iter().any(|one| one.is_needed) => ASSEMBLABLE.to_owned(),
-            (Ok(()), false) => NOTHING_TO_DO.to_owned(),
+            (Ok(()), false) => nothing_to_do(pools),
         };
         Told { result, text, array, assembled, pools }
     }
@@ -80,6 +85,16 @@ const ASSEMBLED: &str = "assembled; \"tier0 serve\" opens it, \"tier0 scrub\" fi
     \"tier0 drive rejoin\" takes drives back that are not used";
 const ASSEMBLABLE: &str = "it can be assembled: add --accept-loss";
 const NOTHING_TO_DO: &str = "there is nothing to recover: \"tier0 serve\" opens it or says what to do";
+
+/// How to go on where there is nothing to recover: without the drives that were left out.
+fn nothing_to_do(pools: &[Recovery]) -> String {
+    let drives = pools.iter().flat_map(|one| &one.drives).filter(|drive| drive.role == Role::LeftOut);
+    let without: String = drives.map(|drive| format!(" --without {}", drive.name)).collect();
+    match without.as_str() {
+        "" => NOTHING_TO_DO.to_owned(),
+        without => format!("there is nothing to recover: \"tier0 serve ARRAY{without}\" opens it"),
+    }
+}
 
 /// What is agreed to.
 const CONSEQUENCE: &str =
@@ -101,10 +116,15 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
             description.name
         )));
     }
-    let mut pools = recover(&description, pool, false).map_err(|error| {
+    let mut pools = recover(&description, pool, &verb.without, false).map_err(|error| {
         let served = served_instead(&description, &verb.array, &error);
         served.unwrap_or_else(|| error.without_a_start().into())
     })?;
+    let is_unknown =
+        |name: &&String| !pools.iter().any(|one| one.drives.iter().any(|drive| drive.name == **name));
+    if let Some(unknown) = verb.without.iter().find(is_unknown) {
+        return Err(Failure::Input(format!("--without {unknown}: no pool has a drive of that name")));
+    }
     let obstacle =
         pools.iter().find_map(|one| Some(format!("pool {:?}: {}", one.pool, one.obstacle.as_ref()?)));
     let is_due = verb.accept_loss && pools.iter().any(|one| one.is_needed && one.obstacle.is_none());
@@ -113,7 +133,7 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
     }
     let done = match is_due {
         true => consent::obtain(CONSEQUENCE, verb.agreement.yes).and_then(|()| {
-            pools = recover(&description, pool, true)?;
+            pools = recover(&description, pool, &verb.without, true)?;
             leave_events(&description, &pools);
             Ok(())
         }),
@@ -211,7 +231,7 @@ fn pool_text(one: &Recovery, asked: Asked) -> String {
         (Some(_), _) => "it cannot be assembled",
         (None, true) if asked == Asked::Assembling => "it can be assembled",
         (None, true) => ASSEMBLABLE,
-        (None, false) => NOTHING_TO_DO,
+        (None, false) => &nothing_to_do(std::slice::from_ref(one)),
     };
     text.push_str(&format!("  {end}\n"));
     text
@@ -228,6 +248,8 @@ fn words(drive: &DriveRole, can_be_assembled: bool) -> String {
         Role::Missing => "is missing",
         Role::OneHistory => "is there, and belongs to one history",
         Role::OtherHistory => "is there, and belongs to another history",
+        Role::LeftOut if can_be_assembled => "is left out; --accept-loss gives up what it holds",
+        Role::LeftOut => "is left out",
         Role::Lost => "is lost, and not there",
         Role::Left => "left the pool",
         Role::Joins => "is blank, joins to hold the write log",

@@ -37,6 +37,9 @@ fn a_split_is_told_at_the_top() {
     for words in ["stale", "given up", "is there\n"] {
         assert!(!ended.stdout.contains(words), "{words}: {}", ended.stdout);
     }
+    let told = succeed(&["pool", "recover", text(&array), "--without", "d1"]);
+    assert!(told.contains("drive d1: is left out") && told.contains("serve ARRAY --without d1"), "{told}");
+    assert_eq!(run(&["pool", "recover", text(&array), "--without", "d7"]).code, Some(2));
 }
 
 /// A drive that was taken back was listed as one that left, too.

@@ -48,14 +48,16 @@ impl Drives {
     fn looked_at(&self, seed: u64) -> Recovery {
         let before = self.images();
         let own = self.clone();
-        let told = live(seed, |world| async move { recover_drives(&world, own.open(&world), false).await });
+        let told =
+            live(seed, |world| async move { recover_drives(&world, own.open(&world), &[], false).await });
         assert!(before == self.images(), "a look has written");
         told.expect("it can be looked at").remove(0)
     }
 
     fn assembled(&self, seed: u64) -> Recovery {
         let own = self.clone();
-        let told = live(seed, |world| async move { recover_drives(&world, own.open(&world), true).await });
+        let told =
+            live(seed, |world| async move { recover_drives(&world, own.open(&world), &[], true).await });
         self.cut();
         told.expect("it is assembled").remove(0)
     }

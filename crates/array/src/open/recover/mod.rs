@@ -16,7 +16,7 @@ mod plan;
 use serde::Serialize;
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey};
+use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
 use tier0_pool::{History, Member, PoolError};
 use tier0_world::World;
 use uuid::Uuid;
@@ -75,6 +75,8 @@ pub enum Role {
     Overwritten,
     /// It should serve and is not there.
     Missing,
+    /// The administrator asks to do without it.
+    LeftOut,
     /// It is lost and not there.
     Lost,
     /// It is there, and went on without the drives of the other history.
@@ -88,18 +90,28 @@ pub enum Role {
     Joins,
 }
 
-/// Looks at the pools of a description, or at one of them, and with `accepts_loss` assembles those that need it. No
-/// server may serve the array. Without `accepts_loss` nothing is written.
+/// What the administrator asks for.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    /// Drives that are not to be believed, by name.
+    without: &'a [String],
+    accepts_loss: bool,
+}
+
+/// Looks at the pools of a description, or at one of them, and with `accepts_loss` assembles those that need it. Drives
+/// that are named in `without` are taken for missing. No server may serve the array. Without `accepts_loss` nothing is
+/// written.
 ///
 /// # Errors
 /// The drives cannot be looked at, or writing failed: a pool that was not assembled wholly can be assembled again.
 pub fn recover(
     description: &Description,
     pool: Option<&str>,
+    without: &[String],
     accepts_loss: bool,
 ) -> Result<Vec<Recovery>, ArrayError> {
     let Opening { media, warnings, .. } = Opening::of(description, &OpenOptions::default())?;
-    let wanted = description.clone();
+    let (wanted, without) = (description.clone(), without.to_vec());
     let names: Vec<String> = description.pools.iter().map(|pool| pool.name.clone()).collect();
     let names: Vec<String> = names.into_iter().filter(|name| pool.is_none_or(|pool| pool == name)).collect();
     let mut recoveries = in_real_world(|world| async move {
@@ -114,7 +126,8 @@ pub fn recover(
             let is_wanted = found.label.array == wanted.name && names.contains(&found.label.name);
             is_wanted.then(|| named_drives(found, &wanted))
         };
-        let mut all = recover_found(&world, drives, name_of, accepts_loss, Uuid::new_v4, rank).await?;
+        let asked = Asked { without: &without, accepts_loss };
+        let mut all = recover_found(&world, drives, name_of, asked, Uuid::new_v4, rank).await?;
         let is_absent = |name: &&String| !all.iter().any(|one| one.pool == **name);
         let absent: Vec<Recovery> = names.iter().filter(is_absent).map(|name| nowhere(name)).collect();
         all.extend(absent);
@@ -171,6 +184,7 @@ fn nowhere(name: &str) -> Recovery {
 pub async fn recover_drives(
     world: &World,
     drives: Vec<DriveHandle>,
+    without: &[String],
     accepts_loss: bool,
 ) -> Result<Vec<Recovery>, ArrayError> {
     let guard = |drive| Guard::new(drive, Patience::default(), Health::new()).handle();
@@ -180,8 +194,8 @@ pub async fn recover_drives(
         Uuid::from_u64_pair(halves[0], halves[1])
     };
     let name_of = |drive: &DriveHandle| Some(drive.info().name.clone());
-    recover_found(world, drives.into_iter().map(guard).collect(), name_of, accepts_loss, id, |_| Some(0))
-        .await
+    let asked = Asked { without, accepts_loss };
+    recover_found(world, drives.into_iter().map(guard).collect(), name_of, asked, id, |_| Some(0)).await
 }
 
 /// As [`recover`], of the pools that have a rank; of several of one name, of the one with the highest.
@@ -189,11 +203,11 @@ async fn recover_found(
     world: &World,
     drives: Vec<DriveHandle>,
     name_of: impl Fn(&DriveHandle) -> Option<String>,
-    accepts_loss: bool,
+    asked: Asked<'_>,
     mut id: impl FnMut() -> Uuid,
     rank: impl Fn(&FoundPool) -> Option<usize>,
 ) -> Result<Vec<Recovery>, ArrayError> {
-    let Survey { mut pools, others } = survey(drives).await;
+    let Survey { mut pools, others } = survey_without(drives, asked.without).await;
     let (mut blanks, mut notes) = (Vec::new(), Vec::new());
     for other in others {
         match other {
@@ -215,11 +229,14 @@ async fn recover_found(
     pools.dedup_by(|older, newer| older.label.name == newer.label.name);
     let mut recoveries = Vec::new();
     for found in pools {
+        let left_out = left_out(&found, asked.without);
         let mut plan = Plan::of(world, found, &blanks, &mut id).await?;
         plan.recovery.notes.splice(0..0, notes.iter().cloned());
         plan.recovery.drives = once_each(plan.recovery.drives);
+        let is_left_out = |drive: &&mut DriveRole| left_out.contains(&drive.name);
+        plan.recovery.drives.iter_mut().filter(is_left_out).for_each(|drive| drive.role = Role::LeftOut);
         recoveries.push(plan.recovery.clone());
-        if accepts_loss && plan.recovery.is_needed && plan.recovery.obstacle.is_none() {
+        if asked.accepts_loss && plan.recovery.is_needed && plan.recovery.obstacle.is_none() {
             plan.carry_out(world).await?;
         }
     }
@@ -236,6 +253,12 @@ fn once_each(drives: Vec<DriveRole>) -> Vec<DriveRole> {
         false => last(drive).is_some_and(|last| std::ptr::eq(last, *drive)),
     };
     drives.iter().filter(counts).cloned().collect()
+}
+
+/// The names of the members that are not believed because the administrator asks for that.
+fn left_out(found: &FoundPool, without: &[String]) -> Vec<String> {
+    let unbelieved = found.members.iter().filter(|one| one.standing != Standing::Present);
+    unbelieved.map(|one| one.member.name.clone()).filter(|name| without.contains(name)).collect()
 }
 
 /// The parts of a pool's drives, before anybody decided anything.
