@@ -19,8 +19,10 @@ pub struct Features {
 
 /// Compatible: a superblock names the starts of its pool.
 pub(crate) const STARTS: u64 = 1 << 0;
-/// What this code knows and writes in superblocks.
-pub(crate) const IN_SUPERBLOCKS: Features = Features { compatible: STARTS, ..Features::NONE };
+/// Compatible, without bytes: pages were found of which no copy is right, and no scrub has found since that there are none.
+pub(crate) const LOST_PAGES: u64 = 1 << 1;
+/// What this code knows in superblocks.
+pub(crate) const IN_SUPERBLOCKS: Features = Features { compatible: STARTS | LOST_PAGES, ..Features::NONE };
 /// What it knows and writes in checkpoints: nothing so far.
 pub(crate) const IN_CHECKPOINTS: Features = Features::NONE;
 
@@ -30,6 +32,11 @@ pub(crate) const FEATURES_BYTES: usize = 24;
 impl Features {
     /// None at all.
     pub const NONE: Features = Features { compatible: 0, read_only: 0, incompatible: 0 };
+
+    /// Those of the next superblock after one with these. The bits of others are gone with their bytes.
+    pub(crate) fn of_next_superblock(&self) -> Features {
+        Features { compatible: STARTS | self.compatible & LOST_PAGES, ..Features::NONE }
+    }
 
     pub(crate) fn encode(&self, writer: &mut Writer) {
         [self.compatible, self.read_only, self.incompatible].into_iter().for_each(|set| writer.u64(set));

@@ -1,12 +1,67 @@
-//! What of the volumes is lost, as ranges that people can restore.
+//! What of the volumes is lost, as ranges that people can restore. Which they are is in memory alone; that there are some is
+//! on the drives, so that the next start says it.
 
-use tier0_units::{PAGE_SECTORS, SECTOR_BYTES};
+use std::rc::Rc;
 
-use crate::admin::LostRange;
-use crate::message::command::LostSectors;
+use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES};
+
+use super::Control;
+use super::report::Findings;
+use crate::admin::{Health, IntegrityStatus, LostRange};
+use crate::message::command::{LostSectors, ShardCommand};
+use crate::message::scrub::ScrubShared;
 
 /// Ranges that status lists.
 const RANGES_MAX: usize = 4096;
+/// How often is looked whether there are some.
+const LOOK: Nanos = Nanos::from_secs(10);
+
+impl Control {
+    /// Has the drives know of pages of which no copy is right, as long as the array runs.
+    pub(super) async fn watch_lost_pages(self: Rc<Self>, number: usize) {
+        loop {
+            self.world.sleep(LOOK).await;
+            let guarded = self.guarded(number);
+            if guarded.metadata.has_lost_pages() || guarded.pauses.since().is_some() {
+                continue;
+            }
+            let reports = self.ask_all(|reply| ShardCommand::Report { pool: number, reply }).await;
+            if reports.iter().flatten().any(|report| !report.lost.is_empty() || report.lost_left_off > 0) {
+                self.remember_lost_pages(number, true).await;
+            }
+        }
+    }
+
+    /// A scrub that has looked at everything knows whether there are pages of which no copy is right.
+    pub(super) async fn scrub_tells_lost_pages(&self, number: usize, shared: &ScrubShared) {
+        match (shared.unrecoverable(), shared.skipped()) {
+            (0, 0) => self.remember_lost_pages(number, false).await,
+            (0, _) => {}
+            _ => self.remember_lost_pages(number, true).await,
+        }
+    }
+
+    async fn remember_lost_pages(&self, number: usize, are_there: bool) {
+        if let Err(error) = self.guarded(number).metadata.remember_lost_pages(are_there).await {
+            let pool = &self.pools[number].name;
+            tracing::error!("pool {pool:?}: that pages are lost cannot be remembered: {error}");
+        }
+    }
+}
+
+impl Findings {
+    /// Pages that were lost before the start, of which this run has seen none.
+    pub(super) fn look_at_pages_lost_before(&mut self, are_remembered: bool, integrity: &IntegrityStatus) {
+        if are_remembered && integrity.unrecoverable == 0 {
+            self.add(
+                Health::Critical,
+                "pages of which no copy is right were found before the last start; run \"tier0 scrub\" to find which are \
+                 still lost (\"tier0 events\" has those of then)"
+                    .into(),
+            );
+        }
+    }
+}
 
 /// What all shards know, by volume and address, and how many pages are left off; `name` is that of a volume. Neighbours
 /// are one range, of whatever extents and shards.

@@ -190,6 +190,7 @@ impl Control {
             // What others write to shows on files and devices alone.
             if self.opener.is_some() {
                 self.world.spawn(self.clone().watch_fronts(number)).detach();
+                self.world.spawn(self.clone().watch_lost_pages(number)).detach();
             }
         }
     }

@@ -9,7 +9,8 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_drive::guard::Standing;
-use tier0_pool::metadata::superblock::{self, Newest};
+use tier0_pool::PoolError;
+use tier0_pool::metadata::superblock;
 use tier0_units::{Nanos, named};
 
 use super::Control;
@@ -41,16 +42,23 @@ impl Control {
         };
         let looks = serving.into_iter().filter(answers).map(|place| async move {
             let drive = guarded.metadata.drive(place)?;
-            let found = superblock::read(&drive).await.ok()?;
-            found.as_ref().is_none_or(Newest::is_front_lost).then_some(place)
+            // A newer one may be written while this one is read.
+            let taken = guarded.metadata.last_written_to(place);
+            let is_own = match superblock::read(&drive).await {
+                Ok(found) => found.is_some_and(|found| guarded.metadata.is_own_front(place, &found, taken)),
+                // Its guard judges a drive that fails; else something is there that this array never wrote.
+                Err(error) => matches!(error, PoolError::Drive { .. }),
+            };
+            (!is_own).then_some(place)
         });
         let overwritten: Vec<u32> = join_all(looks).await.into_iter().flatten().collect();
         let still_serves = |place: &u32| guarded.metadata.state().is_active(*place);
-        let names: Vec<String> =
-            overwritten.into_iter().filter(still_serves).map(|place| guarded.drive_name(place)).collect();
+        let overwritten: Vec<u32> = overwritten.into_iter().filter(still_serves).collect();
+        let names: Vec<String> = overwritten.iter().map(|place| guarded.drive_name(*place)).collect();
         if names.is_empty() {
             return;
         }
+        guarded.unverified.add_overwritten(&overwritten);
         let drives = named("drive", &names);
         let fronts = if names.len() == 1 { "its front was" } else { "their fronts were" };
         let fact = format!("{fronts} overwritten from outside while the array serves");
@@ -60,6 +68,7 @@ impl Control {
                 let what = format!("{fact}; the metadata are written anew, and a scrub repairs the rest");
                 let remedy = "find out what wrote to the drives and stop it; look at the end of the scrub (tier0 status)";
                 self.tell(Severity::Critical, thing, what, remedy);
+                // One that is going on has read a part before: another one follows it.
                 self.start_scrub(number, None);
             }
             Err(error) => {

@@ -76,6 +76,7 @@ impl Control {
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(guarded));
         found.look_at_integrity(&integrity, guarded.scrub.settled.get());
+        found.look_at_pages_lost_before(guarded.metadata.has_lost_pages(), &integrity);
         found.look_at_space(&space, &guarded.space_rules.borrow());
         if let Some(opener) = &self.opener {
             // As it is now: a drive that was deleted may have been replaced at the same path since.

@@ -65,6 +65,9 @@ impl Control {
             if ended == ScrubEnd::Finished && shared.found_nothing() {
                 guarded.scrub.settled.set(before);
             }
+            if ended == ScrubEnd::Finished && from == 0 {
+                control.scrub_tells_lost_pages(number, &shared).await;
+            }
             control.tell_of_scrub(number, ended, &shared);
             guarded.scrub.running.set(false);
             if ended == ScrubEnd::Finished {

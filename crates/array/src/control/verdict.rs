@@ -230,7 +230,7 @@ impl Control {
         let names: Vec<String> = doubtful.iter().map(|place| guarded.drive_name(*place)).collect();
         guarded.objection_with(pool, &without, &doubtful).map_err(|_| {
             Objection::Lacking(format!(
-                "what it holds may be all that is right, for {} taken back and not verified yet; if it does not come back, \
+                "what it holds may be all that is right, for {} taken back, or overwritten, and not verified yet; if it does not come back, \
                  do without it all the same (tier0 drive remove --force)",
                 were(&names)
             ))

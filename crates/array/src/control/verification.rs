@@ -1,6 +1,6 @@
-//! Drives that were taken back by what has changed, until a scrub has read them whole.
+//! Drives that were taken back by what has changed, or overwritten from outside, until a scrub has read them whole.
 //!
-//! Such a drive is as it was left, as far as its superblock tells. An administrator who has put it back to an older
+//! A drive that was taken back is as it was left, as far as its superblock tells. An administrator who has put it back to an older
 //! image of the same superblock has left pages on it that nothing here knows to be old; a scrub finds them by their
 //! checksums while its partners have the right ones. The old place of the drive stays among the members until that
 //! scrub has ended, so a restart knows of it too.
@@ -26,6 +26,10 @@ pub(crate) struct Unverified {
     resumed: RefCell<BTreeSet<u32>>,
     /// Those for whose sake the pass of the scrub that goes on, or was stopped, has begun at the first slot.
     covered: RefCell<BTreeSet<u32>>,
+    /// Members that were overwritten from outside while they serve.
+    overwritten: RefCell<BTreeSet<u32>>,
+    /// Those of them for whose sake the pass has begun at the first slot.
+    overwritten_covered: RefCell<BTreeSet<u32>>,
 }
 
 /// The member that the drive of a lost one serves as, since it was taken back: no two drives have one name otherwise.
@@ -41,6 +45,16 @@ impl Unverified {
         self.places.borrow_mut().insert(place, false);
         self.covered.borrow_mut().remove(&place);
         self.resumed.borrow_mut().remove(&place);
+    }
+
+    /// Members were overwritten: what the scrub that goes on has read before tells nothing of them.
+    pub(super) fn add_overwritten(&self, members: &[u32]) {
+        self.overwritten.borrow_mut().extend(members);
+        self.overwritten_covered.borrow_mut().retain(|member| !members.contains(member));
+    }
+
+    fn overwritten(&self, state: &PoolState) -> Vec<u32> {
+        self.overwritten.borrow().iter().copied().filter(|member| state.is_active(*member)).collect()
     }
 
     /// What an earlier run has taken back and not forgotten. Some may be verified, or have been rebuilt wholly: that it did
@@ -69,14 +83,16 @@ impl Unverified {
 
     /// The members that the drives serve as.
     pub(super) fn members(&self, state: &PoolState) -> BTreeSet<u32> {
-        self.places.borrow().keys().filter_map(|place| serves_as(state, *place)).collect()
+        let taken_back = self.places.borrow();
+        let taken_back = taken_back.keys().filter_map(|place| serves_as(state, *place));
+        taken_back.chain(self.overwritten(state)).collect()
     }
 
-    /// Of those, the ones that were taken back in this run.
+    /// Of those, the ones of which this run knows itself.
     pub(super) fn members_of_this_run(&self, state: &PoolState) -> BTreeSet<u32> {
         let (places, resumed) = (self.places.borrow(), self.resumed.borrow());
         let own = places.keys().filter(|place| !resumed.contains(place));
-        own.filter_map(|place| serves_as(state, *place)).collect()
+        own.filter_map(|place| serves_as(state, *place)).chain(self.overwritten(state)).collect()
     }
 
     /// The places of which a scrub reads everything.
@@ -93,19 +109,25 @@ impl Unverified {
     /// did not.
     pub(super) fn begin_pass(&self) -> bool {
         let (rebuilt, mut covered) = (self.rebuilt(), self.covered.borrow_mut());
-        if rebuilt.is_subset(&covered) {
+        let (overwritten, mut overwritten_covered) =
+            (self.overwritten.borrow(), self.overwritten_covered.borrow_mut());
+        if rebuilt.is_subset(&covered) && overwritten.is_subset(&overwritten_covered) {
             return false;
         }
         *covered = rebuilt;
+        overwritten_covered.clone_from(&overwritten);
         true
     }
 
     /// A pass has ended and has read everything, or left something out.
     pub(super) fn end_pass(&self, has_read_all: bool) -> EndOfPass {
         let covered = self.covered.take();
-        let is_due_again = !self.rebuilt().is_subset(&covered);
+        let overwritten_covered = self.overwritten_covered.take();
+        let is_due_again =
+            !self.rebuilt().is_subset(&covered) || !self.overwritten.borrow().is_subset(&overwritten_covered);
         if has_read_all {
             self.places.borrow_mut().retain(|place, _| !covered.contains(place));
+            self.overwritten.borrow_mut().retain(|member| !overwritten_covered.contains(member));
         }
         EndOfPass { has_verified: has_read_all && !covered.is_empty(), is_due_again }
     }
@@ -155,7 +177,7 @@ impl Control {
             return Ok(());
         }
         Err(AdminError::new(format!(
-            "{} taken back and not verified yet, and what drive {:?} holds may be all that is right; wait for the end of \
+            "{} taken back, or overwritten, and not verified yet, and what drive {:?} holds may be all that is right; wait for the end of \
              the scrub (tier0 status), or take it out all the same (tier0 drive remove --force)",
             were(&names),
             guarded.drive_name(place)
@@ -185,7 +207,10 @@ impl Findings {
             true => "keep the other drives in service until the scrub has ended",
             false => "scrub it (tier0 scrub), and keep the other drives in service until then",
         };
-        self.add(Health::Warning, format!("{} taken back and not verified yet; {remedy}", were(&names)));
+        self.add(
+            Health::Warning,
+            format!("{} taken back, or overwritten, and not verified yet; {remedy}", were(&names)),
+        );
     }
 }
 
@@ -214,5 +239,23 @@ mod tests {
         assert!(!unverified.begin_pass());
         assert_eq!(unverified.end_pass(true), end(true, false));
         assert!(unverified.places.borrow().is_empty());
+    }
+
+    /// A scrub that was going on, or went on where one had been stopped, called a drive right that had been overwritten behind
+    /// it.
+    #[test]
+    fn a_pass_that_had_begun_before_says_nothing_of_what_was_overwritten() {
+        let unverified = Unverified::default();
+        let end = |is_due_again| EndOfPass { has_verified: false, is_due_again };
+        assert!(!unverified.begin_pass());
+        unverified.add_overwritten(&[0]);
+        assert_eq!(unverified.end_pass(true), end(true), "another one is due");
+        assert!(unverified.begin_pass(), "it begins at the first slot");
+        assert!(!unverified.begin_pass(), "it was stopped, and goes on");
+        unverified.add_overwritten(&[0]);
+        assert_eq!(unverified.end_pass(true), end(true), "it was overwritten again");
+        assert!(unverified.begin_pass());
+        assert_eq!(unverified.end_pass(true), end(false));
+        assert!(unverified.overwritten.borrow().is_empty());
     }
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::consent::Consents;
 use super::cores::cores_of;
 use super::create::memory_among_others;
-use super::examine::{drives, examine};
+use super::examine::{drives, examine, prove_log};
 use super::missing::{AtHand, is_named};
 use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
@@ -164,6 +164,7 @@ async fn look(
         check_without(pool, &found, without)?;
         at_hand.check_missing(world, description, &found, without).await?;
         let inspected = examine(world, found, consents).await.map_err(with_hints)?;
+        prove_log(world, &inspected).await.map_err(with_hints)?;
         check_same_shape(pool, &inspected.state().geometry().raid)?;
         let mut state = inspected.state().clone();
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);

@@ -29,7 +29,8 @@ pub(crate) async fn examine(
     check_log(state)?;
     consents.check(world, &inspected, &shape.sets).await?;
     if !inspected.newly_lost().is_empty() {
-        read_log(world, &inspected).await?;
+        let cause = "the drives that are missing may hold what lacks: connect them";
+        read_log(world, &inspected, cause).await?;
     }
     Ok(inspected)
 }
@@ -58,9 +59,25 @@ fn check_log(state: &PoolState) -> Result<(), ArrayError> {
     Err(ArrayError::NoLog { pool: state.name().to_owned(), drives })
 }
 
+/// Why a log cannot be recovered of which no drive is missing.
+const CAUSE: &str = "others have written to the drives, or they were put back to an older state: connect the right ones, or \
+    see what \"tier0 pool recover\" says";
+
+/// Proves that the write log can be recovered, where [`examine`] has not: what others have written over it must be found
+/// before the start writes anything.
+///
+/// # Errors
+/// Why it cannot; nothing was written.
+pub(crate) async fn prove_log(world: &World, inspected: &Inspected) -> Result<(), ArrayError> {
+    match inspected.newly_lost().is_empty() {
+        true => read_log(world, inspected, CAUSE).await,
+        false => Ok(()),
+    }
+}
+
 /// Reads all of the write log: where the only whole copy of a frame lies on a drive that is missing, recording its loss
 /// would lose what was acknowledged.
-async fn read_log(world: &World, inspected: &Inspected) -> Result<(), ArrayError> {
+async fn read_log(world: &World, inspected: &Inspected, cause: &str) -> Result<(), ArrayError> {
     let state = inspected.state();
     for ring in state.log().rings.iter().filter(|ring| !ring.is_void) {
         let region = |copy: &LogCopy| {
@@ -70,9 +87,7 @@ async fn read_log(world: &World, inspected: &Inspected) -> Result<(), ArrayError
         let regions = ring.copies.iter().map(region).collect();
         Ring::inspect(world, regions, ring.id).await.map_err(|error| ArrayError::Recovery {
             pool: state.name().to_owned(),
-            fact: format!(
-                "{error}; nothing was written, and the drives that are missing may hold what lacks: connect them"
-            ),
+            fact: format!("{error}; nothing was written; {cause}"),
         })?;
     }
     Ok(())

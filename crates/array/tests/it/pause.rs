@@ -232,7 +232,11 @@ fn the_only_drive_that_is_surely_right_is_waited_for() {
         assert_eq!(status.drives[0].state, DriveState::Active, "{:?}", status.problems);
         let pause = status.paused.expect("it is paused");
         assert_eq!(pause.drives, ["d0"]);
-        assert!(pause.why.contains("drive d1 was taken back and not verified yet"), "{}", pause.why);
+        assert!(
+            pause.why.contains("drive d1 was taken back, or overwritten, and not verified yet"),
+            "{}",
+            pause.why
+        );
         troubles.of[0].fail(None);
         let resumed = within(&world, seconds(10), async || pool(&engine).await.paused.is_none()).await;
         assert!(resumed, "{:?}", pool(&engine).await);

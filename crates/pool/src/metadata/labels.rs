@@ -12,7 +12,7 @@ use tier0_world::{IoError, PlantedBug, planted};
 use super::core::{Core, Metadata};
 use super::starts::Starts;
 use super::superblock::{self, PoolLabel, Superblock};
-use crate::features::IN_SUPERBLOCKS;
+use crate::features::{Features, LOST_PAGES};
 use crate::state::{Member, MemberState, PATH_BYTES_MAX, PoolState};
 use crate::{MetaRecord, PoolError};
 
@@ -36,7 +36,7 @@ impl Labels {
             area: state.geometry().area,
             carriers,
             members: state.members().to_vec(),
-            features: IN_SUPERBLOCKS,
+            features: Features::NONE.of_next_superblock(),
             settled: 0,
             lost_in: BTreeMap::new(),
             given_up: BTreeMap::new(),
@@ -61,8 +61,7 @@ impl Core {
             let lost = |label: &PoolLabel, place: usize| label.members[place].state == MemberState::Lost;
             let before: Vec<bool> = (0..label.members.len()).map(|place| lost(label, place)).collect();
             change(label);
-            // Bits of others are gone with their bytes.
-            label.features = IN_SUPERBLOCKS;
+            label.features = label.features.of_next_superblock();
             label.settled = *complete;
             let newly = (0..label.members.len()).filter(|place| lost(label, *place));
             let newly: Vec<usize> = newly.filter(|place| before.get(*place) != Some(&true)).collect();
@@ -196,6 +195,29 @@ impl Metadata {
         // A task of its own, so that it goes on if the caller does not wait.
         let core = self.0.clone();
         self.0.world.spawn(async move { core.publish_and_settle(1, |_| {}).await }).await
+    }
+
+    /// Whether pages are remembered of which no copy is right.
+    #[must_use]
+    pub fn has_lost_pages(&self) -> bool {
+        self.0.labels.borrow().label.features.compatible & LOST_PAGES != 0
+    }
+
+    /// Remembers on the drives whether there are pages of which no copy is right.
+    ///
+    /// # Errors
+    /// When nothing can be committed any more.
+    pub async fn remember_lost_pages(&self, are_there: bool) -> Result<(), PoolError> {
+        if self.has_lost_pages() == are_there {
+            return Ok(());
+        }
+        let core = self.0.clone();
+        let change = move |label: &mut PoolLabel| match are_there {
+            true => label.features.compatible |= LOST_PAGES,
+            false => label.features.compatible &= !LOST_PAGES,
+        };
+        // A task of its own, so that it goes on if the caller does not wait.
+        self.0.world.spawn(async move { core.publish_and_settle(1, change).await }).await
     }
 
     /// Makes known that a member must not be believed any more: ends when the superblocks of all others say so. Then,

@@ -5,7 +5,6 @@ use tier0_drive::DriveHandle;
 use super::core::Metadata;
 use super::labels::set_state;
 use super::superblock::{self, PoolLabel, Superblock};
-use crate::features::IN_SUPERBLOCKS;
 use crate::state::{DriveClass, Member, MemberState};
 use crate::{MetaRecord, PoolError};
 
@@ -23,7 +22,7 @@ impl Metadata {
                 let mut label = labels.label.clone();
                 label.members.push(member.clone());
                 // As `publish` will write it to the others.
-                (label.features, label.settled) = (IN_SUPERBLOCKS, labels.complete);
+                (label.features, label.settled) = (label.features.of_next_superblock(), labels.complete);
                 if !superblock::fits(&label) {
                     return Err(PoolError::LabelTooLarge);
                 }

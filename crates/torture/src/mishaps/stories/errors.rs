@@ -356,6 +356,29 @@ pub(super) fn fronts_overwritten(scene: &mut Scene) -> Result<(), TortureError> 
     scene.nothing_lost()
 }
 
+/// A drive was overwritten behind a scrub that had been stopped: the scrub that was to repair it went on from there, said that
+/// nothing was wrong, and the other leg was let go.
+pub(super) fn overwritten_behind_a_scrub(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(600)?;
+    scene.done(&["scrub", "@", "--rate", "512KiB"])?;
+    scene.pool("a scrub that has come some way", 60, |pool| {
+        pool["scrub"]["progress"].as_f64().is_some_and(|progress| progress > 0.3)
+    })?;
+    scene.done(&["scrub", "@", "--stop"])?;
+    scene.pool("the end of the scrub", 20, |pool| pool["scrub"]["running"] == false)?;
+    // All of the drive but its end.
+    scene.overwrite_serving_front("d0", 48 << 10)?;
+    scene.event("drive d0", "overwritten from outside", 30)?;
+    scene.refused(&["drive", "fail", "@", "d1", "--yes"], 1, &["overwritten", "not verified yet"])?;
+    scene.event("pool pool0", "wrong and repaired", 60)?;
+    scene.pool("a drive that is verified", 30, |pool| {
+        !pool["problems"].to_string().contains("not verified")
+    })?;
+    scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+    scene.nothing_lost()
+}
+
 /// Both legs of a mirror end too early: it waits, names both, and goes on when they are whole.
 pub(super) fn both_devices_shrink(scene: &mut Scene) -> Result<(), TortureError> {
     on_partition(scene, |scene, one| {

@@ -75,6 +75,7 @@ pub(crate) const STORIES: &[Story] = {
         short("errors/device-shrinks", Root, errors::device_shrinks),
         short("errors/device-shrinks-and-is-done-without", Root, errors::device_shrinks_and_is_done_without),
         short("errors/fronts-overwritten", Nothing, errors::fronts_overwritten),
+        short("errors/overwritten-behind-a-scrub", Nothing, errors::overwritten_behind_a_scrub),
         short("errors/both-devices-shrink", Root, errors::both_devices_shrink),
         long("errors/backing-file-system-full", Root, errors::backing_file_system_full),
         long("errors/file-cut-short", Nothing, errors::file_cut_short),
