@@ -103,8 +103,7 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
         let served = served_instead(&description, &verb.array, &error);
         served.unwrap_or_else(|| error.without_a_start().into())
     })?;
-    let obstacle =
-        pools.iter().find_map(|one| Some(format!("pool {:?}: {}", one.pool, one.obstacle.as_ref()?)));
+    let obstacle = pools.iter().find_map(|one| Some(of_pool(&one.pool, one.obstacle.as_ref()?)));
     let is_due = verb.accept_loss && pools.iter().any(|one| one.is_needed && one.obstacle.is_none());
     if is_due && !verb.json {
         print(&text(&pools, Asked::Assembling))?;
@@ -239,6 +238,12 @@ fn loss_text(volume: &VolumeLoss) -> String {
         );
     }
     text
+}
+
+/// A fact of a pool, which many facts name themselves.
+fn of_pool(pool: &str, fact: &str) -> String {
+    let names_it = fact.contains(&format!("pool {pool:?}"));
+    if names_it { fact.to_owned() } else { format!("pool {pool:?}: {fact}") }
 }
 
 #[cfg(test)]
