@@ -24,22 +24,8 @@ const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// How often a question is asked that a server which ends did not hear.
 const QUESTIONS_MAX: u32 = 3;
 
-/// Asks the array that is served from the array file at `file`.
-pub(crate) fn ask(file: &Path, request: &AdminRequest) -> Result<AdminReply, Failure> {
-    ask_of(&Description::read(file).map_err(Failure::input)?, file, request)
-}
-
-/// Asks the array that is served from the array file at `file`, which was read.
-pub(crate) fn ask_of(
-    description: &Description,
-    file: &Path,
-    request: &AdminRequest,
-) -> Result<AdminReply, Failure> {
-    ask_if_served(description, request)?.ok_or_else(|| unserved(description, file))
-}
-
 /// Why no server answers.
-fn unserved(description: &Description, file: &Path) -> Failure {
+pub(super) fn unserved(description: &Description, file: &Path) -> Failure {
     let (name, path) = (&description.name, control_path(description));
     if description.drives.iter().all(|drive| drive.path.is_none()) {
         return Failure::Input(format!(
@@ -69,14 +55,23 @@ pub(crate) fn ask_if_served(
     description: &Description,
     request: &AdminRequest,
 ) -> Result<Option<AdminReply>, Failure> {
+    ask_at(control_path(description), Some(&description.name), request)
+}
+
+/// Asks the server that listens at `path`: that of the array of this name, or of whichever it serves.
+pub(super) fn ask_at(
+    path: &Path,
+    array: Option<&str>,
+    request: &AdminRequest,
+) -> Result<Option<AdminReply>, Failure> {
     let is_question = is_question(request);
     for _ in 1..QUESTIONS_MAX {
-        match ask_once(description, request)? {
+        match ask_once(path, array, request)? {
             Asked::Unheard if is_question => {}
             asked => return asked.reply(),
         }
     }
-    ask_once(description, request)?.reply()
+    ask_once(path, array, request)?.reply()
 }
 
 /// Whether a request changes nothing.
@@ -112,8 +107,7 @@ impl Asked {
     }
 }
 
-fn ask_once(description: &Description, request: &AdminRequest) -> Result<Asked, Failure> {
-    let path = control_path(description);
+fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<Asked, Failure> {
     let unusable = |error| {
         Failure::Run(format!(
             "the control socket {path:?} cannot be used: {error}; check its owner and permissions"
@@ -131,7 +125,7 @@ fn ask_once(description: &Description, request: &AdminRequest) -> Result<Asked, 
         .set_read_timeout(Some(limit))
         .and_then(|()| stream.set_write_timeout(Some(limit)))
         .map_err(unusable)?;
-    let envelope = Envelope { array: Some(description.name.clone()), request: request.clone() };
+    let envelope = Envelope { array: array.map(str::to_owned), request: request.clone() };
     let mut line = serde_json::to_string(&envelope).expect("a request can be written as JSON");
     line.push('\n');
     let mut reply = String::new();

@@ -3,6 +3,7 @@
 //! One request and one reply per connection, each one line of JSON (`tier0_array::admin`). A user who may connect to
 //! the socket may do everything: it is its owner's alone, unless the array file says more.
 
+mod addressee;
 mod client;
 mod server;
 
@@ -19,5 +20,6 @@ struct Envelope {
     request: AdminRequest,
 }
 
-pub(crate) use client::{ask, ask_if_served, ask_of, served_already, served_instead};
+pub(crate) use addressee::{Addressee, misunderstood};
+pub(crate) use client::{ask_if_served, served_already, served_instead};
 pub(crate) use server::{Unserved, serve};

@@ -148,6 +148,8 @@ pub(crate) struct NewDrive {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
     answering: Answering,
 }
 
@@ -161,6 +163,8 @@ pub(crate) struct ReplacedDrive {
     drive: String,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    agreement: Agreement,
     #[command(flatten)]
     answering: Answering,
 }
@@ -176,7 +180,7 @@ struct Place {
     /// Make the file at this size if it does not exist
     #[arg(long)]
     size: Option<ByteCount>,
-    /// Overwrite what it holds
+    /// Overwrite what it holds; asks first where that is something
     #[arg(long)]
     force: bool,
 }
@@ -373,17 +377,17 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
             let request = AdminRequest::DriveRemove { drive: drive.clone(), force: *force, stop: *stop };
             carry_out(array, &request, *answering, *agreement)
         }
-        Drive::Add(NewDrive { array, pool, place, answering }) => {
+        Drive::Add(NewDrive { array, pool, place, agreement, answering }) => {
             let Place { name, path, size, force } = place;
             let (pool, name, path) = (pool.clone(), name.clone(), absolute(path)?);
             let request = AdminRequest::DriveAdd { pool, name, path, size: *size, force: *force };
-            carry_out(array, &request, *answering, Agreement::default())
+            carry_out(array, &request, *answering, *agreement)
         }
-        Drive::Replace(ReplacedDrive { array, drive, place, answering }) => {
+        Drive::Replace(ReplacedDrive { array, drive, place, agreement, answering }) => {
             let Place { name, path, size, force } = place;
             let (name, path, drive) = (name.clone(), absolute(path)?, drive.clone());
             let request = AdminRequest::DriveReplace { drive, name, path, size: *size, force: *force };
-            carry_out(array, &request, *answering, Agreement::default())
+            carry_out(array, &request, *answering, *agreement)
         }
     }
 }

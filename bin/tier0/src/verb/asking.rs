@@ -9,7 +9,7 @@ use tier0_array::admin::{AdminReply, AdminRequest, DriveState, DriveStatus, Pool
 use tier0_units::{ByteCount, counted};
 
 use crate::consent;
-use crate::control::ask;
+use crate::control::{Addressee, misunderstood};
 use crate::failure::Failure;
 use crate::output::{json, print, wrapped};
 
@@ -47,7 +47,14 @@ pub(super) fn carry_out(
     answering: Answering,
     agreement: Agreement,
 ) -> Result<(), Failure> {
-    let done = agreed(array, request, agreement).and_then(|()| ask(array, request)).and_then(sentence);
+    let asked = Addressee::of(array).and_then(|server| {
+        if let Some(tried) = without_force(request).filter(|_| !agreement.yes) {
+            return overwriting(&server, &tried, request);
+        }
+        agreed(&server, request, agreement)?;
+        server.ask(request)
+    });
+    let done = asked.and_then(sentence);
     let done = done.map(|text| with_what_is_left(text, array, request));
     if !answering.json {
         return print(&format!("{}\n", wrapped(&done?, "")));
@@ -75,12 +82,12 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
 fn sentence(reply: AdminReply) -> Result<String, Failure> {
     match reply {
         AdminReply::Done(text) => Ok(text),
-        _ => Err(Failure::Run("the server answered something else; is it of this version?".into())),
+        _ => Err(misunderstood()),
     }
 }
 
 /// Obtains consent where the request lowers redundancy or deletes.
-fn agreed(array: &Path, request: &AdminRequest, Agreement { yes }: Agreement) -> Result<(), Failure> {
+fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreement) -> Result<(), Failure> {
     let costs = matches!(
         request,
         AdminRequest::DriveFail { .. }
@@ -90,10 +97,38 @@ fn agreed(array: &Path, request: &AdminRequest, Agreement { yes }: Agreement) ->
     if yes || !costs {
         return Ok(());
     }
-    let AdminReply::Status(status) = ask(array, &AdminRequest::Status)? else {
-        return Err(Failure::Run("the server answered something else; is it of this version?".into()));
-    };
-    consequence(&status, request).map_or(Ok(()), |consequence| consent::obtain(&consequence, false))
+    consequence(&server.status()?, request).map_or(Ok(()), |consequence| consent::obtain(&consequence, false))
+}
+
+/// A request for a drive that is to be overwritten whatever it holds, as one for a drive that holds nothing.
+fn without_force(request: &AdminRequest) -> Option<AdminRequest> {
+    let mut tried = request.clone();
+    match &mut tried {
+        AdminRequest::DriveAdd { force, .. } | AdminRequest::DriveReplace { force, .. } if *force => {
+            *force = false;
+            Some(tried)
+        }
+        _ => None,
+    }
+}
+
+/// Asks for consent where the server, `tried` without force, says that the drive holds something.
+fn overwriting(
+    server: &Addressee,
+    tried: &AdminRequest,
+    request: &AdminRequest,
+) -> Result<AdminReply, Failure> {
+    match server.ask(tried) {
+        Err(Failure::Input(refused)) => {
+            // What is refused for another reason is refused again.
+            if refused.contains("--force") {
+                let held = refused.split("; ").next().unwrap_or_default();
+                consent::obtain(&format!("{held}: it is overwritten, and what it holds is lost"), false)?;
+            }
+            server.ask(request)
+        }
+        done => done,
+    }
 }
 
 /// What the request costs; none where it costs nothing, or names what is not there: the array says so.

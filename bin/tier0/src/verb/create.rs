@@ -4,14 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use tier0_array::description::PoolDescription;
 use tier0_array::open::{CreateOptions, OpenArray, create};
 use tier0_array::{ArrayError, Description};
+use tier0_units::counted;
 
 use super::asking::Agreement;
 use crate::consent;
 use crate::control::served_already;
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, rendered, table};
+use crate::output::{align_right, json, print, rendered, table, wrapped};
 use crate::sockets::Accesses;
 
 const EXAMPLES: &str = "\
@@ -97,7 +99,7 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
     for note in notes {
         tracing::warn!("{note}");
     }
-    print(&if verb.json { json(&created(&array)) } else { text(verb, &array) })
+    print(&if verb.json { json(&created(&array)) } else { text(verb, &description, &array) })
 }
 
 fn overwrite(verb: &Create, description: &Description) -> Result<OpenArray, Failure> {
@@ -134,7 +136,7 @@ fn created(array: &OpenArray) -> Created<'_> {
     Created { array: array.name(), pools: pools.collect(), volumes: volumes.collect() }
 }
 
-fn text(verb: &Create, array: &OpenArray) -> String {
+fn text(verb: &Create, description: &Description, array: &OpenArray) -> String {
     let mut pools = table(&["pool", "raid", "drives", "usable", "free"]);
     for pool in array.pools() {
         pools.add_row([
@@ -152,10 +154,37 @@ fn text(verb: &Create, array: &OpenArray) -> String {
     }
     align_right(&mut volumes, [1]);
     format!(
-        "array {} is created; \"tier0 serve {}\" serves it\n\n{}\n\n{}\n",
+        "array {} is created; \"tier0 serve {}\" serves it\n\n{}\n{}\n{}\n",
         array.name(),
         verb.array.display(),
         rendered(&pools),
+        uses(description),
         rendered(&volumes)
+    )
+}
+
+/// What the drives of pools are for whose write log has drives of its own choice, a line each.
+fn uses(description: &Description) -> String {
+    let with_log = description.pools.iter().filter(|pool| !pool.log_drives.is_empty());
+    with_log.map(|pool| format!("{}\n", wrapped(&use_of(description, pool), "  "))).collect()
+}
+
+fn use_of(description: &Description, pool: &PoolDescription) -> String {
+    let names = |drives: &[usize]| {
+        drives.iter().map(|drive| description.drives[*drive].name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let alone: Vec<usize> =
+        pool.log_drives.iter().copied().filter(|drive| !pool.drives.contains(drive)).collect();
+    let alone = match alone.len() {
+        0 => String::new(),
+        count if count == pool.log_drives.len() => ", which hold nothing else".to_owned(),
+        _ => format!(", of which {} hold nothing else", names(&alone)),
+    };
+    format!(
+        "pool {}: data in sets of {} on {}; the write log on {}{alone}",
+        pool.name,
+        counted(pool.raid.set_size as u64, "drive"),
+        names(&pool.drives),
+        names(&pool.log_drives)
     )
 }

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use jiff::{Span, SpanRelativeTo, Timestamp, civil, tz};
 use tier0_array::Description;
 use tier0_array::admin::Severity;
+use tier0_array::description::Remnant;
 use tier0_units::counted;
 
 use crate::failure::Failure;
@@ -79,8 +80,7 @@ fn parse_since(text: &str) -> Result<Timestamp, String> {
 
 /// Prints them.
 pub(crate) fn run(verb: &Events) -> Result<(), Failure> {
-    let description = Description::read(&verb.array).map_err(Failure::input)?;
-    let path = description.events.expect("a file that was read has a place for events");
+    let path = place_of_events(&verb.array)?;
     let mut tail = Tail::default();
     let old = content(&moved_events(&path))?;
     let mut events = old.map_or_else(Vec::new, |old| kept(&old.text, &moved_events(&path)));
@@ -104,6 +104,21 @@ pub(crate) fn run(verb: &Events) -> Result<(), Failure> {
         events.retain(|event| verb.wants(event));
         verb.print_each(&events)?;
     }
+}
+
+/// Where the events of an array file are kept: also of one that is broken or gone, where events are there.
+fn place_of_events(array: &Path) -> Result<PathBuf, Failure> {
+    let fault = match Description::read(array) {
+        Ok(description) => {
+            return Ok(description.events.expect("a file that was read has a place for events"));
+        }
+        Err(error) => Failure::input(error),
+    };
+    let Some(Remnant { events, .. }) = Remnant::of(array).filter(|remnant| remnant.events.is_file()) else {
+        return Err(fault);
+    };
+    tracing::warn!("{}: the events in {events:?} are read all the same", fault.text().unwrap_or_default());
+    Ok(events)
 }
 
 impl Events {

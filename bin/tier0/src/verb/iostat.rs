@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, IoReport, NamedIo, PoolIo};
 use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
 use tier0_units::{Nanos, counted};
 
-use crate::control::ask_of;
+use crate::control::{Addressee, misunderstood};
 use crate::failure::Failure;
 use crate::output::{align_right, json, json_line, print, rendered, table, wrapped};
 
@@ -47,11 +46,11 @@ pub(crate) struct Iostat {
 
 /// Asks and prints.
 pub(crate) fn run(verb: &Iostat) -> Result<(), Failure> {
-    let description = Description::read(&verb.array).map_err(Failure::input)?;
-    let ask = || match ask_of(&description, &verb.array, &AdminRequest::Io)? {
+    let server = Addressee::of(&verb.array)?;
+    let ask = || match server.ask(&AdminRequest::Io)? {
         AdminReply::Io(report) => Ok(*report),
         AdminReply::Refused(text) | AdminReply::Failed(text) => Err(Failure::Run(text)),
-        _ => Err(Failure::Run("the server answered something else; is it of this version?".into())),
+        _ => Err(misunderstood()),
     };
     let mut before = ask()?;
     let Some(seconds) = verb.interval else {

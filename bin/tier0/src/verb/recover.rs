@@ -125,8 +125,7 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
     if let Some(unknown) = verb.without.iter().find(is_unknown) {
         return Err(Failure::Input(format!("--without {unknown}: no pool has a drive of that name")));
     }
-    let obstacle =
-        pools.iter().find_map(|one| Some(format!("pool {:?}: {}", one.pool, one.obstacle.as_ref()?)));
+    let obstacle = pools.iter().find_map(|one| Some(of_pool(&one.pool, one.obstacle.as_ref()?)));
     let is_due = verb.accept_loss && pools.iter().any(|one| one.is_needed && one.obstacle.is_none());
     if is_due && !verb.json {
         print(&text(&pools, Asked::Assembling))?;
@@ -294,6 +293,12 @@ fn loss_text(volume: &VolumeLoss) -> String {
         );
     }
     text
+}
+
+/// A fact of a pool, which many facts name themselves.
+fn of_pool(pool: &str, fact: &str) -> String {
+    let names_it = fact.contains(&format!("pool {pool:?}"));
+    if names_it { fact.to_owned() } else { format!("pool {pool:?}: {fact}") }
 }
 
 #[cfg(test)]

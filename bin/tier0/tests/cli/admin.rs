@@ -481,7 +481,7 @@ fn a_drive_is_to_be_taken_back_only_where_that_works() {
     refuse(&add, 2, &["\"d1\"", "which is lost", "tier0 drive rejoin"]);
     assert!(problems().contains("rejoin"), "{}", problems());
     // It serves as another drive: the lost one cannot come back.
-    succeed(&["drive", "add", array, "--name", "m", "--path", text(&file), "--force"]);
+    succeed(&["drive", "add", array, "--name", "m", "--path", text(&file), "--force", "--yes"]);
     assert!(!problems().contains("rejoin"), "{}", problems());
     refuse(&["drive", "fail", array, "d1", "--yes"], 2, &["lost already; replace it"]);
     refuse(&["drive", "rejoin", array, "d1"], 2, &["\"m\"", "which serves", "name another"]);
@@ -491,5 +491,28 @@ fn a_drive_is_to_be_taken_back_only_where_that_works() {
     let is_gone = |status: &serde_json::Value| status["events"].to_string().contains("it has left pool");
     let status = scene.status_when(is_gone);
     assert!(!status["events"].to_string().contains("rejoin"), "{}", status["events"]);
+    scene.stop();
+}
+
+/// `drive add --force` overwrote a drive of another array, and asked nobody.
+#[test]
+fn a_drive_of_another_array_is_not_overwritten_without_consent() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    let elsewhere = directory();
+    let other = array_text(elsewhere.path(), "raid1", 2).replace("\"test\"", "\"other\"");
+    let other = file(elsewhere.path(), "other.toml", &other);
+    succeed(&["create", text(&other)]);
+    let taken = elsewhere.path().join("d1.img");
+    let before = std::fs::read(&taken).expect("it is ours");
+    let add = ["drive", "add", array, "--name", "n", "--path", text(&taken), "--force"];
+    refuse(&add, 2, &["pool \"pool0\" of array \"other\"", "what it holds is lost", "--yes"]);
+    let replace = ["drive", "replace", array, "d1", "--name", "n", "--path", text(&taken), "--force"];
+    refuse(&replace, 2, &["pool \"pool0\" of array \"other\"", "what it holds is lost", "--yes"]);
+    assert!(std::fs::read(&taken).expect("it is ours") == before, "it was written to");
+    // What holds nothing asks for nothing.
+    let blank = scene.at("blank.img");
+    succeed(&["drive", "add", array, "--name", "b", "--path", text(&blank), "--size", "64MiB", "--force"]);
+    succeed(&[&add[..], &["--yes"]].concat());
     scene.stop();
 }

@@ -218,3 +218,18 @@ fn new_drive_files_have_their_space() {
         assert!(about.blocks() * 512 >= about.len(), "{drive} has {} blocks", about.blocks());
     }
 }
+
+/// That two of five drives held the log alone, and a RAID 5 set was of three, was to be found out from the space.
+#[test]
+fn create_says_which_drives_are_for_data_and_which_for_the_log() {
+    let directory = directory();
+    let at = directory.path();
+    let named = array_text(at, "raid5", 5).replace("set_size = 5", "log_drives = [\"d3\", \"d4\"]");
+    let told = succeed(&["create", text(&file(at, "array.toml", &named))]);
+    let line = "pool pool0: data in sets of 3 drives on d0, d1, d2; the write log on d3, d4, which hold nothing else\n";
+    assert!(told.contains(line), "{told}");
+    let both = named.replace("log_drives", "drives = [\"d*\"]\nlog_drives");
+    let told = succeed(&["create", text(&file(at, "array.toml", &both)), "--force", "--yes"]);
+    let line = "data in sets of 5 drives on d0, d1, d2, d3, d4; the write log on d3, d4\n";
+    assert!(told.contains(line), "{told}");
+}

@@ -3,6 +3,7 @@
 mod admin;
 mod arrays;
 mod bad_input;
+mod broken_file;
 mod catalog;
 mod demo;
 mod events;

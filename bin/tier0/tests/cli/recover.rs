@@ -29,6 +29,8 @@ fn a_split_is_told_at_the_top() {
     }
     let ended = run(&["pool", "recover", text(&array)]);
     assert_eq!(ended.code, Some(1));
+    // It was named before the fact, which names it too.
+    assert_eq!(ended.stderr.matches("pool \"pool0\"").count(), 1, "{}", ended.stderr);
     let second = ended.stdout.lines().nth(1).unwrap_or_default();
     assert!(second.contains("two groups without each other"), "{}", ended.stdout);
     for words in ["belongs to one history", "belongs to another history"] {

@@ -7,6 +7,7 @@ mod compare;
 mod error;
 mod listen;
 mod notes;
+mod remnant;
 mod write;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub use compare::Finding;
 pub(crate) use compare::{not_in_file, size_differs};
 pub use error::DescriptionError;
 pub use listen::ListenAddress;
+pub use remnant::Remnant;
 pub use write::Remarks;
 
 /// An array as its file describes it, checked.
@@ -133,13 +135,8 @@ impl Description {
         let directory = place.parent().unwrap_or(Path::new(""));
         let mut description = Description::parse_in(&text, &path.display().to_string(), directory)?;
         description.check_is_alone(&place)?;
-        // Beside the file: a verb that is given the one finds the other.
-        description.control.get_or_insert_with(|| {
-            let beside = beside(&place, "control");
-            // In a deep directory, only a process that runs near it can name a socket there.
-            if listen::is_too_long(&beside) { self::beside(path, "control") } else { beside }
-        });
-        description.events.get_or_insert_with(|| beside(&place, "events"));
+        description.control.get_or_insert_with(|| default_control(path, &place));
+        description.events.get_or_insert_with(|| default_events(&place));
         description.check_events(&place)?;
         Ok(description)
     }
@@ -219,6 +216,19 @@ fn text_of(file: &Path) -> std::io::Result<Option<String>> {
     std::fs::File::open(file)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     let is_text = bytes.len() as u64 <= BYTES_MAX && !bytes.contains(&0);
     Ok(String::from_utf8(bytes).ok().filter(|_| is_text))
+}
+
+/// The control socket of the array file at `place`, which was named as `file`. It lies beside the file: a verb that is given
+/// the one finds the other.
+fn default_control(file: &Path, place: &Path) -> PathBuf {
+    let beside = beside(place, "control");
+    // In a deep directory, only a process that runs near it can name a socket there.
+    if listen::is_too_long(&beside) { self::beside(file, "control") } else { beside }
+}
+
+/// The file of events of the array file at `place`.
+fn default_events(place: &Path) -> PathBuf {
+    beside(place, "events")
 }
 
 /// A file beside an array's file: in the place of `.toml`, or behind the whole name where the file has another ending, so that

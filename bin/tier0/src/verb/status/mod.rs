@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use clap::Args;
 use tier0_array::Description;
-use tier0_array::admin::{AdminReply, AdminRequest, Health, Status};
+use tier0_array::admin::{Health, Status};
 use tier0_array::description::Finding;
 
 use super::config::facts;
-use crate::control::ask_of;
+use crate::control::Addressee;
 use crate::failure::Failure;
 use crate::output::{json, print, wrapped};
 use crate::patience::within;
@@ -45,11 +45,13 @@ pub(crate) struct StatusVerb {
 
 /// Asks, prints, and ends as the array's health says.
 pub(crate) fn run(verb: &StatusVerb) -> Result<(), Failure> {
-    let description = Description::read(&verb.array).map_err(Failure::input)?;
-    let AdminReply::Status(mut status) = ask_of(&description, &verb.array, &AdminRequest::Status)? else {
-        return Err(Failure::Run("the server answered something else; is it of this version?".into()));
-    };
-    add_refusals(&mut status, &description)?;
+    let server = Addressee::of(&verb.array)?;
+    let mut status = server.status()?;
+    match server.description() {
+        Ok(description) => add_refusals(&mut status, description)?,
+        // No start reads it.
+        Err(broken) => status.add_problem(Health::Warning, as_it_was(broken.fault)),
+    }
     print(&if verb.json { json(&status) } else { text(&status) })?;
     match status.health {
         Health::Healthy => Ok(()),
@@ -68,6 +70,11 @@ fn add_refusals(status: &mut Status, description: &Description) -> Result<(), Fa
         status.add_problem(Health::Warning, text);
     }
     Ok(())
+}
+
+/// What to do about a broken array file while its server can be asked.
+fn as_it_was(fault: &str) -> String {
+    format!("{fault}; the next start needs it, and while the array is served \"tier0 config\" prints it")
 }
 
 fn text(status: &Status) -> String {

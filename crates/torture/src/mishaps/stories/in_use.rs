@@ -20,7 +20,7 @@ pub(super) fn mounted_is_not_overwritten(scene: &mut Scene) -> Result<(), Tortur
     tools::run("losetup", &["--detach", &device])?;
     told?;
     // No loop device is on it any more.
-    scene.done(&["drive", "add", "@", "--name", "n1", "--path", &image, "--force"])?;
+    scene.done(&["drive", "add", "@", "--name", "n1", "--path", &image, "--force", "--yes"])?;
     scene.whole(3)
 }
 

@@ -322,7 +322,7 @@ pub(super) fn add_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
     }
     scene.serve(&[])?;
     if drive_state(&scene.status()?["pools"][0], "n1") == "gone" {
-        scene.done(&["drive", "add", "@", "--name", "n1", "--path", &text, "--force"])?;
+        scene.done(&["drive", "add", "@", "--name", "n1", "--path", &text, "--force", "--yes"])?;
     }
     scene.whole(5)?;
     scene.nothing_lost()
