@@ -216,6 +216,37 @@ fn what_cannot_be_repaired_is_an_error_until_it_is_written_anew() {
     });
 }
 
+/// Pages stayed on the list of lost ones when a scrub had found them right again.
+#[test]
+fn a_scrub_takes_what_is_right_again_off_the_list_of_lost_pages() {
+    on_each_shape(|rack, world, mut random| async move {
+        let shard = rack.open(&world, SlotIoOptions::default());
+        let model = Model::stored(&shard, &mut random).await;
+        shard.io.raid().flush().await.expect("a flush");
+        let slot = model.slots[0].0;
+        let images: Vec<_> = rack.media.iter().map(|medium| medium.image()).collect();
+        for column in (0..rack.layout.columns() as u8).map(Column) {
+            let (drive, start) = rack.column_start(SetIndex(0), column);
+            for sector in start + rack.plan.table_sectors..start + rack.chunklet_sectors {
+                rack.media[drive].scramble(Lba(sector));
+            }
+        }
+        let of_slot = |shard: &Shard| {
+            let lost = shard.io.counts().unrecoverable_pages();
+            lost.into_iter().filter(|page| page.slot == slot.slot).map(|page| page.page).collect::<Vec<u32>>()
+        };
+        let mut found = shard.io.scrub_slot(slot).await.expect("a scrub");
+        found.lost_pages.sort_unstable();
+        assert!(!found.lost_pages.is_empty());
+        assert_eq!(of_slot(&shard), found.lost_pages);
+        rack.media.iter().zip(&images).for_each(|(medium, image)| medium.restore(image));
+        let found = shard.io.scrub_slot(slot).await.expect("a scrub");
+        assert_eq!(found.lost_pages, [0; 0]);
+        assert_eq!(of_slot(&shard), [0; 0]);
+        model.check(&shard).await;
+    });
+}
+
 /// A slot whose table was lost was told of nowhere but in the log: the pool seemed whole.
 #[test]
 fn a_lost_table_counts_as_the_loss_of_all_its_pages_once() {

@@ -267,3 +267,71 @@ impl Socket {
 pub async fn readable(world: &World, fd: &Fd) -> Result<(), IoError> {
     submit(world, fd, Op::Readable, Payload::None).await.0.map(|_| ())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Far longer than a socket is asked.
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// A socket that is bound, and whose process does not listen yet.
+    fn bound(path: &Path) -> OwnedFd {
+        let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let fd = fd.expect("a socket");
+        bind(&fd, &SocketAddrUnix::new(path).expect("a short path")).expect("bind");
+        fd
+    }
+
+    /// A server asked such a socket with a connect that waits, and hung.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "what hangs must not hang the test")]
+    fn a_socket_whose_backlog_is_full_is_not_deserted() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = bound(&path);
+        listen(&listener, 0).expect("listen");
+        let address = SocketAddrUnix::new(&path).expect("a short path");
+        let mut waiting = Vec::new();
+        loop {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a socket");
+            match connect(&fd, &address) {
+                Ok(()) => waiting.push(fd),
+                Err(error) => {
+                    assert_eq!(error, rustix::io::Errno::AGAIN);
+                    break;
+                }
+            }
+        }
+        let (tell, told) = channel();
+        std::thread::spawn(move || tell.send(is_deserted(&path).expect("it is asked")));
+        assert_eq!(told.recv_timeout(LONG), Ok(false));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the owner is another process's thread, so to speak")]
+    fn a_socket_whose_owner_is_about_to_listen_is_not_deserted() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let fd = bound(&path);
+        let owner = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            listen(&fd, BACKLOG).expect("listen");
+            fd
+        });
+        assert!(!is_deserted(&path).expect("it is asked"));
+        drop(owner.join().expect("it listens"));
+        assert!(is_deserted(&path).expect("it is asked"), "its owner has gone");
+    }
+
+    #[test]
+    fn a_socket_at_which_nobody_ever_listens_is_deserted() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let _bound = bound(&path);
+        assert!(is_deserted(&path).expect("it is asked"));
+    }
+}

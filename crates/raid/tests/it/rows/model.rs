@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::farm::{Farm, RowPages, SET, UNIT_PAGES, on_each_shape};
+use super::farm::{Farm, PAGE_BYTES, RowPages, SET, UNIT_PAGES, on_each_shape};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_raid::io::{Expected, PageFault, RepairSource};
-use tier0_raid::layout::{Column, Group, RaidLevel, Role, Row};
+use tier0_raid::layout::{Column, ColumnMask, Group, PagePlace, RaidLevel, Role, Row, Unit};
 use tier0_units::Nanos;
 use tier0_world::{IoError, Random};
 
@@ -233,6 +233,45 @@ fn what_lies_where_zeros_are_due_moves_as_it_is() {
         farm.sets.finish_rebuild(SET, column);
         farm.check_all().await;
         farm.check_redundancy().await;
+    });
+}
+
+/// A rebuild wrote zeros over what was right on a drive that had been taken back, and nowhere else.
+#[test]
+fn what_is_right_on_the_target_alone_is_not_written_over() {
+    on_each_shape(14, |farm, mut random| async move {
+        let layout = farm.layout;
+        if layout.tolerated_failures() == 0 {
+            return;
+        }
+        let all = (0..farm.row_pages()).map(|page| (page, Some(vec![page as u8 + 1; PAGE_BYTES])));
+        farm.destage(Row(0), &all.collect(), &mut random).await.expect("written");
+        let (row, unit, right_at, wrong_at) = (Row(0), Unit(0), 1, 2);
+        let column = layout.copies(row, unit).first().expect("it is stored");
+        let right = farm.stored(column, row, right_at).await;
+        farm.lose(column);
+        let target = tier0_pool::ChunkletAddress { drive: layout.columns() as u32, index: 0 };
+        farm.sets.start_rebuild(SET, column, target);
+        farm.plant(column, row, right_at, &right).await;
+        farm.plant(column, row, wrong_at, &[0xee; PAGE_BYTES]).await;
+        let holders = match layout.parities() {
+            0 => layout.copies(row, unit),
+            _ => layout.group_column_mask(layout.group_of(unit)),
+        };
+        let others = holders - ColumnMask::only(column);
+        for victim in others.iter().take(layout.tolerated_failures()) {
+            farm.rot(victim, row, right_at, &mut random).await;
+            farm.rot(victim, row, wrong_at, &mut random).await;
+        }
+        let rebuilt = farm.io.rebuild_rows(SET, column, farm.rows(), &*farm.table).await.expect("rebuilt");
+        let page = |offset| layout.page_of_set(row, PagePlace { unit, offset });
+        assert!(!rebuilt.lost_pages.contains(&page(right_at)), "{:?}", rebuilt.lost_pages);
+        assert!(rebuilt.lost_pages.contains(&page(wrong_at)), "{:?}", rebuilt.lost_pages);
+        farm.sets.set_rebuilt(SET, column, farm.rows());
+        drop(rebuilt);
+        farm.sets.finish_rebuild(SET, column);
+        assert_eq!(farm.stored(column, row, right_at).await, right);
+        farm.check(page(right_at), 1).await;
     });
 }
 
