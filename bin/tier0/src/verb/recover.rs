@@ -23,8 +23,8 @@ Examples:
   tier0 pool recover array.toml
       what could be assembled, and what may be lost then; writes nothing
   tier0 pool recover array.toml --json
-  tier0 pool recover array.toml --without d2 --without d3
-      as if d2 and d3 were not there
+  tier0 pool recover array.toml --without d1
+      as if d1 were not there
   tier0 pool recover array.toml --accept-loss --yes
       assemble it with what is there; tier0 serve opens it then
 

@@ -1,6 +1,11 @@
 //! Drives that join and leave a pool that is open.
 
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
+use tier0_units::Nanos;
+use tier0_world::IoError;
 
 use super::core::Metadata;
 use super::labels::set_state;
@@ -8,9 +13,15 @@ use super::superblock::{self, PoolLabel, Superblock};
 use crate::state::{DriveClass, Member, MemberState};
 use crate::{MetaRecord, PoolError};
 
+/// How long a drive that joins may take for its superblocks.
+const JOIN_LIMIT: Nanos = Nanos::from_secs(30);
+
 impl Metadata {
-    /// Makes a drive a member; its place. The superblocks say so first, the journal follows. What lay on it is overwritten. `member` is new: active, and with an identity
-    /// that no member had.
+    /// Makes a drive a member; its place. The superblocks say so first, the journal follows. What lay on it is overwritten.
+    /// `member` is new: active, and with an identity that no member had.
+    ///
+    /// # Errors
+    /// The drive fails, or does not take its superblocks within [`JOIN_LIMIT`], or the label has no room.
     pub async fn add_member(&self, drive: DriveHandle, member: Member) -> Result<u32, PoolError> {
         let core = self.0.clone();
         let task = async move {
@@ -33,8 +44,15 @@ impl Metadata {
             if core.persistent {
                 // No older superblock survives; no other member knows of the drive yet.
                 let last = core.last_copy(&drive, &member);
-                superblock::write_last(&drive, &superblock, last).await.map_err(failed)?;
-                superblock::write(&drive, &superblock, 1, None).await.map_err(failed)?;
+                let writes = async {
+                    superblock::write_last(&drive, &superblock, last).await?;
+                    superblock::write(&drive, &superblock, 1, None).await
+                };
+                // No verdict is passed on a drive that is no member, and no loss of another can be recorded meanwhile.
+                match select(pin!(writes), pin!(core.world.sleep(JOIN_LIMIT))).await {
+                    Either::Left((written, _)) => written.map_err(failed)?,
+                    Either::Right(_) => return Err(failed(IoError::Timeout)),
+                }
             }
             core.labels.borrow_mut().next_copy.push(1);
             core.drives.borrow_mut().push(core.persistent.then_some(drive));

@@ -134,11 +134,16 @@ const KEPT_ORDEALS: &[(u64, &str)] = &[
     (501050, "the simulator took a write for refused that was lost with its connection"),
 ];
 
+/// The same with users who come through a network.
+const KEPT_NETWORK: &[(u64, &str)] =
+    &[(6_001_020, "a drive that joined hung, and no loss of another could be recorded as long")];
+
 #[test]
 fn seeds_that_once_failed_stay_clean() {
     check(KEPT_MISHAPS, SimConfig::mishaps);
     check(KEPT_INCIDENTS, SimConfig::incidents);
     check(KEPT_ORDEALS, SimConfig::ordeals);
+    check(KEPT_NETWORK, SimConfig::networked);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
     check(KEPT_FORGETFUL, SimConfig::forgetful);
