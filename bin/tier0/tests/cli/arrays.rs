@@ -114,8 +114,10 @@ fn a_server_that_cannot_be_asked_yet_is_told_as_one() {
     let words =
         ["d0.img", "in use by another process", "tier0 server", "array.toml", "array.control", "not gone"];
     for verb in ["check", "serve"] {
-        refuse(&[verb, text(&other)], 2, &words);
-        assert!(!run(&[verb, text(&other)]).stderr.contains("--without"), "{verb}");
+        let told = run(&[verb, text(&other)]);
+        assert_eq!(told.code, Some(2), "{verb}: {}", told.stderr);
+        assert!(words.iter().all(|word| told.stderr.contains(word)), "{verb}: {}", told.stderr);
+        assert!(!told.stderr.contains("--without"), "{verb}: {}", told.stderr);
     }
     served.stop();
     // Another process that has a drive is no server.

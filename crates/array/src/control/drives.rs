@@ -217,7 +217,7 @@ impl Control {
             let can_return = can_return(&self.guarded(number).metadata.state(), place);
             let return_it = if can_return { "take it back if it answers (tier0 drive rejoin), " } else { "" };
             return Err(AdminError::new(format!(
-                "drive {name:?} is lost already; {return_it}put a new one in its place ({}), or remove it (tier0 drive \
+                "drive {name:?} is lost already; {return_it}replace it with a new one ({}), or remove it (tier0 drive \
                  remove)",
                 replace_command(name)
             )));
