@@ -12,25 +12,82 @@ use std::path::{Path, PathBuf};
 
 use tier0_array::Description;
 
-/// One sentence on the server of the array file at `file` that holds drives of it; none where there is none, or none that
-/// one could know.
+/// One sentence on the server that holds drives of the array file at `file`: its own, or one that was started with another
+/// file; none where there is none, or none that one could know.
 pub(crate) fn silent_server(description: &Description, file: &Path) -> Option<String> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    let held = description.drives.iter().find_map(|drive| {
-        let about = std::fs::metadata(drive.path.as_ref()?).ok()?;
-        let (major, minor) = (rustix::fs::major(about.dev()), rustix::fs::minor(about.dev()));
-        let process = holder(&locks, &format!("{major:02x}:{minor:02x}:{}", about.ino()))?;
-        serves(process, file).then_some((process, drive.name.as_str()))
+    let held = description.drives.iter().filter_map(|drive| {
+        let path = drive.path.as_deref()?;
+        let process = holder_of(&locks, path).or_else(|| holder_of(&locks, &file_behind(path)?))?;
+        Some((process, drive.name.as_str(), path))
     });
-    let (process, drive) = held?;
-    let log = log_of(process).map_or_else(|| "its log".to_owned(), |log| format!("its log ({log:?})"));
-    Some(format!(
-        "array {:?} has a server (process {process}) that holds drive {drive:?} and does not answer at the control socket {:?}: \
-         it is starting, or ending, or its socket was taken away; {log} says what it waits for: wait for it, or stop \
-         it",
-        description.name,
-        description.control.as_deref().unwrap_or(Path::new(""))
-    ))
+    let held: Vec<(u32, &str, &Path)> = held.collect();
+    if let Some((process, drive, _)) = held.iter().find(|(process, ..)| serves(*process, file)) {
+        let log = log_of(*process).map_or_else(|| "its log".to_owned(), |log| format!("its log ({log:?})"));
+        return Some(format!(
+            "array {:?} has a server (process {process}) that holds drive {drive:?} and does not answer at the control \
+             socket {:?}: it is starting, or ending, or its socket was taken away; {log} says what it waits for: wait for \
+             it, or stop it",
+            description.name,
+            description.control.as_deref().unwrap_or(Path::new(""))
+        ));
+    }
+    held.iter().find_map(|(process, drive, path)| {
+        let started = Started::of(*process)?;
+        Some(format!(
+            "drive {drive:?} ({path:?}) is in use by another process: the tier0 server {process}{}, which serves it, so it is \
+             not gone; {}, or stop it first",
+            started.with(),
+            started.how_to_ask()
+        ))
+    })
+}
+
+/// The process that has an exclusive lock of what lies at a path.
+fn holder_of(locks: &str, path: &Path) -> Option<u32> {
+    let about = std::fs::metadata(path).ok()?;
+    let (major, minor) = (rustix::fs::major(about.dev()), rustix::fs::minor(about.dev()));
+    holder(locks, &format!("{major:02x}:{minor:02x}:{}", about.ino()))
+}
+
+/// The file behind a loop device: a server may hold that.
+fn file_behind(path: &Path) -> Option<PathBuf> {
+    let device = std::fs::canonicalize(path).ok()?;
+    let name = device.strip_prefix("/dev").ok()?;
+    let behind =
+        std::fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file")).ok()?;
+    Some(behind.trim_end_matches('\n').into())
+}
+
+/// How a server was started.
+struct Started {
+    /// With which array file, as far as that can be known.
+    file: Option<PathBuf>,
+}
+
+impl Started {
+    /// None where the process is no `tier0 serve`.
+    fn of(process: u32) -> Option<Started> {
+        let (words, from) = command_of(process)?;
+        let program = Path::new(words.first()?).file_name()?;
+        let verb = words.iter().position(|word| word == "serve")?;
+        let is_array = |path: &PathBuf| path.is_file() && Description::read(path).is_ok();
+        let file = words[verb + 1..].iter().map(|word| from.join(word)).find(is_array);
+        program.to_string_lossy().starts_with("tier0").then_some(Started { file })
+    }
+
+    fn with(&self) -> String {
+        self.file.as_ref().map_or_else(String::new, |file| format!(" that was started with {file:?}"))
+    }
+
+    fn how_to_ask(&self) -> String {
+        let Some(file) = &self.file else {
+            return "ask it with \"tier0 status\" and the array file that it was started with".to_owned();
+        };
+        let control = Description::read(file).ok().and_then(|known| known.control);
+        let at = control.map_or_else(String::new, |at| format!(", which asks at its control socket {at:?}"));
+        format!("ask it (tier0 status {}{at})", file.display())
+    }
 }
 
 /// The process that has an exclusive lock of a whole file, by the file's numbers.
@@ -46,17 +103,22 @@ fn holder(locks: &str, wanted: &str) -> Option<u32> {
 
 /// Whether a process is `tier0 serve` with this array file.
 fn serves(process: u32, file: &Path) -> bool {
-    let at = PathBuf::from(format!("/proc/{process}"));
-    let Ok(line) = std::fs::read(at.join("cmdline")) else { return false };
-    let words: Vec<OsString> =
-        line.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect();
+    let Some((words, from)) = command_of(process) else { return false };
     let same = |one: &Path| match (std::fs::canonicalize(one), std::fs::canonicalize(file)) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
     };
-    // Its own user and root may read where it was started.
-    let from = std::fs::read_link(at.join("cwd")).unwrap_or_default();
     words.iter().any(|word| word == "serve") && words.iter().any(|word| same(&from.join(word)))
+}
+
+/// What a process was started with, and where.
+fn command_of(process: u32) -> Option<(Vec<OsString>, PathBuf)> {
+    let at = PathBuf::from(format!("/proc/{process}"));
+    let line = std::fs::read(at.join("cmdline")).ok()?;
+    let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let words = words.map(|word| OsString::from_vec(word.to_vec())).collect();
+    // Its own user and root may read where it was started.
+    Some((words, std::fs::read_link(at.join("cwd")).unwrap_or_default()))
 }
 
 /// The file that a process writes its log to, if it is one.

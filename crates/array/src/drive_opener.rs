@@ -1,9 +1,11 @@
 //! Opening files and devices that are to join a running array.
 
 use std::cell::RefCell;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{Either, select};
 use tier0_pool::metadata::{superblock, survey};
@@ -26,6 +28,8 @@ pub(crate) struct MediumOpener {
     pub(crate) world: World,
     /// Drives that this process has open, those that were given up included: no other process can open them.
     pub(crate) known: RefCell<Vec<Arc<Medium>>>,
+    /// Whether it is being asked what lies at paths.
+    pub(crate) is_asking: Arc<AtomicBool>,
 }
 
 impl DriveOpener for MediumOpener {
@@ -53,6 +57,25 @@ impl DriveOpener for MediumOpener {
 
     fn moved(&self) -> Vec<(PathBuf, PathBuf)> {
         self.displaced(Medium::moved_to)
+    }
+
+    fn gone(&self, paths: Vec<PathBuf>) -> Pin<Box<dyn Future<Output = Vec<PathBuf>> + '_>> {
+        Box::pin(async move {
+            // A file system that does not answer holds up one thread, whoever else asks.
+            if self.is_asking.swap(true, Ordering::Relaxed) {
+                return Vec::new();
+            }
+            let is_asking = self.is_asking.clone();
+            let work = move || {
+                let is_gone = |path: &PathBuf| {
+                    std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+                };
+                let gone = paths.into_iter().filter(is_gone).collect();
+                is_asking.store(false, Ordering::Relaxed);
+                gone
+            };
+            beside(&self.world, "that is lost", work).await.unwrap_or_default()
+        })
     }
 
     fn hold(&self, medium: &Arc<Medium>) {

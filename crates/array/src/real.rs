@@ -334,8 +334,11 @@ impl PoolsStart {
             Source::InMemory(_) => (Vec::new(), None),
             Source::Lasting { candidates, consents, .. } => (candidates.clone(), consents.witness.clone()),
         };
-        let opener: Rc<dyn DriveOpener> =
-            Rc::new(MediumOpener { world: world.clone(), known: RefCell::new(known) });
+        let opener: Rc<dyn DriveOpener> = Rc::new(MediumOpener {
+            world: world.clone(),
+            known: RefCell::new(known),
+            is_asking: Arc::default(),
+        });
         let control = Control::new(
             world,
             self.array.clone(),

@@ -78,7 +78,11 @@ pub(super) fn ask_at(
 fn is_question(request: &AdminRequest) -> bool {
     matches!(
         request,
-        AdminRequest::Status | AdminRequest::Io | AdminRequest::Describe | AdminRequest::StartWithout { .. }
+        AdminRequest::Status
+            | AdminRequest::Io
+            | AdminRequest::Describe
+            | AdminRequest::StartWithout { .. }
+            | AdminRequest::CouldFail { .. }
     )
 }
 

@@ -97,7 +97,21 @@ fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreeme
     if yes || !costs {
         return Ok(());
     }
+    check_feasible(server, request)?;
     consequence(&server.status()?, request).map_or(Ok(()), |consequence| consent::obtain(&consequence, false))
+}
+
+/// Nothing is asked for what would be refused.
+fn check_feasible(server: &Addressee, request: &AdminRequest) -> Result<(), Failure> {
+    let (AdminRequest::DriveFail { drive } | AdminRequest::DriveRemove { drive, .. }) = request else {
+        return Ok(());
+    };
+    match server.ask(&AdminRequest::CouldFail { drive: drive.clone() })? {
+        AdminReply::Objections(against) => {
+            against.into_iter().next().map_or(Ok(()), |one| Err(Failure::Input(one)))
+        }
+        _ => Err(misunderstood()),
+    }
 }
 
 /// A request for a drive that is to be overwritten whatever it holds, as one for a drive that holds nothing.

@@ -107,6 +107,18 @@ fn a_server_that_cannot_be_asked_yet_is_told_as_one() {
         assert!(!run(&asked).stderr.contains("--without"), "{verb:?}");
     }
     refuse(&["status", text(&array)], 1, &words);
+    // Of a copy of its file with another socket, one was advised to start without the drives that it serves.
+    let own = std::fs::read_to_string(&array).expect("the array's file");
+    let elsewhere = format!("[array]\ncontrol = {:?}", directory.path().join("other.control"));
+    let other = file(directory.path(), "other.toml", &own.replacen("[array]", &elsewhere, 1));
+    let words =
+        ["d0.img", "in use by another process", "tier0 server", "array.toml", "array.control", "not gone"];
+    for verb in ["check", "serve"] {
+        let told = run(&[verb, text(&other)]);
+        assert_eq!(told.code, Some(2), "{verb}: {}", told.stderr);
+        assert!(words.iter().all(|word| told.stderr.contains(word)), "{verb}: {}", told.stderr);
+        assert!(!told.stderr.contains("--without"), "{verb}: {}", told.stderr);
+    }
     served.stop();
     // Another process that has a drive is no server.
     let drive = std::fs::File::open(directory.path().join("d1.img")).expect("a drive");

@@ -1,6 +1,7 @@
 //! The command line as its users meet it: what it prints, how it refuses, what it leaves behind.
 
 mod admin;
+mod advice;
 mod arrays;
 mod bad_input;
 mod broken_file;

@@ -139,11 +139,25 @@ impl PoolFacts {
         }
     }
 
-    /// How many drives' worth of chunklets the spares are.
-    pub(crate) fn spare_drives(&self) -> u32 {
+    /// How many drives' worth of chunklets the spares are, as the pool was created: what a file says of so many drives,
+    /// where that makes the chunklets that each drive keeps. How many drives the pool was created with it does not
+    /// remember, so the number may otherwise be rounded. No more than an array file of its drives can say.
+    pub(crate) fn spare_drives(&self, in_file: Option<(u32, usize)>) -> u32 {
         let members = self.drives.iter().filter(|drive| drive.for_data).count();
-        let worth = (self.spare_chunklets * members as u64).checked_div(self.chunklets_min).unwrap_or(0);
-        worth.min(members.saturating_sub(self.set_size) as u64) as u32
+        let (kept, smallest) = (self.spare_chunklets, self.chunklets_min);
+        if kept == 0 || smallest == 0 {
+            return 0;
+        }
+        let worth = kept * members as u64;
+        let least = (worth / smallest).max(1);
+        let may_be = |spares: u64, drives: u64| {
+            let makes_them = (smallest * spares).div_ceil(drives.max(1)) == kept;
+            makes_them || (least..=worth.div_ceil(smallest)).contains(&spares)
+        };
+        let named = in_file.map(|(spares, drives)| (u64::from(spares), drives as u64));
+        let created =
+            named.filter(|(spares, drives)| may_be(*spares, *drives)).map_or(least, |(spares, _)| spares);
+        created.min(members.saturating_sub(self.set_size) as u64) as u32
     }
 }
 

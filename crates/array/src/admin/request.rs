@@ -31,6 +31,11 @@ pub enum AdminRequest {
         /// The drive's name.
         drive: String,
     },
+    /// Why the array would not do without a drive now, so that consent is asked only for what can be done.
+    CouldFail {
+        /// The drive's name.
+        drive: String,
+    },
     /// Adds a drive to a pool: its chunklets are spares at once, and `pool-grow` makes sets of them.
     DriveAdd {
         /// The pool.
@@ -161,7 +166,7 @@ pub enum AdminReply {
     Io(Box<IoReport>),
     /// What the array's pools are.
     Described(Vec<PoolFacts>),
-    /// Why a start would be refused, a sentence each; empty where it would not.
+    /// Why a start, or what was asked about, would be refused, a sentence each; empty where it would not.
     Objections(Vec<String>),
     /// It cannot be done as it was asked, and nothing was changed: the fact and the remedy.
     Refused(String),

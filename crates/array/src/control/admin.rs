@@ -63,6 +63,11 @@ impl Control {
             AdminRequest::StartWithout { drives } => {
                 return AdminReply::Objections(self.refusals_without(&drives));
             }
+            AdminRequest::CouldFail { drive } => {
+                return AdminReply::Objections(
+                    self.refusal_to_fail(&drive).err().iter().map(ToString::to_string).collect(),
+                );
+            }
             AdminRequest::DriveFail { drive } => self.fail_drive(&drive).await,
             AdminRequest::DriveRejoin { drive, path } => self.rejoin_drive(&drive, path).await,
             AdminRequest::DriveRemove { drive, stop: true, .. } => self.keep_drive(&drive).await,

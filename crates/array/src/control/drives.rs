@@ -1,19 +1,22 @@
 //! Drives that leave, fail, join and take each other's places while the array runs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use futures_util::future::{Either, select};
 use tier0_drive::{DriveHandle, OpenError};
 use tier0_pool::metadata::superblock;
 use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
-use tier0_units::ByteCount;
+use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
 use tier0_world::IoError;
 use uuid::Uuid;
 
 use super::admin::Done;
 use super::leaving::lacking;
+use super::report::sets_tolerance;
 use super::verdict::Objection;
 use super::{Control, Harm, TRY_PAUSE};
 use crate::ArrayError;
@@ -38,6 +41,9 @@ pub(crate) trait DriveOpener {
 
     /// Where drives lay that are open, whose files were moved, and where those are.
     fn moved(&self) -> Vec<(PathBuf, PathBuf)>;
+
+    /// Those of these paths at which nothing lies, as far as that is answered in time.
+    fn gone(&self, paths: Vec<PathBuf>) -> Pin<Box<dyn Future<Output = Vec<PathBuf>> + '_>>;
 
     /// This drive is a member from now on, and stays open whatever becomes of it.
     fn hold(&self, medium: &Arc<Medium>);
@@ -67,15 +73,9 @@ pub(super) struct NewPlace {
     pub(super) force: bool,
 }
 
-/// The witness says itself what to do.
-fn not_without(drive: &str, objection: &Objection) -> AdminError {
-    let remedy = match objection {
-        Objection::Witness(_) => "",
-        Objection::Lacking(_) => {
-            "; wait for the rebuild (tier0 status), bring other drives back, or add drives"
-        }
-    };
-    AdminError::new(format!("the array cannot do without drive {drive:?} now: {objection}{remedy}"))
+/// The command that puts another drive in the place of this one.
+pub(super) fn replace_command(drive: &str) -> String {
+    format!("tier0 drive replace ARRAY {drive} --name NEW --path PATH")
 }
 
 /// What a drive is to lie on belongs to one that serves.
@@ -97,7 +97,31 @@ pub(super) fn can_return(state: &PoolState, place: u32) -> bool {
     })
 }
 
+/// How long a status waits to hear whether the files of lost drives are there.
+const GONE_LIMIT: Nanos = Nanos::from_secs(1);
+
 impl Control {
+    /// Lost drives of a pool that could be taken back, but that nothing lies where they lay.
+    pub(super) async fn gone_drives(&self, number: usize) -> BTreeSet<u32> {
+        let Some(opener) = &self.opener else { return BTreeSet::new() };
+        let moved = opener.moved();
+        let lost: Vec<(u32, PathBuf)> = {
+            let state = self.guarded(number).metadata.state();
+            let back = state.members_by_place().filter(|(place, _)| can_return(&state, *place));
+            let lost = back.map(|(place, member)| (place, PathBuf::from(&member.path)));
+            lost.filter(|(_, path)| path.is_absolute() && moved.iter().all(|(from, _)| from != path))
+                .collect()
+        };
+        if lost.is_empty() {
+            return BTreeSet::new();
+        }
+        let asked = opener.gone(lost.iter().map(|(_, path)| path.clone()).collect());
+        let Either::Left((gone, _)) = select(asked, pin!(self.world.sleep(GONE_LIMIT))).await else {
+            return BTreeSet::new();
+        };
+        lost.into_iter().filter(|(_, path)| gone.contains(path)).map(|(place, _)| place).collect()
+    }
+
     /// The place of a member by its drive's name, and how it stands.
     pub(super) fn member_named(&self, name: &str) -> Result<(usize, u32, MemberState), AdminError> {
         for number in self.pools_meant(None)? {
@@ -117,7 +141,55 @@ impl Control {
     /// Decides that the array does without this drive from now on.
     pub(super) async fn condemn_drive(self: &Rc<Self>, number: usize, place: u32) -> Result<(), AdminError> {
         let name = self.guarded(number).drive_name(place);
-        self.condemn_in_turn(number, place).await.map_err(|objection| not_without(&name, &objection))
+        let condemned = self.condemn_in_turn(number, place).await;
+        condemned.map_err(|objection| self.not_without(number, &name, &objection))
+    }
+
+    /// Whether the array would do without a drive, before anybody is asked to agree to that. No drive is probed.
+    ///
+    /// # Errors
+    /// It would not.
+    pub(super) fn refusal_to_fail(&self, name: &str) -> Result<(), AdminError> {
+        let (number, place, state) = self.member_named(name)?;
+        if state != MemberState::Active {
+            return Ok(());
+        }
+        let objection = self.guarded(number).objection(&self.pools[number], &BTreeSet::from([place]));
+        objection.map_err(|text| self.not_without(number, name, &Objection::Lacking(text)))
+    }
+
+    /// Why the array does not do without a drive, and what helps as it is now. The witness says itself what to do.
+    fn not_without(&self, number: usize, drive: &str, objection: &Objection) -> AdminError {
+        let remedy = match objection {
+            Objection::Witness(_) => String::new(),
+            Objection::Lacking(_) => format!("; {}", self.remedy_without(number, drive)),
+        };
+        AdminError::new(format!("the array cannot do without drive {drive:?} now: {objection}{remedy}"))
+    }
+
+    fn remedy_without(&self, number: usize, drive: &str) -> String {
+        let (pool, guarded) = (&self.pools[number], self.guarded(number));
+        if guarded.pauses.since().is_some() {
+            return "bring the drives back that it waits for".to_owned();
+        }
+        if sets_tolerance(guarded) == 0 {
+            return format!(
+                "{} has no redundancy, so what the drive holds must be copied off it first: put another one in its place \
+                 ({})",
+                guarded.metadata.state().geometry().raid.level,
+                replace_command(drive)
+            );
+        }
+        let mut remedies = Vec::new();
+        if guarded.rebuild.is_running() {
+            remedies.push("wait for the rebuild (tier0 status)");
+        }
+        let is_lost = |member: &Member| member.state == MemberState::Lost;
+        if !pool.lost_members().is_empty() || guarded.metadata.state().members().iter().any(is_lost) {
+            remedies.push("bring other drives back");
+        }
+        remedies.push("add a drive (tier0 drive add)");
+        remedies.join(", or ")
     }
 
     pub(super) async fn take_out(&self, number: usize, place: u32) {
@@ -145,7 +217,9 @@ impl Control {
             let can_return = can_return(&self.guarded(number).metadata.state(), place);
             let return_it = if can_return { "take it back if it answers (tier0 drive rejoin), " } else { "" };
             return Err(AdminError::new(format!(
-                "drive {name:?} is lost already; {return_it}replace it with a new one, or remove it"
+                "drive {name:?} is lost already; {return_it}replace it with a new one ({}), or remove it (tier0 drive \
+                 remove)",
+                replace_command(name)
             )));
         }
         self.check_verified(number, place)?;
@@ -199,7 +273,7 @@ impl Control {
             model: None,
         };
         let opened = opener.open(description, place.force).await;
-        let new = opened.map_err(|error| self.not_opened(&place, error))?;
+        let new = opened.map_err(|error| self.not_opened(number, &place, error))?;
         self.check_serves_nowhere(&place.name, &new.drive).await?;
         if let Some(leaving) = instead_of {
             self.check_room_with(number, leaving, &place.name, &new.drive)?;
@@ -208,7 +282,7 @@ impl Control {
     }
 
     /// Why a drive that is to join cannot be opened.
-    fn not_opened(&self, place: &NewPlace, error: ArrayError) -> AdminError {
+    fn not_opened(&self, number: usize, place: &NewPlace, error: ArrayError) -> AdminError {
         let is_to_be_made =
             place.size.is_none() && matches!(error, ArrayError::Open(OpenError::Missing { .. }));
         if is_to_be_made {
@@ -219,7 +293,10 @@ impl Control {
         }
         let known = match &error {
             ArrayError::HeldHere { member: Some(member), .. } => self.known_as(&place.name, *member),
-            _ => self.had_left(&place.path, &error),
+            ArrayError::Foreign { .. } => {
+                self.is_no_drive(number, place).or_else(|| self.had_left(&place.path, &error))
+            }
+            _ => None,
         };
         known.unwrap_or_else(|| error.into())
     }
@@ -240,6 +317,26 @@ impl Control {
                      holds it; take it back (tier0 drive rejoin), or use it as a blank one (--force)"
                 ))
             })
+        })
+    }
+
+    /// A file that holds something and could be no drive of the pool, so that it must not be overwritten for one. It has just
+    /// been opened.
+    fn is_no_drive(&self, number: usize, place: &NewPlace) -> Option<AdminError> {
+        let bytes = std::fs::metadata(&place.path).ok().filter(|about| about.is_file())?.len();
+        let least = {
+            let state = self.guarded(number).metadata.state();
+            let geometry = state.geometry();
+            (geometry.area.data_start_sectors + geometry.chunklet_sectors) * SECTOR_BYTES
+        };
+        (bytes < least || !bytes.is_multiple_of(SECTOR_BYTES)).then(|| {
+            AdminError::new(format!(
+                "{:?} is no drive: it is a file of {bytes} bytes, and a drive of pool {:?} has whole sectors and at least {}; \
+                 name another file or device",
+                place.path,
+                self.pools[number].name,
+                ByteCount(least)
+            ))
         })
     }
 

@@ -7,6 +7,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use tier0_units::{Nanos, counted};
 
 use super::Control;
+use super::drives::replace_command;
 use crate::admin::{Event, Severity};
 
 /// The most events that are kept: the oldest go first.
@@ -141,8 +142,11 @@ impl Control {
         let leaves = guarded.metadata.state().member(member).is_some_and(|lost| lost.leaving);
         let remedy = match leaves {
             // It was removed on purpose.
-            true => "",
-            false => "take it back if it answers (tier0 drive rejoin), or replace it (tier0 drive replace)",
+            true => String::new(),
+            false => {
+                let replace = replace_command(&guarded.drive_name(member));
+                format!("take it back if it answers (tier0 drive rejoin), or replace it ({replace})")
+            }
         };
         self.tell(Severity::Critical, format!("drive {}", guarded.drive_name(member)), what, remedy);
     }

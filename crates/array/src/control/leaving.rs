@@ -5,6 +5,7 @@
 //! is made elsewhere before this one is given up. No set and no log has less redundancy at any time. A drive that is lost
 //! while it leaves is rebuilt like any other, and forgotten then.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
@@ -15,9 +16,10 @@ use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::admin::Done;
-use super::drives::NewPlace;
+use super::drives::{NewPlace, replace_command};
 use super::log;
 use super::report::Findings;
+use super::space::Spares;
 use super::{Control, Guarded};
 use crate::admin::{AdminError, Health, Severity};
 
@@ -61,12 +63,9 @@ impl Findings {
         let leaving = state.members_by_place().filter(|(_, member)| member.is_active() && member.leaving);
         for (place, member) in leaving {
             let Some(lacking) = lacking(state, place) else { continue };
-            let what = format!(
-                "drive {} is to leave and cannot: {lacking}; add a drive (tier0 drive add), or keep it (tier0 drive remove \
-                 --stop)",
-                member.name
-            );
-            self.add(Health::Warning, what);
+            let what = format!("drive {} is to leave and cannot: {lacking}", member.name);
+            let remedy = "add a drive (tier0 drive add), or keep it (tier0 drive remove --stop)";
+            self.advise(Health::Warning, what, remedy);
         }
     }
 }
@@ -85,8 +84,12 @@ impl Control {
         let lacks_space = self.guarded(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.let_go(number, place, state, leave).await?;
         let held = self.guarded(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
+        let spares = Spares::of(&self.guarded(number).metadata.state()).shortage();
+        let spares = spares
+            .map(|shortage| format!("; then {shortage}: add a drive (tier0 drive add)"))
+            .unwrap_or_default();
         self.start_rebuilds(number);
-        Ok(match (state, leave) {
+        let done = match (state, leave) {
             (MemberState::Lost, _) if held.is_ok() => format!(
                 "drive {name} is forgotten: it was lost, and what it held is rebuilt already, so nothing is less redundant"
             ),
@@ -99,7 +102,8 @@ impl Control {
                  forgotten; until then the array is less redundant{}",
                 if lacks_space { NOT_ERASED } else { "" }
             ),
-        })
+        };
+        Ok(format!("{done}{spares}"))
     }
 
     /// A drive that is leaving stays. The columns that are under way go to the end of their way.
@@ -163,9 +167,21 @@ impl Control {
     fn check_room(&self, number: usize, place: u32, name: &str) -> Result<(), AdminError> {
         let state = self.guarded(number).metadata.state();
         let Some(lacking) = lacking(&state, place) else { return Ok(()) };
+        let guarded = self.guarded(number);
+        if guarded.pauses.since().is_some() {
+            return Err(AdminError::new(format!(
+                "drive {name:?} cannot be emptied: {lacking}; bring the drives back first that the pool waits for"
+            )));
+        }
+        // What is sure to be refused is not advised.
+        let at_once = match guarded.objection(&self.pools[number], &BTreeSet::from([place])) {
+            Ok(()) => ", or take it out at once and be less redundant (--force)",
+            Err(_) => "",
+        };
         Err(AdminError::new(format!(
-            "drive {name:?} cannot be emptied: {lacking}; add a drive (tier0 drive add) or put one in its place (tier0 \
-             drive replace), or take it out at once and be less redundant (--force)"
+            "drive {name:?} cannot be emptied: {lacking}; add a drive (tier0 drive add) or put one in its place \
+             ({}){at_once}",
+            replace_command(name)
         )))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tier0_pool::{PoolState, Space, SpaceRules};
+use tier0_pool::{MemberState, PoolState, Space, SpaceRules};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
 use tier0_stats::IoSummary;
@@ -11,6 +11,7 @@ use tier0_units::{SECTOR_BYTES, counted, named};
 
 use super::drives::can_return;
 use super::lost::lost_ranges;
+use super::space::Spares;
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
     Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
@@ -27,14 +28,18 @@ impl Control {
         for (number, pool) in self.pools.iter().enumerate() {
             let reports = self.reports(number).await;
             let stats = self.pool_stats(number).await;
-            pools.push(self.pool_status(pool, &pool.guarded, &reports, &stats));
+            let gone = self.gone_drives(number).await;
+            pools.push(self.pool_status(pool, &reports, &stats, &gone));
         }
         let health = pools.iter().map(|pool| pool.health).max().unwrap_or(Health::Healthy);
         let worst = pools.iter().find(|pool| pool.health == health);
         let summary = match worst.and_then(|pool| Some((pool, pool.problems.first()?))) {
             Some((pool, problem)) if self.pools.len() > 1 => format!("pool {}: {problem}", pool.name),
             Some((_, problem)) => problem.clone(),
-            None => "all is well: every drive serves, everything is redundant".to_owned(),
+            None if self.pools.iter().all(|pool| sets_tolerance(&pool.guarded) > 0) => {
+                "all is well: every drive serves, everything is redundant".to_owned()
+            }
+            None => "all is well: every drive serves".to_owned(),
         };
         let events = self.events.all(self.world.now());
         Status { array: self.array.clone(), health, summary, shards: self.shards.len(), pools, events }
@@ -43,10 +48,11 @@ impl Control {
     fn pool_status(
         &self,
         pool: &PoolControl,
-        guarded: &Guarded,
         reports: &[ShardReport],
         stats: &PoolStats,
+        gone: &BTreeSet<u32>,
     ) -> PoolStatus {
+        let guarded = &pool.guarded;
         let state = guarded.metadata.state();
         let sets = sets_status(guarded, &state, pool);
         let log = log_status(guarded, &state, reports);
@@ -65,11 +71,11 @@ impl Control {
             lost,
             lost_left_off: not_listed + reports.iter().map(|report| report.lost_left_off).sum::<u64>(),
         };
-        let drives = guarded.drives_status(&state, stats, self.world.now());
+        let drives = guarded.drives_status(&state, stats, gone, self.world.now());
         let paused = self.pause_status(guarded);
-        let mut found = Findings::default();
-        found.look_at_sets(&sets, guarded, &state, rebuild.as_ref());
-        found.look_at_lost_drives(&state, sets.degraded == 0);
+        let mut found = Findings { is_paused: paused.is_some(), ..Findings::default() };
+        found.look_at_sets(&sets, guarded, (&state, gone), rebuild.as_ref());
+        found.look_at_lost_drives(&state, gone, sets.degraded == 0);
         found.look_at_unverified(&state, guarded);
         found.look_at_leaving(&state, guarded);
         found.look_at_health(&drives);
@@ -77,6 +83,7 @@ impl Control {
         found.look_at_log(&log, reports, sets_tolerance(guarded));
         found.look_at_integrity(&integrity, guarded.scrub.settled.get());
         found.look_at_pages_lost_before(guarded.metadata.has_lost_pages(), &integrity);
+        found.look_at_spares(&state, &sets);
         found.look_at_space(&space, &guarded.space_rules.borrow());
         if let Some(opener) = &self.opener {
             // As it is now: a drive that was deleted may have been replaced at the same path since.
@@ -136,28 +143,37 @@ impl Control {
 
 /// What is wrong, with its urgency.
 #[derive(Default)]
-pub(super) struct Findings(Vec<(Health, String)>);
+pub(super) struct Findings {
+    found: Vec<(Health, String)>,
+    /// The pool waits for drives, and nothing else helps.
+    is_paused: bool,
+}
 
 impl Findings {
     pub(super) fn add(&mut self, health: Health, text: String) {
-        self.0.push((health, text));
+        self.found.push((health, text));
+    }
+
+    /// The same with a remedy that a pool that waits for drives cannot follow.
+    pub(super) fn advise(&mut self, health: Health, fact: String, remedy: &str) {
+        self.add(health, if self.is_paused { fact } else { format!("{fact}; {remedy}") });
     }
 
     fn health(&self) -> Health {
-        self.0.iter().map(|(health, _)| *health).max().unwrap_or(Health::Healthy)
+        self.found.iter().map(|(health, _)| *health).max().unwrap_or(Health::Healthy)
     }
 
     /// The worst first.
     fn problems(mut self) -> Vec<String> {
-        self.0.sort_by_key(|(health, _)| std::cmp::Reverse(*health));
-        self.0.into_iter().map(|(_, text)| text).collect()
+        self.found.sort_by_key(|(health, _)| std::cmp::Reverse(*health));
+        self.found.into_iter().map(|(_, text)| text).collect()
     }
 
     fn look_at_sets(
         &mut self,
         sets: &SetsStatus,
         guarded: &Guarded,
-        state: &PoolState,
+        (state, gone): (&PoolState, &BTreeSet<u32>),
         rebuild: Option<&RebuildStatus>,
     ) {
         if sets.failed > 0 {
@@ -184,13 +200,16 @@ impl Findings {
             }
             _ if without > 0 => {
                 let columns = counted(without, "column");
-                let can_return = (0..state.members().len() as u32).any(|place| can_return(state, place));
+                let can_return = (0..state.members().len() as u32)
+                    .any(|place| can_return(state, place) && !gone.contains(&place));
                 let return_one = match can_return {
                     true => ", or take back one that is lost and answers (tier0 drive rejoin)",
                     false => "",
                 };
+                let advice = format!("; add a drive (tier0 drive add){return_one}");
                 format!(
-                    "and no spare chunklet is there for {columns}; add a drive (tier0 drive add){return_one}"
+                    "and no spare chunklet is there for {columns}{}",
+                    if self.is_paused { "" } else { &advice }
                 )
             }
             _ => "waiting for a rebuild".to_owned(),
@@ -219,13 +238,11 @@ impl Findings {
                 "the write log has failed; bring its drives back and start again".into(),
             );
         } else if log.copies < log.copies_wanted {
-            self.add(
+            let wanted = count(log.copies_wanted, "copy", "copies");
+            self.advise(
                 Health::Degraded,
-                format!(
-                    "the write log has {} of {}; wait for the new one, or add a drive (tier0 drive add)",
-                    log.copies,
-                    count(log.copies_wanted, "copy", "copies")
-                ),
+                format!("the write log has {} of {wanted}", log.copies),
+                "wait for the new one, or add a drive (tier0 drive add)",
             );
         } else if log.copies <= tolerance {
             self.add(
@@ -262,10 +279,23 @@ impl Findings {
             );
         }
         if repaired > 0 {
-            self.add(
+            self.advise(
                 Health::Warning,
-                format!("wrong on a drive and repaired: {}; run \"tier0 scrub\"", counted(repaired, "page")),
+                format!("wrong on a drive and repaired: {}", counted(repaired, "page")),
+                "run \"tier0 scrub\"",
             );
+        }
+    }
+
+    /// Whether the pool keeps the spares that it was created with. What is lost and not replaced is told as that, and so are
+    /// sets that lack a drive.
+    fn look_at_spares(&mut self, state: &PoolState, sets: &SetsStatus) {
+        let lost = state.members().iter().any(|member| member.state == MemberState::Lost && !member.leaving);
+        if sets.degraded > 0 || lost {
+            return;
+        }
+        if let Some(shortage) = Spares::of(state).shortage() {
+            self.advise(Health::Warning, shortage, "add a drive (tier0 drive add)");
         }
     }
 
@@ -287,7 +317,7 @@ fn count(number: u32, one: &str, many: &str) -> String {
 }
 
 /// How many drives any set may lose.
-fn sets_tolerance(guarded: &Guarded) -> u32 {
+pub(super) fn sets_tolerance(guarded: &Guarded) -> u32 {
     let layout = guarded.shape.sets.layout();
     match layout.parities() {
         0 => layout.copies_per_unit() as u32 - 1,
@@ -343,13 +373,14 @@ fn log_status(guarded: &Guarded, state: &PoolState, reports: &[ShardReport]) -> 
         let names: BTreeSet<String> = members.into_iter().map(|member| guarded.drive_name(member)).collect();
         names.into_iter().collect()
     };
+    let serves = |member: &u32| state.is_active(*member);
     LogStatus {
         size_bytes: sum(|report| report.write_back.log_bytes),
         used_bytes: sum(|report| report.write_back.log_used_bytes),
         copies: reports.iter().map(|report| report.log_copies).min().unwrap_or(0),
         copies_wanted: wanted as u32,
         dirty_bytes: sum(|report| report.write_back.dirty_bytes),
-        drives: names(state.log().copies().map(|copy| copy.member).collect()),
+        drives: names(state.log().copies().map(|copy| copy.member).filter(serves).collect()),
         drives_wanted: names(guarded.log_members_wanted(state)),
     }
 }
@@ -385,6 +416,21 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
 mod tests {
     use super::*;
     use crate::admin::LostRange;
+
+    /// A pool that waited for a drive was to be scrubbed, or to get drives, neither of which it could do.
+    #[test]
+    fn a_paused_pool_gets_no_advice_that_it_cannot_follow() {
+        let integrity = IntegrityStatus { repaired: 1, ..IntegrityStatus::default() };
+        for is_paused in [false, true] {
+            let mut found = Findings { is_paused, ..Findings::default() };
+            found.look_at_integrity(&integrity, (0, 0));
+            let told = found.problems();
+            assert!(
+                told[0].contains("repaired: 1 page") && told[0].contains("scrub") != is_paused,
+                "{told:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_log_that_lies_elsewhere_is_told() {

@@ -1,12 +1,14 @@
 //! The drives' part of the status: what they hold, and how they do.
 
+use std::collections::BTreeSet;
+
 use tier0_drive::guard::{HealthSnapshot, Patience, Standing};
 use tier0_pool::{Member, MemberState, PoolState};
 use tier0_stats::IoSummary;
 use tier0_units::{Nanos, SECTOR_BYTES, named};
 
 use super::Guarded;
-use super::drives::can_return;
+use super::drives::{can_return, replace_command};
 use super::report::Findings;
 use super::verification::serves_as;
 use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
@@ -39,7 +41,13 @@ fn seconds(time: Nanos) -> u64 {
 
 impl Guarded {
     /// The pool's drives but for those that have left.
-    pub(super) fn drives_status(&self, state: &PoolState, stats: &PoolStats, now: Nanos) -> Vec<DriveStatus> {
+    pub(super) fn drives_status(
+        &self,
+        state: &PoolState,
+        stats: &PoolStats,
+        gone: &BTreeSet<u32>,
+        now: Nanos,
+    ) -> Vec<DriveStatus> {
         let carriers = self.metadata.carriers();
         // One that has joined again serves in a new place; the old one is there until what it held is rebuilt and verified.
         let there = (0u32..).zip(state.members()).filter(|(place, member)| match member.state {
@@ -64,7 +72,7 @@ impl Guarded {
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),
                 leaving: member.leaving,
-                can_return: can_return(state, place),
+                can_return: can_return(state, place) && !gone.contains(&place),
                 lost_because,
                 io: IoSummary::from(&stats.of_drive(place)),
                 health: known.map(|health| {
@@ -120,12 +128,18 @@ impl Guarded {
 }
 
 impl Findings {
-    pub(super) fn look_at_lost_drives(&mut self, state: &PoolState, all_redundant: bool) {
+    pub(super) fn look_at_lost_drives(
+        &mut self,
+        state: &PoolState,
+        gone: &BTreeSet<u32>,
+        all_redundant: bool,
+    ) {
         // One that leaves has been replaced or removed already.
         let is_lost = |(_, member): &(u32, &Member)| member.state == MemberState::Lost && !member.leaving;
         let lost = (0u32..).zip(state.members()).filter(is_lost);
-        let (back, gone): (Vec<_>, Vec<_>) = lost.partition(|(place, _)| can_return(state, *place));
-        for (lost, returns) in [(back, true), (gone, false)] {
+        let (back, others): (Vec<_>, Vec<_>) =
+            lost.partition(|(place, _)| can_return(state, *place) && !gone.contains(place));
+        for (lost, returns) in [(back, true), (others, false)] {
             if lost.is_empty() || !all_redundant {
                 continue;
             }
@@ -134,18 +148,18 @@ impl Findings {
                 1 => ("is", "it", "it", "answers"),
                 _ => ("are", "they", "them", "answer"),
             };
+            let replace = format!("replace {them} ({})", replace_command(names[0]));
             let advice = match returns {
                 true => {
-                    format!("take {them} back if {they} {answer} (tier0 drive rejoin), or replace {them}")
+                    format!("take {them} back if {they} {answer} (tier0 drive rejoin), or {replace}")
                 }
-                false => format!("replace {them} (tier0 drive replace)"),
+                false => replace,
             };
             let drives = named("drive", &names);
-            self.add(
+            self.advise(
                 Health::Warning,
-                format!(
-                    "{drives} {are} lost and what {they} held is rebuilt; {advice}, to have spares again"
-                ),
+                format!("{drives} {are} lost and what {they} held is rebuilt"),
+                &format!("{advice}, to have spares again"),
             );
         }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures_util::future::{join_all, select};
-use tier0_pool::{Reserve, Space, SpaceRules, SpaceWarning};
-use tier0_units::{Nanos, SECTOR_BYTES, SectorCount};
+use tier0_pool::{Member, PoolState, Reserve, Space, SpaceRules, SpaceWarning};
+use tier0_units::{Nanos, SECTOR_BYTES, SectorCount, counted};
 
 use super::admin::Done;
 use super::{Control, Guarded};
@@ -18,6 +18,46 @@ const SLACK_PART: u64 = 50;
 const COLLECT_LIMIT: Nanos = Nanos::from_secs(1);
 /// The most urgent of the warnings while writes are served.
 const FULL_PERCENT: u8 = 100;
+
+/// The chunklets that a pool keeps free for rebuilding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spares {
+    /// Free ones of the drives that hold data and stay, once what leaves is on them.
+    free: u64,
+    /// As many as they are to keep, as the pool was created.
+    kept: u64,
+}
+
+impl Spares {
+    /// Those of a pool, as they are when the columns on drives that leave, or are lost, have found their places.
+    pub(super) fn of(state: &PoolState) -> Spares {
+        let geometry = state.geometry();
+        let holds_log = |place| state.log().copies().any(|copy| copy.member == place);
+        let for_data = state.members_by_place().filter(|(place, member)| {
+            member.takes_more() && (state.has_columns(*place) || !holds_log(*place))
+        });
+        let mut spares = Spares { free: 0, kept: 0 };
+        for (place, member) in for_data {
+            spares.free += state.free_chunklets(place);
+            spares.kept += geometry.spare_chunklets.min(geometry.chunklets(member.sectors));
+        }
+        let stays = |place: u32| state.member(place).is_some_and(Member::takes_more);
+        let columns =
+            (0..state.set_count()).flat_map(|set| (0..geometry.columns()).map(move |column| (set, column)));
+        let homeless =
+            columns.filter(|(set, column)| !stays(state.place_of(*set, *column).drive)).count() as u64;
+        // What moves has two places until it has.
+        let moving = state.rebuilds().filter(|(set, column, _)| stays(state.column(*set, *column).drive));
+        let free = spares.free + moving.count() as u64;
+        Spares { free: free.saturating_sub(homeless), ..spares }
+    }
+
+    /// What is to be told where there are fewer than are to be kept.
+    pub(super) fn shortage(&self) -> Option<String> {
+        (self.free < self.kept)
+            .then(|| format!("spares: {} of {} are free", self.free, counted(self.kept, "chunklet")))
+    }
+}
 
 impl Guarded {
     /// Slots that thin volumes do not get.

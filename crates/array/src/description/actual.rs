@@ -39,7 +39,7 @@ impl Description {
             }
             let in_file = self.pools.iter().find(|known| known.name == pool.name);
             let space = pool.space.clone().or_else(|| in_file.map(|known| known.space.clone()));
-            let described = actual_pool(pool, first, space.unwrap_or_default(), &mut remarks)?;
+            let described = actual_pool(pool, in_file, first, space.unwrap_or_default(), &mut remarks)?;
             actual.pools.push(described);
             let number = actual.pools.len() - 1;
             actual.volumes.extend(pool.volumes.iter().map(|volume| VolumeDescription {
@@ -91,6 +91,7 @@ fn without_old_places(pool: &PoolFacts) -> PoolFacts {
 
 fn actual_pool(
     pool: &PoolFacts,
+    in_file: Option<&PoolDescription>,
     first: usize,
     space: SpaceRules,
     remarks: &mut Remarks,
@@ -99,7 +100,7 @@ fn actual_pool(
     let places = |wanted: fn(&DriveFacts) -> bool| -> Vec<usize> {
         (first..).zip(&pool.drives).filter(|(_, drive)| wanted(drive)).map(|(place, _)| place).collect()
     };
-    let spare_drives = pool.spare_drives();
+    let spare_drives = pool.spare_drives(in_file.map(|known| (known.spare_drives, known.drives.len())));
     if pool.spare_chunklets > 0 {
         let text = format!("derived: {} of each drive's chunklets stay free", pool.spare_chunklets);
         remarks.add(section.as_str(), "spare_drives", text);
@@ -154,7 +155,48 @@ mod tests {
     /// A drive that was lost, joined again and was lost again was described twice, in a file that nothing accepts.
     #[test]
     fn a_drive_has_one_place_whatever_became_of_it() {
-        let drive = |name: &str, size_bytes, state| DriveFacts {
+        let (lost, active) = (DriveState::Lost, DriveState::Active);
+        let drives = vec![
+            drive("d0", 1, active),
+            drive("d1", 2, lost),
+            drive("d1", 3, lost),
+            drive("d2", 4, lost),
+            drive("d2", 5, active),
+            drive("d2", 6, lost),
+        ];
+        let pool = facts(drives);
+        let sizes: Vec<u64> = without_old_places(&pool).drives.iter().map(|drive| drive.size_bytes).collect();
+        assert_eq!(sizes, [1, 3, 5]);
+    }
+
+    /// With a drive removed, four chunklets of three drives were no drive's worth: "spare_drives is 0, as created".
+    #[test]
+    fn spares_are_named_as_created_whatever_drives_left() {
+        let pool = |drives: usize, kept| {
+            let drives =
+                (0..drives).map(|number| drive(&format!("d{number}"), 1, DriveState::Active)).collect();
+            PoolFacts { spare_chunklets: kept, chunklets_min: 16, ..facts(drives) }
+        };
+        // Created with one spare of four drives of 16 chunklets.
+        for drives in [3, 4, 5, 6] {
+            for in_file in [None, Some((1, 3)), Some((1, 4)), Some((1, 5))] {
+                assert_eq!(
+                    pool(drives, 4).spare_drives(in_file),
+                    1,
+                    "{drives} drives, {in_file:?} in the file"
+                );
+            }
+            assert_eq!(pool(drives, 4).spare_drives(Some((0, 4))), 1, "the file is wrong");
+            assert_eq!(pool(drives, 0).spare_drives(Some((1, 4))), 0, "the file is wrong");
+        }
+        assert_eq!(pool(2, 4).spare_drives(Some((1, 4))), 0, "a file of two drives has no room for a spare");
+        // Two of six.
+        assert_eq!(pool(5, 6).spare_drives(Some((2, 6))), 2);
+        assert_eq!(pool(5, 6).spare_drives(Some((2, 5))), 2);
+    }
+
+    fn drive(name: &str, size_bytes: u64, state: DriveState) -> DriveFacts {
+        DriveFacts {
             name: name.to_owned(),
             id: None,
             path: None,
@@ -166,17 +208,11 @@ mod tests {
             leaving: false,
             for_data: true,
             for_log: true,
-        };
-        let (lost, active) = (DriveState::Lost, DriveState::Active);
-        let drives = vec![
-            drive("d0", 1, active),
-            drive("d1", 2, lost),
-            drive("d1", 3, lost),
-            drive("d2", 4, lost),
-            drive("d2", 5, active),
-            drive("d2", 6, lost),
-        ];
-        let pool = PoolFacts {
+        }
+    }
+
+    fn facts(drives: Vec<DriveFacts>) -> PoolFacts {
+        PoolFacts {
             name: "p".to_owned(),
             raid: "raid1".to_owned(),
             set_size: 2,
@@ -192,8 +228,6 @@ mod tests {
             drives,
             volumes: Vec::new(),
             space: None,
-        };
-        let sizes: Vec<u64> = without_old_places(&pool).drives.iter().map(|drive| drive.size_bytes).collect();
-        assert_eq!(sizes, [1, 3, 5]);
+        }
     }
 }

@@ -230,9 +230,11 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String
             texts.push(tell(field, &bytes(wanted), &bytes(actual)));
         }
     }
-    // As many chunklets of more drives are another number of drives' worth.
-    let comparable =
-        wanted.drives.len() == actual.drives.len() || wanted.spare_drives.min(actual.spare_drives) == 0;
+    // As many chunklets of more drives are another number of drives' worth, and of as few drives as a set has none can be
+    // said.
+    let can_be_said = actual.drives.len() > actual.raid.set_size;
+    let comparable = wanted.drives.len() == actual.drives.len()
+        || (can_be_said && wanted.spare_drives.min(actual.spare_drives) == 0);
     if comparable && wanted.spare_drives != actual.spare_drives {
         texts.push(tell("spare_drives", &wanted.spare_drives, &actual.spare_drives));
     }

@@ -1,7 +1,7 @@
 //! Drives that leave a running array for good: their data is rebuilt elsewhere, then the pool forgets them.
 
-use crate::rig::{Drives, done, expect, pool, volume, write};
-use tier0_array::admin::{AdminRequest, DriveState, Health};
+use crate::rig::{Drives, describe, done, expect, pool, refused, volume, write};
+use tier0_array::admin::{AdminReply, AdminRequest, DriveState, Health};
 use tier0_array::engine::Engine;
 use tier0_pool::metadata::superblock;
 use tier0_units::Nanos;
@@ -91,5 +91,84 @@ fn a_drive_that_was_lost_can_be_removed_later() {
         until_forgotten(&world, &engine, "d2").await;
         assert_eq!(pool(&engine).await.health, Health::Healthy);
         check(&world, &engine).await;
+    });
+}
+
+/// The spare was eaten without a word, and the status said that all was well.
+#[test]
+fn a_drive_that_is_removed_may_take_the_spare_along() {
+    for fail in [false, true] {
+        let mut array = Drives::described(describe("raid1", 4, 2, "spare_drives = 1"), 4, 1, 47);
+        let new = array.plug_in();
+        array.life(1, move |world, engine, drives| async move {
+            fill(&world, &engine).await;
+            let whole = pool(&engine).await;
+            assert_eq!(whole.health, Health::Healthy, "{:?}", whole.problems);
+            if fail {
+                done(&engine, AdminRequest::DriveFail { drive: "d3".to_owned() }).await;
+            }
+            let told = done(&engine, remove("d3")).await;
+            assert!(told.contains("; then spares: "), "{told}");
+            until_forgotten(&world, &engine, "d3").await;
+            let short = pool(&engine).await;
+            let told = &short.problems[..];
+            assert!(short.health == Health::Warning && told.len() == 1, "{told:?}");
+            assert!(told[0].starts_with("spares: ") && told[0].contains("tier0 drive add"), "{told:?}");
+            join(&world, &engine, &drives, &new).await;
+            let whole = pool(&engine).await;
+            assert_eq!(whole.health, Health::Healthy, "{:?}", whole.problems);
+            check(&world, &engine).await;
+        });
+    }
+}
+
+fn fail(drive: &str) -> AdminRequest {
+    AdminRequest::DriveFail { drive: drive.to_owned() }
+}
+
+/// What would be said against that, before anybody agrees to it.
+async fn could_fail(engine: &Engine, drive: &str) -> Vec<String> {
+    match engine.administer(AdminRequest::CouldFail { drive: drive.to_owned() }).await {
+        AdminReply::Objections(objections) => objections,
+        reply => panic!("{reply:?}"),
+    }
+}
+
+const REPLACE_D1: &str = "tier0 drive replace ARRAY d1 --name NEW --path PATH";
+
+/// `--force` was advised where it was sure to be refused, and a rebuild where there was none to wait for.
+#[test]
+fn no_remedy_is_advised_that_would_be_refused() {
+    let array = Drives::founded("raid1", 2, 2, 1, 48);
+    array.life(1, |world, engine, _| async move {
+        fill(&world, &engine).await;
+        assert!(pool(&engine).await.log.is_some_and(|log| log.drives == ["d0", "d1"]));
+        let told = refused(&engine, remove("d1")).await;
+        assert!(told.contains("--force") && told.contains(REPLACE_D1), "{told}");
+        assert_eq!(could_fail(&engine, "d0").await, [""; 0]);
+        done(&engine, fail("d0")).await;
+        world.sleep(Nanos::from_secs(10)).await;
+        let told = refused(&engine, remove("d1")).await;
+        assert!(!told.contains("--force") && told.contains(REPLACE_D1), "{told}");
+        let told = refused(&engine, fail("d1")).await;
+        assert!(!told.contains("rebuild") && told.contains("bring other drives back"), "{told}");
+        assert_eq!(could_fail(&engine, "d1").await, [told]);
+        let log = pool(&engine).await.log.expect("it has one");
+        assert_eq!((log.copies, log.drives), (1, vec!["d1".to_owned()]));
+    });
+}
+
+/// "everything is redundant" was said of RAID 0, and what its drives hold was to be waited for.
+#[test]
+fn raid0_is_not_told_as_redundant() {
+    let array = Drives::founded("raid0", 2, 2, 1, 49);
+    array.life(1, |world, engine, _| async move {
+        fill(&world, &engine).await;
+        assert_eq!(engine.status().await.summary, "all is well: every drive serves");
+        let told = refused(&engine, remove("d1")).await;
+        assert!(!told.contains("--force") && told.contains(REPLACE_D1), "{told}");
+        let told = refused(&engine, fail("d1")).await;
+        assert!(!told.contains("rebuild") && told.contains("no redundancy"), "{told}");
+        assert!(told.contains(REPLACE_D1), "{told}");
     });
 }

@@ -39,7 +39,7 @@ use stored::stored_bytes;
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// There is nothing of that name.
-    #[error("drive {path:?} does not exist; create the file at its full size or correct the path")]
+    #[error("drive {path:?} does not exist; {}", remedy_of_missing(path))]
     Missing {
         /// What was asked for.
         path: PathBuf,
@@ -77,6 +77,14 @@ pub enum OpenError {
         /// What the system says.
         source: io::Error,
     },
+}
+
+/// What to do about a drive that is not there.
+fn remedy_of_missing(path: &Path) -> &'static str {
+    match path.starts_with("/dev") {
+        true => "attach or activate the device, or correct the path",
+        false => "create the file at its full size or correct the path",
+    }
 }
 
 /// What to do about a file that the system refuses to open.

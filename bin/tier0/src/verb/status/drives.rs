@@ -59,13 +59,15 @@ fn told(drive: &DriveStatus) -> Option<String> {
     let error = known.and_then(|health| health.last_error.clone());
     let why = drive.lost_because.clone().or(error).unwrap_or_else(|| "it does not answer".to_owned());
     let counts = if happened.is_empty() { String::new() } else { format!(" ({})", happened.join(", ")) };
+    let replace = format!(
+        "\"tier0 drive replace ARRAY {} --name NEW --path PATH\" puts another in its place",
+        drive.name
+    );
     let remedy = match word {
-        "failed" if drive.leaving => "; it is forgotten when what it held is on the others",
-        "failed" if !drive.can_return => "; \"tier0 drive replace\" puts another in its place",
-        "failed" => {
-            "; \"tier0 drive rejoin\" takes it back if it answers, \"tier0 drive replace\" puts another in its place"
-        }
-        _ => "",
+        "failed" if drive.leaving => "; it is forgotten when what it held is on the others".to_owned(),
+        "failed" if !drive.can_return => format!("; {replace}"),
+        "failed" => format!("; \"tier0 drive rejoin\" takes it back if it answers, {replace}"),
+        _ => String::new(),
     };
     Some(format!("  drive {}: {word}{since}: {why}{counts}{remedy}", drive.name))
 }
