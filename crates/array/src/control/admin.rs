@@ -153,8 +153,11 @@ impl Control {
     }
 
     fn end_scrubs(&self, pool: Option<&str>) -> Done {
-        let stopped = self.pools_meant(pool)?.into_iter().filter(|number| self.stop_scrub(*number));
-        match stopped.count() {
+        let pools = self.pools_meant(pool)?;
+        let stopping = pools.iter().filter(|number| self.is_scrub_stopping(**number)).count();
+        let stopped = pools.into_iter().filter(|number| self.stop_scrub(*number)).count();
+        match stopped - stopping {
+            0 if stopping > 0 => Ok("the scrub is stopping already".to_owned()),
             0 => Ok("no scrub is going on; there is nothing to stop".to_owned()),
             _ => Ok("the scrub stops; the next one goes on from here".to_owned()),
         }

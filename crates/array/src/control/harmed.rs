@@ -9,6 +9,7 @@ use tier0_pool::PoolState;
 use tier0_units::Nanos;
 
 use super::Control;
+use super::drives::replace_command;
 use super::report::Findings;
 use crate::admin::{Health, Severity};
 
@@ -80,11 +81,13 @@ impl Harm {
     fn remedy(self, name: &str) -> String {
         match self {
             Harm::Deleted => format!(
-                "do not stop it: replace the drive (tier0 drive replace {name}), one after the other if there are several"
+                "do not stop it: replace the drive ({}), one after the other if there are several",
+                replace_command(name)
             ),
             Harm::CutShort => format!(
                 "give it its size back if what was cut off is still there, and run \"tier0 scrub\", or replace the drive \
-                 (tier0 drive replace {name})"
+                 ({})",
+                replace_command(name)
             ),
         }
     }

@@ -330,11 +330,14 @@ impl Control {
         let paused_for = now.saturating_sub(guarded.pauses.since()?);
         let awaited = guarded.pauses.awaited.borrow();
         let seconds = |time: Nanos| time.0 / Nanos::from_secs(1).0;
+        let (it, answers) = if awaited.len() == 1 { ("it", "it answers") } else { ("them", "they answer") };
         let next = match guarded.pauses.refused.get().waiting.is_some() {
-            true => "whoever needs it gets errors; everything goes on by itself when it answers".to_owned(),
+            true => {
+                format!("requests that need {it} get errors; everything goes on by itself when {answers}")
+            }
             false => format!(
-                "requests that need it wait, for {} s more before they get errors; everything goes on by itself when \
-                 it answers",
+                "requests that need {it} wait, for {} s more before they get errors; everything goes on by itself when \
+                 {answers}",
                 seconds(self.pause_timeout.saturating_sub(paused_for))
             ),
         };

@@ -222,10 +222,11 @@ impl Findings {
         self.add(
             Health::Critical,
             format!(
-                "paused for {} s: it waits for {} and cannot go on without ({}); bring it back; {}",
+                "paused for {} s: it waits for {} and cannot go on without ({}); bring {} back; {}",
                 pause.since_s,
                 named("drive", &pause.drives),
                 pause.why,
+                if pause.drives.len() == 1 { "it" } else { "them" },
                 pause.next
             ),
         );

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tier0_array::open::{CreateOptions, OpenArray, OpenOptions, create, open};
 use tier0_array::real::{ShardContext, Stopper, run};
-use tier0_array::{ArrayError, Description};
+use tier0_array::{ArrayError, Description, DescriptionError};
 use tier0_block::BlockTarget;
 use tier0_units::Lba;
 use tier0_world::real::Backend;
@@ -54,6 +54,37 @@ fn processors_are_kept_awake_where_the_file_says_so() {
     assert!(kept("keep_awake = true").expect("correct"));
     let error = kept("keep_awake = \"never\"").expect_err("that is neither").to_string();
     assert!(error.contains("line 3") && error.contains("true or false"), "{error}");
+}
+
+/// A file of events that is large is moved to `.old`, and would have been moved over a drive.
+#[test]
+fn events_are_not_moved_over_what_else_the_array_has() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let read = |name: &str, array: &str, drive: &str| {
+        let text = format!(
+            "[array]\nname = \"a\"\n{array}\n[[drive]]\nname = \"d\"\npath = \"{drive}\"\nsize = \"64MiB\"\n\
+             [[pool]]\nname = \"p\"\nraid = \"raid0\"\n"
+        );
+        let file = directory.path().join(name);
+        std::fs::write(&file, text).expect("written");
+        Description::read(&file)
+    };
+    let refused = [
+        ("a.toml", "events = \"told\"", "told.old", "a drive"),
+        ("a.toml", "", "a.events.old", "a drive"),
+        ("told.old", "events = \"told\"\ncontrol = \"c\"", "d0", "the array's file"),
+        ("a.toml", "events = \"told\"\ncontrol = \"told.old\"", "d0", "array.control"),
+        ("a.toml", "events = \"told\"\nwitness = \"told.old\"", "d0", "array.witness"),
+    ];
+    for (name, array, drive, named) in refused {
+        let error = read(name, array, drive).expect_err("the server would move its events there");
+        let DescriptionError::MovedEvents { path, what } = &error else { panic!("{error}") };
+        assert_eq!((path.extension().and_then(|end| end.to_str()), *what), (Some("old"), named));
+        assert!(error.to_string().contains("moves its events there"), "{error}");
+    }
+    let error = read("a.toml", "events = \"d0\"", "d0").expect_err("the server would write to the drive");
+    assert!(matches!(error, DescriptionError::Events { .. }), "{error}");
+    read("a.toml", "events = \"told\"\ncontrol = \"c\"", "told.older").expect("nothing is in the way");
 }
 
 /// Runs `work` in the first shard; the others serve until it is done.
