@@ -196,7 +196,7 @@ fn a_drive_in_use_is_not_touched() {
     refuse(
         &["serve", text(&other), "--listen", "127.0.0.1:0"],
         2,
-        &["d0.img", "in use", "tier0 server may be serving"],
+        &["d0.img", "in use", "the tier0 server", "array.toml"],
     );
     refuse(&["create", text(&other), "--force"], 2, &["d0.img", "in use"]);
     refuse(&["load", text(&directory.path().join("d0.img"))], 2, &["d0.img", "in use"]);
