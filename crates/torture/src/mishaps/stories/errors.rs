@@ -370,7 +370,6 @@ pub(super) fn overwritten_behind_a_scrub(scene: &mut Scene) -> Result<(), Tortur
     // All of the drive but its end.
     scene.overwrite_serving_front("d0", 48 << 10)?;
     scene.event("drive d0", "overwritten from outside", 30)?;
-    scene.refused(&["drive", "fail", "@", "d1", "--yes"], 1, &["overwritten", "not verified yet"])?;
     scene.event("pool pool0", "wrong and repaired", 60)?;
     scene.pool("a drive that is verified", 30, |pool| {
         !pool["problems"].to_string().contains("not verified")
