@@ -167,7 +167,7 @@ fn a_mirror_whose_legs_are_away_for_ten_minutes_is_whole_when_they_return() {
             assert_eq!((lost(&status), status.health), (0, Health::Critical), "{:?}", status.problems);
             let pause = status.paused.expect("it is paused");
             assert_eq!(pause.drives, ["d0", "d1"]);
-            assert!(status.problems[0].contains("bring it back"), "{}", status.problems[0]);
+            assert!(status.problems[0].contains("bring them back"), "{}", status.problems[0]);
             assert_eq!(host.errors.get(), 0);
             let (reader, own) = (lun.clone(), world.clone());
             let read = world.spawn(async move {

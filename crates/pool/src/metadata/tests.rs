@@ -106,7 +106,7 @@ fn the_frozen_image_is_read_and_written() {
 #[test]
 fn the_frozen_image_with_starts_is_read_and_written() {
     let mut with_starts = superblock();
-    with_starts.label.features = crate::features::IN_SUPERBLOCKS;
+    with_starts.label.features = Features::NONE.of_next_superblock();
     with_starts.label.starts = Starts::of(&[(1, 0x0123_4567_89ab_cdef), (12, 7)]);
     fixtures::check("superblock-v3-starts.bin", &superblock::encode(&with_starts), |bytes| {
         assert_eq!(superblock::decode(bytes), Copy::Valid(Box::new(with_starts.clone())));

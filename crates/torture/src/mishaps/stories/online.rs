@@ -174,7 +174,9 @@ pub(super) fn rejoin_is_verified(scene: &mut Scene) -> Result<(), TortureError> 
     ensure(said.contains("what has changed since"), || format!("it is not taken as it is: {said}"))?;
     scene.whole(2)?;
     let summary = scene.status()?["summary"].to_string();
-    ensure(summary.contains("d1 was taken back and not verified"), || format!("status says {summary}"))?;
+    ensure(summary.contains("d1 was taken back, or overwritten, and not verified"), || {
+        format!("status says {summary}")
+    })?;
     scene.refused(&["drive", "fail", "@", "d0", "--yes"], 2, &["d1", "not verified", "--force"])?;
     scene.kill()?;
     scene.serve(&[])?;
@@ -289,7 +291,7 @@ pub(super) fn serving_drive_is_not_added(scene: &mut Scene) -> Result<(), Tortur
     let copy = scene.at.join("other.img");
     std::fs::copy(scene.image("d1"), &copy).map_err(TortureError::system("a drive cannot be copied"))?;
     let text = copy.display().to_string();
-    let add = ["drive", "add", "@", "--name", "new", "--path", &text, "--force"];
+    let add = ["drive", "add", "@", "--name", "new", "--path", &text, "--force", "--yes"];
     scene.refused(&add, 2, &["new", "d1"])?;
     scene.whole(2)?;
     scene.nothing_lost()
