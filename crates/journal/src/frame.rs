@@ -37,7 +37,7 @@ use crate::region::{BLOCK_BYTES, BLOCK_SECTORS};
 use crate::{Record, VERSION};
 
 const MAGIC: [u8; 8] = *b"tier0rf\0";
-const CHECKSUM_AT: usize = 96;
+pub(crate) const CHECKSUM_AT: usize = 96;
 const FIXED_BYTES: usize = 104;
 const RECORD_BYTES: usize = 8;
 const PAGE_CHECKSUM_BYTES: usize = 4;

@@ -5,7 +5,7 @@
 //! [`Ring::recover`] returns what was not released, after a power cut at any instant.
 //!
 //! Layers: [`Region`] is a part of a drive; [`header`] and [`frame`] are the format, byte by byte, as pure functions;
-//! `state` is the ring's bookkeeping without I/O; `commit`, `tail`, `copies` and `join` do the I/O; `recover` reads.
+//! `state` is the ring's bookkeeping without I/O; `commit`, `tail`, `copies` and `join` do the I/O; `recover` and `look` read.
 //!
 //! Invariants:
 //! - Records take effect in the order of [`Ring::append`]; an append ends only after all before it.
@@ -31,6 +31,7 @@ mod error;
 pub mod frame;
 pub mod header;
 mod join;
+mod look;
 mod position;
 mod reader;
 mod recover;

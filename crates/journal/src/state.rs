@@ -69,6 +69,8 @@ pub(crate) struct State {
     pub(crate) checksum: u64,
     /// Frames whose space is not free, oldest first, those in flight included.
     pub(crate) live: VecDeque<Live>,
+    /// The newest frame of this opening that is stable on every copy.
+    pub(crate) newest_stable: Option<Live>,
     /// Frames being written, oldest first; the last has number `sequence - 1`.
     pub(crate) in_flight: VecDeque<InFlight>,
     pub(crate) urgent: VecDeque<Waiting>,
@@ -99,6 +101,7 @@ impl State {
             position: tail.position,
             checksum: tail.previous,
             live: VecDeque::new(),
+            newest_stable: None,
             in_flight: VecDeque::new(),
             urgent: VecDeque::new(),
             normal: VecDeque::new(),
@@ -236,6 +239,9 @@ impl State {
                 let _ = done.send(Ok(crate::Appended { position: Position(position) }));
             }
         }
+        let stable = self.stable_sequence();
+        let newest = self.live.iter().rev().find(|frame| frame.sequence < stable);
+        self.newest_stable = newest.copied().or(self.newest_stable);
         self.trim();
     }
 

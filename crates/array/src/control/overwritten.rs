@@ -2,15 +2,13 @@
 //! writes its metadata anew, and a scrub repairs what else was overwritten. Without that the next start would know none of
 //! the drives.
 //!
-//! What it does not do: a checkpoint that is damaged behind a superblock that is right shows at the next scrub, which writes
-//! the metadata anew in any case.
+//! What it does not do: pages of the map that are damaged behind a checkpoint's head that is right show at the next scrub, which
+//! writes the metadata anew in any case.
 
 use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_drive::guard::Standing;
-use tier0_pool::PoolError;
-use tier0_pool::metadata::superblock;
 use tier0_units::{Nanos, named};
 
 use super::Control;
@@ -20,7 +18,7 @@ use crate::admin::Severity;
 const LOOK: Nanos = Nanos::from_secs(10);
 
 impl Control {
-    /// Looks at the superblocks of a pool's drives as long as the array runs.
+    /// Looks at the metadata on a pool's drives as long as the array runs.
     pub(super) async fn watch_fronts(self: Rc<Self>, number: usize) {
         loop {
             self.world.sleep(LOOK).await;
@@ -40,17 +38,10 @@ impl Control {
         let answers = |place: &u32| {
             guarded.pauses.health(*place).is_none_or(|health| health.standing == Standing::Healthy)
         };
-        let looks = serving.into_iter().filter(answers).map(|place| async move {
-            let drive = guarded.metadata.drive(place)?;
-            // A newer one may be written while this one is read.
-            let taken = guarded.metadata.last_written_to(place);
-            let is_own = match superblock::read(&drive).await {
-                Ok(found) => found.is_some_and(|found| guarded.metadata.is_own_front(place, &found, taken)),
-                // Its guard judges a drive that fails; else something is there that this array never wrote.
-                Err(error) => matches!(error, PoolError::Drive { .. }),
-            };
-            (!is_own).then_some(place)
-        });
+        let looks = serving
+            .into_iter()
+            .filter(answers)
+            .map(|place| async move { (!guarded.metadata.has_own_front(place).await).then_some(place) });
         let overwritten: Vec<u32> = join_all(looks).await.into_iter().flatten().collect();
         let still_serves = |place: &u32| guarded.metadata.state().is_active(*place);
         let overwritten: Vec<u32> = overwritten.into_iter().filter(still_serves).collect();

@@ -61,6 +61,25 @@ async fn read_slot(drive: &DriveHandle, area: &MetadataArea, slot: u64, pool: Uu
     Ok(join_pieces(&header, &pieces).map_or(Slot::None, |body| Slot::Valid(Found { header, body })))
 }
 
+/// Whether a drive holds the head of a checkpoint of this generation, or of a newer one in its slot.
+pub(super) async fn has(
+    drive: &DriveHandle,
+    area: &MetadataArea,
+    pool: Uuid,
+    generation: u64,
+) -> Result<bool, IoError> {
+    let front = read_bytes(drive, area.checkpoint_start(slot_of(generation)), HEADER_BYTES).await?;
+    Ok(match decode_header(&front) {
+        HeaderPlace::Valid(header) => header.pool == pool && header.generation >= generation,
+        HeaderPlace::TooNew(_) | HeaderPlace::Unknown(_) | HeaderPlace::None => false,
+    })
+}
+
+/// The slot that checkpoints of this generation take.
+fn slot_of(generation: u64) -> u64 {
+    if planted(PlantedBug::CheckpointInPlace) { 0 } else { generation % 2 }
+}
+
 async fn read_bytes(drive: &DriveHandle, at: Lba, bytes: usize) -> Result<Vec<u8>, IoError> {
     let buf = BufMut::new((bytes as u64 / SECTOR_BYTES) as u32, PayloadWidth::REAL);
     let (result, buf) = drive.read(at, buf).await;
@@ -110,7 +129,8 @@ impl Core {
         self.pages.borrow_mut().finish(table);
         let mut holders: Vec<u32> = members.to_vec();
         holders.retain(|member| self.drive(*member).is_some());
-        self.journal.borrow_mut().holders = holders;
+        let mut journal = self.journal.borrow_mut();
+        (journal.complete, journal.holders) = (header.generation, holders);
         Ok(())
     }
 
@@ -144,7 +164,7 @@ impl Core {
         members: &[u32],
     ) -> Result<(), PoolError> {
         let (area, bytes) = (self.state.borrow().geometry().area, encode_pieces(header, body));
-        let slot = if planted(PlantedBug::CheckpointInPlace) { 0 } else { header.generation % 2 };
+        let slot = slot_of(header.generation);
         let write = |member: u32| {
             let (drive, bytes, area) = (self.drive(member), &bytes, &area);
             async move {

@@ -67,9 +67,11 @@ pub(super) struct Journal {
     pub(super) under_way: u64,
     /// Commits that came while there was no ring.
     pub(super) waiting: VecDeque<Waiting>,
-    /// The newest checkpoint.
+    /// The newest checkpoint that was begun.
     pub(super) generation: u64,
-    /// The members that have all of it.
+    /// The newest that is complete on all that were to have it.
+    pub(super) complete: u64,
+    /// The members that have all of that.
     pub(super) holders: Vec<u32>,
     /// Whether a task is writing a checkpoint or a new journal, or will.
     pub(super) checkpoint_is_due: Cell<bool>,
@@ -85,6 +87,7 @@ impl Journal {
             under_way: 0,
             waiting: VecDeque::new(),
             generation: 0,
+            complete: 0,
             holders: Vec::new(),
             checkpoint_is_due: Cell::new(false),
         }

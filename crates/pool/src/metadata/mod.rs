@@ -25,6 +25,7 @@ mod checkpoints;
 mod commit;
 mod core;
 mod create;
+mod fronts;
 mod journal;
 mod labels;
 mod lending;

@@ -375,7 +375,10 @@ impl Opening {
             journal.carriers = carriers;
         }
         let holders = copies.complete(&core).await?;
-        core.journal.borrow_mut().holders = holders;
+        {
+            let mut journal = core.journal.borrow_mut();
+            (journal.complete, journal.holders) = (header.generation, holders);
+        }
         core.roll_over().await?;
         if are_readmitted {
             // Who was believed again serves from now on.

@@ -14,8 +14,7 @@ use tier0_world::sync::Notify;
 use uuid::Uuid;
 
 use super::core::Metadata;
-use super::superblock::{self, Newest, Superblock};
-use crate::state::Member;
+use super::superblock;
 
 /// Who a drive says that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,28 +96,6 @@ impl Metadata {
     /// run; none if none was.
     pub fn last_written_to(&self, member: u32) -> Option<u64> {
         self.0.taken.generations.borrow().get(&member).copied()
-    }
-
-    /// Whether this start wrote a superblock, and no other start of the same pool or of a copy of it.
-    pub fn is_of_this_start(&self, superblock: &Superblock) -> bool {
-        self.is_this_start(superblock.label.starts.current())
-    }
-
-    /// Whether what the front of a member's drive holds was written by this start: the superblock that the member had for
-    /// certain, as [`Self::last_written_to`] tells, or a newer one.
-    pub fn is_own_front(&self, member: u32, found: &Newest, taken: Option<u64>) -> bool {
-        let labels = self.0.labels.borrow();
-        let superblock = &found.superblock;
-        let is_of =
-            |known: &Member| superblock.member == known.id && superblock.label.pool == labels.label.pool;
-        !found.is_front_lost()
-            && labels.label.members.get(member as usize).is_some_and(is_of)
-            && superblock.generation >= taken.unwrap_or(0)
-            && superblock.label.starts.current() == labels.label.starts.current()
-    }
-
-    fn is_this_start(&self, start: Option<u64>) -> bool {
-        start == self.0.labels.borrow().label.starts.current()
     }
 
     /// Whether what was seen on a drive is the member, as it was left.
