@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tier0_array::Description;
+use tier0_array::description::Remnant;
 
 /// One sentence on the server that holds drives of the array file at `file`: its own, or one that was started with another
 /// file; none where there is none, or none that one could know.
@@ -63,6 +64,8 @@ fn file_behind(path: &Path) -> Option<PathBuf> {
 struct Started {
     /// With which array file, as far as that can be known.
     file: Option<PathBuf>,
+    /// The file was read; one that was renamed or broken since is known by its name alone.
+    is_there: bool,
 }
 
 impl Started {
@@ -71,23 +74,47 @@ impl Started {
         let (words, from) = command_of(process)?;
         let program = Path::new(words.first()?).file_name()?;
         let verb = words.iter().position(|word| word == "serve")?;
+        let arguments = &words[verb + 1..];
         let is_array = |path: &PathBuf| path.is_file() && Description::read(path).is_ok();
-        let file = words[verb + 1..].iter().map(|word| from.join(word)).find(is_array);
-        program.to_string_lossy().starts_with("tier0").then_some(Started { file })
+        let there = arguments.iter().map(|word| from.join(word)).find(is_array);
+        let is_there = there.is_some();
+        let file = there.or_else(|| named_file(arguments).map(|word| from.join(word)));
+        program.to_string_lossy().starts_with("tier0").then_some(Started { file, is_there })
     }
 
     fn with(&self) -> String {
-        self.file.as_ref().map_or_else(String::new, |file| format!(" that was started with {file:?}"))
+        let lacks = if self.is_there { "" } else { " (not there any more, or broken)" };
+        self.file.as_ref().map_or_else(String::new, |file| format!(" that was started with {file:?}{lacks}"))
     }
 
     fn how_to_ask(&self) -> String {
         let Some(file) = &self.file else {
             return "ask it with \"tier0 status\" and the array file that it was started with".to_owned();
         };
+        if !self.is_there {
+            // The verbs find its socket by the name of the file alone.
+            let socket = Remnant::of(file).map(|remnant| remnant.control).filter(|control| control.exists());
+            let at = socket.map_or_else(String::new, |at| format!(", at its control socket {at:?}"));
+            return format!(
+                "give the array file that name again, or ask it by the old name all the same (tier0 status {}{at})",
+                file.display()
+            );
+        }
         let control = Description::read(file).ok().and_then(|known| known.control);
         let at = control.map_or_else(String::new, |at| format!(", which asks at its control socket {at:?}"));
         format!("ask it (tier0 status {}{at})", file.display())
     }
+}
+
+/// The array file among the arguments of `tier0 serve`: the first that is neither an option nor its value.
+fn named_file(arguments: &[OsString]) -> Option<&OsString> {
+    let takes_value = |word: &OsString| word == "--listen" || word == "--without";
+    let mut is_value = false;
+    arguments.iter().find(|word| {
+        let is_file = !is_value && !word.to_string_lossy().starts_with('-');
+        is_value = takes_value(word);
+        is_file
+    })
 }
 
 /// The process that has an exclusive lock of a whole file, by the file's numbers.
@@ -137,5 +164,16 @@ mod tests {
                      2: -> FLOCK  ADVISORY  WRITE 9 fe:00:12 0 EOF\n3: FLOCK  ADVISORY  WRITE 10 fe:00:12 0 EOF\n";
         assert_eq!(holder(locks, "fe:00:12"), Some(10));
         assert_eq!(holder(locks, "fe:00:1"), None);
+    }
+
+    #[test]
+    fn the_array_file_is_found_among_options() {
+        let of = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            named_file(&words).map(|word| word.to_string_lossy().into_owned())
+        };
+        let words = ["-q", "--listen", "unix:s", "--without", "d0", "--listen=unix:t", "a.toml"];
+        assert_eq!(of(&words).as_deref(), Some("a.toml"));
+        assert_eq!(of(&["--json"]), None);
     }
 }

@@ -141,3 +141,23 @@ fn a_directory_that_takes_no_files_is_found_by_check() {
     assert!(told.stderr.contains("nbd.listen: no socket can be made"), "{}", told.stderr);
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
+
+/// A server whose array file had been renamed was not found under the new name, and status said that the array is not served.
+#[test]
+fn a_server_whose_array_file_was_renamed_is_told() {
+    let directory = directory();
+    let at = directory.path();
+    let content = format!("{}[nbd]\nlisten = [\"unix:nbd.sock\"]\n", array_text(at, "raid1", 2));
+    let array = file(at, "array.toml", &content);
+    succeed(&["create", text(&array)]);
+    let server = serve(&array, at);
+    let renamed = at.join("new.toml");
+    std::fs::rename(&array, &renamed).expect("a file");
+    let process = format!("tier0 server {}", server.id());
+    let told = [&process, "array.toml\" (not there any more", "tier0 status", "array.control"];
+    refuse(&["status", text(&renamed)], 1, &told);
+    // As it is advised.
+    let asked = run(&["status", text(&array)]);
+    assert!(asked.code == Some(4) && asked.stdout.contains("array test"), "{}", asked.stderr);
+    assert_eq!(server.interrupt(), Some(0));
+}

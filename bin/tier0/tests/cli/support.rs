@@ -141,9 +141,20 @@ impl Background {
         Background(command.spawn().expect("the program starts"))
     }
 
+    /// The process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).expect("it runs");
+    }
+
+    /// The same of a process that may have ended.
+    pub(crate) fn signal_if_there(&self, signal: Signal) {
+        // It is not waited for yet, so its number is no other's.
+        let _ = kill_process(Pid::from_child(&self.0), signal);
     }
 
     /// Whether it has a handler for a signal, as Linux tells.
