@@ -259,11 +259,8 @@ impl Control {
         }
         self.check_is_nobodys(&place)?;
         // Verbs name a drive and no pool.
-        if self.member_named(&place.name).is_ok() {
-            return Err(AdminError::new(format!(
-                "there is a drive {:?} already; use another name",
-                place.name
-            )));
+        if let Ok((number, place, state)) = self.member_named(&place.name) {
+            return Err(self.name_is_taken(number, place, state));
         }
         let description = DriveDescription {
             name: place.name.clone(),
@@ -279,6 +276,30 @@ impl Control {
             self.check_room_with(number, leaving, &place.name, &new.drive)?;
         }
         self.bring_in(number, &place.name, new, None).await
+    }
+
+    /// A drive has this name, and when another one can have it. A drive that joins under the name of a lost one is taken for
+    /// that one, so a name is free when its drive is forgotten.
+    fn name_is_taken(&self, number: usize, place: u32, state: MemberState) -> AdminError {
+        let name = self.guarded(number).drive_name(place);
+        let leaves = self.guarded(number).metadata.state().member(place).is_some_and(|known| known.leaving);
+        AdminError::new(match (state, leaves) {
+            (MemberState::Active, true) => format!(
+                "drive {name:?} is leaving, and its name is free when what it holds is copied and it is forgotten (tier0 status); \
+                 wait for that, or use another name"
+            ),
+            (MemberState::Lost, true) => format!(
+                "drive {name:?} is lost and being removed, and its name is free when what it held is rebuilt and it is forgotten \
+                 (tier0 status); wait for that, or use another name"
+            ),
+            (MemberState::Lost, false) => format!(
+                "drive {name:?} is lost, and its name is free when it is forgotten; use another name, or remove it (tier0 drive \
+                 remove ARRAY {name}), which forgets it as soon as what it held is rebuilt"
+            ),
+            (MemberState::Active | MemberState::Removed, _) => {
+                format!("there is a drive {name:?} already; use another name")
+            }
+        })
     }
 
     /// Why a drive that is to join cannot be opened.
