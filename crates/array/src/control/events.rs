@@ -22,16 +22,34 @@ pub(super) struct Events {
     listener: RefCell<Option<SyncSender<Event>>>,
     /// Events for which the listener had no room.
     missed: Cell<u64>,
+    /// Events that were ever added.
+    added: Cell<u64>,
 }
 
+/// An event among all since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct EventId(u64);
+
 impl Events {
-    fn add(&self, now: Nanos, event: Event) {
+    fn add(&self, now: Nanos, event: Event) -> EventId {
         self.pass_on(&event);
         let mut events = self.latest.borrow_mut();
         if events.len() == EVENTS_MAX {
             events.pop_front();
         }
         events.push_back((now, event));
+        let id = EventId(self.added.get());
+        self.added.set(id.0 + 1);
+        id
+    }
+
+    /// Changes what an event says, where it is still among the latest. Its place, its age and its advice stay.
+    pub(super) fn bring_up_to_date(&self, id: EventId, what: String) {
+        let mut events = self.latest.borrow_mut();
+        let later = (self.added.get() - id.0) as usize;
+        if let Some(place) = events.len().checked_sub(later) {
+            events[place].1.what = what;
+        }
     }
 
     /// Tells the listener, unless it has no room.
@@ -92,6 +110,7 @@ impl Control {
 
     /// Tells when a rebuild has begun or ended, and when there is no room for one.
     pub(super) fn look_at_rebuild(&self, number: usize) {
+        self.look_at_findings(number);
         let guarded = self.guarded(number);
         let running = guarded.rebuild.is_running();
         let was_told = guarded.rebuild_told.replace(running);
@@ -167,16 +186,38 @@ impl Control {
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        let event =
-            Event { age_s: 0, severity, thing: thing.into(), what: what.into(), remedy: remedy.into() };
-        let text = format!("{}: {}", event.thing, event.what);
-        match severity {
-            Severity::Info => tracing::info!("{text}"),
-            Severity::Warning if event.remedy.is_empty() => tracing::warn!("{text}"),
-            Severity::Warning => tracing::warn!(remedy = event.remedy, "{text}"),
-            Severity::Critical => tracing::error!(remedy = event.remedy, "{text}"),
-        }
-        self.events.add(self.world.now(), event);
+        self.tell_first(severity, thing.into(), what.into(), remedy.into());
+    }
+
+    /// The same of an event that is [brought up to date](Events::bring_up_to_date) later.
+    pub(super) fn tell_first(
+        &self,
+        severity: Severity,
+        thing: String,
+        what: String,
+        remedy: String,
+    ) -> EventId {
+        let event = Event { age_s: 0, severity, thing, what, remedy };
+        log(&event);
+        self.events.add(self.world.now(), event)
+    }
+
+    /// Has the log and the listener told of an event that is among the latest already, and has been brought up to date since.
+    pub(super) fn tell_listeners(&self, severity: Severity, thing: String, what: String, remedy: &str) {
+        let event = Event { age_s: 0, severity, thing, what, remedy: remedy.to_owned() };
+        log(&event);
+        self.events.pass_on(&event);
+    }
+}
+
+/// An event as a line of the log.
+fn log(event: &Event) {
+    let text = format!("{}: {}", event.thing, event.what);
+    match event.severity {
+        Severity::Info => tracing::info!("{text}"),
+        Severity::Warning if event.remedy.is_empty() => tracing::warn!("{text}"),
+        Severity::Warning => tracing::warn!(remedy = event.remedy, "{text}"),
+        Severity::Critical => tracing::error!(remedy = event.remedy, "{text}"),
     }
 }
 
@@ -201,6 +242,12 @@ mod tests {
         assert_eq!(all.len(), EVENTS_MAX);
         assert_eq!((all[0].what.as_str(), all[0].age_s), ("44", 256));
         assert_eq!((all[EVENTS_MAX - 1].what.as_str(), all[EVENTS_MAX - 1].age_s), ("299", 1));
+        for (id, what) in [(43, "gone"), (44, "oldest"), (299, "newest")] {
+            events.bring_up_to_date(EventId(id), what.to_owned());
+        }
+        let all = events.all(Nanos::from_secs(300));
+        assert_eq!((all[0].what.as_str(), all[1].what.as_str()), ("oldest", "45"));
+        assert_eq!((all[EVENTS_MAX - 1].what.as_str(), all[EVENTS_MAX - 1].age_s), ("newest", 1));
     }
 
     /// The keeper of events is behind a file system that may hang; the array is not.
@@ -216,7 +263,9 @@ mod tests {
             what: "it is there".into(),
             remedy: String::new(),
         };
-        (0..5).for_each(|number| events.add(Nanos::ZERO, event(number)));
+        for number in 0..5 {
+            events.add(Nanos::ZERO, event(number));
+        }
         let things = || kept.try_iter().map(|event: Event| event.thing).collect::<Vec<_>>();
         assert_eq!(things(), ["drive d0", "drive d1"]);
         events.add(Nanos::ZERO, event(5));

@@ -1,18 +1,23 @@
 //! Pages that were found wrong: which drive, which byte, whose data.
+//!
+//! What is found on a drive in a pass of a scrub, or in a minute without one, is one event of its kind, told at the first page
+//! and brought up to date with the others: an event a page would drive all other events out of the status. The file of events
+//! and the log, where nothing is brought up to date, get it again at most once a minute and at the end of the pass.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use tier0_integrity::{TableEvent, TableFault};
 use tier0_raid::io::{PageFault, RepairEvent, RepairSource};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 
+use super::events::EventId;
 use super::{Control, Guarded};
 use crate::admin::Severity;
 
-/// Findings that become events in an interval; the others are counted.
-const TOLD_MAX: u32 = 16;
-/// The interval.
+/// Findings behind the first of which an event names the places; the others are counted.
+const NAMED_MAX: usize = 4;
+/// What is found within this time without a scrub is one event; and how often the file of events gets what was added to one.
 const INTERVAL: Nanos = Nanos::from_secs(60);
 
 /// What was found in a pool since the start.
@@ -20,8 +25,63 @@ const INTERVAL: Nanos = Nanos::from_secs(60);
 pub(super) struct Found {
     /// By member: pages repaired and pages that nothing could make good.
     pages: RefCell<BTreeMap<u32, (u64, u64)>>,
-    /// When the interval began, and how many were told in it.
-    told: std::cell::Cell<(Nanos, u32)>,
+    /// The events to which findings are added, by member.
+    open: RefCell<BTreeMap<(u32, Kind), Batch>>,
+    /// Whether what goes on is a pass of a scrub.
+    in_pass: Cell<bool>,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Repaired,
+    Lost,
+    Table,
+}
+
+/// Findings that one event tells.
+struct Batch {
+    event: EventId,
+    drive: String,
+    /// What the event says of the first one.
+    first: String,
+    /// Where others are.
+    others: Vec<String>,
+    /// How many those are.
+    others_count: u64,
+    /// How many of them the file of events has been told.
+    passed_on: u64,
+    /// When the event was told.
+    since: Nanos,
+    /// When the file of events was told last.
+    passed_on_at: Nanos,
+}
+
+impl Batch {
+    fn text(&self) -> String {
+        let Batch { first, others, others_count, .. } = self;
+        if *others_count == 0 {
+            return first.clone();
+        }
+        let rest = if *others_count > others.len() as u64 { ", and more" } else { "" };
+        format!("{first}; {others_count} more since, at {}{rest}", others.join(", "))
+    }
+}
+
+impl Kind {
+    fn severity(self) -> Severity {
+        match self {
+            Kind::Repaired | Kind::Table => Severity::Warning,
+            Kind::Lost => Severity::Critical,
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Kind::Repaired | Kind::Table => "run \"tier0 scrub\" to find whether there are more",
+            Kind::Lost => "restore what is lost from a backup (\"tier0 status\" lists it)",
+        }
+    }
 }
 
 impl Found {
@@ -35,13 +95,79 @@ impl Found {
         let (good, lost) = pages.entry(member).or_default();
         *(if repaired { good } else { lost }) += 1;
     }
+}
 
-    /// Whether one more may become an event.
-    fn may_tell(&self, now: Nanos) -> bool {
-        let (since, told) = self.told.get();
-        let (since, told) = if now.saturating_sub(since) >= INTERVAL { (now, 0) } else { (since, told) };
-        self.told.set((since, told + 1));
-        told < TOLD_MAX
+impl Control {
+    /// A pass of a scrub begins: what it finds are events of its own.
+    pub(super) fn begin_findings(&self, number: usize) {
+        self.end_findings(number);
+        self.guarded(number).found.in_pass.set(true);
+    }
+
+    /// The pass has ended, or what was found lately is told to the end.
+    pub(super) fn end_findings(&self, number: usize) {
+        let found = &self.guarded(number).found;
+        found.in_pass.set(false);
+        let open = found.open.take();
+        for ((_, kind), mut batch) in open {
+            self.pass_on_findings(kind, &mut batch);
+        }
+    }
+
+    /// Has the file of events told what was added in the last interval, and ends events that are no scrub's.
+    pub(super) fn look_at_findings(&self, number: usize) {
+        let found = &self.guarded(number).found;
+        let now = self.world.now();
+        let mut open = found.open.take();
+        for ((_, kind), batch) in &mut open {
+            if now.saturating_sub(batch.passed_on_at) >= INTERVAL {
+                self.pass_on_findings(*kind, batch);
+            }
+        }
+        open.retain(|_, batch| found.in_pass.get() || now.saturating_sub(batch.since) < INTERVAL);
+        *found.open.borrow_mut() = open;
+    }
+
+    fn pass_on_findings(&self, kind: Kind, batch: &mut Batch) {
+        batch.passed_on_at = self.world.now();
+        if std::mem::replace(&mut batch.passed_on, batch.others_count) == batch.others_count {
+            return;
+        }
+        self.tell_listeners(kind.severity(), format!("drive {}", batch.drive), batch.text(), kind.remedy());
+    }
+
+    /// Something was found on a member's drive: `what` it is, and `place`, where it is.
+    fn tell_found(&self, number: usize, member: u32, kind: Kind, what: String, place: String) {
+        self.look_at_findings(number);
+        let guarded = self.guarded(number);
+        let mut open = guarded.found.open.borrow_mut();
+        if let Some(batch) = open.get_mut(&(member, kind)) {
+            tracing::debug!("drive {}: {what}", batch.drive);
+            batch.others_count += 1;
+            if batch.others.len() < NAMED_MAX {
+                batch.others.push(place);
+            }
+            self.events.bring_up_to_date(batch.event, batch.text());
+            return;
+        }
+        let (drive, now) = (guarded.drive_name(member), self.world.now());
+        let event = self.tell_first(
+            kind.severity(),
+            format!("drive {drive}"),
+            what.clone(),
+            kind.remedy().to_owned(),
+        );
+        let batch = Batch {
+            event,
+            drive,
+            first: what,
+            others: Vec::new(),
+            others_count: 0,
+            passed_on: 0,
+            since: now,
+            passed_on_at: now,
+        };
+        open.insert((member, kind), batch);
     }
 }
 
@@ -51,9 +177,6 @@ impl Control {
         let guarded = self.guarded(number);
         let chunklet = guarded.shape.sets.chunklet(event.set, event.column);
         guarded.found.count(chunklet.drive, event.source.is_some());
-        if !guarded.found.may_tell(self.world.now()) {
-            return;
-        }
         let (_, start) = guarded.shape.sets.place(event.set, event.column);
         let lba = start + SectorCount(event.column_page * PAGE_SECTORS);
         let fault = match event.fault {
@@ -62,20 +185,19 @@ impl Control {
             PageFault::CopiesDiffer => "differs from its copies",
             PageFault::ParityDiffers => "contradicts its data",
         };
-        let whose = guarded.owner_of(event).map_or_else(String::new, |(name, sector)| {
-            format!(", volume {name} sectors {sector}+{PAGE_SECTORS}")
-        });
-        let became = match event.source {
-            Some(RepairSource::Overwritten) => "it was about to be overwritten",
-            Some(_) => "it was repaired",
-            None => "no copy is right",
+        let whose = guarded
+            .owner_of(event)
+            .map(|(name, sector)| format!("volume {name} sectors {sector}+{PAGE_SECTORS}"));
+        let (kind, became) = match event.source {
+            Some(RepairSource::Overwritten) => (Kind::Repaired, "it was about to be overwritten"),
+            Some(_) => (Kind::Repaired, "it was repaired"),
+            None => (Kind::Lost, "no copy is right"),
         };
-        let what = format!("the page at byte {}{whose} {fault}; {became}", lba.0 * SECTOR_BYTES);
-        let (severity, remedy) = match event.source {
-            Some(_) => (Severity::Warning, "run \"tier0 scrub\" to find whether there are more"),
-            None => (Severity::Critical, "restore what it held from a backup"),
-        };
-        self.tell(severity, format!("drive {}", guarded.drive_name(chunklet.drive)), what, remedy);
+        let byte = lba.0 * SECTOR_BYTES;
+        let of = whose.as_ref().map_or_else(String::new, |whose| format!(", {whose}"));
+        let what = format!("the page at byte {byte}{of} {fault}; {became}");
+        let of = whose.filter(|_| kind == Kind::Lost).map_or_else(String::new, |whose| format!(" ({whose})"));
+        self.tell_found(number, chunklet.drive, kind, what, format!("byte {byte}{of}"));
     }
 }
 
@@ -98,13 +220,9 @@ impl Control {
             }
         };
         guarded.found.count(member, true);
-        if guarded.found.may_tell(self.world.now()) {
-            let what = format!(
-                "the copy of checksums at byte {byte} {fault}; it was written again from another copy"
-            );
-            let remedy = "run \"tier0 scrub\" to find whether there are more";
-            self.tell(Severity::Warning, format!("drive {drive}"), what, remedy);
-        }
+        let what =
+            format!("the copy of checksums at byte {byte} {fault}; it was written again from another copy");
+        self.tell_found(number, member, Kind::Table, what, format!("byte {byte}"));
     }
 
     /// No copy of a slot's table is right.
@@ -141,5 +259,30 @@ impl Guarded {
         let within = page % pages_per_slot * PAGE_SECTORS;
         let extent_sectors = self.metadata.state().geometry().extent_sectors;
         Some((volume, u64::from(extent.index) * extent_sectors + within))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A scrub that found many pages drove all other events out of the last ten that status shows.
+    #[test]
+    fn an_event_counts_what_it_does_not_name() {
+        let mut batch = Batch {
+            event: EventId::default(),
+            drive: "d0".into(),
+            first: "the page at byte 1 cannot be read; it was repaired".into(),
+            others: Vec::new(),
+            others_count: 0,
+            passed_on: 0,
+            since: Nanos::ZERO,
+            passed_on_at: Nanos::ZERO,
+        };
+        assert_eq!(batch.text(), batch.first);
+        (batch.others, batch.others_count) = (vec!["byte 2".into(), "byte 3".into()], 2);
+        assert!(batch.text().ends_with("it was repaired; 2 more since, at byte 2, byte 3"));
+        batch.others_count = 3;
+        assert!(batch.text().ends_with("; 3 more since, at byte 2, byte 3, and more"));
     }
 }

@@ -59,6 +59,7 @@ impl Control {
         guarded.scrub.slots_total.set(guarded.metadata.state().used_slots().count());
         let control = self.clone();
         let work = async move {
+            control.begin_findings(number);
             let before = control.pages_found(number).await;
             let ended = control.scrub_pass(number, rate, &shared).await;
             let guarded = control.guarded(number);
@@ -68,6 +69,7 @@ impl Control {
             if ended == ScrubEnd::Finished && from == 0 {
                 control.scrub_tells_lost_pages(number, &shared).await;
             }
+            control.end_findings(number);
             control.tell_of_scrub(number, ended, &shared);
             guarded.scrub.running.set(false);
             if ended == ScrubEnd::Finished {
