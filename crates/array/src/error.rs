@@ -406,6 +406,15 @@ impl ArrayError {
         }
     }
 
+    /// Whether no drive of a pool was found at all, as before it is created.
+    pub fn is_without_pool(&self) -> bool {
+        match self {
+            ArrayError::Hinted { error, .. } => error.is_without_pool(),
+            ArrayError::NoPool { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether what the file, the request or the drives say is wrong, as that names a drive which another process has,
     /// and not what the system or a device refuses.
     pub fn is_input(&self) -> bool {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, PoolFacts};
 use tier0_array::description::{Finding, ListenAddress};
 use tier0_array::open::{Displaced, rehearse, witness_fault};
+use tier0_array::{ArrayError, Description, rehearse_creation};
 use tier0_world::net::PeerAddress;
 
 use super::config::facts;
@@ -31,7 +31,8 @@ Examples:
   tier0 check array.toml --json
 
 Ends with 2 where tier0 serve would refuse the file. Of an array that is
-served, everything is compared; of one that is not, the drives are read.";
+served, everything is compared; of one that is not, the drives are read; of
+one that is not created yet, their sizes, as tier0 create would see them.";
 
 /// Says what a file would do.
 #[derive(Args, Debug)]
@@ -130,8 +131,21 @@ fn refusals_without(description: &Description, displaced: &[Displaced]) -> Resul
 /// Of the drives of an array that no server serves.
 fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
     let (refusals, mut told) = of_file(description, Asker::WhoStarts);
-    told.extend(rehearse(description).map_err(|error| served_already(description, file, error))?);
+    told.extend(rehearse(description).map_err(|error| not_to_be_started(description, file, error))?);
     Ok((refusals, told))
+}
+
+/// Why a start is refused; where the array may not have been created yet, also what would refuse its creation.
+fn not_to_be_started(description: &Description, file: &Path, error: ArrayError) -> Failure {
+    let is_not_created = error.is_without_pool();
+    let failure = served_already(description, file, error);
+    match (failure, rehearse_creation(description)) {
+        (Failure::Input(text), Err(fault)) if is_not_created => {
+            let fault = Failure::input(fault).text().unwrap_or_default();
+            Failure::Input(format!("{text}, which is refused as it is: {fault}"))
+        }
+        (failure, _) => failure,
+    }
 }
 
 /// Whether a start would be by the user who asks.

@@ -1,5 +1,6 @@
 //! `tier0 create`: puts a new array on drives.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,7 +8,7 @@ use serde::Serialize;
 use tier0_array::description::PoolDescription;
 use tier0_array::open::{CreateOptions, OpenArray, create};
 use tier0_array::{ArrayError, Description};
-use tier0_units::counted;
+use tier0_units::{ByteCount, counted, named};
 
 use super::asking::Agreement;
 use crate::consent;
@@ -25,8 +26,12 @@ Examples:
   tier0 create array.toml --force --yes --json
       the same, told as JSON
 
-Drive files that do not exist and have a size in the file are made.
+Drive files that do not exist and have a size in the file are made, with their
+space set aside. Files that are there may be sparse: that is told.
 Nothing is written before everything is checked.";
+
+/// In what the system counts the space of a file.
+const BLOCK_BYTES: u64 = 512;
 
 /// Creates an array.
 #[derive(Args, Debug)]
@@ -96,7 +101,7 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
         }
         created => created.map_err(|error| served_already(&description, &verb.array, error))?,
     };
-    for note in notes {
+    for note in notes.into_iter().chain(sparse_files(&description)) {
         tracing::warn!("{note}");
     }
     print(&if verb.json { json(&created(&array)) } else { text(verb, &description, &array) })
@@ -105,6 +110,31 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
 fn overwrite(verb: &Create, description: &Description) -> Result<OpenArray, Failure> {
     create(description, CreateOptions { force: true })
         .map_err(|error| served_already(description, &verb.array, error))
+}
+
+/// Drive files for which their file system has not set aside all space. Behind a model they are sparse on purpose.
+fn sparse_files(description: &Description) -> Option<String> {
+    let mut names = Vec::new();
+    let mut lacks = 0;
+    for drive in description.drives.iter().filter(|drive| drive.model.is_none()) {
+        let about = drive.path.as_ref().and_then(|path| std::fs::metadata(path).ok());
+        let Some(about) = about.filter(std::fs::Metadata::is_file) else { continue };
+        let lacking = about.len().saturating_sub(about.blocks().saturating_mul(BLOCK_BYTES));
+        if lacking > 0 {
+            names.push(drive.name.as_str());
+            lacks += lacking;
+        }
+    }
+    let (are, their) =
+        if names.len() == 1 { ("is a sparse file", "its") } else { ("are sparse files", "their") };
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} {are}: {their} file system has not set aside {}, and where it is full, writes wait; to set the space aside, \
+             \"fallocate -l SIZE FILE\" with the size that the file has",
+            named("drive", &names),
+            ByteCount(lacks)
+        )
+    })
 }
 
 /// What a drive that is overwritten held.

@@ -245,3 +245,39 @@ fn create_says_which_drives_are_for_data_and_which_for_the_log() {
     let line = "data in sets of 5 drives on d0, d1, d2, d3, d4; the write log on d3, d4\n";
     assert!(told.contains(line), "{told}");
 }
+
+/// That a volume was larger than its pool, or a drive too small, was found by `create` alone.
+#[test]
+fn check_finds_what_create_would_refuse() {
+    let directory = directory();
+    let at = directory.path();
+    let right = array_text(at, "raid1", 2);
+    let volume = right.find("[[volume]]").expect("it has one");
+    let large = format!("{}{}", &right[..volume], right[volume..].replacen("size = \"", "size = \"9", 1));
+    let small = right.replacen("size = \"64MiB\"", "size = \"1MiB\"", 1);
+    for (content, words) in [(large, "volume \"lun0\""), (small, "drive \"d0\"")] {
+        let array = file(at, "array.toml", &content);
+        let before = contents(at);
+        let told = ["tier0 create", "is refused as it is", words];
+        refuse(&["check", text(&array)], 2, &told);
+        assert_eq!(contents(at), before, "check has written something");
+        refuse(&["create", text(&array)], 2, &[words]);
+    }
+    let array = file(at, "array.toml", &right);
+    let told = run(&["check", text(&array)]).stderr;
+    assert!(told.contains("tier0 create") && !told.contains("refused as it is"), "{told}");
+}
+
+/// A sparse file took writes until its file system was full, and it had not been told that it might.
+#[test]
+fn sparse_files_are_told() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid1", 2);
+    let sparse = std::fs::File::create(at.join("d1.img")).expect("a file");
+    sparse.set_len(64 << 20).expect("it is ours");
+    drop(sparse);
+    let told = run(&["create", text(&array)]);
+    assert!(told.code == Some(0) && told.stderr.contains("drive d1 is a sparse file"), "{}", told.stderr);
+    assert!(told.stderr.contains("fallocate"), "{}", told.stderr);
+}
