@@ -53,7 +53,12 @@ Examples:
   tier0 scrub array.toml --rate 200MiB
       at most this much per second
   tier0 scrub array.toml --stop
-      stop; the next start goes on from here";
+      stop; the next scrub goes on from here, by itself when the server starts
+
+A scrub that the end of the server interrupts goes on by itself at its next
+start. Of a drive that was taken back, everything is read again then.
+\"tier0 status\" shows how far it is and what it has found, by drive and, of pages
+that no copy has, by volume; --json has all of them.";
 
 const VOLUME_EXAMPLES: &str = "\
 Examples:
