@@ -99,6 +99,7 @@ impl Control {
                 "no drive takes metadata any more; bring drives back and start again".into(),
             );
         }
+        let is_paused = paused.is_some();
         PoolStatus {
             name: state.name().to_owned(),
             raid: format!("{} of {}", state.geometry().raid.level, state.geometry().raid.set_size),
@@ -111,7 +112,7 @@ impl Control {
             restripe: guarded.restripe_status(self.world.now()),
             scrub,
             log: Some(log),
-            space: guarded.space_status(&space),
+            space: guarded.space_status(&space, is_paused),
             integrity,
             volumes: volumes_status(&state, stats),
         }
@@ -146,7 +147,7 @@ impl Control {
 pub(super) struct Findings {
     found: Vec<(Health, String)>,
     /// The pool waits for drives, and nothing else helps.
-    is_paused: bool,
+    pub(super) is_paused: bool,
 }
 
 impl Findings {
@@ -303,7 +304,8 @@ impl Findings {
     fn look_at_space(&mut self, space: &Space, rules: &SpaceRules) {
         for warning in space.warnings(rules).iter().filter(|warning| warning.urgency() > 0) {
             let health = if warning.refuses_writes() { Health::Critical } else { Health::Warning };
-            self.add(health, warning.to_string());
+            let (fact, remedy) = warning.in_two();
+            self.advise(health, fact, remedy);
         }
     }
 }
@@ -415,6 +417,8 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
 
 #[cfg(test)]
 mod tests {
+    use tier0_units::ByteCount;
+
     use super::*;
     use crate::admin::LostRange;
 
@@ -428,6 +432,28 @@ mod tests {
             let told = found.problems();
             assert!(
                 told[0].contains("repaired: 1 page") && told[0].contains("scrub") != is_paused,
+                "{told:?}"
+            );
+        }
+    }
+
+    /// A paused pool that was full was to get drives, which join when it goes on.
+    #[test]
+    fn a_paused_pool_is_told_how_full_it_is_and_no_more() {
+        let space = Space {
+            extent: ByteCount(1),
+            usable: ByteCount(10),
+            used: ByteCount(10),
+            reserved: ByteCount(0),
+            promised: ByteCount(10),
+            thin: true,
+        };
+        for is_paused in [false, true] {
+            let mut found = Findings { is_paused, ..Findings::default() };
+            found.look_at_space(&space, &SpaceRules::default());
+            let told = found.problems();
+            assert!(
+                told[0].contains("the pool is full") && told[0].contains("add drives") != is_paused,
                 "{told:?}"
             );
         }

@@ -18,6 +18,8 @@ use crate::stats::PoolStats;
 pub(super) struct Full {
     pub(super) what: &'static str,
     pub(super) remedy: &'static str,
+    /// The part of it that a pool can follow that waits for drives.
+    pub(super) remedy_paused: &'static str,
 }
 
 impl Full {
@@ -26,10 +28,12 @@ impl Full {
             true => Full {
                 what: "no space is left under its device, which is thin, and what holds it is full",
                 remedy: "give the device space, and it goes on by itself, or take the drive out (tier0 drive fail)",
+                remedy_paused: "give the device space",
             },
             false => Full {
                 what: "the file system under it is full",
                 remedy: "free space there, and it goes on by itself",
+                remedy_paused: "free space there",
             },
         }
     }
@@ -179,7 +183,8 @@ impl Findings {
                 );
             }
             if health.no_space {
-                let Full { what, remedy } = Full::of(health.on_device);
+                let Full { what, remedy, remedy_paused } = Full::of(health.on_device);
+                let remedy = if self.is_paused { remedy_paused } else { remedy };
                 self.add(
                     Health::Critical,
                     format!(

@@ -78,16 +78,20 @@ impl Guarded {
         Space::of(&state).with_more(slots * state.geometry().extent_sectors * SECTOR_BYTES)
     }
 
-    /// The space for the status.
-    pub(super) fn space_status(&self, space: &Space) -> SpaceStatus {
+    /// The space for the status. A pool that is paused gets no remedies, which it could not follow.
+    pub(super) fn space_status(&self, space: &Space, is_paused: bool) -> SpaceStatus {
         let rules = self.space_rules.borrow();
+        let told = |warning: &SpaceWarning| match is_paused {
+            true => warning.in_two().0,
+            false => warning.to_string(),
+        };
         SpaceStatus {
             usable_bytes: space.usable.0,
             used_bytes: space.used.0,
             reserved_bytes: space.reserved.0,
             kept_bytes: rules.reserve.of(space.usable).0,
             provisioned_bytes: space.promised.0,
-            warnings: space.warnings(&rules).iter().map(ToString::to_string).collect(),
+            warnings: space.warnings(&rules).iter().map(told).collect(),
         }
     }
 }

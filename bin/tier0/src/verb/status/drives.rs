@@ -6,8 +6,8 @@ use tier0_units::{ByteCount, counted};
 use super::duration;
 use crate::output::{align_right, rendered, table, wrapped};
 
-/// The table, then what is behind it.
-pub(super) fn text(drives: &[DriveStatus]) -> String {
+/// The table, then what is behind it. While the pool `is_paused`, without advice, which it could not follow.
+pub(super) fn text(drives: &[DriveStatus], is_paused: bool) -> String {
     let mut rows = table(&["drive", "state", "health", "size", "chunklets", "free", "holds"]);
     for drive in drives {
         let state = match drive.state {
@@ -28,7 +28,8 @@ pub(super) fn text(drives: &[DriveStatus]) -> String {
         ]);
     }
     align_right(&mut rows, [3, 4, 5]);
-    let told: Vec<String> = drives.iter().filter_map(told).map(|line| wrapped(&line, "    ")).collect();
+    let told = drives.iter().filter_map(|drive| told(drive, is_paused));
+    let told: Vec<String> = told.map(|line| wrapped(&line, "    ")).collect();
     match told.is_empty() {
         true => rendered(&rows),
         false => format!("{}\n\n{}", rendered(&rows), told.join("\n")),
@@ -47,7 +48,7 @@ fn health(drive: &DriveStatus) -> &'static str {
 }
 
 /// Why a drive is not healthy, and what has happened to it since the start; none where that is nothing.
-fn told(drive: &DriveStatus) -> Option<String> {
+fn told(drive: &DriveStatus, is_paused: bool) -> Option<String> {
     let known = drive.health.as_ref();
     let happened = known.map(happened).unwrap_or_default();
     let word = health(drive);
@@ -65,6 +66,7 @@ fn told(drive: &DriveStatus) -> Option<String> {
     );
     let remedy = match word {
         "failed" if drive.leaving => "; it is forgotten when what it held is on the others".to_owned(),
+        "failed" if is_paused => String::new(),
         "failed" if !drive.can_return => format!("; {replace}"),
         "failed" => format!("; \"tier0 drive rejoin\" takes it back if it answers, {replace}"),
         _ => String::new(),
@@ -140,26 +142,31 @@ mod tests {
     #[test]
     fn a_drive_that_is_not_healthy_is_told_with_its_reason() {
         let healthy = drive(DriveStanding::Healthy, None);
-        assert_eq!((health(&healthy), told(&healthy)), ("healthy", None));
+        assert_eq!((health(&healthy), told(&healthy, false)), ("healthy", None));
         let mut suspect = drive(DriveStanding::Suspect, Some("the drive reports an error"));
         if let Some(health) = &mut suspect.health {
             (health.read_errors, health.slow) = (1, 2);
         }
         let line =
             "  drive d1: suspect for 1 min 1 s: the drive reports an error (1 read error, 2 slow commands)";
-        assert_eq!(told(&suspect).as_deref(), Some(line));
+        assert_eq!(told(&suspect, false).as_deref(), Some(line));
         let awaited = drive(DriveStanding::Awaited, None);
-        assert_eq!(told(&awaited).as_deref(), Some("  drive d1: awaited for 1 min 1 s: it does not answer"));
+        assert_eq!(
+            told(&awaited, false).as_deref(),
+            Some("  drive d1: awaited for 1 min 1 s: it does not answer")
+        );
         let lost_because = Some("it was taken out".to_owned());
         let can_return = true;
         let lost = DriveStatus { state: DriveState::Lost, health: None, lost_because, can_return, ..awaited };
         assert_eq!(health(&lost), "failed");
-        let told = text(std::slice::from_ref(&lost));
+        let told = text(std::slice::from_ref(&lost), false);
         assert!(
             told.contains("drive d1: failed: it was taken out;") && told.contains("drive replace"),
             "{told}"
         );
-        let told = text(&[DriveStatus { leaving: true, ..lost }]);
+        let told = text(std::slice::from_ref(&lost), true);
+        assert!(told.contains("failed: it was taken out") && !told.contains("tier0 drive"), "{told}");
+        let told = text(&[DriveStatus { leaving: true, ..lost }], false);
         assert!(told.contains("it is forgotten when") && !told.contains("tier0 drive"), "{told}");
     }
 
@@ -170,6 +177,6 @@ mod tests {
             health.retried = 1;
         }
         let line = "  drive d1: since the start 1 command tried again with success";
-        assert_eq!(told(&healthy).as_deref(), Some(line));
+        assert_eq!(told(&healthy, false).as_deref(), Some(line));
     }
 }

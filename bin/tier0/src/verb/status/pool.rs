@@ -60,7 +60,7 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     });
     lines.extend(lost(integrity));
     let lines: Vec<String> = lines.iter().map(|line| wrapped(line, "    ")).collect();
-    let (drives, volumes) = (drives::text(&pool.drives), volumes(&pool.volumes));
+    let (drives, volumes) = (drives::text(&pool.drives, pool.paused.is_some()), volumes(&pool.volumes));
     format!("\n{}\n\n{drives}\n\n{volumes}\n", lines.join("\n"))
 }
 
