@@ -50,7 +50,7 @@ pub(crate) struct Global {
     /// Log more to stderr; twice and three times for still more
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Log less to stderr and show no progress; twice for no log at all
+    /// Log errors alone to stderr and show no progress; twice for no log at all
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) quiet: u8,
 }

@@ -149,7 +149,7 @@ fn keep(path: &Path, events: &Receiver<Event>, troubles: &Troubles) {
                     "events cannot be kept in {path:?}: {error}; make room or give access, or name another file ({FIELD})"
                 );
                 if !std::mem::replace(&mut is_told, true) {
-                    tracing::warn!("{fault}");
+                    tracing::error!("{fault}");
                 }
                 troubles.note(FIELD, fault);
             }

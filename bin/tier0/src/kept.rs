@@ -97,7 +97,7 @@ pub(crate) fn keep(
             // What has been told since the start is told once.
             let is_known = told[place].as_ref().is_some_and(|known| known.is_empty() || *known == fact);
             if !is_known {
-                tracing::warn!("{fact}");
+                tracing::error!("{fact}");
                 troubles.tell(Severity::Warning, fact.clone());
             }
             troubles.note(&name, fact.clone());

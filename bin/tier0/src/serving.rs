@@ -284,7 +284,7 @@ fn listen_for_verbs(
         Ok(()) => true,
         Err(Unserved::NotMade(error)) => {
             let fault = Unserved::NotMade(error).text(path);
-            tracing::warn!("{fault}");
+            tracing::error!("{fault}");
             service.troubles.tell(Severity::Warning, fault);
             false
         }

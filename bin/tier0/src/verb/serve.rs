@@ -107,7 +107,7 @@ impl Diary {
     fn open(array: &mut OpenArray, path: PathBuf, troubles: &Troubles) -> Option<Diary> {
         let keeper = Keeper::start(path, troubles.clone())
             .inspect_err(|error| {
-                tracing::warn!("events are not kept, because no thread can be started: {error}")
+                tracing::error!("events are not kept, because no thread can be started: {error}")
             })
             .ok()?;
         array.tell_events(keeper.sender());

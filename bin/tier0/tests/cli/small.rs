@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::support::{
-    Background, Ended, Scene, Served, array_file, array_text, directory, file, json, refuse, run,
-    run_as_nobody, succeed, text, tier0,
+    Background, Ended, Scene, Served, array_file, array_text, directory, file, json, let_be_read, refuse,
+    run, run_as_nobody, succeed, text, tier0,
 };
 
 /// What a verb says of an array on a terminal of so many columns.
@@ -277,4 +277,68 @@ fn nothing_of_a_start_is_advised_to_who_recovers() {
         told.stderr
     );
     assert!(!told.stderr.contains("--without"), "{}", told.stderr);
+}
+
+/// The name of a lost drive was "there already", and nothing said when another one could have it; and a drive that was too small
+/// to be of use was refused without the size that it should have.
+#[test]
+fn names_and_sizes_that_a_drive_cannot_have_are_told_with_a_way_out() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    let path = scene.at("x.img");
+    let add = |name: &'static str, size: &'static str| {
+        ["drive", "add", array, "--name", name, "--path", text(&path), "--size", size]
+    };
+    refuse(&add("x", "2MiB"), 2, &["2MiB", "too little for metadata and a chunklet", "KiB)", "larger drive"]);
+    refuse(&add("d1", "64MiB"), 2, &["\"d1\" already", "another name"]);
+    succeed(&["drive", "fail", array, "d1", "--yes"]);
+    refuse(&add("d1", "64MiB"), 2, &["\"d1\" is lost", "when it is forgotten", "drive remove ARRAY d1"]);
+    assert!(!path.exists(), "a refused drive has left a file");
+    succeed(&add("x", "64MiB"));
+    scene.settled();
+    succeed(&["drive", "remove", array, "d1"]);
+    scene.status_when(|status| !status["pools"][0]["drives"].to_string().contains("\"d1\""));
+    let again = scene.at("y.img");
+    succeed(&["drive", "add", array, "--name", "d1", "--path", text(&again), "--size", "64MiB"]);
+    scene.stop();
+}
+
+/// A file of events, or a control socket, that cannot be used was a warning, which `-q` drops.
+#[test]
+fn a_quiet_server_tells_what_cannot_be_used() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid1", 2);
+    succeed(&["create", text(&array)]);
+    file(at, "array.control", "of somebody");
+    file(at, "array.events", "of somebody");
+    let log = std::fs::File::create(at.join("log")).expect("a file");
+    let mut server = tier0();
+    server.args(["serve", text(&array), "-q", "--json", "--listen", "127.0.0.1:0"]);
+    server.stdout(std::process::Stdio::piped()).stderr(log);
+    let mut server = Background::of(server);
+    server.read_until(|line| line == "}");
+    assert_eq!(server.interrupt(), Some(0));
+    let log = std::fs::read_to_string(at.join("log")).expect("a log");
+    for path in ["array.control", "array.events"] {
+        assert!(log.lines().any(|line| line.contains(path) && line.contains(" ERROR ")), "{path}: {log}");
+    }
+}
+
+/// What a user may not use ended with 1 where it was the control socket, and with 2 where it was the events or a drive.
+#[test]
+fn what_a_user_may_not_use_is_refused_with_one_code() {
+    let scene = Scene::of("raid1", 2);
+    let closed = std::fs::Permissions::from_mode(0o000);
+    let_be_read(scene.directory());
+    for name in ["array.control", "array.events"] {
+        std::fs::set_permissions(scene.at(name), closed.clone()).expect("it is ours");
+    }
+    for (verb, name) in [("status", "array.control"), ("events", "array.events")] {
+        let ended = run_as_nobody(&[verb, scene.array()]);
+        assert_eq!(ended.code, Some(2), "{verb}: {}", ended.stderr);
+        assert!(ended.stderr.contains(name) && ended.stderr.contains("ermission"), "{}", ended.stderr);
+    }
+    std::fs::set_permissions(scene.directory(), std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    scene.stop();
 }
