@@ -112,10 +112,14 @@ impl Asked {
 }
 
 fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<Asked, Failure> {
-    let unusable = |error| {
-        Failure::Run(format!(
-            "the control socket {path:?} cannot be used: {error}; check its owner and permissions"
-        ))
+    let unusable = |error: std::io::Error| {
+        let text =
+            format!("the control socket {path:?} cannot be used: {error}; check its owner and permissions");
+        match error.kind() {
+            // As of a drive or a file of events that this user may not open.
+            ErrorKind::PermissionDenied => Failure::Input(text),
+            _ => Failure::Run(text),
+        }
     };
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
