@@ -37,8 +37,9 @@ use crate::troubles::Troubles;
 /// How often a shard that is done looks whether the others are too; only while an array ends.
 const ENDING_LOOK: Nanos = Nanos::from_millis(1);
 
-/// After this time an end is told to take long. What is under way is answered in less, where drives answer.
-const DELAY_TOLD: Nanos = Nanos::from_secs(2);
+/// After this time an end is told to take long. What is under way is answered in less, where drives answer. A second signal
+/// counts by then ([`crate::signals`]).
+const DELAY_TOLD: Nanos = Nanos::from_millis(2100);
 
 /// Who is told the addresses, with the ports that the system chose, in the order in which they were asked for.
 type Listening = Box<dyn Fn(&[PeerAddress]) + Send + Sync>;

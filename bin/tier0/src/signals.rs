@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once. Before anything is served there is
+//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once, unless it comes within [`SAME_WISH`] of
+//! the first. Before anything is served there is
 //! nothing to end in order, and the first ends at once, too. SIGHUP, which a closing terminal sends, does nothing to a
 //! server.
 
@@ -8,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tier0_units::Nanos;
@@ -18,6 +20,10 @@ use crate::failure::Failure;
 
 /// How often a signal is looked for that nothing tells of.
 const LOOK: Nanos = Nanos::from_millis(200);
+
+/// What comes so soon after the first signal is the same wish: `timeout` sends SIGTERM to the process and then to its group,
+/// and an impatient finger hits Ctrl-C twice. Neither is to cut off what is in flight.
+const SAME_WISH: Duration = Duration::from_secs(2);
 
 /// Whether a signal asked for an end; clones share it.
 #[derive(Clone)]
@@ -31,16 +37,7 @@ pub(crate) struct Signals {
 impl Signals {
     /// Catches the signals from now on, a closing terminal's too: there is something to be cleared away.
     pub(crate) fn catch() -> Result<Signals, Failure> {
-        let caught = [SIGINT, SIGTERM, SIGHUP];
-        let signals = Signals::of(&caught).map_err(|error| cannot(&error))?;
-        // In this order: the first signal finds the flag unset and sets it, the second finds it set.
-        for signal in caught {
-            let at_once = || signals.at_once.clone();
-            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, at_once())
-                .and_then(|_| signal_hook::flag::register(signal, at_once()))
-                .map_err(|error| cannot(&error))?;
-        }
-        Ok(signals)
+        Signals::catch_then(|| ())
     }
 
     /// The same, and the second one has `last` called before it ends the program.
@@ -48,7 +45,8 @@ impl Signals {
         let caught = [SIGINT, SIGTERM, SIGHUP];
         let signals = Signals::of(&caught).map_err(|error| cannot(&error))?;
         listen(&caught, move |mut heard| {
-            if let Some(signal) = heard.forever().nth(1) {
+            let mut wish = Wish::default();
+            if let Some(signal) = heard.forever().find(|_| wish.is_second()) {
                 last();
                 std::process::exit(128 + signal);
             }
@@ -66,12 +64,15 @@ impl Signals {
         signals.at_once.store(true, Ordering::SeqCst);
         let at_once = signals.at_once.clone();
         listen(&caught, move |mut heard| {
-            for (count, signal) in heard.forever().enumerate() {
-                if at_once.swap(true, Ordering::SeqCst) {
+            let mut wish = Wish::default();
+            for signal in heard.forever() {
+                let is_serving = !at_once.swap(true, Ordering::SeqCst);
+                let (is_first, is_second) = (wish.is_first(), wish.is_second());
+                if !is_serving && (is_first || is_second) {
                     let name = if signal == SIGINT { "Ctrl-C" } else { "SIGTERM" };
-                    let what = match count {
-                        0 => "before it served; what the write log holds is there for the next start",
-                        _ => "before its end was in order; what was acknowledged is in the write log",
+                    let what = match is_first {
+                        true => "before it served; what the write log holds is there for the next start",
+                        false => "before its end was in order; what was acknowledged is in the write log",
                     };
                     // Where stderr is closed, the user cannot be told.
                     let _ = writeln!(std::io::stderr(), "tier0: stopped by {name} {what}");
@@ -123,6 +124,26 @@ impl Signals {
         while !self.raised() {
             world.sleep(LOOK).await;
         }
+    }
+}
+
+/// The wish of those who send signals.
+#[derive(Default)]
+struct Wish {
+    /// When it was told first.
+    since: Option<Instant>,
+}
+
+impl Wish {
+    fn is_first(&self) -> bool {
+        self.since.is_none()
+    }
+
+    /// A signal has come: whether it is a second wish, to end at once.
+    #[expect(clippy::disallowed_methods, reason = "the time of people, not the engine's")]
+    fn is_second(&mut self) -> bool {
+        let now = Instant::now();
+        now.duration_since(*self.since.get_or_insert(now)) >= SAME_WISH
     }
 }
 

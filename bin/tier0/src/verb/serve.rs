@@ -30,8 +30,9 @@ Examples:
   tier0 serve array.toml --listen 127.0.0.1:0 --json
       a free port, told as JSON
 
-Ctrl-C or SIGTERM answers what is in flight and ends; a second one ends at once.
-SIGHUP does nothing, so a terminal may close.";
+Ctrl-C or SIGTERM answers what is in flight and ends; a second one, 2 s after
+the first or later, ends at once. SIGHUP does nothing, so a terminal
+may close. -q drops warnings of the log, not errors.";
 
 /// Serves an array.
 #[derive(Args, Debug)]

@@ -42,3 +42,23 @@ fn a_start_that_is_stopped_says_so() {
         assert!(told.lines().count() == 1 && told.starts_with(&sentence), "{told}");
     }
 }
+
+/// `timeout` sends SIGTERM to the process and to its group: the second one ended the server before what was in flight was
+/// answered.
+#[test]
+fn two_signals_at_once_are_one_wish() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid1", 2);
+    succeed(&["create", text(&array)]);
+    for _ in 0..5 {
+        let mut server = tier0();
+        server.args(["serve", text(&array), "--listen", "127.0.0.1:0", "--json"]).stdout(Stdio::piped());
+        let mut server = Background::of(server);
+        server.read_until(|line| line == "}");
+        server.signal(Signal::TERM);
+        // It has taken the first one by then, and is ending.
+        wait();
+        server.signal_if_there(Signal::INT);
+        assert_eq!(server.end(), Some(0));
+    }
+}
