@@ -14,6 +14,8 @@ use crate::exit;
 pub(crate) enum Failure {
     /// The arguments, or a file that they name, are wrong.
     Input(String),
+    /// The same of a drive that holds something, which is overwritten where that is asked for.
+    Held(String),
     /// Something failed while running.
     Run(String),
     /// Data was wrong.
@@ -40,7 +42,9 @@ impl Failure {
     /// What to print, on one line; nothing where all is said.
     pub(crate) fn text(&self) -> Option<String> {
         match self {
-            Failure::Input(text) | Failure::Run(text) | Failure::WrongData(text) => Some(one_line(text)),
+            Failure::Input(text) | Failure::Held(text) | Failure::Run(text) | Failure::WrongData(text) => {
+                Some(one_line(text))
+            }
             Failure::Unhealthy(_) | Failure::Interrupted | Failure::Unread => None,
         }
     }
@@ -48,7 +52,7 @@ impl Failure {
     /// What JSON calls it.
     pub(crate) fn result(&self) -> &'static str {
         match self {
-            Failure::Input(_) => "refused",
+            Failure::Input(_) | Failure::Held(_) => "refused",
             _ => "failed",
         }
     }
@@ -56,7 +60,7 @@ impl Failure {
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Input(_) => exit::INPUT,
+            Failure::Input(_) | Failure::Held(_) => exit::INPUT,
             Failure::Run(_) => exit::FAILED,
             Failure::WrongData(_) => exit::WRONG_DATA,
             Failure::Unhealthy(Health::Critical) => exit::CRITICAL,

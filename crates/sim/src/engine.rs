@@ -212,7 +212,9 @@ impl RunningArray {
 
     async fn ask(&self, request: AdminRequest) -> Result<(), SystemError> {
         match self.engine.administer(request).await {
-            AdminReply::Refused(why) | AdminReply::Failed(why) => Err(SystemError::Refused(why)),
+            AdminReply::Refused(why) | AdminReply::Held(why) | AdminReply::Failed(why) => {
+                Err(SystemError::Refused(why))
+            }
             _ => Ok(()),
         }
     }

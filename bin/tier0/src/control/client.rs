@@ -100,6 +100,7 @@ impl Asked {
     fn reply(self) -> Result<Option<AdminReply>, Failure> {
         match self {
             Asked::Answered(AdminReply::Refused(text)) => Err(Failure::Input(text)),
+            Asked::Answered(AdminReply::Held(text)) => Err(Failure::Held(text)),
             Asked::Answered(AdminReply::Failed(text)) => Err(Failure::Run(text)),
             Asked::Answered(reply) => Ok(Some(reply)),
             Asked::Unserved => Ok(None),

@@ -133,14 +133,14 @@ fn overwriting(
     request: &AdminRequest,
 ) -> Result<AdminReply, Failure> {
     match server.ask(tried) {
-        Err(Failure::Input(refused)) => {
-            // What is refused for another reason is refused again.
-            if refused.contains("--force") {
-                let held = refused.split("; ").next().unwrap_or_default();
-                consent::obtain(&format!("{held}: it is overwritten, and what it holds is lost"), false)?;
-            }
+        Err(Failure::Held(refused)) => {
+            // The remedy behind the fact is to ask for what has been asked for.
+            let held = refused.split("; ").next().unwrap_or_default();
+            consent::obtain(&format!("{held}: it is overwritten, and what it holds is lost"), false)?;
             server.ask(request)
         }
+        // What is refused for another reason may be done with force.
+        Err(Failure::Input(_)) => server.ask(request),
         done => done,
     }
 }

@@ -49,7 +49,9 @@ pub(crate) fn run(verb: &Iostat) -> Result<(), Failure> {
     let server = Addressee::of(&verb.array)?;
     let ask = || match server.ask(&AdminRequest::Io)? {
         AdminReply::Io(report) => Ok(*report),
-        AdminReply::Refused(text) | AdminReply::Failed(text) => Err(Failure::Run(text)),
+        AdminReply::Refused(text) | AdminReply::Held(text) | AdminReply::Failed(text) => {
+            Err(Failure::Run(text))
+        }
         _ => Err(misunderstood()),
     };
     let mut before = ask()?;

@@ -170,6 +170,8 @@ pub enum AdminReply {
     Objections(Vec<String>),
     /// It cannot be done as it was asked, and nothing was changed: the fact and the remedy.
     Refused(String),
+    /// The same of a drive that is to join and holds something: `force` has that overwritten.
+    Held(String),
     /// It was tried, and something failed: the fact and the remedy.
     Failed(String),
 }
@@ -180,6 +182,9 @@ pub enum AdminError {
     /// What was asked for cannot be, as the array is; nothing was changed.
     #[error("{0}")]
     Refused(String),
+    /// The same of a drive that is to join and holds something, which is not overwritten without `force`.
+    #[error("{0}")]
+    Held(String),
     /// It could be, and something failed on the way: a drive, the log, the system.
     #[error("{0}")]
     Failed(String),
@@ -201,6 +206,7 @@ impl From<AdminError> for AdminReply {
     fn from(error: AdminError) -> AdminReply {
         match error {
             AdminError::Refused(text) => AdminReply::Refused(text),
+            AdminError::Held(text) => AdminReply::Held(text),
             AdminError::Failed(text) => AdminReply::Failed(text),
         }
     }
@@ -209,9 +215,13 @@ impl From<AdminError> for AdminReply {
 impl From<ArrayError> for AdminError {
     /// What the system or a drive refuses has failed; what else is wrong is in the request.
     fn from(error: ArrayError) -> AdminError {
-        match error.is_input() {
-            true => AdminError::Refused(error.to_string()),
-            false => AdminError::Failed(error.to_string()),
+        use ArrayError::{CreatedAlready, Foreign, HeldHere, Taken};
+        match error {
+            CreatedAlready { .. } | Foreign { .. } | HeldHere { .. } | Taken { .. } => {
+                AdminError::Held(error.to_string())
+            }
+            error if error.is_input() => AdminError::Refused(error.to_string()),
+            error => AdminError::Failed(error.to_string()),
         }
     }
 }
@@ -232,6 +242,8 @@ mod tests {
         assert!(matches!(AdminError::from(busy), AdminError::Refused(_)));
         let small = tier0_pool::PoolError::TooSmall { drive: "d".into(), sectors: 8, needed: 80 };
         assert!(matches!(AdminError::from(ArrayError::from(small)), AdminError::Refused(_)));
+        let foreign = AdminError::from(ArrayError::Foreign { drive: "d".into() });
+        assert!(matches!(AdminReply::from(foreign), AdminReply::Held(_)));
         let source = std::io::Error::other("the disk is on fire");
         let full = ArrayError::CreateFile { path: "/full".into(), source };
         assert!(matches!(AdminReply::from(AdminError::from(full)), AdminReply::Failed(_)));

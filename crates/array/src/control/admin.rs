@@ -43,7 +43,7 @@ impl Control {
         )));
         let thing = || "a request that waited for a paused pool".to_owned();
         match work.await {
-            AdminReply::Refused(text) | AdminReply::Failed(text) => {
+            AdminReply::Refused(text) | AdminReply::Held(text) | AdminReply::Failed(text) => {
                 self.tell(Severity::Warning, thing(), format!("was not carried out: {text}"), "ask again");
             }
             AdminReply::Done(_)

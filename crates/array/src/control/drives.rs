@@ -333,7 +333,7 @@ impl Control {
                 return Some(serves_already(new, name, pool));
             }
             can_return(&state, place).then(|| {
-                AdminError::new(format!(
+                AdminError::Held(format!(
                     "what drive {new:?} is to lie on is drive {name:?} of pool {pool:?}, which is lost, and the server still \
                      holds it; take it back (tier0 drive rejoin), or use it as a blank one (--force)"
                 ))
@@ -367,7 +367,7 @@ impl Control {
         self.pools.iter().find_map(|pool| {
             let state = pool.guarded.metadata.state();
             let member = left_from(&state, path)?;
-            Some(AdminError::new(format!(
+            Some(AdminError::Held(format!(
                 "{path:?} is where drive {:?} lay until it left pool {:?}, and what it holds the array does not need; add \
                  --force to overwrite it",
                 member.name, pool.name

@@ -182,7 +182,7 @@ pub(crate) async fn done(engine: &Engine, request: AdminRequest) -> String {
 /// Asks for something that must be refused; what the array says.
 pub(crate) async fn refused(engine: &Engine, request: AdminRequest) -> String {
     match engine.administer(request).await {
-        AdminReply::Refused(text) => text,
+        AdminReply::Refused(text) | AdminReply::Held(text) => text,
         reply => panic!("{reply:?}"),
     }
 }
