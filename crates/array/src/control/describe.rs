@@ -31,7 +31,7 @@ impl Control {
 fn put_in_place(drive: &mut DriveFacts, moved: &[(PathBuf, PathBuf)], harmed: &[(PathBuf, Harm)]) {
     let is_it = |path: &Path| drive.path.as_deref() == Some(path);
     let suffers = |harm| harmed.iter().any(|(path, what)| is_it(path) && *what == harm);
-    drive.deleted = suffers(Harm::Deleted);
+    drive.deleted = suffers(Harm::Deleted) || suffers(Harm::Replaced);
     drive.cut_short = suffers(Harm::CutShort);
     let to = moved.iter().find(|(from, _)| is_it(from)).map(|(_, to)| to.clone());
     if let Some(to) = to {

@@ -513,7 +513,7 @@ impl Control {
         let state = self.guarded(number).metadata.state();
         if state.members().len() >= self.pools[number].lost.room() {
             let fact = format!(
-                "cannot join: the running pool has room for {} drives; start the array again",
+                "cannot join: {} drives have joined since the array was started, and it has room for no more; start it again",
                 members_max(0)
             );
             return Err(ArrayError::Unusable { drive: name.to_owned(), fact });

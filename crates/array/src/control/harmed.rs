@@ -21,6 +21,8 @@ const LOOK: Nanos = Nanos::from_secs(10);
 pub(crate) enum Harm {
     /// Its file has no name any more.
     Deleted,
+    /// The same, and another file has its name.
+    Replaced,
     /// What lies below ends before the size that it had when it was opened.
     CutShort,
 }
@@ -72,6 +74,10 @@ impl Harm {
             Harm::Deleted => {
                 format!("its file {path:?} was deleted, and is there only as long as this server runs")
             }
+            Harm::Replaced => format!(
+                "its file {path:?} was deleted, and is there only as long as this server runs; another file lies in its place, \
+                 and if that is a copy of the drive, a start goes on from what it holds"
+            ),
             Harm::CutShort => {
                 format!("{path:?} ends before the size that it had, so a part of it is not there")
             }
@@ -82,6 +88,11 @@ impl Harm {
         match self {
             Harm::Deleted => format!(
                 "do not stop it: replace the drive ({}), one after the other if there are several",
+                replace_command(name)
+            ),
+            Harm::Replaced => format!(
+                "take that file away and do not stop the server: replace the drive ({}), one after the other if there are \
+                 several",
                 replace_command(name)
             ),
             Harm::CutShort => format!(

@@ -36,9 +36,11 @@ pub enum DescriptionError {
         /// What it is.
         what: &'static str,
     },
-    /// The file of events is something else that the array has.
-    #[error("array.events: {path:?} is {what}, and the server writes its events to it; name another file")]
-    Events {
+    /// A file that the array file names is something else that the array has.
+    #[error("{field}: {path:?} is {what}; name another file there")]
+    Taken {
+        /// The field.
+        field: &'static str,
         /// The file.
         path: PathBuf,
         /// What it is.

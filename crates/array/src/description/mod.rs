@@ -5,6 +5,7 @@ mod actual;
 mod check;
 mod compare;
 mod error;
+mod files;
 mod listen;
 mod notes;
 mod remnant;
@@ -18,7 +19,6 @@ use serde::Deserialize;
 use tier0_pool::SpaceRules;
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
-use tier0_world::net::PeerAddress;
 use toml::Spanned;
 
 pub use access::SocketAccess;
@@ -137,7 +137,7 @@ impl Description {
         description.check_is_alone(&place)?;
         description.control.get_or_insert_with(|| default_control(path, &place));
         description.events.get_or_insert_with(|| default_events(&place));
-        description.check_events(&place)?;
+        description.check_files(&place)?;
         Ok(description)
     }
 
@@ -155,28 +155,6 @@ impl Description {
         }
         let path = beside(file, field.trim_start_matches("array."));
         Err(DescriptionError::Shared { file: file.to_owned(), other, field, path })
-    }
-
-    /// The server writes to the file of events, and moves it when it is large: it is nothing else that the array has.
-    fn check_events(&self, file: &Path) -> Result<(), DescriptionError> {
-        let Some(events) = &self.events else { return Ok(()) };
-        let sockets = self.listen.iter().filter_map(|address| match &address.0 {
-            PeerAddress::Unix(path) => Some(("a socket of nbd.listen", path.as_path())),
-            PeerAddress::Tcp(_) => None,
-        });
-        let drives = self.drives.iter().filter_map(|drive| Some(("a drive", drive.path.as_deref()?)));
-        let others = [
-            ("the array's file", Some(file)),
-            ("array.witness", self.witness.as_deref()),
-            ("array.control", self.control.as_deref()),
-        ];
-        let others = others.into_iter().filter_map(|(what, path)| Some((what, path?)));
-        let moved = moved_events(events);
-        match drives.chain(sockets).chain(others).find(|(_, path)| *path == events || *path == moved) {
-            Some((what, path)) if path == moved => Err(DescriptionError::MovedEvents { path: moved, what }),
-            Some((what, _)) => Err(DescriptionError::Events { path: events.clone(), what }),
-            None => Ok(()),
-        }
     }
 
     /// By pool: when the administrator is told that it fills, and what thin volumes do not get.

@@ -133,7 +133,10 @@ impl Medium {
     /// What was done to it from outside while it is open.
     pub(crate) fn harm(&self) -> Option<Harm> {
         match &self.base {
-            Base::File(file) if file.is_deleted() => Some(Harm::Deleted),
+            Base::File(file) if file.is_deleted() => {
+                let has_another = std::fs::symlink_metadata(&file.info().name).is_ok();
+                Some(if has_another { Harm::Replaced } else { Harm::Deleted })
+            }
             Base::File(file) if file.is_cut_short() => Some(Harm::CutShort),
             _ => None,
         }

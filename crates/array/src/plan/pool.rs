@@ -312,9 +312,10 @@ impl PoolShape {
     }
 }
 
-/// Drives for which a running pool has room: those it has, and some that may join before it is started again.
+/// Drives for which a running pool has room: those it has, and some that may join before it is started again. A drive that is
+/// taken back joins too, so one with a bad cable may do so often.
 pub(crate) fn members_max(count: usize) -> usize {
-    count + 64
+    count + 512
 }
 
 /// The drives of a pool's description: those of its sets, then those that hold the log alone; and the places among them

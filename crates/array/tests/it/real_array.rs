@@ -82,8 +82,14 @@ fn events_are_not_moved_over_what_else_the_array_has() {
         assert_eq!((path.extension().and_then(|end| end.to_str()), *what), (Some("old"), named));
         assert!(error.to_string().contains("moves its events there"), "{error}");
     }
-    let error = read("a.toml", "events = \"d0\"", "d0").expect_err("the server would write to the drive");
-    assert!(matches!(error, DescriptionError::Events { .. }), "{error}");
+    // What is no socket, no witness or no file of events, an administrator is told to take away.
+    for named in ["events", "witness", "control"] {
+        let error = read("a.toml", &format!("{named} = \"d0\""), "d0").expect_err("it is a drive");
+        let DescriptionError::Taken { field, what, .. } = &error else { panic!("{error}") };
+        assert_eq!((*field, *what), (&*format!("array.{named}"), "a drive"));
+    }
+    let error = read("a.toml", "[nbd]\nlisten = [\"unix:d0\"]", "d0").expect_err("it is a drive");
+    assert!(error.to_string().contains("nbd.listen"), "{error}");
     read("a.toml", "events = \"told\"\ncontrol = \"c\"", "told.older").expect("nothing is in the way");
 }
 

@@ -5,7 +5,6 @@
 //! written over shows when the next start reads it, or is written anew by a scrub.
 
 use tier0_drive::DriveHandle;
-use tier0_world::IoError;
 
 use super::checkpoints;
 use super::core::Metadata;
@@ -60,7 +59,7 @@ impl Metadata {
             (journal.complete, journal.holders.contains(&member))
         };
         // The slot of the newest one takes none before the next is complete, and that is newer.
-        !holds || checkpoints::has(drive, &area, id, newest).await.unwrap_or_else(|_: IoError| true)
+        !holds || checkpoints::has(drive, &area, id, newest).await.unwrap_or(true)
     }
 
     async fn has_own_journal(&self, member: u32) -> bool {

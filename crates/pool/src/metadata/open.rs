@@ -34,7 +34,7 @@ use crate::state::{MemberState, PoolState};
 use crate::{MetaRecord, PoolError};
 
 /// Steps of the superblocks' generation when members are found missing.
-const MISSING_STEPS: u64 = 2;
+pub(super) const MISSING_STEPS: u64 = 2;
 
 impl FoundPool {
     /// Opens the pool with the members that are there; those that are missing are lost from now on. Nothing is written

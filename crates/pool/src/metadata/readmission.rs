@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use tier0_drive::DriveHandle;
 
-use super::open::Inspected;
+use super::open::{Inspected, MISSING_STEPS};
 use super::survey::{FoundMember, FoundPool, SetAside, Standing};
 use crate::state::MemberState;
 use crate::{MetaError, MetaRecord, PoolError};
@@ -79,7 +79,10 @@ impl FoundPool {
     /// earlier where it was put back to an older state, which its own superblock shows.
     pub fn holds_until(&self, place: u32) -> u64 {
         let own = self.members.get(place as usize).and_then(|found| found.set_aside.as_ref());
-        self.left_in(place).min(own.map_or(u64::MAX, |set_aside| set_aside.generation + 1))
+        let left_in = self.left_in(place);
+        // A start that misses a drive leaves out a generation, in which the drive may have been asked for nothing.
+        let steps = if self.label.starts.begins_with(left_in) { MISSING_STEPS } else { 1 };
+        left_in.min(own.map_or(u64::MAX, |set_aside| set_aside.generation + steps))
     }
 
     /// Where no member that has the metadata serves, believes the drives again that were overwritten at the front: what

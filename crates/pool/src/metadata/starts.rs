@@ -40,6 +40,11 @@ impl Starts {
         self.0.iter().rfind(|start| start.from <= generation).map(|start| start.nonce)
     }
 
+    /// Whether a start that is remembered wrote this generation first.
+    pub(super) fn begins_with(&self, generation: u64) -> bool {
+        self.0.iter().any(|start| start.from == generation)
+    }
+
     /// Whether none is remembered: a program has written them that knows nothing of starts.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

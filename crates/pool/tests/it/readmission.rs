@@ -125,3 +125,37 @@ fn a_column_that_is_made_anew_in_place_ends_as_any_other() {
         });
     }
 }
+
+/// A recovery without a drive that had everything was broken off before it served; then that drive came back. What it holds
+/// counted as older than what the recovery had begun, which was nothing.
+#[test]
+fn a_drive_that_a_broken_off_recovery_went_without_holds_all() {
+    let is_missing = 3;
+    let mut broken_off = 0;
+    for writes in (1..).take_while(|writes| *writes < 400) {
+        let (rack, _) = rack_with_losses(4);
+        rack.switch.arm(writes);
+        let done = rack.run(1, |world, mut drives| async move {
+            drives.remove(is_missing);
+            readmit(&world, drives).await.expect("readmitted");
+        });
+        rack.power_cut();
+        let whole = rack.run(2, |_, drives| async move {
+            let found = found(drives).await;
+            let place = is_missing as u32;
+            let is_aside = found.is_half_recovered && found.left_in(place) != u64::MAX;
+            is_aside.then(|| found.holds_until(place) == found.left_in(place))
+        });
+        broken_off += match whole.expect("the power stays") {
+            Some(is_whole) => {
+                assert!(is_whole, "{writes} writes");
+                1
+            }
+            None => 0,
+        };
+        if done.is_some() {
+            break;
+        }
+    }
+    assert!(broken_off > 5, "{broken_off}");
+}
