@@ -33,7 +33,7 @@ Exit codes:
   1    something failed while running: a drive, a socket, a peer, a full disk
   2    the arguments, or a file that they name, are wrong; nothing was changed
   3    data that was read back was not what had been written
-  4    status: all is redundant, but somebody should look: little space
+  4    status: all is redundant, but needs a look: little space
   5    status: something is less redundant than it should be
   6    status: data is lost, or cannot be reached or written
   130  stopped by Ctrl-C before its end; load prints what it measured so far

@@ -57,7 +57,7 @@ pub(crate) fn keep(
     let (looked_at, ends) = (made.clone(), is_stopping.clone());
     let thread = std::thread::Builder::new().name("tier0-sockets".to_owned());
     if let Err(error) = thread.spawn(move || look(&paths, &looked_at, &news, ends)) {
-        return tracing::warn!("nobody looks whether unix sockets are removed: {error}");
+        return tracing::warn!("whether unix sockets are removed is not looked at: {error}");
     }
     let mending = async move {
         // What was told of a socket last.
@@ -90,7 +90,7 @@ pub(crate) fn keep(
                 }
                 (Found::Nothing, Err(error)) => error,
                 (Found::SomethingElse, _) => format!(
-                    "{field}: what lies at {path:?} is not the socket of this server, which nobody reaches there; take it \
+                    "{field}: what lies at {path:?} is not the socket of this server, which no client reaches there; take it \
                      away, and the socket is made again"
                 ),
             };

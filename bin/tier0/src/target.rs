@@ -160,7 +160,7 @@ async fn refused(world: &World, uri: &NbdUri, refusal: &Refusal) -> Failure {
             let names: Vec<_> = exports.iter().map(|export| format!("{:?}", export.name)).collect();
             Failure::Input(format!("{refusal}; it offers {}", names.join(", ")))
         }
-        _ => Failure::Run(format!("{refusal}; ask whoever runs it")),
+        _ => Failure::Run(format!("{refusal}; ask its administrator")),
     }
 }
 

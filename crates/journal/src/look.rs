@@ -1,4 +1,4 @@
-//! Whether a copy still holds what was written to it: somebody else may write to its drive, or put an older image back.
+//! Whether a copy still holds what was written to it: another program may write to its drive, or an administrator put an older image back.
 //!
 //! What it does not do: it reads the headers and the newest stable frame. Older frames may be damaged all the same;
 //! recovery reads them from the other copies.

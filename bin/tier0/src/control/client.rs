@@ -41,7 +41,7 @@ pub(super) fn unserved(description: &Description, file: &Path) -> Failure {
     }
     Failure::Run(silent_server(description, file).unwrap_or_else(|| {
         format!(
-            "array {name:?} is not being served: nobody listens on {path:?}; run \"tier0 serve {}\" first",
+            "array {name:?} is not being served: no server listens on {path:?}; run \"tier0 serve {}\" first",
             file.display()
         )
     }))

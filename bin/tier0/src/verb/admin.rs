@@ -44,7 +44,7 @@ Examples:
   tier0 pool reserve array.toml 2%
       leave so much free of thin volumes, until the next start
   tier0 pool recover array.toml
-      the last resort, while nobody serves it: what would be lost";
+      the last resort, while no server serves it: what would be lost";
 
 const SCRUB_EXAMPLES: &str = "\
 Examples:

@@ -239,7 +239,7 @@ fn absent_directory(socket: &Path) -> Option<PathBuf> {
 fn text(description: &Description, found: &Found) -> String {
     let read = match found.served {
         true => "compared with the array that is served: a start would not be refused",
-        false => "nobody serves it; as its drives are, a start would not be refused",
+        false => "no server serves it; as its drives are, a start would not be refused",
     };
     let mut text = format!("{}\n{}\n", wrapped(&description.outline(), "  "), wrapped(read, "  "));
     for finding in &found.findings {

@@ -42,11 +42,12 @@ fn a_study_is_calibrated_then_predicted() {
         assert_eq!(keys, ["error", "id", "published", "role", "unit", "value"]);
     }
     let ratio = records.iter().find(|record| record["id"] == "cx4-oracle.read.per_drive_ratio");
-    let ratio = ratio.expect("the study's prediction");
-    assert_eq!(ratio["role"], "prediction");
+    let ratio = ratio.expect("a quotient of two figures that are fitted to");
+    assert_eq!(ratio["role"], "derived");
     assert!(ratio["error"].is_f64(), "it is published");
 
     let page = std::fs::read_to_string(page).expect("the report");
+    assert!(page.contains("nothing here is evidence"), "a quotient of fitted figures is no prediction");
     assert!(page.contains("<svg") && page.contains("per_drive_ratio"), "the report has curves and figures");
     for other in ["src=\"http", "href=\"http", "url(http", "@import"] {
         assert!(!page.contains(other), "the report asks another place: {other}");

@@ -31,7 +31,7 @@ impl ListenAddress {
         })?;
         if !address.ip().is_loopback() && !allow_remote {
             return Err(format!(
-                "{address} can be reached from other machines, and NBD asks nobody for a password; \
+                "{address} can be reached from other machines, and NBD asks for no password; \
                  use 127.0.0.1 or set \"allow_remote = true\""
             ));
         }

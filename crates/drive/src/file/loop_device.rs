@@ -112,8 +112,8 @@ impl Hold {
         };
         let Some(number) = bound_to(device) else {
             tracing::warn!(
-                "a loop device does not tell what it is on, which was called {path:?}: that is not locked; see that nobody \
-                 else serves it"
+                "a loop device does not tell what it is on, which was called {path:?}: that is not locked; see that no other \
+                 process serves it"
             );
             return Ok(None);
         };
@@ -141,7 +141,7 @@ pub(super) fn claimed(number: FileNumber, part: Option<&Range<u64>>) -> Result<O
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(Claimed),
         Err(error) => {
             tracing::warn!(
-                "a file cannot be claimed by its number: {error}; see that nobody else serves it by a loop device"
+                "a file cannot be claimed by its number: {error}; see that no other process serves it by a loop device"
             );
             Ok(None)
         }
@@ -157,7 +157,7 @@ fn locked(path: &Path, part: Option<&Range<u64>>) -> Result<Option<File>, PathBu
         }
         Err(error) => {
             tracing::warn!(
-                "the file {path:?} behind a loop device cannot be locked: {error}; see that nobody else serves it"
+                "the file {path:?} behind a loop device cannot be locked: {error}; see that no other process serves it"
             );
             Ok(None)
         }

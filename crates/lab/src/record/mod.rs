@@ -23,6 +23,8 @@ pub enum Role {
     Calibration,
     /// It is never fitted to.
     Prediction,
+    /// It is true by construction, or a quotient of figures that were fitted to: no evidence, whatever it says.
+    Derived,
 }
 
 impl fmt::Display for Role {
@@ -30,6 +32,7 @@ impl fmt::Display for Role {
         f.pad(match self {
             Role::Calibration => "calibration",
             Role::Prediction => "prediction",
+            Role::Derived => "derived",
         })
     }
 }

@@ -5,7 +5,7 @@ use askama::Template;
 use super::chart::{Chart, swatch};
 use super::curves::charts;
 use super::matrix::{Matrix, matrices};
-use super::view::{MeasurementLine, RecordLine};
+use super::view::{MeasurementLine, RecordLine, predictions};
 use super::{Provenance, assumed_parameters, strip};
 use crate::LabError;
 use crate::calibrate::Fitted;
@@ -34,6 +34,7 @@ struct Page<'a> {
     calibration: Vec<RecordLine>,
     prediction: Vec<RecordLine>,
     withheld: Vec<RecordLine>,
+    derived: Vec<RecordLine>,
     unpublished: usize,
     fitted: &'a [Fitted],
     evaluations: usize,
@@ -67,9 +68,7 @@ impl<'a> Page<'a> {
         let lines: Vec<RecordLine> = outcome.records.iter().map(RecordLine::of).collect();
         let some =
             |keep: &dyn Fn(&RecordLine) -> bool| lines.iter().filter(|line| keep(line)).cloned().collect();
-        let compared = |line: &&RecordLine| line.role == Role::Prediction && line.verdict != Verdict::Open;
-        let within = lines.iter().filter(compared).filter(|line| line.verdict == Verdict::Within).count();
-        let compared = lines.iter().filter(compared).count();
+        let (within, compared) = predictions(&lines);
         let entries = entries(outcome)?;
         let fit = outcome.fit.as_ref();
         Ok(Page {
@@ -82,6 +81,7 @@ impl<'a> Page<'a> {
             calibration: some(&|line| line.role == Role::Calibration),
             prediction: some(&|l| l.role == Role::Prediction && l.is_published() && !l.is_withheld()),
             withheld: some(&|line| line.role == Role::Prediction && line.is_withheld()),
+            derived: some(&|line| line.role == Role::Derived),
             unpublished: lines.iter().filter(|line| !line.is_published()).count(),
             fitted: fit.map_or(&[], |fit| &fit.parameters),
             evaluations: fit.map_or(0, |fit| fit.evaluations),

@@ -11,7 +11,7 @@
 //! | `strip` | a value in its range, as a small inline SVG |
 //! | `matrix` | the grid as shaded tables |
 //!
-//! Calibration and prediction stand apart in both. Every parameter that is assumed or fitted is listed with its source.
+//! Calibration, prediction and what is derived stand apart in both; predictions alone are counted. Every parameter that is assumed or fitted is listed with its source.
 
 mod chart;
 mod curves;

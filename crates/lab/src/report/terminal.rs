@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use super::matrix::matrices;
-use super::view::{MeasurementLine, RecordLine};
+use super::view::{MeasurementLine, RecordLine, predictions};
 use super::{Provenance, assumed_parameters};
 use crate::LabError;
 use crate::profile::ProfileReport;
-use crate::record::{Role, Verdict, format_number};
+use crate::record::{Role, format_number};
 use crate::run::StudyOutcome;
 
 /// One line, under the header.
@@ -35,17 +35,25 @@ pub fn terminal(
         width,
     );
     records(&mut text, "prediction: nothing was fitted to these", role(Role::Prediction), width);
+    records(
+        &mut text,
+        "derived: true by construction, or quotients of figures that were fitted to, so they prove nothing",
+        role(Role::Derived),
+        width,
+    );
     grid(&mut text, outcome, width);
     measurements(&mut text, outcome, width);
     let assumed = assumed_parameters(&outcome.study)?.len() + outcome.study.assumptions.len();
-    let compared = || lines.iter().filter(|line| line.verdict != Verdict::Open);
-    let within = compared().filter(|line| line.verdict == Verdict::Within).count();
+    let (within, compared) = predictions(&lines);
+    let evidence = match compared {
+        0 => "none of the published figures is a prediction".to_owned(),
+        compared => format!("{within} of {compared} published predictions within tolerance"),
+    };
     let commit = provenance.commit.as_ref().map_or(String::new(), |commit| format!(", commit {commit}"));
     let _ = write!(
         text,
-        "\n{within} of {} published figures within tolerance · {assumed} assumptions (the HTML report and \
+        "\n{evidence} · {assumed} assumptions (the HTML report and \
          \"tier0 catalog show\" list them)\n{} · seed {} · tier0 {}{commit} · {} simulated I/Os in {:.1} s\n",
-        compared().count(),
         provenance.command,
         outcome.seed,
         provenance.version,

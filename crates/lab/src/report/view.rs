@@ -63,6 +63,13 @@ impl RecordLine {
     }
 }
 
+/// How many of the published predictions are within their tolerance, and how many there are. Other figures are no evidence.
+pub(super) fn predictions(lines: &[RecordLine]) -> (usize, usize) {
+    let compared =
+        || lines.iter().filter(|line| line.role == Role::Prediction && line.verdict != Verdict::Open);
+    (compared().filter(|line| line.verdict == Verdict::Within).count(), compared().count())
+}
+
 /// A configuration's measurement as a line of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MeasurementLine {

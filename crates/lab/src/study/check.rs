@@ -219,11 +219,13 @@ fn add(
 ) -> Result<(), StudyError> {
     let id = section.id.get_ref().clone();
     let tolerance = section.tolerance.as_ref().map(|tolerance| *tolerance.get_ref());
+    let unfitted = |id, unit, measure| {
+        let published = section.published.clone();
+        PredictionFigure { id, unit, measure, published, tolerance }
+    };
     match section.role {
-        Role::Prediction => {
-            let published = section.published.clone();
-            figures.prediction.push(PredictionFigure { id, unit, measure, published, tolerance });
-        }
+        Role::Prediction => figures.prediction.push(unfitted(id, unit, measure)),
+        Role::Derived => figures.derived.push(unfitted(id, unit, measure)),
         Role::Calibration => {
             let number = section.published.as_ref().and_then(Figure::number);
             let (Some(published), Some(tolerance)) = (number, tolerance) else {

@@ -173,6 +173,7 @@ pub struct PredictionFigure {
 pub struct Figures {
     pub(super) calibration: Vec<CalibrationFigure>,
     pub(super) prediction: Vec<PredictionFigure>,
+    pub(super) derived: Vec<PredictionFigure>,
 }
 
 /// A figure as a report sees it.
@@ -184,6 +185,19 @@ pub(crate) struct ReportedFigure<'a> {
     pub(crate) role: Role,
     pub(crate) published: Option<Figure>,
     pub(crate) tolerance: Option<Tolerance>,
+}
+
+impl PredictionFigure {
+    fn reported(&self, role: Role) -> ReportedFigure<'_> {
+        ReportedFigure {
+            id: &self.id,
+            unit: &self.unit,
+            measure: &self.measure,
+            role,
+            published: self.published.clone(),
+            tolerance: self.tolerance,
+        }
+    }
 }
 
 impl Figures {
@@ -207,14 +221,8 @@ impl Figures {
             published: Some(Figure::Number(figure.published)),
             tolerance: Some(figure.tolerance),
         });
-        let prediction = self.prediction.iter().map(|figure| ReportedFigure {
-            id: &figure.id,
-            unit: &figure.unit,
-            measure: &figure.measure,
-            role: Role::Prediction,
-            published: figure.published.clone(),
-            tolerance: figure.tolerance,
-        });
-        calibration.chain(prediction)
+        let prediction = self.prediction.iter().map(|figure| figure.reported(Role::Prediction));
+        let derived = self.derived.iter().map(|figure| figure.reported(Role::Derived));
+        calibration.chain(prediction).chain(derived)
     }
 }

@@ -1,4 +1,4 @@
-//! Whether drives still hold what this start wrote of the metadata: somebody else may write to them while they serve, or
+//! Whether drives still hold what this start wrote of the metadata: another program may write to them while they serve, or
 //! put an older image back. Nothing here writes.
 //!
 //! What it does not do: it looks at the superblock, the head of the newest checkpoint and the newest record of the journal. What else was

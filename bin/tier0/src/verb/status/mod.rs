@@ -28,8 +28,8 @@ Examples:
   tier0 status array.toml --quiet || page-somebody
       ends with 4, 5 or 6 unless the array is healthy
 
-Ends with 1 where nobody serves the array, or its server does not answer within
-10 s.";
+Ends with 1 where no server serves the array, or its server does not answer
+within 10 s.";
 
 /// How an array does.
 #[derive(Args, Debug)]
