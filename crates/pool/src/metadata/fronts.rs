@@ -23,9 +23,9 @@ impl Metadata {
     }
 
     /// Whether the front of a member's drive holds what this start wrote there last. A drive that fails or is no longer a member
-    /// counts as one that does: its guard judges it.
+    /// counts as one that does: its guard judges it. So does one that was cut short, whose end is not to be asked for.
     pub async fn has_own_front(&self, member: u32) -> bool {
-        let Some(drive) = self.drive(member) else { return true };
+        let Some(drive) = self.drive(member).filter(|drive| !drive.is_cut_short()) else { return true };
         // A newer one may be written while this one is read.
         let taken = self.last_written_to(member);
         match superblock::read(&drive).await {
