@@ -44,7 +44,7 @@ impl Signals {
     pub(crate) fn catch_then(last: impl FnOnce() + Send + 'static) -> Result<Signals, Failure> {
         let caught = [SIGINT, SIGTERM, SIGHUP];
         let signals = Signals::of(&caught).map_err(|error| cannot(&error))?;
-        listen(&caught, move |mut heard| {
+        listen(heard(&caught)?, move |mut heard| {
             let mut wish = Wish::default();
             if let Some(signal) = heard.forever().find(|_| wish.is_second()) {
                 last();
@@ -60,10 +60,12 @@ impl Signals {
         let ignored = signal_hook::flag::register(SIGHUP, Arc::default());
         ignored.map_err(|error| cannot(&error))?;
         let caught = [SIGINT, SIGTERM];
+        // Before the flag is there to be raised: a signal that the thread does not hear would not end the start.
+        let heard = heard(&caught)?;
         let signals = Signals::of(&caught).map_err(|error| cannot(&error))?;
         signals.at_once.store(true, Ordering::SeqCst);
         let at_once = signals.at_once.clone();
-        listen(&caught, move |mut heard| {
+        listen(heard, move |mut heard| {
             let mut wish = Wish::default();
             for signal in heard.forever() {
                 let is_serving = !at_once.swap(true, Ordering::SeqCst);
@@ -147,12 +149,16 @@ impl Wish {
     }
 }
 
+/// The signals that come from now on.
+fn heard(caught: &[i32]) -> Result<signal_hook::iterator::Signals, Failure> {
+    signal_hook::iterator::Signals::new(caught).map_err(|error| cannot(&error))
+}
+
 /// Has a thread hear the signals.
 fn listen(
-    caught: &[i32],
+    heard: signal_hook::iterator::Signals,
     hear: impl FnOnce(signal_hook::iterator::Signals) + Send + 'static,
 ) -> Result<(), Failure> {
-    let heard = signal_hook::iterator::Signals::new(caught).map_err(|error| cannot(&error))?;
     let thread = std::thread::Builder::new().name("tier0-signals".into());
     thread.spawn(move || hear(heard)).map(drop).map_err(|error| cannot(&error))
 }
