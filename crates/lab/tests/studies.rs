@@ -211,7 +211,9 @@ fn reports_hold_every_figure_and_need_nothing_else() {
         assert!(!page.contains(part), "the page has {part:?}");
     }
     let text = terminal(outcome, &provenance, None).expect("a table");
-    for part in ["prediction: nothing was fitted to these", "2 of 2 published figures", "seed 1", "members"] {
+    for part in
+        ["prediction: nothing was fitted to these", "2 of 2 published predictions", "seed 1", "members"]
+    {
         assert!(text.contains(part), "the table lacks {part:?}:\n{text}");
     }
     assert!(!text.contains("calibration:"), "nothing was fitted:\n{text}");

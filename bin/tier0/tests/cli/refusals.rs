@@ -52,5 +52,6 @@ fn status_of_a_stopped_server_ends_within_ten_seconds() {
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("10 s"), "{}", ended.stderr);
     server.signal(Signal::CONT);
+    assert_eq!(run(&["status", text(&array)]).code, Some(0), "it answers again");
     assert_eq!(server.interrupt(), Some(0));
 }
