@@ -1,7 +1,6 @@
 //! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once, unless it comes within [`SAME_WISH`] of
-//! the first. Before anything is served there is
-//! nothing to end in order, and the first ends at once, too. SIGHUP, which a closing terminal sends, does nothing to a
-//! server.
+//! the first. Before anything is served there is nothing to end in order, and the first ends at once, too. SIGHUP, which a
+//! closing terminal sends, does nothing to a server.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
