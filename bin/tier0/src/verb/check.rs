@@ -9,8 +9,8 @@ use clap::Args;
 use serde::Serialize;
 use tier0_array::admin::{AdminReply, AdminRequest, PoolFacts};
 use tier0_array::description::{Finding, ListenAddress};
-use tier0_array::open::{Displaced, rehearse, witness_fault};
-use tier0_array::{ArrayError, Description, rehearse_creation};
+use tier0_array::open::{Displaced, rehearse, rehearse_creation, witness_fault};
+use tier0_array::{ArrayError, Description};
 use tier0_world::net::PeerAddress;
 
 use super::config::facts;
@@ -138,13 +138,15 @@ fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
 /// Why a start is refused; where the array may not have been created yet, also what would refuse its creation.
 fn not_to_be_started(description: &Description, file: &Path, error: ArrayError) -> Failure {
     let is_not_created = error.is_without_pool();
-    let failure = served_already(description, file, error);
-    match (failure, rehearse_creation(description)) {
-        (Failure::Input(text), Err(fault)) if is_not_created => {
-            let fault = Failure::input(fault).text().unwrap_or_default();
-            Failure::Input(format!("{text}, which is refused as it is: {fault}"))
-        }
-        (failure, _) => failure,
+    match served_already(description, file, error) {
+        Failure::Input(text) if is_not_created => Failure::Input(match rehearse_creation(description) {
+            Ok(()) => text,
+            Err(fault) => {
+                let fault = Failure::input(fault).text().unwrap_or_default();
+                format!("{text}, which is refused as it is: {fault}")
+            }
+        }),
+        failure => failure,
     }
 }
 

@@ -1,12 +1,20 @@
 //! Unix sockets of a server that another process removes, or puts something else in the place of.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::support::{
     Background, array_text, directory, file, let_be_read, refuse, run, run_as_nobody, succeed, text, tier0,
 };
+
+/// The file of a new array with a unix socket.
+fn created(at: &Path) -> PathBuf {
+    let content = format!("{}[nbd]\nlisten = [\"unix:nbd.sock\"]\n", array_text(at, "raid1", 2));
+    let array = file(at, "array.toml", &content);
+    succeed(&["create", text(&array)]);
+    array
+}
 
 /// A server whose log is `at/log`, once it serves.
 fn serve(array: &Path, at: &Path) -> Background {
@@ -34,9 +42,7 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
 fn a_socket_that_was_removed_is_made_again() {
     let directory = directory();
     let at = directory.path();
-    let content = format!("{}[nbd]\nlisten = [\"unix:nbd.sock\"]\n", array_text(at, "raid1", 2));
-    let array = file(at, "array.toml", &content);
-    succeed(&["create", text(&array)]);
+    let array = created(at);
     let server = serve(&array, at);
     let (control, socket) = (at.join("array.control"), at.join("nbd.sock"));
     let log = || std::fs::read_to_string(at.join("log")).expect("a log");
@@ -65,10 +71,7 @@ fn a_socket_that_was_removed_is_made_again() {
 fn a_file_at_a_sockets_path_is_no_server() {
     let directory = directory();
     let at = directory.path();
-    let right = array_text(at, "raid1", 2);
-    let content = format!("{right}[nbd]\nlisten = [\"unix:nbd.sock\"]\n");
-    let array = file(at, "array.toml", &content);
-    succeed(&["create", text(&array)]);
+    let array = created(at);
     let socket = file(at, "nbd.sock", "of somebody");
     refuse(&["check", text(&array)], 2, &["nbd.listen", "is no socket", "take it away"]);
     refuse(&["serve", text(&array)], 1, &["nbd.sock", "no socket", "take it away"]);
@@ -89,9 +92,7 @@ fn a_file_at_a_sockets_path_is_no_server() {
 fn a_socket_that_was_taken_is_told_until_it_is_back() {
     let directory = directory();
     let at = directory.path();
-    let content = format!("{}[nbd]\nlisten = [\"unix:nbd.sock\"]\n", array_text(at, "raid1", 2));
-    let array = file(at, "array.toml", &content);
-    succeed(&["create", text(&array)]);
+    let array = created(at);
     let server = serve(&array, at);
     let (socket, away) = (at.join("nbd.sock"), at.join("away.sock"));
     std::fs::rename(&socket, &away).expect("a socket");
@@ -147,9 +148,7 @@ fn a_directory_that_takes_no_files_is_found_by_check() {
 fn a_server_whose_array_file_was_renamed_is_told() {
     let directory = directory();
     let at = directory.path();
-    let content = format!("{}[nbd]\nlisten = [\"unix:nbd.sock\"]\n", array_text(at, "raid1", 2));
-    let array = file(at, "array.toml", &content);
-    succeed(&["create", text(&array)]);
+    let array = created(at);
     let server = serve(&array, at);
     let renamed = at.join("new.toml");
     std::fs::rename(&array, &renamed).expect("a file");

@@ -30,9 +30,12 @@ impl Control {
 /// What became of a drive's file since it was opened.
 fn put_in_place(drive: &mut DriveFacts, moved: &[(PathBuf, PathBuf)], harmed: &[(PathBuf, Harm)]) {
     let is_it = |path: &Path| drive.path.as_deref() == Some(path);
-    let suffers = |harm| harmed.iter().any(|(path, what)| is_it(path) && *what == harm);
-    drive.deleted = suffers(Harm::Deleted) || suffers(Harm::Replaced);
-    drive.cut_short = suffers(Harm::CutShort);
+    for (_, harm) in harmed.iter().filter(|(path, _)| is_it(path)) {
+        match harm {
+            Harm::Deleted { .. } => drive.deleted = true,
+            Harm::CutShort => drive.cut_short = true,
+        }
+    }
     let to = moved.iter().find(|(from, _)| is_it(from)).map(|(_, to)| to.clone());
     if let Some(to) = to {
         drive.moved_from = drive.path.replace(to);

@@ -19,10 +19,8 @@ const LOOK: Nanos = Nanos::from_secs(10);
 /// What was done to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// Its file has no name any more.
-    Deleted,
-    /// The same, and another file has its name.
-    Replaced,
+    /// Its file has no name any more; whether another file has it.
+    Deleted { is_replaced: bool },
     /// What lies below ends before the size that it had when it was opened.
     CutShort,
 }
@@ -71,13 +69,14 @@ fn harmed_of<'a>(state: &PoolState, harmed: &'a [(PathBuf, Harm)]) -> Vec<(Strin
 impl Harm {
     fn fact(self, path: &Path) -> String {
         match self {
-            Harm::Deleted => {
-                format!("its file {path:?} was deleted, and is there only as long as this server runs")
+            Harm::Deleted { is_replaced } => {
+                let also = if is_replaced {
+                    "; another file lies in its place, and if that is a copy of the drive, a start goes on from what it holds"
+                } else {
+                    ""
+                };
+                format!("its file {path:?} was deleted, and is there only as long as this server runs{also}")
             }
-            Harm::Replaced => format!(
-                "its file {path:?} was deleted, and is there only as long as this server runs; another file lies in its place, \
-                 and if that is a copy of the drive, a start goes on from what it holds"
-            ),
             Harm::CutShort => {
                 format!("{path:?} ends before the size that it had, so a part of it is not there")
             }
@@ -86,13 +85,9 @@ impl Harm {
 
     fn remedy(self, name: &str) -> String {
         match self {
-            Harm::Deleted => format!(
-                "do not stop it: replace the drive ({}), one after the other if there are several",
-                replace_command(name)
-            ),
-            Harm::Replaced => format!(
-                "take that file away and do not stop the server: replace the drive ({}), one after the other if there are \
-                 several",
+            Harm::Deleted { is_replaced } => format!(
+                "{}: replace the drive ({}), one after the other if there are several",
+                if is_replaced { "take that file away and do not stop the server" } else { "do not stop it" },
                 replace_command(name)
             ),
             Harm::CutShort => format!(

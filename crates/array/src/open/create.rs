@@ -49,19 +49,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     if !options.force {
         check_unused(&media, Some(&description.name))?;
     }
-    if let Some(pool) = description.pools.iter().find(|pool| !pool.checksums) {
-        return Err(ArrayError::WithoutChecksums { pool: pool.name.clone() });
-    }
-    // Of drives without bounds, the plan alone would take long.
-    check_room(description.drives.iter().filter(|drive| is_to_be_made(drive)))?;
-    let cores = cores_of(description, media.iter().flatten())?;
-    let sizes = sizes_of(description, &media)?;
-    let states = (0..description.pools.len()).map(|number| {
-        let (places, _) = drives_of(&description.pools[number]);
-        let sizes = places.iter().map(|place| sizes[*place]).collect();
-        new_state(description, number, sizes, cores, Uuid::new_v4)
-    });
-    let states: Vec<PoolState> = states.collect::<Result<_, _>>()?;
+    let (cores, states) = plan(description, &media)?;
     let mut made = MadeFiles(Vec::new());
     for (number, drive) in description.drives.iter().enumerate() {
         if media[number].is_none() {
@@ -101,6 +89,49 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         },
         warnings: Vec::new(),
     })
+}
+
+/// What speaks against creating the array of `description`, as far as the file and the sizes of its drives tell: those that are
+/// there, and those that would be made. Where the size of one cannot be known, nothing is said. Nothing is written, and what
+/// the drives hold is not looked at.
+///
+/// # Errors
+/// What [`create`] would refuse.
+pub fn rehearse_creation(description: &Description) -> Result<(), ArrayError> {
+    super::identity::check_distinct(&description.drives)?;
+    let mut media: Vec<Option<Arc<Medium>>> = Vec::new();
+    for (number, drive) in description.drives.iter().enumerate() {
+        let is_there = drive.path.as_ref().is_some_and(|path| path.exists());
+        media.push(match (is_there, is_to_be_made(drive)) {
+            (true, _) => Some(Arc::new(Medium::open(drive, number)?)),
+            (false, true) => None,
+            (false, false) => return Ok(()),
+        });
+    }
+    plan(description, &media).map(drop)
+}
+
+/// The shards of a new array, and the states of its pools; no medium where a file is to be made.
+///
+/// # Errors
+/// What of the file, the sizes of the drives and the room for them does not go together.
+fn plan(
+    description: &Description,
+    media: &[Option<Arc<Medium>>],
+) -> Result<(usize, Vec<PoolState>), ArrayError> {
+    if let Some(pool) = description.pools.iter().find(|pool| !pool.checksums) {
+        return Err(ArrayError::WithoutChecksums { pool: pool.name.clone() });
+    }
+    // Of drives without bounds, the plan alone would take long.
+    check_room(description.drives.iter().filter(|drive| is_to_be_made(drive)))?;
+    let cores = cores_of(description, media.iter().flatten())?;
+    let sizes = sizes_of(description, media)?;
+    let states = (0..description.pools.len()).map(|number| {
+        let (places, _) = drives_of(&description.pools[number]);
+        let sizes = places.iter().map(|place| sizes[*place]).collect();
+        new_state(description, number, sizes, cores, Uuid::new_v4)
+    });
+    Ok((cores, states.collect::<Result<_, _>>()?))
 }
 
 /// The sectors of a member's metadata and of its copies of the write log, which lie behind them.

@@ -134,8 +134,7 @@ impl Medium {
     pub(crate) fn harm(&self) -> Option<Harm> {
         match &self.base {
             Base::File(file) if file.is_deleted() => {
-                let has_another = std::fs::symlink_metadata(&file.info().name).is_ok();
-                Some(if has_another { Harm::Replaced } else { Harm::Deleted })
+                Some(Harm::Deleted { is_replaced: std::fs::symlink_metadata(&file.info().name).is_ok() })
             }
             Base::File(file) if file.is_cut_short() => Some(Harm::CutShort),
             _ => None,

@@ -33,7 +33,7 @@ use uuid::Uuid;
 pub(crate) use assemble::check_same_shape;
 pub use assemble::{open, rehearse, witness_fault};
 pub(crate) use consent::Consents;
-pub use create::{CreateOptions, create};
+pub use create::{CreateOptions, create, rehearse_creation};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
 pub(crate) use examine::{drives, examine};
 pub(crate) use media::plain;

@@ -1,8 +1,8 @@
 //! Whether drives still hold what this start wrote of the metadata: another program may write to them while they serve, or
 //! put an older image back. Nothing here writes.
 //!
-//! What it does not do: it looks at the superblock, the head of the newest checkpoint and the newest record of the journal. What else was
-//! written over shows when the next start reads it, or is written anew by a scrub.
+//! What it does not do: it looks at the superblock, the head of the newest checkpoint and the newest frame of the journal.
+//! What else was written over shows when the next start reads it, or is written anew by a scrub.
 
 use tier0_drive::DriveHandle;
 
@@ -22,8 +22,8 @@ impl Metadata {
         start == self.0.labels.borrow().label.starts.current()
     }
 
-    /// Whether the front of a member's drive holds what this start wrote there last. A drive that fails or is no longer a member
-    /// counts as one that does: its guard judges it. So does one that was cut short, whose end is not to be asked for.
+    /// Whether the front of a member's drive holds what this start wrote there last. A drive that fails or is no longer a
+    /// member counts as one that does: its guard judges it. So does one that was cut short, whose end is not to be asked for.
     pub async fn has_own_front(&self, member: u32) -> bool {
         let Some(drive) = self.drive(member).filter(|drive| !drive.is_cut_short()) else { return true };
         // A newer one may be written while this one is read.
@@ -36,8 +36,8 @@ impl Metadata {
         }
     }
 
-    /// Whether a superblock is the one that the member had for certain, as [`Self::last_written_to`] tells, or a newer one of this
-    /// start.
+    /// Whether a superblock is the one that the member had for certain, as [`Self::last_written_to`] tells, or a newer one of
+    /// this start.
     fn is_own(&self, member: u32, found: &Newest, taken: Option<u64>) -> bool {
         let labels = self.0.labels.borrow();
         let superblock = &found.superblock;
@@ -46,7 +46,7 @@ impl Metadata {
         !found.is_front_lost()
             && labels.label.members.get(member as usize).is_some_and(is_of)
             && superblock.generation >= taken.unwrap_or(0)
-            && superblock.label.starts.current() == labels.label.starts.current()
+            && self.is_of_this_start(superblock)
     }
 
     async fn has_own_checkpoint(&self, member: u32, drive: &DriveHandle) -> bool {

@@ -52,8 +52,8 @@ fn a_drive_that_has_forgotten_its_superblock_is_no_member_at_the_next_start() {
     assert_eq!(serves, [true, true, false, true]);
 }
 
-/// An administrator puts all drives' fronts back to an older moment of the same superblocks: the journal then ends earlier, and the next
-/// start would go on with less than was acknowledged.
+/// An administrator puts all drives' fronts back to an older moment of the same superblocks: the journal then ends earlier,
+/// and the next start would go on with less than was acknowledged.
 #[test]
 fn a_front_that_was_put_back_behind_the_same_superblock_is_seen() {
     for checkpoints_between in [false, true] {
