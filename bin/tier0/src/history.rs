@@ -5,7 +5,7 @@
 //! is opened anew each time, so it may be moved or taken away; it is moved to `.old` where it gets larger than
 //! [`BYTES_MAX`], in the place of the one before.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -59,13 +59,16 @@ pub(crate) struct KeptEvent {
     pub(crate) what: String,
     /// What to do; empty where nothing is to be done.
     pub(crate) remedy: String,
+    /// Where the file of a drive lies whose place something else has taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) original: Option<PathBuf>,
 }
 
 impl KeptEvent {
     #[expect(clippy::disallowed_methods, reason = "people read it; the engine does not")]
     fn now(event: Event) -> KeptEvent {
-        let Event { severity, thing, what, remedy, .. } = event;
-        KeptEvent { time: Timestamp::now(), severity, thing, what, remedy }
+        let Event { severity, thing, what, remedy, original, age_s: _ } = event;
+        KeptEvent { time: Timestamp::now(), severity, thing, what, remedy, original }
     }
 }
 
@@ -77,12 +80,12 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Writes into this file from now on, which need not be there; first, where that is so, that the server before has not
-    /// said how it ended.
-    pub(crate) fn start(path: PathBuf, troubles: Troubles) -> io::Result<Keeper> {
+    /// said how it ended, and which of the drives that are served, at `served`, may be copies.
+    pub(crate) fn start(path: PathBuf, served: Vec<PathBuf>, troubles: Troubles) -> io::Result<Keeper> {
         let (to, events) = sync_channel(WAITING_MAX);
         let (end, ended) = sync_channel(1);
         std::thread::Builder::new().name("tier0-events".to_owned()).spawn(move || {
-            keep(&path, &events, &troubles);
+            keep(&path, &served, &events, &troubles);
             // The server may have stopped waiting.
             let _ = end.send(());
         })?;
@@ -120,9 +123,14 @@ fn let_go_of_files() {
     }
 }
 
-fn keep(path: &Path, events: &Receiver<Event>, troubles: &Troubles) {
+fn keep(path: &Path, served: &[PathBuf], events: &Receiver<Event>, troubles: &Troubles) {
     let_go_of_files();
-    let mut waiting: VecDeque<KeptEvent> = unended(path, troubles.array()).into_iter().collect();
+    let before = of_the_server_before(path);
+    let mut waiting: VecDeque<KeptEvent> = unended(&before, troubles.array()).into_iter().collect();
+    for copied in perhaps_copies(&before, served) {
+        troubles.note(&copied.thing, format!("{}: {}; {}", copied.thing, copied.what, copied.remedy));
+        waiting.push_back(copied);
+    }
     let mut is_told = false;
     loop {
         let next = events.recv_timeout(AGAIN);
@@ -160,14 +168,57 @@ fn keep(path: &Path, events: &Receiver<Event>, troubles: &Troubles) {
     }
 }
 
-/// That the server before has not written its end; nothing where it has, or where there was none.
-fn unended(path: &Path, array: &str) -> Option<KeptEvent> {
+/// What servers have left in the file, or in the one that was moved away.
+fn of_the_server_before(path: &Path) -> Vec<KeptEvent> {
     let of_a_server = |event: &KeptEvent| !event.what.starts_with(RECOVERED);
-    let last = |path: &Path| {
-        let (_, text) = content(path).ok()?;
-        read(&text).0.into_iter().rfind(of_a_server)
+    let kept = |path: &Path| -> Vec<KeptEvent> {
+        let events = content(path).map(|(_, text)| read(&text).0).unwrap_or_default();
+        events.into_iter().filter(of_a_server).collect()
     };
-    let last = last(path).or_else(|| last(&moved_events(path)))?;
+    let newest = kept(path);
+    if newest.is_empty() { kept(&moved_events(path)) } else { newest }
+}
+
+/// Drives whose files were moved under a server, and still lie there, although others lay in their places. Nothing on
+/// those contradicts it if they are copies.
+fn perhaps_copies(before: &[KeptEvent], served: &[PathBuf]) -> Vec<KeptEvent> {
+    let mut moved: BTreeMap<&str, Option<(&KeptEvent, &Path)>> = BTreeMap::new();
+    for event in before {
+        match &event.original {
+            Some(original) => drop(moved.insert(&event.thing, Some((event, original)))),
+            // It was moved back, or has left.
+            None if event.severity == Severity::Info => drop(moved.remove(event.thing.as_str())),
+            None => {}
+        }
+    }
+    let plain = |path: &Path| std::fs::canonicalize(path).ok();
+    let served: Vec<_> = served.iter().filter_map(|path| plain(path)).collect();
+    let is_left = |original: &Path| plain(original).is_some_and(|original| !served.contains(&original));
+    let left = moved.into_values().flatten().filter(|(_, original)| is_left(original));
+    left.map(|(event, original)| {
+        let what = format!(
+            "what is served may be a copy: under a server before, its file was moved to {original:?}, where it still lies, and \
+             another took its place ({})",
+            event.time.strftime("%F %TZ")
+        );
+        tracing::warn!("{}: {what}", event.thing);
+        KeptEvent::now(Event {
+            age_s: 0,
+            severity: Severity::Critical,
+            thing: event.thing.clone(),
+            what,
+            remedy: "a copy lacks what was written since it was made: stop the server and move the file back, or take it away \
+                     if it is not needed any more"
+                .to_owned(),
+            original: Some(original.to_owned()),
+        })
+    })
+    .collect()
+}
+
+/// That the server before has not written its end; nothing where it has, or where there was none.
+fn unended(before: &[KeptEvent], array: &str) -> Option<KeptEvent> {
+    let last = before.last()?;
     if last.what.starts_with(ENDED) {
         return None;
     }
@@ -177,7 +228,14 @@ fn unended(path: &Path, array: &str) -> Option<KeptEvent> {
     );
     tracing::warn!("{what}");
     let thing = format!("array {array}");
-    Some(KeptEvent::now(Event { age_s: 0, severity: Severity::Warning, thing, what, remedy: String::new() }))
+    Some(KeptEvent::now(Event {
+        age_s: 0,
+        severity: Severity::Warning,
+        thing,
+        what,
+        remedy: String::new(),
+        original: None,
+    }))
 }
 
 fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
@@ -319,6 +377,7 @@ mod tests {
             thing: format!("drive d{number}"),
             what: "suspect".repeat(20),
             remedy: "look at it".into(),
+            original: None,
         }
     }
 
@@ -333,14 +392,14 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.events");
         for number in 0..2 {
-            let keeper = Keeper::start(path.clone(), Troubles::of("a")).expect("a thread");
+            let keeper = Keeper::start(path.clone(), Vec::new(), Troubles::of("a")).expect("a thread");
             keeper.sender().send(event(number)).expect("it listens");
             keeper.end();
         }
         assert_eq!(things(&path), ["drive d0", "array a", "drive d1"]);
         let mut file = open_to_write(&path).expect("it opens");
         file.write_all(b"{\"time\":\"20").expect("it is written");
-        let keeper = Keeper::start(path.clone(), Troubles::of("a")).expect("a thread");
+        let keeper = Keeper::start(path.clone(), Vec::new(), Troubles::of("a")).expect("a thread");
         keeper.sender().send(event(2)).expect("it listens");
         keeper.end();
         let (events, others) = read(&std::fs::read(&path).expect("it is there"));
@@ -352,19 +411,23 @@ mod tests {
     fn a_server_that_has_not_told_its_end_is_told_by_the_next_one() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.events");
-        assert_eq!(unended(&path, "a"), None);
+        assert_eq!(unended(&of_the_server_before(&path), "a"), None);
         let mut ended = event(0);
         ended.what = format!("{ENDED}: a drive failed");
         append(&path, &[KeptEvent::now(ended)].into()).expect("it is written");
-        assert_eq!(unended(&path, "a"), None);
+        assert_eq!(unended(&of_the_server_before(&path), "a"), None);
         add(&path, Event { what: format!("{RECOVERED}; and more"), ..event(7) }).expect("it is written");
-        assert_eq!(unended(&path, "a"), None, "what no server writes says nothing of a server");
+        assert_eq!(
+            unended(&of_the_server_before(&path), "a"),
+            None,
+            "what no server writes says nothing of a server"
+        );
         append(&path, &[KeptEvent::now(event(1))].into()).expect("it is written");
-        let killed = unended(&path, "a").expect("it has not ended");
+        let killed = unended(&of_the_server_before(&path), "a").expect("it has not ended");
         assert!(killed.severity == Severity::Warning && killed.thing == "array a", "{killed:?}");
         assert!(killed.what.contains("was killed") && killed.what.ends_with('Z'), "{killed:?}");
         std::fs::rename(&path, moved_events(&path)).expect("it moves");
-        assert!(unended(&path, "a").is_some());
+        assert!(unended(&of_the_server_before(&path), "a").is_some());
     }
 
     /// An administrator who asked for the status was not told that events are lost.
@@ -374,7 +437,7 @@ mod tests {
         let path = directory.path().join("a.events");
         std::fs::create_dir(&path).expect("a directory in its place");
         let troubles = Troubles::of("a");
-        let keeper = Keeper::start(path.clone(), troubles.clone()).expect("a thread");
+        let keeper = Keeper::start(path.clone(), Vec::new(), troubles.clone()).expect("a thread");
         let to = keeper.sender();
         to.send(event(0)).expect("it listens");
         let deadline = 100;
@@ -406,7 +469,7 @@ mod tests {
     fn what_cannot_be_written_waits() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("later/a.events");
-        let keeper = Keeper::start(path.clone(), Troubles::of("a")).expect("a thread");
+        let keeper = Keeper::start(path.clone(), Vec::new(), Troubles::of("a")).expect("a thread");
         let to = keeper.sender();
         to.send(event(0)).expect("it listens");
         std::fs::create_dir(directory.path().join("later")).expect("a directory");

@@ -47,7 +47,8 @@ impl Troubles {
     /// Tells an event of the array.
     pub(crate) fn tell(&self, severity: Severity, what: impl Into<String>) {
         let thing = format!("array {}", self.0.array);
-        let event = Event { age_s: 0, severity, thing, what: what.into(), remedy: String::new() };
+        let (what, remedy) = (what.into(), String::new());
+        let event = Event { age_s: 0, severity, thing, what, remedy, original: None };
         // A keeper that has no room has more important events.
         let _ = self.lock().keeper.as_ref().map(|keeper| keeper.try_send(event));
     }

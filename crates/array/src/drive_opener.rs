@@ -15,10 +15,11 @@ use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
 use crate::ArrayError;
-use crate::control::{DriveOpener, Harm, NewDrive};
+use crate::control::{DriveOpener, Harm, Moved, NewDrive, OtherPlace};
 use crate::description::DriveDescription;
 use crate::open::medium::guarded_drive;
-use crate::open::{Medium, NewMedium, check_blank, open_new_medium};
+use crate::open::medium::is_there;
+use crate::open::{Medium, NewMedium, Owner, check_blank, drive_at, open_new_medium};
 
 /// How long a drive that is to join may take to be opened and looked at.
 const OPEN_LIMIT: Nanos = Nanos::from_secs(30);
@@ -55,8 +56,9 @@ impl DriveOpener for MediumOpener {
         self.displaced(Medium::harm)
     }
 
-    fn moved(&self) -> Vec<(PathBuf, PathBuf)> {
-        self.displaced(Medium::moved_to)
+    fn moved(&self) -> Vec<Moved> {
+        let moved = self.displaced(Medium::moved_to).into_iter();
+        moved.map(|(from, to)| Moved { is_replaced: is_there(&from), from, to }).collect()
     }
 
     fn gone(&self, paths: Vec<PathBuf>) -> Pin<Box<dyn Future<Output = Vec<PathBuf>> + '_>> {
@@ -75,6 +77,36 @@ impl DriveOpener for MediumOpener {
                 gone
             };
             beside(&self.world, "that is lost", work).await.unwrap_or_default()
+        })
+    }
+
+    fn left_places(
+        &self,
+        places: Vec<OtherPlace>,
+    ) -> Pin<Box<dyn Future<Output = Vec<(OtherPlace, bool)>> + '_>> {
+        Box::pin(async move {
+            let held = self.known.borrow().clone();
+            let work = move || {
+                let is_held = |place: &OtherPlace| held.iter().any(|medium| medium.is_at(&place.path));
+                let left = places.into_iter().filter(|place| !is_held(place));
+                let peeked = |place: OtherPlace| {
+                    let medium = Medium::peek(&drive_at(place.name.clone(), place.path.clone()), 0);
+                    (place, medium.map(Arc::new))
+                };
+                left.map(peeked).collect::<Vec<_>>()
+            };
+            let peeked = beside(&self.world, "that was copied", work).await.unwrap_or_default();
+            let mut left = Vec::new();
+            for (place, medium) in peeked {
+                let lies_there = match medium {
+                    Some(medium) => {
+                        matches!(Owner::of(&self.world, &medium).await, Owner::Member(id, _) if id == place.id)
+                    }
+                    None => false,
+                };
+                left.push((place, lies_there));
+            }
+            left
         })
     }
 

@@ -236,10 +236,13 @@ impl ShardStart<'_> {
         // The starter waits for all shards and must learn that another one has ended.
         drop(ready);
         if runtime.run(async move { word.receive().await.is_some() }) {
-            if let Some(control) = upkeep {
+            if let Some(control) = &upkeep {
                 control.begin_upkeep();
             }
             runtime.run(serve(context));
+            if let Some(control) = upkeep {
+                control.tell_harmed_drives_at_the_end();
+            }
         }
         // The registry has volumes, which have the shard.
         offered.exports.take();

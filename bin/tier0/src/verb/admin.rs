@@ -1,8 +1,9 @@
 //! The verbs that ask a running array to do something: `tier0 drive`, `pool`, `scrub` and `volume`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use tier0_array::Description;
 use tier0_array::admin::AdminRequest;
 use tier0_pool::Reserve;
 use tier0_units::{ByteCount, WriteCache};
@@ -366,6 +367,13 @@ pub(crate) struct VolumeCache {
     answering: Answering,
 }
 
+/// Where an array file has a drive; none where it cannot be read, or does not name it.
+fn place_in_file(array: &Path, drive: &str) -> Option<PathBuf> {
+    let description = Description::read(array).ok()?;
+    let named = description.drives.into_iter().find(|named| named.name == drive)?;
+    absolute(&named.path?).ok()
+}
+
 /// Does what a drive verb asks.
 pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
     match verb {
@@ -375,7 +383,8 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
         }
         Drive::Rejoin(RejoinedDrive { array, drive, path, answering }) => {
             let path = path.as_deref().map(absolute).transpose()?;
-            let request = AdminRequest::DriveRejoin { drive: drive.clone(), path };
+            let in_file = place_in_file(array, drive);
+            let request = AdminRequest::DriveRejoin { drive: drive.clone(), path, in_file };
             carry_out(array, &request, *answering, Agreement::default())
         }
         Drive::Remove(RemovedDrive { array, drive, force, stop, agreement, answering }) => {

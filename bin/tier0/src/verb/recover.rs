@@ -178,6 +178,7 @@ fn event(one: &Recovery) -> Event {
         thing: format!("pool {}", one.pool),
         what: format!("{}{end}", history::RECOVERED),
         remedy: remedy.to_owned(),
+        original: None,
     }
 }
 

@@ -106,7 +106,7 @@ struct Diary {
 impl Diary {
     /// Has the events of `array` kept, and begins with what its start has found.
     fn open(array: &mut OpenArray, path: PathBuf, troubles: &Troubles) -> Option<Diary> {
-        let keeper = Keeper::start(path, troubles.clone())
+        let keeper = Keeper::start(path, array.places(), troubles.clone())
             .inspect_err(|error| {
                 tracing::error!("events are not kept, because no thread can be started: {error}")
             })

@@ -6,6 +6,7 @@ mod arrays;
 mod bad_input;
 mod broken_file;
 mod catalog;
+mod copies;
 mod demo;
 mod events;
 mod examples;

@@ -64,6 +64,9 @@ pub struct DriveFacts {
     /// Whether its file was deleted, so that it is gone when the server ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+    /// Whether something else lies where the server opened it: its file was moved or deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaced: bool,
     /// Whether what it lies on ends before the size that it had, so that a start does not recognise it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_short: bool,
@@ -113,6 +116,7 @@ impl PoolFacts {
             path: path(place),
             moved_from: None,
             deleted: false,
+            replaced: false,
             cut_short: false,
             size_bytes: member.sectors * SECTOR_BYTES,
             state: if member.is_active() { DriveState::Active } else { DriveState::Lost },

@@ -53,9 +53,12 @@ pub enum AdminRequest {
     DriveRejoin {
         /// The drive's name.
         drive: String,
-        /// Where it lies now, if not where it was last.
+        /// Where it lies now, as the administrator says.
         #[serde(default)]
         path: Option<PathBuf>,
+        /// Where the array file has it.
+        #[serde(default)]
+        in_file: Option<PathBuf>,
     },
     /// Moves everything off a drive and forgets it.
     DriveRemove {

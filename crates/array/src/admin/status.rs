@@ -2,6 +2,8 @@
 //!
 //! Sizes are in bytes, rates in bytes per second, times in seconds, shares from 0 to 1.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use tier0_stats::IoSummary;
 use tier0_units::WriteCache;
@@ -76,6 +78,10 @@ pub struct Event {
     pub what: String,
     /// What to do; empty where nothing is to be done.
     pub remedy: String,
+    /// Where the file of a drive lies that was moved, and whose place something else has taken: a start takes that for the
+    /// drive if it is a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<PathBuf>,
 }
 
 /// A pause: the pool waits for drives that it cannot do without.

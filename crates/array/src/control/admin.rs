@@ -69,7 +69,9 @@ impl Control {
                 );
             }
             AdminRequest::DriveFail { drive } => self.fail_drive(&drive).await,
-            AdminRequest::DriveRejoin { drive, path } => self.rejoin_drive(&drive, path).await,
+            AdminRequest::DriveRejoin { drive, path, in_file } => {
+                self.rejoin_drive(&drive, path, in_file).await
+            }
             AdminRequest::DriveRemove { drive, stop: true, .. } => self.keep_drive(&drive).await,
             AdminRequest::DriveRemove { drive, force, .. } => {
                 self.remove_drive(&drive, if force { Leave::AtOnce } else { Leave::CopyFirst }).await

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Control, Guarded, Harm};
+use super::{Control, Guarded, Harm, Moved};
 use crate::admin::{DriveFacts, DriveState, PoolFacts};
 
 impl Control {
@@ -28,16 +28,16 @@ impl Control {
 }
 
 /// What became of a drive's file since it was opened.
-fn put_in_place(drive: &mut DriveFacts, moved: &[(PathBuf, PathBuf)], harmed: &[(PathBuf, Harm)]) {
+fn put_in_place(drive: &mut DriveFacts, moved: &[Moved], harmed: &[(PathBuf, Harm)]) {
     let is_it = |path: &Path| drive.path.as_deref() == Some(path);
     for (_, harm) in harmed.iter().filter(|(path, _)| is_it(path)) {
         match harm {
-            Harm::Deleted { .. } => drive.deleted = true,
+            Harm::Deleted { is_replaced } => (drive.deleted, drive.replaced) = (true, *is_replaced),
             Harm::CutShort => drive.cut_short = true,
         }
     }
-    let to = moved.iter().find(|(from, _)| is_it(from)).map(|(_, to)| to.clone());
-    if let Some(to) = to {
-        drive.moved_from = drive.path.replace(to);
+    if let Some(moved) = moved.iter().find(|moved| is_it(&moved.from)) {
+        drive.moved_from = drive.path.replace(moved.to.clone());
+        drive.replaced = moved.is_replaced;
     }
 }

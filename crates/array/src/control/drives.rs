@@ -16,6 +16,8 @@ use uuid::Uuid;
 
 use super::admin::Done;
 use super::leaving::lacking;
+use super::moved::Moved;
+use super::originals::OtherPlace;
 use super::report::sets_tolerance;
 use super::verdict::Objection;
 use super::{Control, Harm, TRY_PAUSE};
@@ -39,11 +41,17 @@ pub(crate) trait DriveOpener {
     /// Where drives lie, or lay, that are open and were harmed from outside.
     fn harmed(&self) -> Vec<(PathBuf, Harm)>;
 
-    /// Where drives lay that are open, whose files were moved, and where those are.
-    fn moved(&self) -> Vec<(PathBuf, PathBuf)>;
+    /// Drives that are open, and whose files were moved.
+    fn moved(&self) -> Vec<Moved>;
 
     /// Those of these paths at which nothing lies, as far as that is answered in time.
     fn gone(&self, paths: Vec<PathBuf>) -> Pin<Box<dyn Future<Output = Vec<PathBuf>> + '_>>;
+
+    /// Those of these places at which lies nothing that is open here, and whether the member lies there.
+    fn left_places(
+        &self,
+        places: Vec<OtherPlace>,
+    ) -> Pin<Box<dyn Future<Output = Vec<(OtherPlace, bool)>> + '_>>;
 
     /// This drive is a member from now on, and stays open whatever becomes of it.
     fn hold(&self, medium: &Arc<Medium>);
@@ -109,7 +117,7 @@ impl Control {
             let state = self.guarded(number).metadata.state();
             let back = state.members_by_place().filter(|(place, _)| can_return(&state, *place));
             let lost = back.map(|(place, member)| (place, PathBuf::from(&member.path)));
-            lost.filter(|(_, path)| path.is_absolute() && moved.iter().all(|(from, _)| from != path))
+            lost.filter(|(_, path)| path.is_absolute() && moved.iter().all(|moved| moved.from != *path))
                 .collect()
         };
         if lost.is_empty() {

@@ -63,6 +63,7 @@ impl Events {
             thing: event.thing.clone(),
             what: format!("{} before this one could not be kept in time", counted(missed, "event")),
             remedy: "look at the file system that has the file of events".to_owned(),
+            original: None,
         });
         let told = match of_missed {
             Some(of_missed) => listener.try_send(of_missed).map(|()| self.missed.set(0)),
@@ -197,14 +198,18 @@ impl Control {
         what: String,
         remedy: String,
     ) -> EventId {
-        let event = Event { age_s: 0, severity, thing, what, remedy };
+        self.tell_event(Event { age_s: 0, severity, thing, what, remedy, original: None })
+    }
+
+    /// Tells an event.
+    pub(super) fn tell_event(&self, event: Event) -> EventId {
         log(&event);
         self.events.add(self.world.now(), event)
     }
 
     /// Has the log and the listener told of an event that is among the latest already, and has been brought up to date since.
     pub(super) fn tell_listeners(&self, severity: Severity, thing: String, what: String, remedy: &str) {
-        let event = Event { age_s: 0, severity, thing, what, remedy: remedy.to_owned() };
+        let event = Event { age_s: 0, severity, thing, what, remedy: remedy.to_owned(), original: None };
         log(&event);
         self.events.pass_on(&event);
     }
@@ -235,6 +240,7 @@ mod tests {
                 thing: "pool p".into(),
                 what: second.to_string(),
                 remedy: String::new(),
+                original: None,
             };
             events.add(Nanos::from_secs(second), event);
         }
@@ -262,6 +268,7 @@ mod tests {
             thing: format!("drive d{number}"),
             what: "it is there".into(),
             remedy: String::new(),
+            original: None,
         };
         for number in 0..5 {
             events.add(Nanos::ZERO, event(number));

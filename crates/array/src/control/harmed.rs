@@ -30,19 +30,35 @@ impl Control {
     pub(super) async fn watch_harmed_drives(self: Rc<Self>) {
         let Some(opener) = self.opener.clone() else { return };
         loop {
-            let found = opener.harmed();
-            let before = self.harmed.replace(found.clone());
-            for number in 0..self.pools.len() {
-                for (name, path, harm) in harmed_of(&self.guarded(number).metadata.state(), &found) {
-                    if !before.iter().any(|(known, as_known)| known == path && *as_known == harm) {
-                        let thing = format!("drive {name}");
-                        self.tell(Severity::Critical, thing, harm.fact(path), harm.remedy(&name));
-                    }
-                }
-            }
+            self.look_at_harmed_drives(opener.harmed());
             self.look_at_moved_drives(opener.moved());
             self.world.sleep(LOOK).await;
         }
+    }
+
+    /// Tells which drives have been harmed since the last look.
+    fn look_at_harmed_drives(&self, found: Vec<(PathBuf, Harm)>) {
+        let before = self.harmed.replace(found.clone());
+        for number in 0..self.pools.len() {
+            for (name, path, harm) in harmed_of(&self.guarded(number).metadata.state(), &found) {
+                if !before.iter().any(|(known, as_known)| known == path && *as_known == harm) {
+                    let thing = format!("drive {name}");
+                    self.tell(Severity::Critical, thing, harm.fact(path), harm.remedy(&name));
+                }
+            }
+        }
+    }
+
+    /// The array ends, and the next start finds what lies there then: whatever was told before is told anew.
+    pub(crate) fn tell_harmed_drives_at_the_end(&self) {
+        let Some(opener) = &self.opener else { return };
+        let mut harmed = opener.harmed();
+        // A start tells itself of one that is too small.
+        harmed.retain(|(_, harm)| *harm != Harm::CutShort);
+        self.harmed.take();
+        self.moved.take();
+        self.look_at_harmed_drives(harmed);
+        self.look_at_moved_drives(opener.moved());
     }
 }
 

@@ -20,6 +20,7 @@ mod marks;
 mod moved;
 mod moves;
 mod moving;
+mod originals;
 mod overwritten;
 mod pause;
 mod placing;
@@ -50,6 +51,8 @@ use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 
 pub(crate) use drives::{DriveOpener, NewDrive};
 pub(crate) use harmed::Harm;
+pub(crate) use moved::Moved;
+pub(crate) use originals::OtherPlace;
 pub(crate) use pool::{Guarded, PoolControl};
 pub(crate) use returning::Left;
 
@@ -83,7 +86,7 @@ pub(crate) struct Control {
     /// Where drives lie, or lay, that were harmed from outside.
     harmed: RefCell<Vec<(PathBuf, Harm)>>,
     /// Where drives lay that serve and were moved, and where they lie.
-    moved: RefCell<Vec<(PathBuf, PathBuf)>>,
+    moved: RefCell<Vec<Moved>>,
     events: Events,
     /// Slow turns of this world that events have told.
     slow_turns_told: Cell<u64>,

@@ -14,6 +14,7 @@ use tier0_units::SectorCount;
 use tier0_world::IoError;
 
 use super::admin::Done;
+use super::originals::Said;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::{Control, Guarded};
@@ -22,8 +23,14 @@ use crate::admin::{AdminError, Severity};
 use crate::description::DriveDescription;
 
 impl Control {
-    /// Takes back a drive that was lost and answers again; its old place is forgotten. It lies at `path`, or where it was last.
-    pub(super) async fn rejoin_drive(self: &Rc<Self>, name: &str, path: Option<PathBuf>) -> Done {
+    /// Takes back a drive that was lost and answers again; its old place is forgotten. It lies at `path`, or where the array
+    /// file has it, or where it was last.
+    pub(super) async fn rejoin_drive(
+        self: &Rc<Self>,
+        name: &str,
+        path: Option<PathBuf>,
+        in_file: Option<PathBuf>,
+    ) -> Done {
         let (number, place, state) = self.member_named(name)?;
         if state == MemberState::Active {
             return Err(AdminError::new(format!(
@@ -43,10 +50,15 @@ impl Control {
             let lost = state.member(place).expect("it was found");
             (lost.id, lost.path.clone(), lost.sectors)
         };
-        // It may have been moved, and found at the start.
+        let said = if path.is_some() { Said::ByAdministrator } else { Said::ByDrives };
         let path = match path {
             Some(path) => path,
-            None => opener.find(id).await.unwrap_or_else(|| remembered.into()),
+            None => match (opener.find(id).await, in_file) {
+                // It may have been moved, and found at the start.
+                (Some(found), _) => found,
+                (None, Some(in_file)) if opener.gone(vec![in_file.clone()]).await.is_empty() => in_file,
+                (None, _) => remembered.into(),
+            },
         };
         if path.as_os_str().is_empty() {
             return Err(AdminError::new(format!(
@@ -78,6 +90,7 @@ impl Control {
             )));
         }
         self.check_serves_nowhere(name, &new.drive).await?;
+        self.check_is_no_original(number, (name, &path), &new.drive, said).await?;
         let left = self.left_as(number, place, &new.drive).await;
         let left = left.map_err(|error| AdminError::failed(error.to_string()))?.ok_or_else(|| {
             AdminError::new(format!(

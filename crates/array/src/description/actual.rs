@@ -202,6 +202,7 @@ mod tests {
             path: None,
             moved_from: None,
             deleted: false,
+            replaced: false,
             cut_short: false,
             size_bytes,
             state,

@@ -129,7 +129,9 @@ impl Description {
     fn compare_drives(&self, facts: &[PoolFacts], findings: &mut Vec<Finding>) {
         for pool in facts.iter().filter(|pool| self.pools.iter().any(|own| own.name == pool.name)) {
             let serving = || pool.drives.iter().filter(|drive| drive.state == DriveState::Active);
+            // What lies in the place of one that was replaced may be a copy.
             if serving().any(|drive| drive.path.is_some())
+                && !serving().any(|drive| drive.replaced)
                 && !serving().filter_map(|drive| drive.path.as_deref()).any(|path| self.leads_to(path))
             {
                 findings.push(Finding::Refused(format!(

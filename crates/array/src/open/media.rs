@@ -317,6 +317,6 @@ fn absolute(drive: &DriveDescription) -> PathBuf {
     std::path::absolute(&given).unwrap_or(given)
 }
 
-pub(super) fn drive_at(name: String, path: PathBuf) -> DriveDescription {
+pub(crate) fn drive_at(name: String, path: PathBuf) -> DriveDescription {
     DriveDescription { name, path: Some(path), size: None, ram: None, model: None }
 }

@@ -84,7 +84,7 @@ impl Medium {
     }
 
     /// Opens what another process holds, to read who it is and nothing else.
-    pub(super) fn peek(description: &DriveDescription, number: usize) -> Option<Medium> {
+    pub(crate) fn peek(description: &DriveDescription, number: usize) -> Option<Medium> {
         let base = Base::File(FileMedium::peek(description.path.as_deref()?).ok()?);
         let (name, health) = (description.name.clone(), Health::new());
         Some(Medium { name, base, model: None, number: number as u64, health })
@@ -134,7 +134,7 @@ impl Medium {
     pub(crate) fn harm(&self) -> Option<Harm> {
         match &self.base {
             Base::File(file) if file.is_deleted() => {
-                Some(Harm::Deleted { is_replaced: std::fs::symlink_metadata(&file.info().name).is_ok() })
+                Some(Harm::Deleted { is_replaced: is_there(Path::new(&file.info().name)) })
             }
             Base::File(file) if file.is_cut_short() => Some(Harm::CutShort),
             _ => None,
@@ -215,6 +215,11 @@ impl Medium {
             Base::Ram(_, size) => SectorCount::in_bytes(*size),
         }
     }
+}
+
+/// Whether anything lies at a path, a link that leads nowhere included.
+pub(crate) fn is_there(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
 }
 
 /// A drive that shows no failure that may pass.

@@ -30,7 +30,7 @@ pub(super) struct AtHand<'a> {
 }
 
 /// Whose a drive is.
-pub(super) enum Owner {
+pub(crate) enum Owner {
     /// A member's of some array.
     Member(Uuid, String),
     /// No member's that tier0 knows.
@@ -40,7 +40,7 @@ pub(super) enum Owner {
 }
 
 impl Owner {
-    pub(super) async fn of(world: &World, medium: &Medium) -> Owner {
+    pub(crate) async fn of(world: &World, medium: &Medium) -> Owner {
         let Ok(drive) = medium.plain_drive(world) else { return Owner::Unknown };
         let limit = pin!(world.sleep(LOOK_LIMIT));
         match select(pin!(superblock::read(&drive)), limit).await {

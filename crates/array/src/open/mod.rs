@@ -22,6 +22,7 @@ pub mod recover;
 mod room;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -36,8 +37,10 @@ pub(crate) use consent::Consents;
 pub use create::{CreateOptions, create, rehearse_creation};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
 pub(crate) use examine::{drives, examine};
+pub(crate) use media::drive_at;
 pub(crate) use media::plain;
 pub(crate) use medium::Medium;
+pub(crate) use missing::Owner;
 pub use places::Displaced;
 
 use crate::ArrayError;
@@ -123,6 +126,14 @@ impl OpenArray {
     /// Whether what is acknowledged outlives the process: log, checksums and metadata are kept.
     pub fn is_protected(&self) -> bool {
         matches!(self.kind, Kind::Lasting { .. })
+    }
+
+    /// Where everything lies that may be a drive of it.
+    pub fn places(&self) -> Vec<PathBuf> {
+        match &self.kind {
+            Kind::Lasting { media, .. } => media.iter().filter_map(|medium| medium.path()).collect(),
+            Kind::InMemory(_) => Vec::new(),
+        }
     }
 
     /// Has events told here too while the array runs. The array does not wait for room: what has none is counted and

@@ -29,6 +29,10 @@ struct Place {
     name: String,
     id: Uuid,
     path: PathBuf,
+    /// What to do if it is not there.
+    remedy: String,
+    /// Whether what lies there is something else, as the server knows.
+    is_replaced: bool,
 }
 
 impl Description {
@@ -47,8 +51,12 @@ impl Description {
         let leaves = |drive: &DriveFacts| {
             drive.leaving && serving().any(|other| other.id != drive.id && other.path == drive.path)
         };
-        let places = serving().filter(|drive| !is_told(drive) && !leaves(drive));
-        let places: Vec<Place> = places.filter_map(place_of).collect();
+        let is_looked_for_elsewhere = |drive: &DriveFacts| {
+            drive.moved_from.is_some() && drive.path.as_deref().is_some_and(|to| self.leads_to(to))
+        };
+        let places =
+            serving().filter(|drive| !is_told(drive) && !leaves(drive) && !is_looked_for_elsewhere(drive));
+        let places: Vec<Place> = places.filter_map(Place::of).collect();
         let peeks = places.iter().map(|place| {
             let (name, path) = (place.name.clone(), place.path.clone());
             move || (path.exists(), Medium::peek(&drive_at(name, path), 0).map(Arc::new))
@@ -69,6 +77,8 @@ impl Description {
     fn displaced(&self, drive: &DriveFacts) -> Option<Displaced> {
         let (name, path) = (&drive.name, drive.path.as_deref()?);
         let text = match &drive.moved_from {
+            // What lies in its place tells more.
+            _ if drive.replaced => return None,
             _ if drive.deleted => format!(
                 "drive {name:?}: its file {path:?} was deleted, and is there only as long as the server runs; do not stop \
                  it: replace the drive (tier0 drive replace)"
@@ -92,7 +102,8 @@ async fn look(world: &World, place: Place, peeked: Option<(bool, Option<Arc<Medi
             ("cannot be read by this user, so that it is not known whether it is the drive", false)
         }
         Some((_, Some(medium))) => match Owner::of(world, &medium).await {
-            Owner::Member(id, _) if id == place.id => return None,
+            Owner::Member(id, _) if id == place.id && !place.is_replaced => return None,
+            Owner::Member(id, _) if id == place.id => return Some(place.taken_by_a_copy()),
             Owner::Member(..) => ("is another drive by now", true),
             Owner::Nobody => ("is no drive of tier0 by now", true),
             Owner::Unknown => ("does not tell who it is", false),
@@ -100,12 +111,33 @@ async fn look(world: &World, place: Place, peeked: Option<(bool, Option<Arc<Medi
     };
     let may = if is_certain { "would" } else { "may" };
     let text = format!(
-        "drive {:?}: what lies at {:?}, where the server opened it, {fact}: a start now {may} miss it; put it back",
-        place.name, place.path
+        "drive {:?}: what lies at {:?}, where the server opened it, {fact}: a start now {may} miss it; {}",
+        place.name, place.path, place.remedy
     );
     Some(Displaced { id: place.id, text, is_certain })
 }
 
-fn place_of(drive: &DriveFacts) -> Option<Place> {
-    Some(Place { name: drive.name.clone(), id: drive.id?, path: drive.path.clone()? })
+impl Place {
+    fn of(drive: &DriveFacts) -> Option<Place> {
+        let is = drive.path.as_ref()?;
+        let remedy = match &drive.moved_from {
+            _ if drive.deleted => {
+                "do not stop the server, and replace the drive (tier0 drive replace)".to_owned()
+            }
+            Some(_) => format!("before the server ends, move it back from {is:?}"),
+            None => "put it back".to_owned(),
+        };
+        let path = drive.moved_from.as_ref().unwrap_or(is).clone();
+        Some(Place { name: drive.name.clone(), id: drive.id?, path, remedy, is_replaced: drive.replaced })
+    }
+
+    /// A start takes the copy for the drive, and nothing contradicts it.
+    fn taken_by_a_copy(self) -> Displaced {
+        let text = format!(
+            "drive {:?}: what lies at {:?}, where the server opened it, is a copy of it by now, and a start goes on from what \
+             the copy holds, without what was written since; {}",
+            self.name, self.path, self.remedy
+        );
+        Displaced { id: self.id, text, is_certain: false }
+    }
 }

@@ -43,6 +43,7 @@ mod tests {
             thing: "drive d0".into(),
             what: "suspect".into(),
             remedy: "look at it".into(),
+            original: None,
         };
         let events: Vec<Event> = (0..12).rev().map(event).collect();
         let text = text(&events);

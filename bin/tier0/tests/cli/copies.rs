@@ -1,0 +1,129 @@
+//! Copies of drives in the places of the drives: nothing on them contradicts a start that takes them for the array.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::support::{Background, directory, file, run_in, text, tier0};
+
+fn array(name: &str) -> String {
+    format!(
+        "[array]\nname = \"{name}\"\n[[drive]]\nname = \"d{{n}}\"\ncount = 2\npath = \"d{{n}}.img\"\nsize = \"64MiB\"\n\
+         [[pool]]\nname = \"pool0\"\nraid = \"raid1\"\n[[volume]]\nname = \"lun0\"\nsize = \"24MiB\"\n\
+         [nbd]\nlisten = [\"unix:s\"]\n"
+    )
+}
+
+fn served(at: &Path) -> Background {
+    serving(at, &[])
+}
+
+fn served_without(at: &Path, drive: &str) -> Background {
+    serving(at, &["--without", drive])
+}
+
+fn serving(at: &Path, options: &[&str]) -> Background {
+    let mut server = tier0();
+    server.current_dir(at).args(["serve", "array.toml", "--json"]).args(options).stdout(Stdio::piped());
+    let mut server = Background::of(server);
+    server.read_until(|line| line == "}");
+    server
+}
+
+/// What `tier0 VERB array.toml` ends with and says, on either channel.
+fn says(at: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let ended = run_in(at, arguments);
+    (ended.code, format!("{}{}", ended.stdout, ended.stderr).replace('\n', " "))
+}
+
+fn until<T>(mut done: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..200 {
+        if let Some(done) = done() {
+            return done;
+        }
+        #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("not within 10 s");
+}
+
+fn swap(home: &Path) {
+    std::fs::create_dir(home.join("old")).expect("a directory");
+    for name in ["d0.img", "d1.img"] {
+        std::fs::rename(home.join(name), home.join("old").join(name)).expect("moved");
+        std::fs::copy(home.join("old").join(name), home.join(name)).expect("copied");
+    }
+}
+
+/// The drives were moved under their server and copies put in their places: the next start took the copies without a word.
+#[test]
+fn copies_in_the_places_of_moved_drives_are_told_before_and_after_the_end() {
+    let directory = directory();
+    let home = directory.path();
+    file(home, "array.toml", &array("test"));
+    assert_eq!(says(home, &["create", "array.toml"]).0, Some(0));
+    let server = served(home);
+    swap(home);
+    let (code, status) = says(home, &["status", "array.toml"]);
+    assert!(code == Some(5) && status.contains("another file lies there"), "{status}");
+    let (_, checked) = says(home, &["check", "array.toml"]);
+    assert!(checked.contains("is a copy of it by now") && checked.contains("move it back"), "{checked}");
+    // At once: no look every so often has seen it.
+    assert_eq!(server.interrupt(), Some(0));
+    let server = served(home);
+    // A thread reads what the server before has left.
+    let status = until(|| Some(says(home, &["status", "array.toml"])).filter(|(code, _)| *code == Some(4)));
+    assert!(status.1.contains("stop the server and move the file back"), "{}", status.1);
+    until(|| says(home, &["events", "array.toml"]).1.contains("what is served may be a copy").then_some(()));
+    assert_eq!(server.interrupt(), Some(0));
+    for name in ["d0.img", "d1.img"] {
+        std::fs::rename(home.join("old").join(name), home.join(name)).expect("moved back");
+    }
+    let server = served(home);
+    let (code, status) = says(home, &["status", "array.toml"]);
+    assert!(code == Some(0) && !status.contains("copy of"), "{status}");
+    assert_eq!(server.interrupt(), Some(0));
+}
+
+fn copied(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("a directory");
+    for name in ["array.toml", "d0.img", "d1.img"] {
+        std::fs::copy(from.join(name), to.join(name)).expect("copied");
+    }
+}
+
+/// In a copy of an array a drive was taken back from where the drives remembered it: it was the original's, and overwritten.
+#[test]
+fn a_copy_takes_no_drive_of_the_original_back() {
+    let directory = directory();
+    let (original, copy) = (directory.path().join("original"), directory.path().join("copy"));
+    std::fs::create_dir(&original).expect("a directory");
+    file(&original, "array.toml", &array("test"));
+    assert_eq!(says(&original, &["create", "array.toml"]).0, Some(0));
+    assert_eq!(served(&original).interrupt(), Some(0));
+    copied(&original, &copy);
+    std::fs::remove_file(copy.join("d1.img")).expect("it was there");
+    let before = std::fs::read(original.join("d1.img")).expect("it is there");
+    let server = served_without(&copy, "d1");
+    let of_original = original.join("d1.img");
+    for arguments in [
+        &["drive", "rejoin", "array.toml", "d1"][..],
+        &["drive", "rejoin", "array.toml", "d1", "--path", text(&of_original)],
+    ] {
+        let (code, told) = says(&copy, arguments);
+        assert!(code == Some(2) && told.contains("a copy leaves the original alone"), "{told}");
+    }
+    // Where the originals of the others are gone only the administrator knows.
+    std::fs::rename(original.join("d0.img"), original.join("away")).expect("moved");
+    let (code, told) = says(&copy, &["drive", "rejoin", "array.toml", "d1"]);
+    assert!(code == Some(2) && told.contains("say so with --path"), "{told}");
+    std::fs::rename(original.join("away"), original.join("d0.img")).expect("moved back");
+    // Beside the others, where the array file has it, it is found.
+    std::fs::copy(&of_original, copy.join("d1.img")).expect("copied");
+    let (code, told) = says(&copy, &["drive", "rejoin", "array.toml", "d1"]);
+    assert!(code == Some(0), "{told}");
+    assert_eq!(server.interrupt(), Some(0));
+    assert!(std::fs::read(&of_original).expect("it is there") == before);
+    let (code, checked) = says(&original, &["check", "array.toml"]);
+    assert!(code == Some(0) && !checked.contains('!'), "{checked}");
+}
