@@ -1,17 +1,23 @@
 //! How a verb asks a running array to change something: consent first, then the request, then one answer.
 
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, DriveState, DriveStatus, PoolStatus, Status};
-use tier0_units::{ByteCount, counted};
+use tier0_units::{ByteCount, counted, named};
 
+use super::config::facts;
 use crate::consent;
 use crate::control::{Addressee, misunderstood};
 use crate::failure::Failure;
 use crate::output::{json, print, wrapped};
+use crate::patience::within;
+
+/// How long files may take that the array file or the server names.
+const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
 /// How the answer is given.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -69,14 +75,30 @@ pub(super) fn carry_out(
 
 /// What was done, and what the array file still says of it.
 fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> String {
-    let AdminRequest::VolumeDelete { volume, .. } = request else { return text };
-    let is_named = |file: &Description| file.volumes.iter().any(|one| one.name == *volume);
-    match Description::read(array).is_ok_and(|file| is_named(&file)) {
-        true => {
+    let Ok(file) = Description::read(array) else { return text };
+    match request {
+        AdminRequest::VolumeDelete { volume, .. } if file.volumes.iter().any(|one| one.name == *volume) => {
             format!("{text}; take it out of the array file too, or the next start creates it anew, empty")
         }
-        false => text,
+        AdminRequest::DriveReplace { .. } | AdminRequest::DriveRemove { .. } => {
+            match pools_left_unnamed(file) {
+                Some(pools) => format!(
+                    "{text}; the array file leads to no drive that stays in {}, and a start would not find it: put what \"tier0 \
+                 config\" prints in the file's place",
+                    named("pool", &pools)
+                ),
+                None => text,
+            }
+        }
+        _ => text,
     }
+}
+
+/// Pools of which a start with this file would find no drive, once what leaves has left.
+fn pools_left_unnamed(file: Description) -> Option<Vec<String>> {
+    let facts = facts(&file).ok().flatten()?;
+    let left = move || file.pools_left_unnamed(&facts).into_iter().map(str::to_owned).collect::<Vec<_>>();
+    within(LOOK_LIMIT, left).filter(|pools| !pools.is_empty())
 }
 
 fn sentence(reply: AdminReply) -> Result<String, Failure> {

@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES};
+use tier0_pool::{MemberState, PoolState};
+use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, named};
 
 use super::Control;
 use super::report::Findings;
@@ -15,6 +16,24 @@ use crate::message::scrub::ScrubShared;
 const RANGES_MAX: usize = 4096;
 /// How often is looked whether there are some.
 const LOOK: Nanos = Nanos::from_secs(10);
+
+/// What to do where no copy of pages is right: a drive that is lost may hold them.
+pub(super) fn remedy_for_lost_pages(state: &PoolState) -> String {
+    let lost = state.members().iter().filter(|member| member.state == MemberState::Lost);
+    let (names, leaving): (Vec<&str>, Vec<bool>) =
+        lost.map(|member| (member.name.as_str(), member.leaving)).unzip();
+    if names.is_empty() {
+        return "restore them from a backup".to_owned();
+    }
+    let keep =
+        if leaving.contains(&true) { "keep what is being removed (tier0 drive remove --stop), " } else { "" };
+    let (are, them) = if names.len() == 1 { ("is", "it") } else { ("are", "them") };
+    format!(
+        "{} {are} lost and may hold what is right: {keep}take {them} back (tier0 drive rejoin), and restore from a backup \
+         what is wrong then",
+        named("drive", &names)
+    )
+}
 
 impl Control {
     /// Has the drives know of pages of which no copy is right, as long as the array runs.

@@ -10,7 +10,7 @@ use tier0_stats::IoSummary;
 use tier0_units::{SECTOR_BYTES, counted, named};
 
 use super::drives::can_return;
-use super::lost::lost_ranges;
+use super::lost::{lost_ranges, remedy_for_lost_pages};
 use super::space::Spares;
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
@@ -81,7 +81,7 @@ impl Control {
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(guarded));
-        found.look_at_integrity(&integrity, guarded.scrub.settled.get());
+        found.look_at_integrity(&integrity, guarded.scrub.settled.get(), &remedy_for_lost_pages(&state));
         found.look_at_pages_lost_before(guarded.metadata.has_lost_pages(), &integrity);
         found.look_at_spares(&state, &sets);
         found.look_at_space(&space, &guarded.space_rules.borrow());
@@ -266,7 +266,7 @@ impl Findings {
     }
 
     /// `settled` of them were before a scrub that found everything right; and what was written anew is lost no more.
-    fn look_at_integrity(&mut self, integrity: &IntegrityStatus, settled: (u64, u64)) {
+    fn look_at_integrity(&mut self, integrity: &IntegrityStatus, settled: (u64, u64), remedy: &str) {
         let repaired = integrity.repaired.saturating_sub(settled.0);
         let listed: u64 = integrity.lost.iter().map(|range| range.pages).sum();
         let unsettled = integrity.unrecoverable.saturating_sub(settled.1);
@@ -275,7 +275,7 @@ impl Findings {
             self.add(
                 Health::Critical,
                 format!(
-                    "no copy passes its checksum of {}; status lists where, restore them from a backup",
+                    "no copy passes its checksum of {}; status lists where, {remedy}",
                     counted(lost, "page")
                 ),
             );
@@ -428,7 +428,7 @@ mod tests {
         let integrity = IntegrityStatus { repaired: 1, ..IntegrityStatus::default() };
         for is_paused in [false, true] {
             let mut found = Findings { is_paused, ..Findings::default() };
-            found.look_at_integrity(&integrity, (0, 0));
+            found.look_at_integrity(&integrity, (0, 0), "");
             let told = found.problems();
             assert!(
                 told[0].contains("repaired: 1 page") && told[0].contains("scrub") != is_paused,
@@ -496,7 +496,7 @@ mod tests {
             let mut found = Findings::default();
             let integrity =
                 IntegrityStatus { unrecoverable, lost, lost_left_off, ..IntegrityStatus::default() };
-            found.look_at_integrity(&integrity, (0, settled));
+            found.look_at_integrity(&integrity, (0, settled), "");
             found.problems()
         };
         assert!(told(5, vec![range(5)], 0, 0)[0].contains("of 5 pages;"));

@@ -95,7 +95,8 @@ impl Control {
         let left = left.map_err(|error| AdminError::failed(error.to_string()))?.ok_or_else(|| {
             AdminError::new(format!(
                 "what lies at {path:?} is not drive {name:?} as it was lost, but another one, or an older copy of it; to use it \
-                 in its place all the same, \"tier0 drive replace\" with its path and --force"
+                 in its place all the same, overwrite it under another name (tier0 drive replace ARRAY {name} --name NEW \
+                 --path {path:?} --force)"
             ))
         })?;
         let brought = self.bring_in(number, name, new, (left == Left::AsItIs).then_some(place)).await;

@@ -120,6 +120,19 @@ impl Description {
                 .any(|directory| path.parent().is_some_and(|parent| plain(parent) == plain(directory)))
     }
 
+    /// The pools of which a start would find no drive, once those have left that are leaving.
+    pub fn pools_left_unnamed<'a>(&self, facts: &'a [PoolFacts]) -> Vec<&'a str> {
+        let left = |pool: &&PoolFacts| self.leads_to_none(pool, |drive| !drive.leaving);
+        facts.iter().filter(left).map(|pool| pool.name.as_str()).collect()
+    }
+
+    /// Whether a start finds none of the drives of a pool that serve from somewhere and count.
+    fn leads_to_none(&self, pool: &PoolFacts, counts: impl Fn(&DriveFacts) -> bool) -> bool {
+        let serving = pool.drives.iter().filter(|drive| drive.state == DriveState::Active && counts(drive));
+        let mut paths = serving.filter_map(|drive| drive.path.as_deref()).peekable();
+        paths.peek().is_some() && !paths.any(|path| self.leads_to(path))
+    }
+
     /// Where the file has a drive, if that is not where it is.
     fn other_place(&self, drive: &DriveFacts) -> Option<&Path> {
         let named = self.drives.iter().find(|named| named.name == drive.name)?.path.as_deref()?;
@@ -128,12 +141,8 @@ impl Description {
 
     fn compare_drives(&self, facts: &[PoolFacts], findings: &mut Vec<Finding>) {
         for pool in facts.iter().filter(|pool| self.pools.iter().any(|own| own.name == pool.name)) {
-            let serving = || pool.drives.iter().filter(|drive| drive.state == DriveState::Active);
             // What lies in the place of one that was replaced may be a copy.
-            if serving().any(|drive| drive.path.is_some())
-                && !serving().any(|drive| drive.replaced)
-                && !serving().filter_map(|drive| drive.path.as_deref()).any(|path| self.leads_to(path))
-            {
+            if !pool.drives.iter().any(|drive| drive.replaced) && self.leads_to_none(pool, |_| true) {
                 findings.push(Finding::Refused(format!(
                     "no drive of pool {:?} is in the file or in a directory to search, so a start would not find it; put \
                      what \"tier0 config\" prints in the file's place",
