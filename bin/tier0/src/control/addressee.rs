@@ -1,6 +1,5 @@
 //! Whom a verb asks: the server of an array file, also where the file is broken or gone.
 
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use tier0_array::Description;
@@ -8,6 +7,7 @@ use tier0_array::admin::{AdminReply, AdminRequest, Status};
 use tier0_array::description::Remnant;
 
 use super::client::{ask_at, ask_if_served, unserved};
+use super::connecting::listens;
 use crate::failure::Failure;
 
 /// The server of an array file.
@@ -36,8 +36,8 @@ impl Addressee {
             Ok(description) => return Ok(of(Known::Described(Box::new(description)))),
             Err(error) => Failure::input(error),
         };
-        let listens = |remnant: &Remnant| UnixStream::connect(&remnant.control).is_ok();
-        let Some(remnant) = Remnant::of(file).filter(listens) else { return Err(fault) };
+        let is_asked = |remnant: &Remnant| listens(&remnant.control).is_ok();
+        let Some(remnant) = Remnant::of(file).filter(is_asked) else { return Err(fault) };
         let fault = fault.text().unwrap_or_default();
         tracing::warn!("{fault}: the server is asked at {:?} all the same", remnant.control);
         Ok(of(Known::Left { remnant, fault }))

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use tier0_array::{ArrayError, Description};
 use tier0_drive::OpenError;
 
 use super::Envelope;
-
+use super::connecting::{connected, listens};
 use crate::failure::Failure;
 use crate::holder::silent_server;
 
@@ -19,6 +18,8 @@ use crate::holder::silent_server;
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 /// How long an answer to a question may take, for which no drive is asked.
 const QUESTION_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may take to take a connection, over which nothing is asked yet.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The longest reply that is read, bytes: a status of thousands of drives is far below it.
 const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// How often a question is asked that a server which ends did not hear.
@@ -122,11 +123,12 @@ fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<
             _ => Failure::Run(text),
         }
     };
-    let mut stream = match UnixStream::connect(path) {
+    let mut stream = match connected(path, CONNECT_LIMIT) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
             return Ok(Asked::Unserved);
         }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(unanswered(CONNECT_LIMIT, "")),
         Err(error) => return Err(unusable(error)),
     };
     let limit = if is_question(request) { QUESTION_LIMIT } else { ANSWER_LIMIT };
@@ -152,11 +154,7 @@ fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<
                         true => "",
                         false => "; it may still carry out what it was asked for (tier0 events)",
                     };
-                    Err(Failure::Run(format!(
-                        "the server has not answered for {} s{later}; look at its log, and whether it is stopped or its \
-                         machine is busy",
-                        limit.as_secs()
-                    )))
+                    Err(unanswered(limit, later))
                 }
                 _ => Err(Failure::Run(format!(
                     "the server does not answer: {error}; look at its log, and try again"
@@ -170,6 +168,14 @@ fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<
     Ok(Asked::Answered(reply))
 }
 
+/// A server that is there has said nothing for so long; `later` is what may come of the request all the same.
+fn unanswered(limit: Duration, later: &str) -> Failure {
+    Failure::Run(format!(
+        "the server has not answered for {} s{later}; look at its log, and whether it is stopped or its machine is busy",
+        limit.as_secs()
+    ))
+}
+
 /// Why the array of the file at `file` cannot be opened: that it is served already, or this error.
 pub(crate) fn served_already(description: &Description, file: &Path, error: ArrayError) -> Failure {
     served_instead(description, file, &error).unwrap_or_else(|| error.into())
@@ -180,8 +186,8 @@ pub(crate) fn served_instead(description: &Description, file: &Path, error: &Arr
     if !matches!(error, ArrayError::NotOpened { .. } | ArrayError::Open(_)) {
         return None;
     }
-    match UnixStream::connect(control_path(description)) {
-        Ok(_) => Some(Failure::Input(format!(
+    match listens(control_path(description)) {
+        Ok(()) => Some(Failure::Input(format!(
             "array {:?} is being served already: its server listens on {:?}; \"tier0 status\" asks it",
             description.name,
             control_path(description)

@@ -5,6 +5,7 @@
 
 mod addressee;
 mod client;
+mod connecting;
 mod server;
 
 use serde::{Deserialize, Serialize};
