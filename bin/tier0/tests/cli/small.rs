@@ -22,6 +22,10 @@ fn to_stop_what_does_not_go_on_is_done() {
         let told = succeed(&[verb, &[array], drive, &["--stop"]].concat());
         assert!(told.contains("nothing to stop"), "{verb:?}: {told}");
     }
+    // Of a drive that is lost it was refused.
+    succeed(&["drive", "fail", array, "d1", "--yes"]);
+    let told = succeed(&["drive", "remove", array, "d1", "--stop"]);
+    assert!(told.contains("nothing to stop") && told.contains("drive rejoin"), "{told}");
     scene.stop();
 }
 
@@ -74,6 +78,23 @@ fn answers_say_what_is() {
     succeed(&["drive", "fail", array, "d1", "--yes"]);
     std::fs::remove_file(scene.at("elsewhere")).expect("a file");
     refuse(&["drive", "rejoin", array, "d1"], 2, &["\"d1\"", "elsewhere", "--path", "tier0 drive replace"]);
+    scene.stop();
+}
+
+/// Of a drive that holds no sector one was told to free space on its file system, and it ended with 1.
+#[test]
+fn a_drive_that_is_much_too_small_is_told_as_one() {
+    let scene = Scene::of("raid1", 2);
+    let tiny = file(scene.directory(), "tiny", &"x".repeat(215));
+    let new = ["--name", "d9", "--path", text(&tiny)];
+    let words = ["\"d9\" holds 0B", "too little for metadata", "KiB)", "larger drive"];
+    refuse(&[&["drive", "add", scene.array()], &new[..]].concat(), 2, &words);
+    refuse(&[&["drive", "add", scene.array()], &new[..], &["--force", "--yes"]].concat(), 2, &words);
+    assert_eq!(std::fs::read(&tiny).expect("it is there"), "x".repeat(215).as_bytes());
+    let absent = scene.at("absent");
+    let new = ["--name", "d9", "--path", text(&absent), "--size", "0"];
+    refuse(&[&["drive", "add", scene.array()], &new[..]].concat(), 2, &words);
+    assert!(!absent.exists(), "a drive that was refused leaves its file");
     scene.stop();
 }
 

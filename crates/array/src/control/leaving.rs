@@ -120,9 +120,10 @@ impl Control {
             ));
         }
         if state != MemberState::Active {
-            return Err(AdminError::new(format!(
-                "drive {name:?} is lost and not being removed; take it back if it answers (tier0 drive rejoin)"
-            )));
+            return Ok(format!(
+                "drive {name} is lost and not being removed; there is nothing to stop, and it can be taken back if it answers \
+                 (tier0 drive rejoin)"
+            ));
         }
         if !leaving {
             return Ok(format!("drive {name} is not being emptied; there is nothing to stop"));

@@ -341,6 +341,10 @@ impl MadeFiles {
             if drive.model.is_some() {
                 return file.set_len(bytes);
             }
+            if bytes == 0 {
+                // No space can be set aside; that it is too small, the pool says.
+                return Ok(());
+            }
             match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
                 Err(Errno::OPNOTSUPP) => file.set_len(bytes),
                 result => Ok(result?),

@@ -223,6 +223,9 @@ impl FileMedium {
             return Ok(());
         }
         let bytes = sectors.min(self.info.sectors).bytes().0;
+        if bytes == 0 {
+            return Ok(());
+        }
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, bytes) {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
             result => Ok(result?),
