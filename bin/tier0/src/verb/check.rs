@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use tier0_array::admin::{AdminReply, AdminRequest, PoolFacts};
 use tier0_array::description::{Finding, ListenAddress};
-use tier0_array::open::{Displaced, rehearse, rehearse_creation, witness_fault};
+use tier0_array::open::{Displaced, OpenOptions, rehearse, rehearse_creation, witness_fault};
 use tier0_array::{ArrayError, Description};
 use tier0_world::net::PeerAddress;
 
@@ -131,7 +131,10 @@ fn refusals_without(description: &Description, displaced: &[Displaced]) -> Resul
 /// Of the drives of an array that no server serves.
 fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
     let (refusals, mut told) = of_file(description, Asker::WhoStarts);
-    told.extend(rehearse(description).map_err(|error| not_to_be_started(description, file, error))?);
+    told.extend(
+        rehearse(description, &OpenOptions::default())
+            .map_err(|error| not_to_be_started(description, file, error))?,
+    );
     Ok((refusals, told))
 }
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::Description;
 use tier0_array::admin::{Event, Severity};
 use tier0_array::open::recover::{ByteRange, DriveRole, Recovery, Role, VolumeLoss, recover};
-use tier0_array::open::rehearse;
+use tier0_array::open::{OpenOptions, rehearse};
+use tier0_array::{Description, moved_events};
 use tier0_units::{ByteCount, counted};
 
 use super::asking::Agreement;
@@ -15,7 +15,7 @@ use super::config::facts;
 use crate::consent;
 use crate::control::served_instead;
 use crate::failure::Failure;
-use crate::history;
+use crate::history::{self, KeptEvent};
 use crate::output::{json, print, wrapped};
 
 pub(super) const EXAMPLES: &str = "\
@@ -30,7 +30,8 @@ Examples:
 
 The array must not be served. Connect all drives that there are, stale
 ones too. Ends with 1 where nothing can be assembled, or where a start is
-still refused then.";
+still refused then; with 2 where there is nothing to recover, and a start is
+refused for another reason.";
 
 /// The last resort.
 #[derive(Args, Debug)]
@@ -84,7 +85,8 @@ impl<'a> Told<'a> {
 const ASSEMBLED: &str = "assembled; \"tier0 serve\" opens it, \"tier0 scrub\" finds what does not fit together, and \
     \"tier0 drive rejoin\" takes drives back that are not used";
 const ASSEMBLABLE: &str = "it can be assembled: add --accept-loss";
-const NOTHING_TO_DO: &str = "there is nothing to recover: \"tier0 serve\" opens it or says what to do";
+const NOTHING_TO_DO: &str = "there is nothing to recover: \"tier0 serve\" opens it";
+const REFUSED_ALL_THE_SAME: &str = "there is nothing to recover, and a start is refused all the same";
 
 /// How to go on where there is nothing to recover: without the drives that were left out.
 fn nothing_to_do(pools: &[Recovery]) -> String {
@@ -95,6 +97,9 @@ fn nothing_to_do(pools: &[Recovery]) -> String {
         without => format!("there is nothing to recover: \"tier0 serve ARRAY{without}\" opens it"),
     }
 }
+
+/// How the note begins on a pool that was assembled with loss before.
+const EARLIER: &str = "what was lost in an earlier recovery is not listed here";
 
 /// What is agreed to.
 const CONSEQUENCE: &str =
@@ -125,6 +130,7 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
     if let Some(unknown) = verb.without.iter().find(is_unknown) {
         return Err(Failure::Input(format!("--without {unknown}: no pool has a drive of that name")));
     }
+    note_earlier(&description, &mut pools);
     let obstacle = pools.iter().find_map(|one| Some(of_pool(&one.pool, one.obstacle.as_ref()?)));
     let is_due = verb.accept_loss && pools.iter().any(|one| one.is_needed && one.obstacle.is_none());
     if is_due && !verb.json {
@@ -139,16 +145,50 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
         false => Ok(()),
     };
     let assembled = is_due && done.is_ok();
+    let is_whole = pools.iter().all(|one| !one.is_needed && one.obstacle.is_none());
+    let refusal = if is_whole { refused_start(&description, &verb.without) } else { None };
+    let looking = if refusal.is_some() { Asked::Vainly } else { Asked::Looking };
     let done = done.and_then(|()| obstacle.map_or(Ok(()), |obstacle| Err(Failure::Run(obstacle))));
+    let done = done.and_then(|()| refusal.map_or(Ok(()), Err));
     let done = done.and_then(|()| if assembled { rehearsed(&description) } else { Ok(()) });
     if verb.json {
         print(&json(&Told::new(&description.name, assembled, &pools, &done)))?;
     } else if assembled && done.is_ok() {
         print(&format!("{ASSEMBLED}\n"))?;
     } else if !is_due {
-        print(&text(&pools, Asked::Looking))?;
+        print(&text(&pools, looking))?;
     }
     done
+}
+
+/// Why a start is refused of pools that are whole; none where it is not.
+fn refused_start(description: &Description, without: &[String]) -> Option<Failure> {
+    let error = rehearse(description, &OpenOptions { without: without.to_vec() }).err()?;
+    let why = Failure::from(error).text().unwrap_or_default();
+    Some(Failure::Input(format!("{REFUSED_ALL_THE_SAME}: {why}")))
+}
+
+/// Notes of pools that were assembled with loss what their events tell of it: the drives do not remember, and what is on none
+/// of them any more counts as lost to nobody.
+fn note_earlier(description: &Description, pools: &mut [Recovery]) {
+    let Some(path) = &description.events else { return };
+    let kept = [moved_events(path), path.clone()].map(|path| history::content(&path));
+    let events: Vec<KeptEvent> =
+        kept.into_iter().flatten().flat_map(|(_, text)| history::read(&text).0).collect();
+    for one in pools {
+        let thing = format!("pool {}", one.pool);
+        let is_loss = |event: &&KeptEvent| {
+            event.thing == thing
+                && event.severity == Severity::Critical
+                && event.what.starts_with(history::RECOVERED)
+        };
+        let Some(event) = events.iter().rfind(is_loss) else { continue };
+        one.notes.push(format!(
+            "{EARLIER}, as its events tell of {}: {}",
+            event.time.strftime("%F %TZ"),
+            event.what
+        ));
+    }
 }
 
 /// Leaves in the events of the array what was given up. Events that cannot be kept undo nothing.
@@ -187,7 +227,7 @@ fn event(one: &Recovery) -> Event {
 /// # Errors
 /// It does not.
 fn rehearsed(description: &Description) -> Result<(), Failure> {
-    rehearse(description)
+    rehearse(description, &OpenOptions::default())
         .map_err(|error| Failure::Run(format!("assembled, and a start would still be refused: {error}")))?;
     Ok(())
 }
@@ -197,6 +237,8 @@ fn rehearsed(description: &Description) -> Result<(), Failure> {
 enum Asked {
     /// To say what could be done.
     Looking,
+    /// The same, where there is nothing to do, and a start is refused.
+    Vainly,
     /// To do it.
     Assembling,
 }
@@ -213,6 +255,7 @@ fn pool_text(one: &Recovery, asked: Asked) -> String {
     for drive in &one.drives {
         text.push_str(&format!("  drive {}: {}\n", drive.name, words(drive, can_be_assembled)));
     }
+    let is_poorer = one.notes.iter().any(|note| note.starts_with(EARLIER));
     for volume in &one.volumes {
         text.push_str(&format!("  volume {} of {}:", volume.name, ByteCount(volume.size_bytes)));
         text.push_str(&match volume.is_nothing() && one.obstacle.is_some() {
@@ -221,6 +264,7 @@ fn pool_text(one: &Recovery, asked: Asked) -> String {
                 " all of it is on drives that are there; it cannot be read before the pool is assembled\n"
                     .into()
             }
+            false if volume.is_nothing() && is_poorer => " loses nothing more\n".into(),
             false => loss_text(volume),
         });
     }
@@ -231,6 +275,7 @@ fn pool_text(one: &Recovery, asked: Asked) -> String {
         (Some(_), _) => "it cannot be assembled",
         (None, true) if asked == Asked::Assembling => "it can be assembled",
         (None, true) => ASSEMBLABLE,
+        (None, false) if asked == Asked::Vainly => REFUSED_ALL_THE_SAME,
         (None, false) => &nothing_to_do(std::slice::from_ref(one)),
     };
     text.push_str(&format!("  {end}\n"));

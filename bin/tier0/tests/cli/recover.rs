@@ -67,6 +67,26 @@ fn a_drive_that_was_taken_back_is_listed_once() {
     assert!(told.contains("drive d1: is missing\n") && !told.contains("given up"), "{told}");
 }
 
+/// A start was refused, and of that nothing was said but that there is nothing to recover.
+#[test]
+fn where_nothing_is_to_recover_a_start_that_is_refused_is_told() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid1", 2);
+    succeed(&["create", text(&array)]);
+    away(at, "d1");
+    let told = run(&["pool", "recover", text(&array)]);
+    assert_eq!(told.code, Some(2), "{}", told.stderr);
+    let refusal = "nothing to recover, and a start is refused all the same";
+    assert!(told.stdout.contains(refusal) && told.stderr.contains(refusal), "{}{}", told.stdout, told.stderr);
+    assert!(told.stderr.contains("--without d1"), "{}", told.stderr);
+    let told = run(&["pool", "recover", text(&array), "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&told.stdout).expect("JSON");
+    assert_eq!((told.code, &found["result"]), (Some(2), &"refused".into()), "{found}");
+    let told = succeed(&["pool", "recover", text(&array), "--without", "d1"]);
+    assert!(told.contains("nothing to recover: \"tier0 serve"), "{told}");
+}
+
 /// A drive file that was cut short and given its size again was told to lose nothing.
 #[test]
 fn a_drive_that_was_cut_short_is_told() {
@@ -88,4 +108,29 @@ fn a_drive_that_was_cut_short_is_told() {
     let told = succeed(&["pool", "recover", text(&array)]);
     assert!(!told.contains("loses nothing") && told.contains("that was cut short: perhaps lost"), "{told}");
     assert!(told.contains("drive \"d1\" stores nothing from byte 12582912"), "{told}");
+}
+
+/// After data had been given up, it was told that nothing is lost.
+#[test]
+fn a_recovery_with_loss_is_remembered() {
+    let directory = directory();
+    let at = directory.path();
+    let array = array_file(at, "raid5", 3);
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    succeed(&["drive", "fail", text(&array), "d1", "--yes"]);
+    let load =
+        ["load", &served.uri, "--read", "0", "--pattern", "sequential", "--block", "64KiB", "--overwrite"];
+    succeed(&[&load[..], &["--bytes", "8MiB", "--quiet"]].concat());
+    served.stop();
+    away(at, "d0");
+    let told = succeed(&["pool", "recover", text(&array)]);
+    assert!(!told.contains("loses nothing") && !told.contains("earlier"), "{told}");
+    succeed(&["pool", "recover", text(&array), "--accept-loss", "--yes"]);
+    let told = succeed(&["pool", "recover", text(&array)]).replace("\n    ", " ");
+    for words in
+        ["loses nothing more", "what was lost in an earlier recovery is not listed", "lost something: lun0"]
+    {
+        assert!(told.contains(words), "{words}: {told}");
+    }
 }

@@ -59,16 +59,16 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
     })
 }
 
-/// What opening the array of `description` would warn of; nothing is written.
+/// What opening the array of `description` would warn of, as [`open`] would with these options; nothing is written.
 ///
 /// # Errors
 /// Why it would be refused.
-pub fn rehearse(description: &Description) -> Result<Vec<String>, ArrayError> {
+pub fn rehearse(description: &Description, options: &OpenOptions) -> Result<Vec<String>, ArrayError> {
     if is_memory(description) {
         return create(description, CreateOptions::default()).map(|array| array.warnings);
     }
     check_no_memory(description)?;
-    let (media, found) = find(description, &OpenOptions::default())?;
+    let (media, found) = find(description, options)?;
     cores_of(description, media.iter())?;
     Ok(found.warnings.into_iter().chain(witness_fault(description)?).collect())
 }
