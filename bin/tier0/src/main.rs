@@ -7,6 +7,7 @@
 //! with a panic; results go to stdout, everything else to stderr; with `--json`, stdout gets one object however it ends; a
 //! closed stdout ends the program quietly.
 
+mod addresses;
 mod cli;
 mod consent;
 mod control;

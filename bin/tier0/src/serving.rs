@@ -88,7 +88,7 @@ impl Service {
         Arc::new(Service {
             array: array.name().to_owned(),
             listen: listen.iter().map(|address| address.0.clone()).collect(),
-            control: control.filter(|_| array.is_protected()),
+            control,
             accesses,
             listening: Box::new(listening),
             signals,
@@ -290,6 +290,7 @@ fn listen_for_verbs(
             false
         }
         Err(Unserved::NotGiven(failure)) => return Err(failure),
+        // It was free before the drives were written.
         Err(taken @ Unserved::Taken) => return Err(Failure::Run(taken.text(path))),
     };
     let told = path.to_owned();

@@ -1,7 +1,6 @@
 //! `tier0 check`: what an array file would do, without doing it.
 
 use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,18 +10,23 @@ use tier0_array::admin::{AdminReply, AdminRequest, PoolFacts};
 use tier0_array::description::{Finding, ListenAddress};
 use tier0_array::open::{Displaced, OpenOptions, rehearse, rehearse_creation, witness_fault};
 use tier0_array::{ArrayError, Description};
+use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 use tier0_world::net::PeerAddress;
 
 use super::config::facts;
+use crate::addresses::{self, Patience, absent_directory, closed_directory, is_other_file};
 use crate::control::{ask_if_served, served_already};
 use crate::failure::Failure;
-use crate::history::{self, takes_files};
+use crate::history;
 use crate::output::{json, print, wrapped};
 use crate::patience::within;
 use crate::sockets::Accesses;
 
 /// How long the files that are named may take to be looked at: as long as a command of a drive.
 const LOOK_LIMIT: Duration = Duration::from_secs(30);
+
+/// The field of the addresses.
+const LISTEN: &str = "nbd.listen";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -130,11 +134,18 @@ fn refusals_without(description: &Description, displaced: &[Displaced]) -> Resul
 
 /// Of the drives of an array that no server serves.
 fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
-    let (refusals, mut told) = of_file(description, Asker::WhoStarts);
+    let (mut refusals, mut told) = of_file(description, Asker::WhoStarts);
     told.extend(
         rehearse(description, &OpenOptions::default())
             .map_err(|error| not_to_be_started(description, file, error))?,
     );
+    // Asked last: a server that has the drives may listen there itself.
+    refusals.extend(addresses::taken(LISTEN, &description.listen, Patience::Look));
+    if description.listen.is_empty() {
+        let default = [ListenAddress(PeerAddress::Tcp(DEFAULT_TCP_ADDRESS))];
+        // A start may be given another address.
+        told.extend(addresses::taken("a start without --listen", &default, Patience::Look));
+    }
     Ok((refusals, told))
 }
 
@@ -165,50 +176,21 @@ enum Asker {
 fn of_file(description: &Description, asker: Asker) -> Findings {
     let mut told = description.all_notes();
     told.extend(homeless_control(description));
-    let closed = description.listen.iter().filter_map(|address| match &address.0 {
-        PeerAddress::Unix(path) => closed_directory("nbd.listen", path),
-        PeerAddress::Tcp(_) => None,
-    });
     let is_refusal =
         |(kind, _): &(ErrorKind, String)| asker == Asker::WhoStarts || *kind != ErrorKind::PermissionDenied;
-    let (refusing, others): (Vec<_>, Vec<_>) = closed.partition(is_refusal);
+    let unusable = addresses::unusable(LISTEN, &description.listen);
+    let (refusing, others): (Vec<_>, Vec<_>) = unusable.into_iter().partition(is_refusal);
     told.extend(others.into_iter().map(|(_, text)| text));
-    let mut refusals = homeless_sockets(description);
-    refusals.extend(refusing.into_iter().map(|(_, text)| text));
+    let refusals = refusing.into_iter().map(|(_, text)| text).collect();
     let lasts = description.drives.iter().any(|drive| drive.path.is_some());
     told.extend(description.events.as_deref().filter(|_| lasts).and_then(history::fault));
     (refusals, told)
 }
 
-/// Sockets for clients that cannot be made: a server that cannot listen does not start.
-fn homeless_sockets(description: &Description) -> Vec<String> {
-    let directory = |address: &ListenAddress| match &address.0 {
-        PeerAddress::Unix(path) => absent_directory(path),
-        PeerAddress::Tcp(_) => None,
-    };
-    let tell = |directory: PathBuf| {
-        format!(
-            "nbd.listen: the directory {directory:?} of a unix socket is not there, so a server cannot listen; make it, or \
-             correct the address"
-        )
-    };
-    let other = |address: &ListenAddress| match &address.0 {
-        PeerAddress::Unix(path) => other_file(path).then(|| path.clone()),
-        PeerAddress::Tcp(_) => None,
-    };
-    let tell_other = |path: PathBuf| {
-        format!(
-            "nbd.listen: what lies at {path:?} is no socket, so a server cannot listen; take it away, or correct the address"
-        )
-    };
-    let absent = description.listen.iter().filter_map(directory).map(tell);
-    absent.chain(description.listen.iter().filter_map(other).map(tell_other)).collect()
-}
-
-/// The same of the control socket, without which a server serves all the same.
+/// What stands against making the control socket, without which a server serves all the same.
 fn homeless_control(description: &Description) -> Option<String> {
     let path = description.control.as_deref()?;
-    if other_file(path) {
+    if is_other_file(path) {
         return Some(format!(
             "array.control: what lies at {path:?} is no socket, so no verb reaches a server; take it away, or correct the path"
         ));
@@ -220,25 +202,6 @@ fn homeless_control(description: &Description) -> Option<String> {
         "array.control: the directory {directory:?} of the control socket is not there, so no verb reaches a server; make it, \
          or correct the path"
     ))
-}
-
-/// That no socket can be made at a path, because its directory takes no files, as one of a file system that is read-only.
-fn closed_directory(field: &str, socket: &Path) -> Option<(ErrorKind, String)> {
-    let directory = socket.parent().filter(|directory| directory.is_dir())?;
-    let error = takes_files(directory).err()?;
-    let text = format!(
-        "{field}: no socket can be made in the directory {directory:?}: {error}; make it writable, or name another path"
-    );
-    Some((error.kind(), text))
-}
-
-/// What lies at a socket's path and is none.
-fn other_file(socket: &Path) -> bool {
-    std::fs::symlink_metadata(socket).is_ok_and(|about| !about.file_type().is_socket())
-}
-
-fn absent_directory(socket: &Path) -> Option<PathBuf> {
-    socket.parent().filter(|directory| !directory.is_dir()).map(Path::to_owned)
 }
 
 fn text(description: &Description, found: &Found) -> String {

@@ -1,6 +1,6 @@
 //! `tier0 serve`: finds an array on its drives and serves its volumes over NBD until Ctrl-C.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -13,7 +13,8 @@ use tier0_units::counted;
 use tier0_world::net::PeerAddress;
 use tier0_world::real::Backend;
 
-use crate::control::served_already;
+use crate::addresses::{self, Patience};
+use crate::control::{Unserved, served_already};
 use crate::failure::Failure;
 use crate::history::{ENDED, Keeper};
 use crate::mounting::{commands, uri};
@@ -72,6 +73,12 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     let signals = Signals::catch_of_server()?;
     let mut array = open(&description, &OpenOptions { without: verb.without.clone() })
         .map_err(|error| served_already(&description, &verb.array, error))?;
+    let control = description.control.clone().filter(|_| array.is_protected());
+    check_addresses(
+        if verb.listen.is_empty() { "nbd.listen" } else { "--listen" },
+        &listen,
+        control.as_deref(),
+    )?;
     array.adopt_cores()?;
     for warning in description.all_notes().iter().chain(array.warnings()) {
         tracing::warn!("{warning}");
@@ -85,8 +92,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         // The reader of stdout may be gone; the server serves all the same.
         let _ = print(&if as_json { json(&sheet.addressed(bound)) } else { sheet.text(bound) });
     };
-    let service =
-        Service::new(&array, &listen, description.control, accesses, signals, troubles.clone(), listening);
+    let service = Service::new(&array, &listen, control, accesses, signals, troubles.clone(), listening);
     let served = service.run(&array, if verb.no_io_uring { Backend::Threads } else { Backend::Auto });
     // The next server looks for it as soon as it has the drives.
     diary.iter().for_each(|diary| diary.tell_end(&served));
@@ -95,6 +101,22 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         diary.close();
     }
     served
+}
+
+/// Looks at the addresses before anything is written to the drives, and waits there for what a killed server leaves: later
+/// the wait would hold up the array's own thread.
+///
+/// # Errors
+/// A server cannot listen.
+fn check_addresses(field: &str, listen: &[ListenAddress], control: Option<&Path>) -> Result<(), Failure> {
+    if let Some(path) = control.filter(|path| addresses::is_control_taken(path, Patience::Start)) {
+        return Err(Failure::Input(Unserved::Taken.text(path)));
+    }
+    let unusable = addresses::unusable(field, listen).into_iter().map(|(_, text)| text).next();
+    match unusable.or_else(|| addresses::taken(field, listen, Patience::Start)) {
+        Some(text) => Err(Failure::Input(text)),
+        None => Ok(()),
+    }
 }
 
 /// The array's events, and what the server itself has to say.

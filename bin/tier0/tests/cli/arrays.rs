@@ -32,6 +32,7 @@ fn an_array_is_created_once_and_served_again() {
     succeed(&["create", text(&array), "--force", "--yes"]);
 }
 
+/// It was found out when the drives had been written to already, and `check` did not see it.
 #[test]
 fn a_busy_socket_is_named() {
     let directory = directory();
@@ -40,10 +41,19 @@ fn a_busy_socket_is_named() {
     let socket = directory.path().join("busy");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
     let listen = format!("unix:{}", text(&socket));
-    refuse(&["serve", text(&array), "--listen", &listen], 1, &["busy", "in use", "another address"]);
+    let before = contents(directory.path());
+    refuse(&["serve", text(&array), "--listen", &listen], 2, &["busy", "in use", "another address"]);
+    let plain = array_text(directory.path(), "raid0", 2);
+    let named = |address: &str| {
+        file(directory.path(), "array.toml", &format!("{plain}[nbd]\nlisten = [{address:?}]\n"))
+    };
+    refuse(&["check", text(&named(&listen))], 2, &["nbd.listen", "busy", "in use", "another address"]);
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let listen = port.local_addr().expect("an address").to_string();
-    refuse(&["serve", text(&array), "--listen", &listen], 1, &[&listen, "in use"]);
+    refuse(&["serve", text(&array), "--listen", &listen], 2, &[&listen, "in use"]);
+    refuse(&["check", text(&named(&listen))], 2, &["nbd.listen", &listen, "in use", "another address"]);
+    file(directory.path(), "array.toml", &plain);
+    assert_eq!(contents(directory.path()), before, "a start that is refused has written something");
     assert!(socket.exists(), "another's socket was removed");
 }
 
@@ -83,7 +93,7 @@ fn a_control_socket_of_another_server_is_named() {
     succeed(&["create", text(&array)]);
     let control = directory.path().join("array.control");
     let listener = std::os::unix::net::UnixListener::bind(&control).expect("a socket");
-    refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 1, &["array.control", "another server"]);
+    refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 2, &["array.control", "another server"]);
     assert!(control.exists(), "another's socket was removed");
     drop(listener);
     Served::start(&array, directory.path()).stop();

@@ -184,7 +184,9 @@ fn check_finds_sockets_without_a_directory() {
     let array = file(at, "array.toml", &right);
     succeed(&["create", text(&array)]);
     std::fs::write(&array, format!("{right}[nbd]\nlisten = [\"unix:absent/s\"]\n")).expect("an array file");
-    refuse(&["check", text(&array)], 2, &["nbd.listen", "absent", "make it"]);
+    for verb in ["check", "serve"] {
+        refuse(&[verb, text(&array)], 2, &["nbd.listen", "absent", "make it"]);
+    }
     let control = right.replace("[array]", "[array]\ncontrol = \"gone/c\"");
     std::fs::write(&array, control).expect("an array file");
     let told = succeed(&["check", text(&array)]);

@@ -4,6 +4,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
+
 use crate::support::{
     Background, array_text, directory, file, let_be_read, refuse, run, run_as_nobody, succeed, text, tier0,
 };
@@ -73,8 +77,9 @@ fn a_file_at_a_sockets_path_is_no_server() {
     let at = directory.path();
     let array = created(at);
     let socket = file(at, "nbd.sock", "of somebody");
-    refuse(&["check", text(&array)], 2, &["nbd.listen", "is no socket", "take it away"]);
-    refuse(&["serve", text(&array)], 1, &["nbd.sock", "no socket", "take it away"]);
+    for verb in ["check", "serve"] {
+        refuse(&[verb, text(&array)], 2, &["nbd.listen", "nbd.sock", "is no socket", "take it away"]);
+    }
     std::fs::remove_file(&socket).expect("a file");
     let control = file(at, "array.control", "of somebody");
     let told = succeed(&["check", text(&array)]).replace("\n    ", " ");
@@ -158,5 +163,53 @@ fn a_server_whose_array_file_was_renamed_is_told() {
     // As it is advised.
     let asked = run(&["status", text(&array)]);
     assert!(asked.code == Some(4) && asked.stdout.contains("array test"), "{}", asked.stderr);
+    assert_eq!(server.interrupt(), Some(0));
+}
+
+/// Every verb hung without end in connecting to a process that listens, takes no connection, and has its backlog full.
+#[test]
+fn a_server_that_takes_no_connection_is_not_waited_for_without_end() {
+    let directory = directory();
+    let at = directory.path();
+    let array = created(at);
+    let address = SocketAddrUnix::new(at.join("array.control")).expect("a short path");
+    let socket = |flags| socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a socket");
+    let listener = socket(SocketFlags::CLOEXEC);
+    bind(&listener, &address).and_then(|()| listen(&listener, 0)).expect("it listens");
+    let mut waiting = Vec::new();
+    loop {
+        let client = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        match connect(&client, &address) {
+            Ok(()) => waiting.push(client),
+            Err(_) => break,
+        }
+    }
+    refuse(&["status", text(&array)], 1, &["has not answered for 10 s", "look at its log"]);
+    // What changes something was not sent, so nothing comes of it later.
+    let ended = run(&["scrub", text(&array)]);
+    assert!(ended.code == Some(1) && !ended.stderr.contains("carry out"), "{}", ended.stderr);
+    refuse(&["serve", text(&array)], 2, &["array.control", "another server listens"]);
+}
+
+/// A start that waited for an address warned that the process had stood still, and advised to look for a stopped one.
+#[test]
+fn a_start_that_waits_for_an_address_does_not_stand_still() {
+    let directory = directory();
+    let at = directory.path();
+    let array = created(at);
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = holder.local_addr().expect("an address").to_string();
+    let log = std::fs::File::create(at.join("log")).expect("a file");
+    let mut server = tier0();
+    server.args(["serve", text(&array), "--json", "--listen", &port]).stdout(Stdio::piped()).stderr(log);
+    let mut server = Background::of(server);
+    #[expect(clippy::disallowed_methods, reason = "a test holds another process up")]
+    std::thread::sleep(std::time::Duration::from_millis(1800));
+    drop(holder);
+    server.read_until(|line| line == "}");
+    let status = run(&["status", text(&array)]);
+    assert_eq!(status.code, Some(0), "{}{}", status.stdout, status.stderr);
+    let log = std::fs::read_to_string(at.join("log")).expect("a log");
+    assert!(!log.contains("stood still") && !status.stdout.contains("stood still"), "{log}{}", status.stdout);
     assert_eq!(server.interrupt(), Some(0));
 }

@@ -1,0 +1,148 @@
+//! What stands against listening at an address, found before anything is written: a start that is refused has changed
+//! nothing then, and `tier0 check` says the same.
+//!
+//! Another process may still take an address between this look and the bind, which fails then as the system says.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use tier0_array::description::ListenAddress;
+use tier0_world::net::PeerAddress;
+use tier0_world::real::retry_while_busy;
+
+use crate::control::listens;
+use crate::history::takes_files;
+
+/// How often an address that is in use is tried, 10 ms apart: a killed server's is, while the kernel winds it up.
+const TAKEN_TRIES: u32 = 300;
+
+/// Whether an address that is in use is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// A server that was killed a moment ago may have it.
+    Start,
+    /// It is looked at once.
+    Look,
+}
+
+impl Patience {
+    fn tries(self) -> u32 {
+        match self {
+            Patience::Start => TAKEN_TRIES,
+            Patience::Look => 1,
+        }
+    }
+}
+
+/// What stands against listening at unix sockets, whoever listens there now: what kind of error it is, the fact and the
+/// remedy. `field` is where the addresses stand.
+pub(crate) fn unusable(field: &str, addresses: &[ListenAddress]) -> Vec<(ErrorKind, String)> {
+    let paths = addresses.iter().filter_map(|address| match &address.0 {
+        PeerAddress::Unix(path) => Some(path.as_path()),
+        PeerAddress::Tcp(_) => None,
+    });
+    paths.filter_map(|path| unusable_path(field, path)).collect()
+}
+
+fn unusable_path(field: &str, path: &Path) -> Option<(ErrorKind, String)> {
+    if let Some(directory) = absent_directory(path) {
+        let text = format!(
+            "{field}: the directory {directory:?} of a unix socket is not there, so a server cannot listen; make it, or \
+             correct the address"
+        );
+        return Some((ErrorKind::NotFound, text));
+    }
+    if is_other_file(path) {
+        let text = format!(
+            "{field}: what lies at {path:?} is no socket, so a server cannot listen; take it away, or correct the address"
+        );
+        return Some((ErrorKind::AlreadyExists, text));
+    }
+    closed_directory(field, path)
+}
+
+/// The first of these addresses that another process listens at, or that this machine does not have: the fact and the
+/// remedy.
+pub(crate) fn taken(field: &str, addresses: &[ListenAddress], patience: Patience) -> Option<String> {
+    addresses.iter().find_map(|address| {
+        let error = try_out(&address.0, patience).err()?;
+        let at = &address.0;
+        Some(match error.kind() {
+            ErrorKind::AddrInUse => format!(
+                "{field}: cannot listen on {at}: it is in use, another process listens there; stop that one, or choose \
+                 another address"
+            ),
+            _ => format!("{field}: cannot listen on {at}: {error}; choose another address"),
+        })
+    })
+}
+
+/// Whether another process listens at a control socket.
+pub(crate) fn is_control_taken(path: &Path, patience: Patience) -> bool {
+    try_out(&PeerAddress::Unix(path.to_owned()), patience).is_err()
+}
+
+fn try_out(address: &PeerAddress, patience: Patience) -> io::Result<()> {
+    let once = || match address {
+        PeerAddress::Unix(path) => match listens(path) {
+            Ok(()) => Err(ErrorKind::AddrInUse.into()),
+            // What else there is to say of the path, the bind says.
+            Err(_) => Ok(()),
+        },
+        PeerAddress::Tcp(address) => bound(address),
+    };
+    retry_while_busy(patience.tries(), once, |error| error.kind() == ErrorKind::AddrInUse)
+}
+
+/// Takes a TCP address as a server does, without listening there: no client notices.
+fn bound(address: &SocketAddr) -> io::Result<()> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_reuseaddr(&fd, true)?;
+    Ok(bind(&fd, address)?)
+}
+
+/// That no socket can be made at a path, because its directory takes no files, as one of a file system that is read-only.
+pub(crate) fn closed_directory(field: &str, socket: &Path) -> Option<(ErrorKind, String)> {
+    let directory = socket.parent().filter(|directory| directory.is_dir())?;
+    let error = takes_files(directory).err()?;
+    let text = format!(
+        "{field}: no socket can be made in the directory {directory:?}: {error}; make it writable, or name another path"
+    );
+    Some((error.kind(), text))
+}
+
+/// Whether what lies at a socket's path is none.
+pub(crate) fn is_other_file(socket: &Path) -> bool {
+    std::fs::symlink_metadata(socket).is_ok_and(|about| !about.file_type().is_socket())
+}
+
+/// The directory of a socket, where it is not there.
+pub(crate) fn absent_directory(socket: &Path) -> Option<&Path> {
+    socket.parent().filter(|directory| !directory.as_os_str().is_empty() && !directory.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_as_long_as_somebody_listens_there() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("s");
+        let unix = ListenAddress(PeerAddress::Unix(path.clone()));
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = ListenAddress(PeerAddress::Tcp(tcp.local_addr().expect("an address")));
+        let is_taken =
+            |address: &ListenAddress| taken("f", std::slice::from_ref(address), Patience::Look).is_some();
+        assert!(is_taken(&port) && !is_taken(&unix));
+        let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        assert!(is_taken(&unix));
+        drop((tcp, listener));
+        assert!(!is_taken(&port) && !is_taken(&unix), "what a dead server left is free");
+    }
+}
