@@ -67,6 +67,8 @@ pub(crate) struct Service {
 struct State {
     stopper: Option<Stopper>,
     failure: Option<Failure>,
+    /// Where it listens, as an array file has it.
+    bound: Vec<String>,
     /// The other ends of the doors, until the shards take theirs.
     arrivals: Vec<Option<MailReceiver<OwnedFd>>>,
 }
@@ -135,6 +137,15 @@ impl Service {
     fn fail(&self, failure: Failure) {
         self.lock().failure.get_or_insert(failure);
         self.stop();
+    }
+
+    /// The reply of the array, whose status has what the server knows.
+    fn added_to(&self, reply: AdminReply) -> AdminReply {
+        let mut reply = self.troubles.added_to(reply);
+        if let AdminReply::Status(status) = &mut reply {
+            status.listen.clone_from(&self.lock().bound);
+        }
+        reply
     }
 
     fn take_arrivals(&self, shard: usize) -> MailReceiver<OwnedFd> {
@@ -244,9 +255,21 @@ fn start(
         bound.push(made);
     }
     check_descriptors()?;
+    service.lock().bound = bound.iter().map(in_file).collect();
     let ending = service.clone();
     keep(&context.world, sockets, service.troubles.clone(), move || ending.is_stopping());
     Ok(Some(bound))
+}
+
+/// An address as an array file has it, wherever that lies.
+fn in_file(address: &PeerAddress) -> String {
+    match address {
+        PeerAddress::Unix(path) => {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            format!("unix:{}", path.display())
+        }
+        PeerAddress::Tcp(address) => address.to_string(),
+    }
 }
 
 /// Listens on an address for clients.
@@ -272,12 +295,12 @@ fn listen_for_verbs(
     path: &Path,
 ) -> Result<KeptSocket, Failure> {
     let (asked, access, array) = (context.clone(), service.accesses.control, service.array.clone());
-    let (place, troubles) = (path.to_owned(), service.troubles.clone());
+    let (place, server) = (path.to_owned(), service.clone());
     let make = move || {
-        let answering = (asked.clone(), troubles.clone());
+        let answering = (asked.clone(), server.clone());
         let answer = move |request| {
-            let (asked, troubles) = answering.clone();
-            async move { troubles.added_to(asked.administer(request).await) }
+            let (asked, server) = answering.clone();
+            async move { server.added_to(asked.administer(request).await) }
         };
         control::serve(&asked.world, &place, access, &array, answer)
     };

@@ -7,6 +7,8 @@ use clap::Args;
 use serde::Serialize;
 use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, PoolFacts};
+use tier0_array::description::{ListenAddress, Remnant};
+use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 
 use crate::control::{Addressee, ask_if_served, misunderstood};
 use crate::failure::Failure;
@@ -24,10 +26,14 @@ Examples:
 The array must be served. Drives, pools and volumes are as the drives know them;
 what only the file says (search, control, [nbd]) is as the file has it.";
 
-/// What a file lacks that the server alone tells.
+/// What a file lacks that was lost.
 const LACK: &str = "\
 # The array file could not be read. What only the file says has to be added: witness, search, keep_awake, pause_timeout,
-# control and events where they are not beside it, who may connect (control_mode, ...), [nbd].
+# control and events where they are not beside it, who may connect (control_mode, socket_mode, ...).
+";
+/// The same where the server tells no addresses, as one of an earlier version.
+const LACK_OF_ADDRESSES: &str = "\
+# So have the addresses of clients: without [nbd] a start listens on 127.0.0.1:10809, for every user of the machine.
 ";
 
 /// Prints the array file of what is.
@@ -57,8 +63,11 @@ pub(crate) fn run(verb: &Config) -> Result<(), Failure> {
         return Err(misunderstood());
     };
     let (description, lack) = match server.description() {
-        Ok(description) => (description.clone(), ""),
-        Err(broken) => (broken.remnant.description(&server.status()?.array), LACK),
+        Ok(description) => (description.clone(), String::new()),
+        Err(broken) => {
+            let status = server.status()?;
+            restored(broken.remnant, &status.array, &status.listen)
+        }
     };
     if verb.json {
         return print(&json(&Facts { array: &description.name, pools }));
@@ -67,6 +76,21 @@ pub(crate) fn run(verb: &Config) -> Result<(), Failure> {
     let heading =
         "# The array as it is, by \"tier0 config\": values that were left to tier0 are written out.\n";
     print(&format!("{heading}{lack}{}", actual.to_text(&remarks)))
+}
+
+/// What is known of an array whose file is lost, and a comment on what is not. The addresses are those at which the server
+/// listens: a start without any would listen where every user of the machine may connect.
+fn restored(remnant: &Remnant, array: &str, listen: &[String]) -> (Description, String) {
+    let parsed = listen.iter().map(|address| ListenAddress::parse(address, true));
+    let listen: Vec<ListenAddress> = parsed.filter_map(Result::ok).collect();
+    let addresses = if listen.is_empty() { LACK_OF_ADDRESSES } else { "" };
+    if listen.is_empty() {
+        tracing::warn!(
+            "the addresses of clients are not known: without [nbd] a start listens on {DEFAULT_TCP_ADDRESS}"
+        );
+    }
+    let description = Description { listen, ..remnant.description(array) };
+    (description, format!("{LACK}{addresses}"))
 }
 
 /// The shell empties the file that it sends stdout to before this program runs.
@@ -99,5 +123,22 @@ pub(super) fn facts(description: &Description) -> Result<Option<Vec<PoolFacts>>,
         None => Ok(None),
         Some(AdminReply::Described(pools)) => Ok(Some(pools)),
         Some(_) => Err(misunderstood()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file without the addresses was brought back without a word, and the next start listened on TCP.
+    #[test]
+    fn where_a_server_listens_is_brought_back_or_its_lack_is_told() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let remnant = Remnant::of(&directory.path().join("a.toml")).expect("it is alone");
+        let listen = ["unix:/run/s".to_owned(), "0.0.0.0:10809".to_owned()];
+        let (known, comment) = restored(&remnant, "a", &listen);
+        assert_eq!((known.listen.len(), comment.as_str()), (2, LACK));
+        let (known, comment) = restored(&remnant, "a", &[]);
+        assert!(known.listen.is_empty() && comment.contains("without [nbd]"), "{comment}");
     }
 }

@@ -101,8 +101,10 @@ fn an_array_file_that_the_shell_emptied_comes_back() {
     std::fs::rename(&new, array).expect("it is ours");
     let text = std::fs::read_to_string(array).expect("it is there");
     assert!(text.contains("What only the file says has to be added"), "{text}");
-    // All of it comes from the server, but for where the control socket and the events are.
-    assert_eq!(succeed(&["config", array]), whole);
+    // All of it comes from the server, but for where the control socket and the events are. The addresses were lost, and the
+    // next start listened on TCP, for every user of the machine.
+    let listen = format!("\n[nbd]\nlisten = [\"unix:{}/s\"]\n", scene.directory().display());
+    assert_eq!(succeed(&["config", array]), whole + &listen);
     let (array, at) = (array.to_owned(), scene.stop_and_keep());
     Served::start(Path::new(&array), at.path()).stop();
 }

@@ -33,6 +33,9 @@ pub struct Status {
     pub summary: String,
     /// Shards it runs on.
     pub shards: usize,
+    /// Where its server listens for clients, as an array file has it; the server adds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listen: Vec<String>,
     /// Its pools.
     pub pools: Vec<PoolStatus>,
     /// What has happened lately, newest last.

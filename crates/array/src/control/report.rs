@@ -42,7 +42,15 @@ impl Control {
             None => "all is well: every drive serves".to_owned(),
         };
         let events = self.events.all(self.world.now());
-        Status { array: self.array.clone(), health, summary, shards: self.shards.len(), pools, events }
+        Status {
+            array: self.array.clone(),
+            health,
+            summary,
+            shards: self.shards.len(),
+            listen: Vec::new(),
+            pools,
+            events,
+        }
     }
 
     fn pool_status(
