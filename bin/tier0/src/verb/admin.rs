@@ -333,6 +333,8 @@ pub(crate) struct VolumeResize {
     #[arg(long)]
     size: ByteCount,
     #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
     answering: Answering,
 }
 
@@ -445,9 +447,9 @@ pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
             let request = AdminRequest::VolumeCreate { pool, name, size, thin, write_cache };
             (array, request, answering, none)
         }
-        Volume::Resize(VolumeResize { array, volume, size, answering }) => {
+        Volume::Resize(VolumeResize { array, volume, size, agreement, answering }) => {
             let request = AdminRequest::VolumeResize { volume: volume.clone(), size: *size };
-            (array, request, answering, none)
+            (array, request, answering, *agreement)
         }
         Volume::Delete(VolumeDelete { array, volume, force, agreement, answering }) => {
             let request = AdminRequest::VolumeDelete { volume: volume.clone(), force: *force };

@@ -19,6 +19,9 @@ use crate::patience::within;
 /// How long files may take that the array file or the server names.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
+/// A thin volume that is to become larger than so many times its pool takes consent: more is promised in earnest by nobody.
+const RESIZE_FACTOR: u64 = 10;
+
 /// How the answer is given.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Answering {
@@ -108,13 +111,14 @@ fn sentence(reply: AdminReply) -> Result<String, Failure> {
     }
 }
 
-/// Obtains consent where the request lowers redundancy or deletes.
+/// Obtains consent where the request lowers redundancy, deletes, or most likely is a slip that cannot be undone.
 fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreement) -> Result<(), Failure> {
     let costs = matches!(
         request,
         AdminRequest::DriveFail { .. }
             | AdminRequest::DriveRemove { force: true, .. }
             | AdminRequest::VolumeDelete { .. }
+            | AdminRequest::VolumeResize { .. }
     );
     if yes || !costs {
         return Ok(());
@@ -183,6 +187,22 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             Some(format!(
                 "volume {name:?} of {size} is deleted for good, with the {holds} that are stored in it"
             ))
+        }
+        AdminRequest::VolumeResize { volume: name, size } => {
+            let found = |pool: &'_ PoolStatus| pool.volumes.iter().position(|volume| volume.name == *name);
+            let (pool, place) = status.pools.iter().find_map(|pool| Some((pool, found(pool)?)))?;
+            let volume = &pool.volumes[place];
+            let is_far = size.0 / RESIZE_FACTOR > pool.space.usable_bytes && size.0 > volume.size_bytes;
+            // A thick one is refused.
+            (is_far && volume.thin).then(|| {
+                format!(
+                    "volume {name:?} of {} is promised {size}, where pool {} has {} in all, and no volume is ever made \
+                     smaller again",
+                    ByteCount(volume.size_bytes),
+                    pool.name,
+                    ByteCount(pool.space.usable_bytes)
+                )
+            })
         }
         _ => None,
     }

@@ -98,6 +98,21 @@ fn a_drive_that_is_much_too_small_is_told_as_one() {
     scene.stop();
 }
 
+/// A volume on a pool of some MiB was made 900 TiB large without a question, and cannot be made smaller.
+#[test]
+fn a_volume_grows_beyond_all_measure_only_with_consent() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    succeed(&["volume", "create", array, "thin", "--size", "16MiB", "--thin"]);
+    let grow = |size: &'static str| ["volume", "resize", array, "thin", "--size", size];
+    refuse(&grow("900TiB"), 2, &["\"thin\" of 16MiB", "900TiB", "in all", "smaller again", "--yes"]);
+    succeed(&grow("100MiB"));
+    succeed(&[&grow("900TiB")[..], &["--yes"]].concat());
+    // It is so already, and there is nothing to agree to.
+    succeed(&grow("900TiB"));
+    scene.stop();
+}
+
 /// A reserve of 5 kept five bytes.
 #[test]
 fn a_reserve_is_worth_something() {
