@@ -26,6 +26,11 @@ Examples:
 The array must be served (tier0 serve array.toml).
 \"tier0 status array.toml\" shows how a rebuild goes.";
 
+/// In one line it is wider than 80 columns.
+const REPLACE_USAGE: &str = "\
+tier0 drive replace [OPTIONS] --name <NAME> --path <PATH>
+                           <ARRAY.TOML> <DRIVE>";
+
 const REJOIN_EXAMPLES: &str = "\
 Examples:
   tier0 drive rejoin array.toml d1
@@ -89,7 +94,7 @@ pub(crate) enum Drive {
     #[command(after_help = DRIVE_EXAMPLES)]
     Remove(RemovedDrive),
     /// Add a drive, copy what another one holds to it and the others, then forget that one
-    #[command(after_help = DRIVE_EXAMPLES)]
+    #[command(after_help = DRIVE_EXAMPLES, override_usage = REPLACE_USAGE)]
     Replace(ReplacedDrive),
 }
 
