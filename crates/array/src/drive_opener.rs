@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
 use crate::ArrayError;
-use crate::control::{DriveOpener, Harm, Moved, NewDrive, OtherPlace};
+use crate::control::{Answer, DriveOpener, Harm, Moved, NewDrive, OtherPlace};
 use crate::description::DriveDescription;
 use crate::open::medium::guarded_drive;
 use crate::open::medium::is_there;
@@ -34,7 +34,7 @@ pub(crate) struct MediumOpener {
 }
 
 impl DriveOpener for MediumOpener {
-    fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>> {
+    fn find(&self, member: Uuid) -> Answer<'_, Option<PathBuf>> {
         Box::pin(async move {
             let known = self.known.borrow().clone();
             // One that was moved and joined again is known by its newest path.
@@ -61,7 +61,7 @@ impl DriveOpener for MediumOpener {
         moved.map(|(from, to)| Moved { is_replaced: is_there(&from), from, to }).collect()
     }
 
-    fn gone(&self, paths: Vec<PathBuf>) -> Pin<Box<dyn Future<Output = Vec<PathBuf>> + '_>> {
+    fn gone(&self, paths: Vec<PathBuf>) -> Answer<'_, Vec<PathBuf>> {
         Box::pin(async move {
             // A file system that does not answer holds up one thread, whoever else asks.
             if self.is_asking.swap(true, Ordering::Relaxed) {
@@ -80,10 +80,7 @@ impl DriveOpener for MediumOpener {
         })
     }
 
-    fn left_places(
-        &self,
-        places: Vec<OtherPlace>,
-    ) -> Pin<Box<dyn Future<Output = Vec<(OtherPlace, bool)>> + '_>> {
+    fn left_places(&self, places: Vec<OtherPlace>) -> Answer<'_, Vec<(OtherPlace, bool)>> {
         Box::pin(async move {
             let held = self.known.borrow().clone();
             let work = move || {
@@ -114,11 +111,7 @@ impl DriveOpener for MediumOpener {
         self.known.borrow_mut().push(medium.clone());
     }
 
-    fn open(
-        &self,
-        description: DriveDescription,
-        force: bool,
-    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>> + '_>> {
+    fn open(&self, description: DriveDescription, force: bool) -> Answer<'_, Result<NewDrive, ArrayError>> {
         let world = self.world.clone();
         Box::pin(async move {
             let known = match &description.path {

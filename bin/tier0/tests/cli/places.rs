@@ -146,3 +146,29 @@ fn of_two_pools_of_one_name_the_one_counts_that_the_file_names() {
     let refused = run_in(&third, &["check", "array.toml"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("two pools \"pool0\""), "{}", refused.stderr);
 }
+
+/// The last drive that the file named was replaced without a word, and the next start said that the pool is on none of the
+/// drives.
+#[test]
+fn the_last_drive_that_the_file_names_is_replaced_with_a_word() {
+    let directory = directory();
+    let home = directory.path();
+    file(home, "array.toml", &plain("test", ""));
+    told(home, &["create", "array.toml"]);
+    let server = served(home);
+    let replace = |old: &str, new: &str| {
+        let path = format!("{new}.img");
+        told(
+            home,
+            &["drive", "replace", "array.toml", old, "--name", new, "--path", &path, "--size", "64MiB"],
+        )
+        .replace('\n', " ")
+    };
+    assert!(!replace("d0", "e0").contains("leads to no drive"));
+    let said = replace("d1", "e1");
+    assert!(said.contains("leads to no drive that stays in pool pool0"), "{said}");
+    let printed = told(home, &["config", "array.toml"]);
+    assert_eq!(server.interrupt(), Some(0));
+    file(home, "array.toml", &printed);
+    told(home, &["check", "array.toml"]);
+}

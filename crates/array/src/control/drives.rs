@@ -33,10 +33,13 @@ use crate::plan::members_max;
 /// How often one looks whether the state knows of a loss: for 5 s.
 const STATE_TRIES: u32 = 5000;
 
+/// What an opener answers when it has looked.
+pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
 /// Opens drives that are to join a running array.
 pub(crate) trait DriveOpener {
     /// Where a member lies of all drives that were found at the start; none if it is not among them.
-    fn find(&self, member: Uuid) -> Pin<Box<dyn Future<Output = Option<PathBuf>> + '_>>;
+    fn find(&self, member: Uuid) -> Answer<'_, Option<PathBuf>>;
 
     /// Where drives lie, or lay, that are open and were harmed from outside.
     fn harmed(&self) -> Vec<(PathBuf, Harm)>;
@@ -45,24 +48,17 @@ pub(crate) trait DriveOpener {
     fn moved(&self) -> Vec<Moved>;
 
     /// Those of these paths at which nothing lies, as far as that is answered in time.
-    fn gone(&self, paths: Vec<PathBuf>) -> Pin<Box<dyn Future<Output = Vec<PathBuf>> + '_>>;
+    fn gone(&self, paths: Vec<PathBuf>) -> Answer<'_, Vec<PathBuf>>;
 
     /// Those of these places at which lies nothing that is open here, and whether the member lies there.
-    fn left_places(
-        &self,
-        places: Vec<OtherPlace>,
-    ) -> Pin<Box<dyn Future<Output = Vec<(OtherPlace, bool)>> + '_>>;
+    fn left_places(&self, places: Vec<OtherPlace>) -> Answer<'_, Vec<(OtherPlace, bool)>>;
 
     /// This drive is a member from now on, and stays open whatever becomes of it.
     fn hold(&self, medium: &Arc<Medium>);
 
     /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something,
     /// and that it is one that the array has open and has given up. Nothing else in this world waits for it.
-    fn open(
-        &self,
-        description: DriveDescription,
-        force: bool,
-    ) -> Pin<Box<dyn Future<Output = Result<NewDrive, ArrayError>> + '_>>;
+    fn open(&self, description: DriveDescription, force: bool) -> Answer<'_, Result<NewDrive, ArrayError>>;
 }
 
 /// A drive that is to join.

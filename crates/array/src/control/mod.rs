@@ -49,7 +49,7 @@ use tier0_units::{Nanos, SlotRef};
 use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 
-pub(crate) use drives::{DriveOpener, NewDrive};
+pub(crate) use drives::{Answer, DriveOpener, NewDrive};
 pub(crate) use harmed::Harm;
 pub(crate) use moved::Moved;
 pub(crate) use originals::OtherPlace;
