@@ -18,7 +18,6 @@ use crate::ArrayError;
 use crate::control::{Answer, DriveOpener, Harm, Moved, NewDrive, OtherPlace};
 use crate::description::DriveDescription;
 use crate::open::medium::guarded_drive;
-use crate::open::medium::is_there;
 use crate::open::{Medium, NewMedium, Owner, check_blank, drive_at, open_new_medium};
 
 /// How long a drive that is to join may take to be opened and looked at.
@@ -57,8 +56,13 @@ impl DriveOpener for MediumOpener {
     }
 
     fn moved(&self) -> Vec<Moved> {
-        let moved = self.displaced(Medium::moved_to).into_iter();
-        moved.map(|(from, to)| Moved { is_replaced: is_there(&from), from, to }).collect()
+        let moved = self.displaced(|medium| Some((medium.moved_to()?, medium.is_replaced()))).into_iter();
+        // Drives of the array that have changed places are known by what they hold.
+        let known = self.known.borrow();
+        let is_ours = |path: &Path| known.iter().any(|medium| medium.is_at(path));
+        moved
+            .map(|(from, (to, is_replaced))| Moved { is_replaced: is_replaced && !is_ours(&from), from, to })
+            .collect()
     }
 
     fn gone(&self, paths: Vec<PathBuf>) -> Answer<'_, Vec<PathBuf>> {

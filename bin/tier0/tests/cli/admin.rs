@@ -305,7 +305,7 @@ fn check_of_a_server_looks_at_the_drives_files() {
     std::fs::rename(scene.at("d3.img"), scene.at("moved")).expect("a file");
     std::fs::write(scene.at("d3.img"), vec![0; 64 << 20]).expect("a blank one");
     let told = succeed(&["check", array]);
-    for words in ["\"d3\"", "was moved from", "d3.img\"", "/moved\"", "put it back"] {
+    for words in ["\"d3\"", "is no drive of tier0 by now", "d3.img\"", "/moved\"", "move it back from"] {
         assert!(told.contains(words), "{words} is missing: {told}");
     }
     std::fs::rename(scene.at("moved"), scene.at("d3.img")).expect("a file");

@@ -127,3 +127,22 @@ fn a_copy_takes_no_drive_of_the_original_back() {
     let (code, checked) = says(&original, &["check", "array.toml"]);
     assert!(code == Some(0) && !checked.contains('!'), "{checked}");
 }
+
+/// Drives of the array in each other's places are known by what they hold.
+#[test]
+fn drives_that_have_changed_places_are_no_copies() {
+    let directory = directory();
+    let home = directory.path();
+    file(home, "array.toml", &array("test"));
+    assert_eq!(says(home, &["create", "array.toml"]).0, Some(0));
+    let server = served(home);
+    for (from, to) in [("d0.img", "x"), ("d1.img", "d0.img"), ("x", "d1.img")] {
+        std::fs::rename(home.join(from), home.join(to)).expect("moved");
+    }
+    let (code, status) = says(home, &["status", "array.toml"]);
+    assert!(code == Some(4) && !status.contains("another file"), "{status}");
+    assert_eq!(server.interrupt(), Some(0));
+    let server = served(home);
+    assert_eq!(says(home, &["status", "array.toml"]).0, Some(0));
+    assert_eq!(server.interrupt(), Some(0));
+}

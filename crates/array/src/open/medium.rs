@@ -133,9 +133,7 @@ impl Medium {
     /// What was done to it from outside while it is open.
     pub(crate) fn harm(&self) -> Option<Harm> {
         match &self.base {
-            Base::File(file) if file.is_deleted() => {
-                Some(Harm::Deleted { is_replaced: is_there(Path::new(&file.info().name)) })
-            }
+            Base::File(file) if file.is_deleted() => Some(Harm::Deleted { is_replaced: file.is_replaced() }),
             Base::File(file) if file.is_cut_short() => Some(Harm::CutShort),
             _ => None,
         }
@@ -147,6 +145,11 @@ impl Medium {
             Base::File(file) => file.moved_to(),
             Base::Ram(..) => None,
         }
+    }
+
+    /// Whether something else lies where a file was opened.
+    pub(crate) fn is_replaced(&self) -> bool {
+        matches!(&self.base, Base::File(file) if file.is_replaced())
     }
 
     /// Sectors that the array can use.
@@ -215,11 +218,6 @@ impl Medium {
             Base::Ram(_, size) => SectorCount::in_bytes(*size),
         }
     }
-}
-
-/// Whether anything lies at a path, a link that leads nowhere included.
-pub(crate) fn is_there(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok()
 }
 
 /// A drive that shows no failure that may pass.

@@ -289,6 +289,14 @@ impl FileMedium {
         place_of(&*self.openings.accepted().file).filter(|now| now != before)
     }
 
+    /// Whether something else lies where it was opened, a link that leads nowhere included. A file system with a server is not
+    /// asked, because it might not answer.
+    pub fn is_replaced(&self) -> bool {
+        self.submission == Submission::Direct
+            && std::fs::symlink_metadata(&self.path).is_ok()
+            && !self.is_at(&self.path)
+    }
+
     /// Whether a file ends before the size that this one had when it was opened. What a regular file held behind its end is
     /// lost then, whatever size it is given later.
     fn is_too_small(&self, file: &BlockFile) -> bool {
