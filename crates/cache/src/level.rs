@@ -38,9 +38,9 @@ pub(crate) struct Capacity {
 const BLOCK_BYTES: u64 = 4096;
 /// Bytes of a frame of the log beside what it has for each record.
 const FRAME_BYTES: u64 = 104;
-/// Bytes of an intent beside its pages and parity: its head, and how the frame describes it.
+/// Bytes of an intent beside its pages and parity: its header, and how the frame describes it.
 const INTENT_BYTES: u64 = 48 + 8;
-/// Bytes of an intent's head for each page, and for each piece of parity.
+/// Bytes of an intent's header for each page, and for each piece of parity.
 const ENTRY_BYTES: u64 = 16;
 /// Bytes by which a frame describes a page of parity.
 const CHECKSUM_BYTES: u64 = 4;
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn an_intent_takes_what_its_format_says() {
-        // One page at level 6: its head with one page and two pieces, and two pages of parity.
+        // One page at level 6: its header with one page and two pieces, and two pages of parity.
         assert_eq!(intent_page_bytes(2, 6), 56 + 16 + 2 * (16 + 4 + 4096));
         // A row of 1000 pages that was never written.
         assert_eq!(intent_page_bytes(1, 1000), 56 + 16_000);

@@ -22,7 +22,6 @@
 //! ([`Mapping`]), and knows neither RAID nor checksums, which are
 //! [`SlotIo`](tier0_integrity::SlotIo)'s.
 
-mod head;
 mod level;
 mod locks;
 mod mapping;
@@ -30,14 +29,15 @@ mod options;
 mod pages;
 mod rate;
 mod readers;
+mod record_header;
 mod records;
 mod recovery;
 mod status;
 mod write_back;
 
-pub use head::{Head, HeadError, Run};
 pub use mapping::{LocalFuture, Mapping};
 pub use options::{WriteBackOptions, ring_sectors_min, ring_settings};
+pub use record_header::{RecordHeader, RecordHeaderError, Run};
 pub use recovery::{RecoverError, RecoveryReport};
 pub use status::{Stage, WriteBackStatus};
 pub use write_back::{Relocate, Relocation, WriteBack};

@@ -1,7 +1,7 @@
 //! The intent: what is about to be written in place in one row of a level with parity, stable in the log before the
 //! first write, so that a power cut in the middle can be finished afterwards even without a drive.
 //!
-//! As a log record it has a head, little-endian, and the parity as the record's buffers:
+//! As a log record it has a header, little-endian, and the parity as the record's buffers:
 //!
 //! | bytes | content |
 //! |---|---|
@@ -30,7 +30,7 @@ use tier0_units::{ExtentId, Lba, SlotRef};
 use tier0_world::{Buf, IoError};
 
 const MAGIC: [u8; 4] = *b"itn1";
-const HEAD_BYTES: usize = 48;
+const HEADER_BYTES: usize = 48;
 const ENTRY_BYTES: usize = 16;
 const ZERO_FILL: u32 = u32::MAX;
 
@@ -89,10 +89,10 @@ pub trait IntentLog {
 /// Why bytes are no intent.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum IntentError {
-    /// The head does not begin as an intent does.
+    /// The header does not begin as an intent does.
     #[error("the record is no intent")]
     Magic,
-    /// The head is shorter or longer than its counts say.
+    /// The header is shorter or longer than its counts say.
     #[error("the intent has {found} bytes instead of {expected}")]
     Length {
         /// Its length.
@@ -109,9 +109,10 @@ pub enum IntentError {
 }
 
 impl Intent {
-    /// The head of the log record; its buffers are those of [`Intent::parity`], in order.
-    pub fn encode_head(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + ENTRY_BYTES * (self.pages.len() + self.parity.len()));
+    /// The header of the log record; its buffers are those of [`Intent::parity`], in order.
+    pub fn encode_header(&self) -> Vec<u8> {
+        let mut bytes =
+            Vec::with_capacity(HEADER_BYTES + ENTRY_BYTES * (self.pages.len() + self.parity.len()));
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&self.extent.volume.to_le_bytes());
         bytes.extend_from_slice(&self.extent.index.to_le_bytes());
@@ -143,15 +144,16 @@ impl Intent {
         self.parity.iter().map(|piece| piece.buf.clone()).collect()
     }
 
-    /// Whether a head claims to be that of an intent.
-    pub fn is_intent(head: &[u8]) -> bool {
-        head.starts_with(&MAGIC)
+    /// Whether a header claims to be that of an intent.
+    pub fn is_intent(header: &[u8]) -> bool {
+        header.starts_with(&MAGIC)
     }
 
-    /// The sectors of each of an intent's buffers, from arbitrary bytes; none if they are no intent's head. For a log
+    /// The sectors of each of an intent's buffers, from arbitrary bytes; none if they are no intent's header. For a log
     /// that gives a record's pages back one by one.
-    pub fn buffer_sectors(head: &[u8]) -> Option<Vec<u32>> {
-        let (fixed, entries) = head.split_first_chunk::<HEAD_BYTES>().filter(|_| Intent::is_intent(head))?;
+    pub fn buffer_sectors(header: &[u8]) -> Option<Vec<u32>> {
+        let (fixed, entries) =
+            header.split_first_chunk::<HEADER_BYTES>().filter(|_| Intent::is_intent(header))?;
         let parity = entries.get(usize::try_from(word(fixed, 40)).ok()?.checked_mul(ENTRY_BYTES)?..)?;
         Some(parity.as_chunks::<ENTRY_BYTES>().0.iter().map(|entry| word(entry, 4)).collect())
     }
@@ -160,18 +162,18 @@ impl Intent {
     ///
     /// # Errors
     /// [`IntentError`] when they are no intent.
-    pub fn decode(head: &[u8], buffers: Vec<Buf>) -> Result<Intent, IntentError> {
-        if !Intent::is_intent(head) {
+    pub fn decode(header: &[u8], buffers: Vec<Buf>) -> Result<Intent, IntentError> {
+        if !Intent::is_intent(header) {
             return Err(IntentError::Magic);
         }
-        let (fixed, entries) = head
-            .split_first_chunk::<HEAD_BYTES>()
-            .ok_or(IntentError::Length { found: head.len(), expected: HEAD_BYTES as u64 })?;
+        let (fixed, entries) = header
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or(IntentError::Length { found: header.len(), expected: HEADER_BYTES as u64 })?;
         let (page_count, parity_count) = (word(fixed, 40), word(fixed, 44));
         let expected = (u64::from(page_count) + u64::from(parity_count)) * ENTRY_BYTES as u64;
         if entries.len() as u64 != expected {
-            let expected = expected + HEAD_BYTES as u64;
-            return Err(IntentError::Length { found: head.len(), expected });
+            let expected = expected + HEADER_BYTES as u64;
+            return Err(IntentError::Length { found: header.len(), expected });
         }
         let (pages, parity) = entries.split_at(page_count as usize * ENTRY_BYTES);
         Ok(Intent {
@@ -263,39 +265,39 @@ mod tests {
     #[test]
     fn an_intent_reads_back() {
         let intent = sample();
-        let head = intent.encode_head();
-        assert!(same(&Intent::decode(&head, intent.buffers()).expect("valid"), &intent));
-        assert_eq!(Intent::buffer_sectors(&head), Some(vec![8, 16]));
-        assert_eq!(Intent::buffer_sectors(&head[..HEAD_BYTES]), None);
+        let header = intent.encode_header();
+        assert!(same(&Intent::decode(&header, intent.buffers()).expect("valid"), &intent));
+        assert_eq!(Intent::buffer_sectors(&header), Some(vec![8, 16]));
+        assert_eq!(Intent::buffer_sectors(&header[..HEADER_BYTES]), None);
     }
 
     #[test]
     fn what_contradicts_itself_is_refused() {
         let intent = sample();
-        let head = intent.encode_head();
+        let header = intent.encode_header();
         assert_eq!(
-            Intent::decode(&head[..50], vec![]).unwrap_err(),
+            Intent::decode(&header[..50], vec![]).unwrap_err(),
             IntentError::Length { found: 50, expected: 128 }
         );
-        assert_eq!(Intent::decode(&head, vec![buffer(8)]).unwrap_err(), IntentError::Parity);
-        assert_eq!(Intent::decode(&head, vec![buffer(8), buffer(8)]).unwrap_err(), IntentError::Parity);
+        assert_eq!(Intent::decode(&header, vec![buffer(8)]).unwrap_err(), IntentError::Parity);
+        assert_eq!(Intent::decode(&header, vec![buffer(8), buffer(8)]).unwrap_err(), IntentError::Parity);
         assert_eq!(Intent::decode(b"frame", vec![]).unwrap_err(), IntentError::Magic);
-        let mut unordered = head.clone();
-        unordered[HEAD_BYTES] = 6;
+        let mut unordered = header.clone();
+        unordered[HEADER_BYTES] = 6;
         assert_eq!(Intent::decode(&unordered, intent.buffers()).unwrap_err(), IntentError::Pages);
-        let mut huge = head;
+        let mut huge = header;
         huge[40..48].fill(0xff);
         assert!(matches!(Intent::decode(&huge, vec![]), Err(IntentError::Length { .. })));
     }
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(mut head in proptest::collection::vec(any::<u8>(), 0..200), magic: bool, buffers in 0_u32..4) {
-            if magic && head.len() >= 4 {
-                head[..4].copy_from_slice(&MAGIC);
+        fn arbitrary_bytes_do_no_harm(mut header in proptest::collection::vec(any::<u8>(), 0..200), magic: bool, buffers in 0_u32..4) {
+            if magic && header.len() >= 4 {
+                header[..4].copy_from_slice(&MAGIC);
             }
-            if let Ok(intent) = Intent::decode(&head, (0..buffers).map(|_| buffer(8)).collect()) {
-                prop_assert_eq!(intent.encode_head().len(), head.len());
+            if let Ok(intent) = Intent::decode(&header, (0..buffers).map(|_| buffer(8)).collect()) {
+                prop_assert_eq!(intent.encode_header().len(), header.len());
             }
         }
     }

@@ -117,7 +117,7 @@ impl Target {
         let buf = world.buffer(RECORD_SECTORS).freeze();
         match self {
             Target::Ring(ring) => {
-                let record = Record { head: vec![0; 32], pages: vec![buf] };
+                let record = Record { header: vec![0; 32], pages: vec![buf] };
                 let position = ring.append(record).await.expect("appends").position;
                 ring.release(position);
             }

@@ -15,7 +15,7 @@ use crate::{Position, RingError};
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Bytes that the owner understands.
-    pub head: Vec<u8>,
+    pub header: Vec<u8>,
     /// Data, in buffers of one or more whole pages (8 sectors each). Pages are numbered through all buffers.
     pub pages: Vec<Buf>,
 }
@@ -35,12 +35,12 @@ impl Record {
         for buf in &self.pages {
             assert!(buf.sectors().is_multiple_of(BLOCK_SECTORS), "a record has whole pages of 8 sectors");
         }
-        assert!(u32::try_from(self.head.len()).is_ok(), "a record's head is shorter than 4 GiB");
+        assert!(u32::try_from(self.header.len()).is_ok(), "a record's header is shorter than 4 GiB");
     }
 
     /// `extent` with this record in it.
     pub(crate) fn extend(&self, extent: Extent) -> Extent {
-        extent.with(self.head.len(), self.page_count())
+        extent.with(self.header.len(), self.page_count())
     }
 }
 

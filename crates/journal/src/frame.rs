@@ -19,9 +19,9 @@
 //! | 88–91 | records, R, at least 1 |
 //! | 92–95 | pages, P |
 //! | 96–103 | CRC-64/NVME of bytes 0–95 and 104–(H−1): the frame's checksum |
-//! | 104– | per record: bytes of its head (4 bytes), its pages (4 bytes) |
+//! | 104– | per record: bytes of its header (4 bytes), its pages (4 bytes) |
 //! | 104+8R– | per page: its CRC-32C (4 bytes) |
-//! | 104+8R+4P–(H−1) | the heads, one after the other |
+//! | 104+8R+4P–(H−1) | the record headers, one after the other |
 //! | H– | zeros up to a multiple of 4096, then the pages in the order of the records |
 //!
 //! The checksum covers the pages' checksums and the previous frame's checksum, so it names the whole log up to here: a
@@ -70,7 +70,7 @@ pub struct Frame {
     pub link: Link,
     /// Its checksum.
     pub checksum: u64,
-    /// Its records: head, and how many pages.
+    /// Its records: header, and how many pages.
     pub records: Vec<(Vec<u8>, u32)>,
     /// The checksums of its pages.
     pub page_checksums: Vec<u32>,
@@ -129,13 +129,13 @@ pub(crate) fn encode<'a>(
     let count = records.clone().count();
     let (fixed, variable) = section.split_at_mut(FIXED_BYTES);
     let (shapes, rest) = variable.split_at_mut(count * RECORD_BYTES);
-    let (checksums, mut heads) = rest.split_at_mut(extent.pages as usize * PAGE_CHECKSUM_BYTES);
+    let (checksums, mut headers) = rest.split_at_mut(extent.pages as usize * PAGE_CHECKSUM_BYTES);
     for (record, shape) in records.clone().zip(shapes.chunks_exact_mut(RECORD_BYTES)) {
-        shape[..4].copy_from_slice(&(record.head.len() as u32).to_le_bytes());
+        shape[..4].copy_from_slice(&(record.header.len() as u32).to_le_bytes());
         shape[4..].copy_from_slice(&(record.page_count() as u32).to_le_bytes());
-        let (head, behind) = std::mem::take(&mut heads).split_at_mut(record.head.len());
-        head.copy_from_slice(&record.head);
-        heads = behind;
+        let (header, behind) = std::mem::take(&mut headers).split_at_mut(record.header.len());
+        header.copy_from_slice(&record.header);
+        headers = behind;
     }
     let pages = records.flat_map(|record| record.pages.iter()).flat_map(|buf| buf.runs(BLOCK_SECTORS));
     let mut places = data.chunks_exact_mut(BLOCK_BYTES);
@@ -199,16 +199,16 @@ pub fn parse(section: &[u8]) -> Option<Frame> {
     let shapes_bytes = usize::try_from(word(section, 88)).ok()?.checked_mul(RECORD_BYTES)?;
     let checksums_bytes = usize::try_from(extent.pages).ok()?.checked_mul(PAGE_CHECKSUM_BYTES)?;
     let (shapes, rest) = section[FIXED_BYTES..].split_at_checked(shapes_bytes)?;
-    let (checksums, mut heads) = rest.split_at_checked(checksums_bytes)?;
+    let (checksums, mut headers) = rest.split_at_checked(checksums_bytes)?;
     let mut records = Vec::with_capacity(shapes.len() / RECORD_BYTES);
     let mut pages = 0u64;
     for shape in shapes.chunks_exact(RECORD_BYTES) {
-        let (head, behind) = heads.split_at_checked(word(shape, 0) as usize)?;
-        heads = behind;
+        let (header, behind) = headers.split_at_checked(word(shape, 0) as usize)?;
+        headers = behind;
         pages += u64::from(word(shape, 4));
-        records.push((head.to_vec(), word(shape, 4)));
+        records.push((header.to_vec(), word(shape, 4)));
     }
-    if records.is_empty() || !heads.is_empty() || pages != extent.pages {
+    if records.is_empty() || !headers.is_empty() || pages != extent.pages {
         return None;
     }
     let numbers = [link.incarnation, link.sequence, link.block, link.first, link.tail, link.stable];
@@ -224,7 +224,7 @@ impl Frame {
     pub fn extent(&self) -> Extent {
         self.records
             .iter()
-            .fold(Extent::EMPTY, |extent, (head, pages)| extent.with(head.len(), u64::from(*pages)))
+            .fold(Extent::EMPTY, |extent, (header, pages)| extent.with(header.len(), u64::from(*pages)))
     }
 
     /// The position after its last record.

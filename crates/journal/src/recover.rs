@@ -41,7 +41,7 @@ pub struct Entry {
     /// Its name.
     pub position: Position,
     /// Bytes that the owner understands.
-    pub head: Vec<u8>,
+    pub header: Vec<u8>,
     /// Its pages, one in each buffer.
     pub pages: Vec<Buf>,
 }
@@ -345,9 +345,9 @@ impl Scan {
         self.incarnation = link.incarnation;
         self.stable = self.stable.max(link.stable);
         let mut pages = pages.into_iter();
-        for (position, (head, count)) in (link.first..).zip(frame.records) {
+        for (position, (header, count)) in (link.first..).zip(frame.records) {
             let pages = pages.by_ref().take(count as usize).collect();
-            self.entries.push_back(Entry { position: Position(position), head, pages });
+            self.entries.push_back(Entry { position: Position(position), header, pages });
         }
         let mut state = self.core.state.borrow_mut();
         let live = Live {

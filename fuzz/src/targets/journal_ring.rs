@@ -50,7 +50,7 @@ fn seeds() -> Vec<Vec<u8>> {
 fn record(world: &World, mark: u8, pages: u32) -> Record {
     let mut data = world.buffer(pages * 8);
     data.as_mut_slice().fill(mark);
-    Record { head: vec![mark; 20], pages: if pages > 0 { vec![data.freeze()] } else { Vec::new() } }
+    Record { header: vec![mark; 20], pages: if pages > 0 { vec![data.freeze()] } else { Vec::new() } }
 }
 
 fn region(drive: DriveHandle) -> Region {
@@ -74,7 +74,7 @@ fn run(input: &[u8]) -> bool {
     })
 }
 
-/// Positions, heads and pages of what is recovered.
+/// Positions, headers and pages of what is recovered.
 type Entries = Vec<(u64, Vec<u8>, Vec<Vec<u8>>)>;
 
 async fn recover(world: &World, drives: &[DriveHandle]) -> Result<Entries, tier0_journal::RingError> {
@@ -82,7 +82,7 @@ async fn recover(world: &World, drives: &[DriveHandle]) -> Result<Entries, tier0
     let recovered = Ring::recover(world, regions, RING, Settings::default(), owner()).await?;
     let pages = |pages: &[tier0_world::Buf]| pages.iter().map(|page| page.as_slice().to_vec()).collect();
     let entries = recovered.entries.iter();
-    Ok(entries.map(|entry| (entry.position.0, entry.head.clone(), pages(&entry.pages))).collect())
+    Ok(entries.map(|entry| (entry.position.0, entry.header.clone(), pages(&entry.pages))).collect())
 }
 
 fn owner() -> Rc<dyn LossReport> {

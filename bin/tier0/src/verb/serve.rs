@@ -73,7 +73,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     let signals = Signals::catch_of_server()?;
     let mut array = open(&description, &OpenOptions { without: verb.without.clone() })
         .map_err(|error| served_already(&description, &verb.array, error))?;
-    let control = description.control.clone().filter(|_| array.is_protected());
+    let control = description.control.clone().filter(|_| array.is_lasting());
     check_addresses(
         if verb.listen.is_empty() { "nbd.listen" } else { "--listen" },
         &listen,
@@ -84,7 +84,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         tracing::warn!("{warning}");
     }
     let troubles = Troubles::of(array.name());
-    let events = description.events.filter(|_| array.is_protected());
+    let events = description.events.filter(|_| array.is_lasting());
     let diary = events.and_then(|path| Diary::open(&mut array, path, &troubles));
     let sheet = Sheet::of(&array);
     let as_json = verb.json;

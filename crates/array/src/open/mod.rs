@@ -124,7 +124,7 @@ impl OpenArray {
     }
 
     /// Whether what is acknowledged outlives the process: log, checksums and metadata are kept.
-    pub fn is_protected(&self) -> bool {
+    pub fn is_lasting(&self) -> bool {
         matches!(self.kind, Kind::Lasting { .. })
     }
 

@@ -6,12 +6,12 @@ use tier0_units::{ExtentId, PAGE_SECTORS};
 use tier0_world::{Buf, BufMut, PayloadWidth};
 
 use super::RecoverError;
-use crate::head::Head;
+use crate::record_header::RecordHeader;
 
 /// A data record.
 pub(super) struct DataRecord<'a> {
     pub(super) position: u64,
-    pub(super) head: Head,
+    pub(super) header: RecordHeader,
     pages: &'a [Buf],
 }
 
@@ -40,19 +40,19 @@ impl<'a> Decoded<'a> {
         let mut decoded = Decoded { entries, records: Vec::new(), intents: Vec::new(), version_max: 0 };
         for entry in entries {
             let position = entry.position.0;
-            if Intent::is_intent(&entry.head) {
-                let intent = Intent::decode(&entry.head, intent_buffers(&entry.head, &entry.pages))
+            if Intent::is_intent(&entry.header) {
+                let intent = Intent::decode(&entry.header, intent_buffers(&entry.header, &entry.pages))
                     .map_err(|source| RecoverError::Intent { position, source })?;
                 if exists(intent.extent) {
                     decoded.intents.push(FoundIntent { position, intent });
                 }
                 continue;
             }
-            let head = Head::decode(&entry.head, entry.pages.len())
-                .map_err(|source| RecoverError::Head { position, source })?;
-            decoded.version_max = decoded.version_max.max(head.version);
-            if exists(head.extent) {
-                decoded.records.push(DataRecord { position, head, pages: &entry.pages });
+            let header = RecordHeader::decode(&entry.header, entry.pages.len())
+                .map_err(|source| RecoverError::Header { position, source })?;
+            decoded.version_max = decoded.version_max.max(header.version);
+            if exists(header.extent) {
+                decoded.records.push(DataRecord { position, header, pages: &entry.pages });
             }
         }
         Ok(decoded)
@@ -84,7 +84,7 @@ impl DataRecord<'_> {
     pub(super) fn pages(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
         let mut index = 0;
         let numbered = self
-            .head
+            .header
             .runs
             .iter()
             .flat_map(|run| (run.first..run.first + run.count).map(|page| (page, run.zero)));
@@ -103,8 +103,8 @@ fn join(pages: &[Buf]) -> Buf {
 }
 
 /// The ring gives back single pages; an intent's parity pieces may have several.
-fn intent_buffers(head: &[u8], pages: &[Buf]) -> Vec<Buf> {
-    let Some(pieces) = Intent::buffer_sectors(head) else { return pages.to_vec() };
+fn intent_buffers(header: &[u8], pages: &[Buf]) -> Vec<Buf> {
+    let Some(pieces) = Intent::buffer_sectors(header) else { return pages.to_vec() };
     let mut rest = pages;
     let mut buffers = Vec::with_capacity(pages.len());
     for sectors in pieces {

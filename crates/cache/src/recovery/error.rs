@@ -5,18 +5,18 @@ use tier0_integrity::IntentError;
 use tier0_units::ExtentId;
 use tier0_world::IoError;
 
-use crate::HeadError;
+use crate::RecordHeaderError;
 
 /// The failure of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RecoverError {
     /// A record cannot be understood, though its checksum is right.
     #[error("record {position} of the log: {source}; use the version of the program that wrote it")]
-    Head {
+    Header {
         /// The record.
         position: u64,
         /// What is wrong with it.
-        source: HeadError,
+        source: RecordHeaderError,
     },
     /// An intent cannot be understood, though its checksum is right.
     #[error("record {position} of the log: {source}; use the version of the program that wrote it")]

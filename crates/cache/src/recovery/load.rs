@@ -38,12 +38,12 @@ pub(super) async fn load(
 /// The newest version of each page.
 fn newest_pages(decoded: &Decoded<'_>) -> NewestPages {
     let mut order: Vec<usize> = (0..decoded.records.len()).collect();
-    order.sort_by_key(|place| decoded.records[*place].head.version);
+    order.sort_by_key(|place| decoded.records[*place].header.version);
     let mut newest = NewestPages::new();
     for place in order {
         let record = &decoded.records[place];
         for (page, index) in record.pages() {
-            newest.insert((record.head.extent, page), Newest { record: place, index });
+            newest.insert((record.header.extent, page), Newest { record: place, index });
         }
     }
     newest
@@ -93,14 +93,14 @@ fn load_records(
             continue;
         }
         let position = Position(record.position);
-        let id = state.records.push(now, record.head.extent, record.data(), needed, position);
+        let id = state.records.push(now, record.header.extent, record.data(), needed, position);
         state.records.settle(id, position);
         if pin > 0 {
             ids.insert(record.position, id);
         }
         for (page, index) in pages {
             let content = index.map_or(Page::zero(id), |index| Page::data(id, index));
-            state.pages.insert_recovered(slots[&record.head.extent].slot, page, content);
+            state.pages.insert_recovered(slots[&record.header.extent].slot, page, content);
         }
     }
     for failure in failed {
@@ -112,7 +112,7 @@ fn load_records(
         let pins = decoded
             .records
             .iter()
-            .filter(|record| record.head.extent == failure.extent)
+            .filter(|record| record.header.extent == failure.extent)
             .filter_map(|record| ids.remove(&record.position))
             .collect();
         let waiting = DestageFailure { due: now, failures: 1, error: failure.error, floor, pages, pins };
@@ -123,7 +123,7 @@ fn load_records(
 /// Records that intents need which could not be replayed: all of their extents.
 fn pinned_positions(decoded: &Decoded<'_>, failed: &[FailedReplay]) -> BTreeSet<u64> {
     let extents: BTreeSet<ExtentId> = failed.iter().map(|failure| failure.extent).collect();
-    let needed = |record: &&DataRecord<'_>| extents.contains(&record.head.extent);
+    let needed = |record: &&DataRecord<'_>| extents.contains(&record.header.extent);
     decoded.records.iter().filter(needed).map(|record| record.position).collect()
 }
 
@@ -134,6 +134,6 @@ fn newest_of<'a>(
     newest: &'a NewestPages,
 ) -> impl Iterator<Item = (u32, Option<u32>)> + 'a {
     record.pages().filter(move |(page, _)| {
-        newest.get(&(record.head.extent, *page)).is_some_and(|newest| newest.record == place)
+        newest.get(&(record.header.extent, *page)).is_some_and(|newest| newest.record == place)
     })
 }

@@ -10,8 +10,8 @@ use tier0_world::{Buf, BufMut, IoError, Task};
 
 use super::admit::Admission;
 use super::{Inner, io_error};
-use crate::head::{Head, Run};
 use crate::pages::{Page, RecordId};
+use crate::record_header::{RecordHeader, Run};
 
 /// Whole pages of one extent, some of them zeros.
 pub(crate) struct Change {
@@ -98,14 +98,14 @@ impl Inner {
         let pages = change.pages();
         let mut state = self.state.borrow_mut();
         let sequence = state.records.end();
-        let head = Head { extent, version: state.first_version + sequence, runs: change.runs };
+        let header = RecordHeader { extent, version: state.first_version + sequence, runs: change.runs };
         let bound = self.ring().stable();
         let buffers = if change.data.sectors() > 0 { vec![change.data.clone()] } else { vec![] };
-        let append = self.ring().append(Record { head: head.encode(), pages: buffers });
+        let append = self.ring().append(Record { header: header.encode(), pages: buffers });
         let id = state.records.push(self.world.now(), extent, change.data, pages, bound);
         let (mut superseded, mut voided) = (Vec::new(), 0);
         let mut index = 0;
-        for run in head.runs {
+        for run in header.runs {
             for page in run.first..run.first + run.count {
                 let content = if run.zero { Page::zero(id) } else { Page::data(id, index) };
                 index += u32::from(!run.zero);

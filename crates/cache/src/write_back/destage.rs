@@ -47,7 +47,9 @@ impl IntentLog for BatchIntents<'_> {
             self.inner.state.borrow_mut().floors.insert(self.batch, floor);
         }
         let append = |intent: Intent| {
-            self.inner.ring().append_urgent(Record { head: intent.encode_head(), pages: intent.buffers() })
+            self.inner
+                .ring()
+                .append_urgent(Record { header: intent.encode_header(), pages: intent.buffers() })
         };
         // All at once, so that they share frames; from here on the ring counts them.
         let appends: Vec<_> = intents.into_iter().map(append).collect();

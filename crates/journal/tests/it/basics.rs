@@ -204,7 +204,7 @@ fn a_world_without_payload_does_the_same_io_and_recovers_the_same_records() {
             for mark in 0..100 {
                 let mut buf = world.buffer(24);
                 buf.as_mut_slice().fill(mark);
-                let record = Record { head: vec![0; 50], pages: vec![buf.freeze()] };
+                let record = Record { header: vec![0; 50], pages: vec![buf.freeze()] };
                 let position = ring.append(record).await.expect("appends").position;
                 if mark % 5 == 4 {
                     ring.release(position);
@@ -221,7 +221,7 @@ fn a_world_without_payload_does_the_same_io_and_recovers_the_same_records() {
             let found = found.expect("finds what was appended");
             let shape = |entry: tier0_journal::Entry| {
                 let sectors: u32 = entry.pages.iter().map(tier0_world::Buf::sectors).sum();
-                (entry.position, entry.head, sectors)
+                (entry.position, entry.header, sectors)
             };
             (end, space, found.entries.into_iter().map(shape).collect::<Vec<_>>())
         })

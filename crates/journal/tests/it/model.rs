@@ -17,11 +17,11 @@ const ID: Uuid = Uuid::from_u128(77);
 /// Everything about a record follows from its number.
 fn record(id: u64, pages_max: u64) -> Record {
     let mut random = Random::new(id, 5);
-    let mut head = id.to_le_bytes().to_vec();
+    let mut header = id.to_le_bytes().to_vec();
     let length = [0, 10, 300, 5000][random.below(4) as usize];
-    head.extend((0..length).map(|_| random.bits() as u8));
+    header.extend((0..length).map(|_| random.bits() as u8));
     let pages = (0..random.below(pages_max + 1)).map(|page| page_of(id, page)).collect();
-    Record { head, pages }
+    Record { header, pages }
 }
 
 fn page_of(id: u64, page: u64) -> Buf {
@@ -110,7 +110,7 @@ impl Model {
         for (position, entry) in (first..).zip(entries) {
             assert_eq!(entry.position, Position(position));
             let expected = record(order[position as usize], self.pages_max);
-            assert_eq!(entry.head, expected.head, "record {position}");
+            assert_eq!(entry.header, expected.header, "record {position}");
             assert_eq!(entry.pages.len(), expected.pages.len(), "pages of record {position}");
             for (page, expected) in entry.pages.iter().zip(&expected.pages) {
                 assert_eq!(page.as_slice(), expected.as_slice(), "a page of record {position}");

@@ -61,7 +61,7 @@ async fn read_slot(drive: &DriveHandle, area: &MetadataArea, slot: u64, pool: Uu
     Ok(join_pieces(&header, &pieces).map_or(Slot::None, |body| Slot::Valid(Found { header, body })))
 }
 
-/// Whether a drive holds the head of a checkpoint of this generation, or of a newer one in its slot.
+/// Whether a drive holds the header of a checkpoint of this generation, or of a newer one in its slot.
 pub(super) async fn has(
     drive: &DriveHandle,
     area: &MetadataArea,

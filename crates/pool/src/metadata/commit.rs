@@ -121,10 +121,10 @@ impl Core {
     }
 
     fn append(self: &Rc<Self>, ring: &Ring, waiting: Waiting) {
-        let head = record::encode(&waiting.records);
+        let header = record::encode(&waiting.records);
         let max = self.change_bytes_max();
-        if head.len() > max {
-            let _ = waiting.done.send(Err(PoolError::ChangeTooLarge { bytes: head.len(), max }));
+        if header.len() > max {
+            let _ = waiting.done.send(Err(PoolError::ChangeTooLarge { bytes: header.len(), max }));
             return;
         }
         let freed = match self.accept(&waiting) {
@@ -135,7 +135,7 @@ impl Core {
             }
         };
         let done = waiting.done;
-        let appended = ring.append(Record { head, pages: Vec::new() });
+        let appended = ring.append(Record { header, pages: Vec::new() });
         {
             let mut journal = self.journal.borrow_mut();
             journal.position += 1;

@@ -1,7 +1,7 @@
 //! Whether drives still hold what this start wrote of the metadata: another program may write to them while they serve, or
 //! put an older image back. Nothing here writes.
 //!
-//! What it does not do: it looks at the superblock, the head of the newest checkpoint and the newest frame of the journal.
+//! What it does not do: it looks at the superblock, the header of the newest checkpoint and the newest frame of the journal.
 //! What else was written over shows when the next start reads it, or is written anew by a scrub.
 
 use tier0_drive::DriveHandle;

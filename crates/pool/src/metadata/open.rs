@@ -192,7 +192,7 @@ impl Journal<'_> {
                 position: entry.position.0,
                 fact,
             };
-            let records = record::decode(&entry.head).ok_or_else(|| bad("it cannot be read".to_owned()))?;
+            let records = record::decode(&entry.header).ok_or_else(|| bad("it cannot be read".to_owned()))?;
             pages.note(state, &records);
             state.apply_all(&records).map_err(|error| bad(error.to_string()))?;
             pages.note(state, &records);

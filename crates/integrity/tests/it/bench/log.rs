@@ -16,7 +16,7 @@ pub(crate) type Written = (u32, u32, u64);
 
 enum Content {
     Pages(Vec<Written>),
-    Intent { head: Vec<u8>, buffers: Vec<Buf> },
+    Intent { header: Vec<u8>, buffers: Vec<Buf> },
 }
 
 struct Record {
@@ -52,8 +52,8 @@ impl TestLog {
         for record in records.iter_mut() {
             let own = match &record.content {
                 Content::Pages(_) => record.position == position,
-                Content::Intent { head, buffers } => {
-                    let intent = Intent::decode(head, buffers.clone()).expect("an intent");
+                Content::Intent { header, buffers } => {
+                    let intent = Intent::decode(header, buffers.clone()).expect("an intent");
                     let of = |(_, source): &(u32, IntentPage)| matches!(source, IntentPage::Log(place) if place.position == position);
                     intent.pages.iter().any(of)
                 }
@@ -79,8 +79,8 @@ impl TestLog {
             Some(page(PayloadWidth::REAL, pages[place.page as usize].2))
         };
         let decode = |record: &Record| {
-            let Content::Intent { head, buffers } = &record.content else { return None };
-            let intent = Intent::decode(head, buffers.clone()).expect("what was encoded");
+            let Content::Intent { header, buffers } = &record.content else { return None };
+            let intent = Intent::decode(header, buffers.clone()).expect("what was encoded");
             let sources = intent.pages.iter().filter_map(|(_, source)| match source {
                 IntentPage::Log(place) => Some(place),
                 IntentPage::ZeroFill => None,
@@ -122,7 +122,7 @@ impl IntentLog for LogIn<'_> {
                 if n == early {
                     self.world.sleep(time).await;
                 }
-                self.log.push(Content::Intent { head: intent.encode_head(), buffers: intent.buffers() });
+                self.log.push(Content::Intent { header: intent.encode_header(), buffers: intent.buffers() });
             }
             Ok(())
         })

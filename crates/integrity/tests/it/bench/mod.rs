@@ -239,9 +239,9 @@ pub(crate) struct NoLog;
 impl IntentLog for NoLog {
     fn append(&self, intents: Vec<Intent>) -> Pin<Box<dyn Future<Output = Result<(), IoError>> + '_>> {
         for intent in intents {
-            let head = intent.encode_head();
-            let again = Intent::decode(&head, intent.buffers()).expect("an intent reads back");
-            assert_eq!(again.encode_head(), head);
+            let header = intent.encode_header();
+            let again = Intent::decode(&header, intent.buffers()).expect("an intent reads back");
+            assert_eq!(again.encode_header(), header);
         }
         Box::pin(async { Ok(()) })
     }

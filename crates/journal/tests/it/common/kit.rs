@@ -28,13 +28,13 @@ pub async fn recover(world: &World, media: &[MediumHandle]) -> Result<Recovered,
 pub fn record(mark: u8, pages: u32) -> Record {
     let mut buf = BufMut::new(pages * 8, PayloadWidth::REAL);
     buf.as_mut_slice().fill(mark);
-    Record { head: vec![mark; 10], pages: if pages > 0 { vec![buf.freeze()] } else { vec![] } }
+    Record { header: vec![mark; 10], pages: if pages > 0 { vec![buf.freeze()] } else { vec![] } }
 }
 
 pub fn marks(entries: &[Entry]) -> Vec<(u64, u8, usize)> {
     let mark = |entry: &Entry| {
-        assert!(entry.pages.iter().all(|page| page.as_slice() == [entry.head[0]; 4096]));
-        (entry.position.0, entry.head[0], entry.pages.len())
+        assert!(entry.pages.iter().all(|page| page.as_slice() == [entry.header[0]; 4096]));
+        (entry.position.0, entry.header[0], entry.pages.len())
     };
     entries.iter().map(mark).collect()
 }

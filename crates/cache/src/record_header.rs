@@ -1,4 +1,4 @@
-//! The heads of the write log's data records, byte by byte.
+//! The headers of the write log's data records, byte by byte.
 //!
 //! A record is what one request, or a piece of it, changes in one extent. Its pages are the data pages of all runs, one
 //! after the other; zeros have none. Integers are little-endian:
@@ -12,7 +12,7 @@
 //! | 20–23 | runs, n, at least 1 |
 //! | 8 each, n times | first page (4), kind (1 bit, the highest: 1 for zeros) and number of pages (31 bits, at least 1); ascending, without overlap |
 //!
-//! The other kind of record in the ring is the intent, whose head is `tier0_integrity::Intent`'s.
+//! The other kind of record in the ring is the intent, whose header is `tier0_integrity::Intent`'s.
 
 use thiserror::Error;
 use tier0_units::ExtentId;
@@ -33,9 +33,9 @@ pub struct Run {
     pub zero: bool,
 }
 
-/// A record's head.
+/// A record's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct RecordHeader {
     /// The extent.
     pub extent: ExtentId,
     /// Higher is newer.
@@ -44,14 +44,14 @@ pub struct Head {
     pub runs: Vec<Run>,
 }
 
-/// Why bytes are no head.
+/// Why bytes are no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum HeadError {
+pub enum RecordHeaderError {
     /// It begins as nothing that is known.
     #[error("the record is of no known kind")]
     Magic,
     /// It is longer or shorter than its count says.
-    #[error("the record's head has {found} bytes instead of {expected}")]
+    #[error("the record's header has {found} bytes instead of {expected}")]
     Length {
         /// Its length.
         found: usize,
@@ -71,7 +71,7 @@ pub enum HeadError {
     },
 }
 
-impl Head {
+impl RecordHeader {
     /// Its bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(FIXED_BYTES + RUN_BYTES * self.runs.len());
@@ -88,31 +88,31 @@ impl Head {
         bytes
     }
 
-    /// Reads a head from arbitrary bytes; `pages` is how many pages the record has.
+    /// Reads a header from arbitrary bytes; `pages` is how many pages the record has.
     ///
     /// # Errors
-    /// [`HeadError`] when they are none.
-    pub fn decode(bytes: &[u8], pages: usize) -> Result<Head, HeadError> {
+    /// [`RecordHeaderError`] when they are none.
+    pub fn decode(bytes: &[u8], pages: usize) -> Result<RecordHeader, RecordHeaderError> {
         if !bytes.starts_with(&MAGIC) {
-            return Err(HeadError::Magic);
+            return Err(RecordHeaderError::Magic);
         }
         let (fixed, rest) = bytes
             .split_first_chunk::<FIXED_BYTES>()
-            .ok_or(HeadError::Length { found: bytes.len(), expected: FIXED_BYTES as u64 })?;
+            .ok_or(RecordHeaderError::Length { found: bytes.len(), expected: FIXED_BYTES as u64 })?;
         let expected = u64::from(word(fixed, 20)) * RUN_BYTES as u64;
         if rest.len() as u64 != expected {
             let expected = expected + FIXED_BYTES as u64;
-            return Err(HeadError::Length { found: bytes.len(), expected });
+            return Err(RecordHeaderError::Length { found: bytes.len(), expected });
         }
         let runs: Vec<Run> = rest.as_chunks::<RUN_BYTES>().0.iter().map(decode_run).collect();
         check_runs(&runs)?;
         let expected = runs.iter().filter(|run| !run.zero).map(|run| u64::from(run.count)).sum();
         if expected != pages as u64 {
-            return Err(HeadError::Pages { found: pages, expected });
+            return Err(RecordHeaderError::Pages { found: pages, expected });
         }
         let extent = ExtentId { volume: word(fixed, 4), index: word(fixed, 8) };
         let version = u64::from_le_bytes(fixed[12..20].try_into().expect("eight bytes"));
-        Ok(Head { extent, version, runs })
+        Ok(RecordHeader { extent, version, runs })
     }
 }
 
@@ -121,15 +121,15 @@ fn decode_run(bytes: &[u8; RUN_BYTES]) -> Run {
     Run { first: word(bytes, 0), count: count & !ZERO_BIT, zero: count & ZERO_BIT != 0 }
 }
 
-fn check_runs(runs: &[Run]) -> Result<(), HeadError> {
+fn check_runs(runs: &[Run]) -> Result<(), RecordHeaderError> {
     let mut end = 0;
     for run in runs {
         if run.count == 0 || u64::from(run.first) < end {
-            return Err(HeadError::Runs);
+            return Err(RecordHeaderError::Runs);
         }
         end = u64::from(run.first) + u64::from(run.count);
     }
-    if runs.is_empty() || end > u64::from(u32::MAX) { Err(HeadError::Runs) } else { Ok(()) }
+    if runs.is_empty() || end > u64::from(u32::MAX) { Err(RecordHeaderError::Runs) } else { Ok(()) }
 }
 
 fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
@@ -142,8 +142,8 @@ mod tests {
 
     use super::*;
 
-    fn sample() -> Head {
-        Head {
+    fn sample() -> RecordHeader {
+        RecordHeader {
             extent: ExtentId { volume: 7, index: 1 << 20 },
             version: 1 << 40,
             runs: vec![
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_version_1() {
-        let head = Head { runs: sample().runs[..2].to_vec(), ..sample() };
+        let header = RecordHeader { runs: sample().runs[..2].to_vec(), ..sample() };
         let expected: Vec<u8> = [
             &b"wbk1"[..],
             &[7, 0, 0, 0, 0, 0, 16, 0],
@@ -165,27 +165,30 @@ mod tests {
             &[5, 0, 0, 0, 100, 0, 0, 128],
         ]
         .concat();
-        assert_eq!(head.encode(), expected);
+        assert_eq!(header.encode(), expected);
     }
 
     #[test]
     fn a_head_reads_back() {
-        assert_eq!(Head::decode(&sample().encode(), 3), Ok(sample()));
+        assert_eq!(RecordHeader::decode(&sample().encode(), 3), Ok(sample()));
     }
 
     #[test]
     fn what_contradicts_itself_is_refused() {
         let bytes = sample().encode();
-        assert_eq!(Head::decode(&bytes, 2), Err(HeadError::Pages { found: 2, expected: 3 }));
-        assert_eq!(Head::decode(&bytes[..30], 3), Err(HeadError::Length { found: 30, expected: 48 }));
-        assert_eq!(Head::decode(b"wbk", 0), Err(HeadError::Magic));
-        let reversed = Head { runs: sample().runs.into_iter().rev().collect(), ..sample() };
-        assert_eq!(Head::decode(&reversed.encode(), 3), Err(HeadError::Runs));
-        let none = Head { runs: vec![], ..sample() };
-        assert_eq!(Head::decode(&none.encode(), 0), Err(HeadError::Runs));
+        assert_eq!(RecordHeader::decode(&bytes, 2), Err(RecordHeaderError::Pages { found: 2, expected: 3 }));
+        assert_eq!(
+            RecordHeader::decode(&bytes[..30], 3),
+            Err(RecordHeaderError::Length { found: 30, expected: 48 })
+        );
+        assert_eq!(RecordHeader::decode(b"wbk", 0), Err(RecordHeaderError::Magic));
+        let reversed = RecordHeader { runs: sample().runs.into_iter().rev().collect(), ..sample() };
+        assert_eq!(RecordHeader::decode(&reversed.encode(), 3), Err(RecordHeaderError::Runs));
+        let none = RecordHeader { runs: vec![], ..sample() };
+        assert_eq!(RecordHeader::decode(&none.encode(), 0), Err(RecordHeaderError::Runs));
         let mut huge = bytes;
         huge[20..24].fill(0xff);
-        assert!(matches!(Head::decode(&huge, 3), Err(HeadError::Length { .. })));
+        assert!(matches!(RecordHeader::decode(&huge, 3), Err(RecordHeaderError::Length { .. })));
     }
 
     proptest! {
@@ -195,8 +198,8 @@ mod tests {
                 bytes[..4].copy_from_slice(&MAGIC);
                 bytes[20..24].copy_from_slice(&runs.to_le_bytes());
             }
-            if let Ok(head) = Head::decode(&bytes, pages) {
-                prop_assert_eq!(head.encode(), bytes);
+            if let Ok(header) = RecordHeader::decode(&bytes, pages) {
+                prop_assert_eq!(header.encode(), bytes);
             }
         }
     }
