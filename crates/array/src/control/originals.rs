@@ -23,7 +23,7 @@ pub(crate) struct OtherPlace {
 /// Whose word it is that a drive lies at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// The administrator's.
+    /// The administrator's, with the verb or in the array file.
     ByAdministrator,
     /// The drives remember it.
     ByDrives,

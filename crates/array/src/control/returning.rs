@@ -50,14 +50,15 @@ impl Control {
             let lost = state.member(place).expect("it was found");
             (lost.id, lost.path.clone(), lost.sectors)
         };
-        let said = if path.is_some() { Said::ByAdministrator } else { Said::ByDrives };
-        let path = match path {
-            Some(path) => path,
+        let (path, said) = match path {
+            Some(path) => (path, Said::ByAdministrator),
             None => match (opener.find(id).await, in_file) {
                 // It may have been moved, and found at the start.
-                (Some(found), _) => found,
-                (None, Some(in_file)) if opener.gone(vec![in_file.clone()]).await.is_empty() => in_file,
-                (None, _) => remembered.into(),
+                (Some(found), _) => (found, Said::ByDrives),
+                (None, Some(in_file)) if opener.gone(vec![in_file.clone()]).await.is_empty() => {
+                    (in_file, Said::ByAdministrator)
+                }
+                (None, _) => (remembered.into(), Said::ByDrives),
             },
         };
         if path.as_os_str().is_empty() {
