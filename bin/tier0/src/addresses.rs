@@ -12,7 +12,7 @@ use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use tier0_array::description::ListenAddress;
 use tier0_world::net::PeerAddress;
-use tier0_world::real::retry_while_busy;
+use tier0_world::real::{remove_deserted, retry_while_busy};
 
 use crate::control::listens;
 use crate::history::takes_files;
@@ -79,6 +79,18 @@ pub(crate) fn taken(field: &str, addresses: &[ListenAddress], patience: Patience
             _ => format!("{field}: cannot listen on {at}: {error}; choose another address"),
         })
     })
+}
+
+/// Removes the unix sockets that a killed server has left.
+pub(crate) fn clear(listen: &[ListenAddress], control: Option<&Path>) {
+    let listen = listen.iter().filter_map(|address| match &address.0 {
+        PeerAddress::Unix(path) => Some(path.as_path()),
+        PeerAddress::Tcp(_) => None,
+    });
+    for path in listen.chain(control) {
+        // What stands against it the bind says.
+        let _ = remove_deserted(path);
+    }
 }
 
 /// Whether another process listens at a control socket.

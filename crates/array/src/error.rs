@@ -216,7 +216,7 @@ pub enum ArrayError {
     },
     /// Drives are elsewhere than they were, and one that is missing is where it was.
     #[error(
-        "drive {drive:?} is missing; a drive of that identity lies at {path:?}, where it was last, but {moved} were found elsewhere than before, so that all of this may be copies, which must leave the original alone; if it belongs to them, name its path in the array file, else start without it with --without {drive}"
+        "drive {drive:?} is missing; a drive of that identity lies at {path:?}, where it was last, but not so {moved}, so that all of this may be copies, which must leave the original alone; if it belongs to them, name its path in the array file, else start without it with --without {drive}"
     )]
     LeftBehind {
         /// Its name.

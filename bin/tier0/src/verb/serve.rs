@@ -84,6 +84,10 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         tracing::warn!("{warning}");
     }
     let troubles = Troubles::of(array.name());
+    for (number, doubt) in array.doubts().iter().enumerate() {
+        tracing::warn!("{doubt}");
+        troubles.note(&format!("doubt {number}"), doubt.clone());
+    }
     let events = description.events.filter(|_| array.is_lasting());
     let diary = events.and_then(|path| Diary::open(&mut array, path, &troubles));
     let sheet = Sheet::of(&array);
@@ -115,7 +119,10 @@ fn check_addresses(field: &str, listen: &[ListenAddress], control: Option<&Path>
     let unusable = addresses::unusable(field, listen).into_iter().map(|(_, text)| text).next();
     match unusable.or_else(|| addresses::taken(field, listen, Patience::Start)) {
         Some(text) => Err(Failure::Input(text)),
-        None => Ok(()),
+        None => {
+            addresses::clear(listen, control);
+            Ok(())
+        }
     }
 }
 
@@ -137,7 +144,8 @@ impl Diary {
         troubles.tell_to(keeper.sender());
         let (version, process) = (env!("CARGO_PKG_VERSION"), std::process::id());
         troubles.tell(Severity::Info, format!("served by tier0 {version}, process {process}"));
-        array.warnings().iter().for_each(|warning| troubles.tell(Severity::Warning, warning.clone()));
+        let warnings = array.warnings().iter().chain(array.doubts());
+        warnings.for_each(|warning| troubles.tell(Severity::Warning, warning.clone()));
         Some(Diary { troubles: troubles.clone(), keeper })
     }
 

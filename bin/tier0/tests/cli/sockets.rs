@@ -213,3 +213,18 @@ fn a_start_that_waits_for_an_address_does_not_stand_still() {
     assert!(!log.contains("stood still") && !status.stdout.contains("stood still"), "{log}{}", status.stdout);
     assert_eq!(server.interrupt(), Some(0));
 }
+
+/// The sockets that a killed server leaves were looked at for a second by the thread of the array.
+#[test]
+fn a_start_after_a_kill_does_not_stand_still() {
+    let directory = directory();
+    let at = directory.path();
+    let array = created(at);
+    drop(serve(&array, at));
+    assert!(at.join("nbd.sock").exists(), "what a killed server leaves");
+    let server = serve(&array, at);
+    let status = run(&["status", text(&array)]);
+    let log = std::fs::read_to_string(at.join("log")).expect("a log");
+    assert!(!log.contains("stood still") && !status.stdout.contains("stood still"), "{log}{}", status.stdout);
+    assert_eq!(server.interrupt(), Some(0));
+}

@@ -74,6 +74,30 @@ fn an_older_image_does_not_start_alone() {
     succeed(&["check", text(&array)]);
 }
 
+/// Both legs were put back to older images, and served as if that were all, although the witness knew better.
+#[test]
+fn a_whole_set_that_was_put_back_is_told() {
+    let directory = directory();
+    let at = directory.path();
+    let file_text = array_text(at, "raid1", 2).replace("[array]", "[array]\nwitness = \"witness\"");
+    let array = file(at, "array.toml", &file_text);
+    succeed(&["create", text(&array)]);
+    let reached = serve_until_noted(&array, &[], 0);
+    for name in ["d0.img", "d1.img"] {
+        std::fs::copy(at.join(name), at.join(format!("old-{name}"))).expect("a copy");
+    }
+    let later = serve_until_noted(&array, &[], reached);
+    assert!(!succeed(&["check", text(&array)]).contains("put back"));
+    for name in ["d0.img", "d1.img"] {
+        std::fs::copy(at.join(format!("old-{name}")), at.join(name)).expect("a copy");
+    }
+    let told = succeed(&["check", text(&array)]).replace('\n', " ");
+    assert!(told.contains("put back to an") && told.contains(&later.to_string()), "{told}");
+    let server = Background::start(&["serve", text(&array), "--listen", "127.0.0.1:0", "--json"]);
+    await_status(text(&array), 4, &["bring back what is newer"]);
+    assert_eq!(server.interrupt(), Some(0));
+}
+
 /// A leg of a mirror that had been left behind started alone, because the witness's file had been put back to before it heard
 /// of that.
 #[test]

@@ -56,6 +56,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         pools: found.states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Lasting { media, pools, consents: consents_of(description, options) },
         warnings: found.warnings,
+        doubts: found.doubts,
     })
 }
 
@@ -70,7 +71,7 @@ pub fn rehearse(description: &Description, options: &OpenOptions) -> Result<Vec<
     check_no_memory(description)?;
     let (media, found) = find(description, options)?;
     cores_of(description, media.iter())?;
-    Ok(found.warnings.into_iter().chain(witness_fault(description)?).collect())
+    Ok(found.warnings.into_iter().chain(found.doubts).chain(witness_fault(description)?).collect())
 }
 
 fn is_memory(description: &Description) -> bool {
@@ -102,6 +103,8 @@ struct Found {
     /// What it adds, by pool.
     additions: Vec<Vec<MetaRecord>>,
     warnings: Vec<String>,
+    /// Why what is there may not be the newest.
+    doubts: Vec<String>,
 }
 
 fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Medium>>, Found), ArrayError> {
@@ -144,7 +147,7 @@ async fn look(
     let without = &consents.without;
     let Survey { pools: mut candidates, others } =
         survey_without(guarded(world, at_hand.media)?, without).await;
-    let mut warnings: Vec<String> = Vec::new();
+    let (mut warnings, mut doubts) = (Vec::new(), Vec::new());
     leave_meant(&mut candidates, description, &mut warnings)?;
     // What is done without, by consent or because the pool has lost the drive, need not answer.
     let mut dispensable = without.clone();
@@ -165,6 +168,7 @@ async fn look(
         at_hand.check_missing(world, description, &found, without).await?;
         let inspected = examine(world, found, consents).await.map_err(with_hints)?;
         prove_log(world, &inspected).await.map_err(with_hints)?;
+        doubts.extend(consents.doubt(world, &inspected).await);
         check_same_shape(pool, &inspected.state().geometry().raid)?;
         let mut state = inspected.state().clone();
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);
@@ -182,7 +186,7 @@ async fn look(
         let known = quoted(seen.iter().map(String::as_str));
         return Err(ArrayError::UnknownDrive { drive: name.clone(), known });
     }
-    Ok(Found { states, additions, warnings })
+    Ok(Found { states, additions, warnings, doubts })
 }
 
 /// Drives of a pool that are there and not used: put back to an older state than others have gone on from, or overwritten.

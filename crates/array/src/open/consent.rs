@@ -91,6 +91,23 @@ impl Consents {
         consent.map_err(|error| ArrayError::Witnessed { error: Box::new(error), hint })
     }
 
+    /// That the pool had come further than the drives that are there, although none is missing: nothing on them contradicts
+    /// that they were put back together, which an administrator does on purpose with a backup.
+    pub(super) async fn doubt(&self, world: &World, inspected: &Inspected) -> Option<String> {
+        let state = inspected.state();
+        let known = self.witness.as_ref()?.known(world, state.id()).await.ok()??;
+        let has = inspected.counting_generation();
+        (has < known.generation).then(|| {
+            format!(
+                "the drives of pool {:?} have generation {has}, and the witness has seen {}: all of them were put back to an \
+                 older state, and what was written since is not here; if that was not meant, stop the server and bring back \
+                 what is newer",
+                state.name(),
+                known.generation
+            )
+        })
+    }
+
     /// Has the witness know what a pool goes on without, before that is recorded anywhere else.
     ///
     /// # Errors

@@ -88,6 +88,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
             consents: consents_of(description, &super::OpenOptions::default()),
         },
         warnings: Vec::new(),
+        doubts: Vec::new(),
     })
 }
 
@@ -204,6 +205,7 @@ fn create_in_memory(
         pools: pools.iter().map(|(state, _)| OpenPool::of_state(state)).collect(),
         kind: Kind::InMemory(pools),
         warnings: Vec::new(),
+        doubts: Vec::new(),
     })
 }
 

@@ -65,6 +65,8 @@ pub struct OpenArray {
     pub(crate) kind: Kind,
     /// What an administrator should know: drives that are missing, stale or blank.
     pub(crate) warnings: Vec<String>,
+    /// Why what the drives hold may not be the newest.
+    pub(crate) doubts: Vec<String>,
     pools: Vec<OpenPool>,
 }
 
@@ -145,6 +147,11 @@ impl OpenArray {
     /// What an administrator should know.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Why what the drives hold may not be the newest, as long as they serve.
+    pub fn doubts(&self) -> &[String] {
+        &self.doubts
     }
 
     /// The volumes in order: name and size.

@@ -22,5 +22,5 @@ pub use op::Fd;
 pub(crate) use op::Operation;
 pub use retry_while_busy::retry_while_busy;
 pub use runtime::{Backend, RealOptions, RealRuntime};
-pub use socket::readable;
 pub(crate) use socket::{Listener, Socket};
+pub use socket::{readable, remove_deserted};

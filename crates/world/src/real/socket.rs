@@ -137,14 +137,27 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
                 let fact = "what lies there is no socket";
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, fact));
             }
-            if !is_deserted(path)? {
+            if !remove_deserted(path)? {
                 return Err(error);
             }
-            std::fs::remove_file(path)?;
             bind_private(path)
         }
         result => result,
     }
+}
+
+/// Removes a socket that a process has left which is gone; whether it did. A listener does the same, and its thread stands still
+/// for the [tries](DESERTED_TRIES) that it takes: who has time before calls this.
+///
+/// # Errors
+/// What the system says of the path.
+pub fn remove_deserted(path: &Path) -> io::Result<bool> {
+    let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
+    if !is_socket || !is_deserted(path)? {
+        return Ok(false);
+    }
+    std::fs::remove_file(path)?;
+    Ok(true)
 }
 
 /// Another program may have bound its socket and be about to listen: it is asked so often, 10 ms apart.

@@ -146,9 +146,9 @@ impl ArrayError {
         match self {
             ArrayError::LeftBehind { drive, path, moved } => {
                 let fact = format!(
-                    "is missing; a drive of that identity lies at {path:?}, where it was last, but {moved} were found elsewhere \
-                     than before, so that all of this may be copies, which must leave the original alone; if it belongs to \
-                     them, name its path in the array file, else disconnect it, or give it another name there"
+                    "is missing; a drive of that identity lies at {path:?}, where it was last, but not so {moved}, so that all \
+                     of this may be copies, which must leave the original alone; if it belongs to them, name its \
+                     path in the array file, else disconnect it, or give it another name there"
                 );
                 ArrayError::Unusable { drive, fact }
             }
