@@ -162,7 +162,7 @@ impl Findings {
             let drives = named("drive", &names);
             self.advise(
                 Health::Warning,
-                format!("{drives} {are} lost and what {they} held is rebuilt"),
+                format!("{drives} {are} lost, and nothing is less redundant for that"),
                 &format!("{advice}, to have spares again"),
             );
         }
