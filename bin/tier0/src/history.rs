@@ -41,6 +41,8 @@ const END: Duration = Duration::from_secs(2);
 pub(crate) const ENDED: &str = "its server has ended";
 /// How the event begins that `tier0 pool recover` leaves, which no server has written.
 pub(crate) const RECOVERED: &str = "it was assembled by \"tier0 pool recover --accept-loss\"";
+/// How the events of a drive begin after which it does not matter where its file was moved: it is back, or the drive has left.
+const ENDS_OF_A_MOVE: [&str; 2] = ["its file is at", "it has left pool"];
 /// Who is in trouble where events cannot be kept.
 const FIELD: &str = "array.events";
 
@@ -168,15 +170,16 @@ fn keep(path: &Path, served: &[PathBuf], events: &Receiver<Event>, troubles: &Tr
     }
 }
 
-/// What servers have left in the file, or in the one that was moved away.
+/// What servers have left in the file, and before that in the one that was moved away.
 fn of_the_server_before(path: &Path) -> Vec<KeptEvent> {
     let of_a_server = |event: &KeptEvent| !event.what.starts_with(RECOVERED);
     let kept = |path: &Path| -> Vec<KeptEvent> {
         let events = content(path).map(|(_, text)| read(&text).0).unwrap_or_default();
         events.into_iter().filter(of_a_server).collect()
     };
-    let newest = kept(path);
-    if newest.is_empty() { kept(&moved_events(path)) } else { newest }
+    let mut events = kept(&moved_events(path));
+    events.extend(kept(path));
+    events
 }
 
 /// Drives whose files were moved under a server, and still lie there, although others lay in their places. Nothing on
@@ -186,8 +189,9 @@ fn perhaps_copies(before: &[KeptEvent], served: &[PathBuf]) -> Vec<KeptEvent> {
     for event in before {
         match &event.original {
             Some(original) => drop(moved.insert(&event.thing, Some((event, original)))),
-            // It was moved back, or has left.
-            None if event.severity == Severity::Info => drop(moved.remove(event.thing.as_str())),
+            None if ENDS_OF_A_MOVE.iter().any(|end| event.what.starts_with(end)) => {
+                moved.remove(event.thing.as_str());
+            }
             None => {}
         }
     }

@@ -84,10 +84,18 @@ impl DriveOpener for MediumOpener {
         })
     }
 
-    fn left_places(&self, places: Vec<OtherPlace>) -> Answer<'_, Vec<(OtherPlace, bool)>> {
+    fn left_places(
+        &self,
+        (itself, known_at): (Arc<Medium>, PathBuf),
+        places: Vec<OtherPlace>,
+    ) -> Answer<'_, Option<Vec<(OtherPlace, bool)>>> {
         Box::pin(async move {
             let held = self.known.borrow().clone();
             let work = move || {
+                // One that lies elsewhere than it knows was moved or copied itself.
+                if !itself.is_at(&known_at) {
+                    return Vec::new();
+                }
                 let is_held = |place: &OtherPlace| held.iter().any(|medium| medium.is_at(&place.path));
                 let left = places.into_iter().filter(|place| !is_held(place));
                 let peeked = |place: OtherPlace| {
@@ -96,7 +104,7 @@ impl DriveOpener for MediumOpener {
                 };
                 left.map(peeked).collect::<Vec<_>>()
             };
-            let peeked = beside(&self.world, "that was copied", work).await.unwrap_or_default();
+            let peeked = beside(&self.world, "that was copied", work).await.ok()?;
             let mut left = Vec::new();
             for (place, medium) in peeked {
                 let lies_there = match medium {
@@ -107,7 +115,7 @@ impl DriveOpener for MediumOpener {
                 };
                 left.push((place, lies_there));
             }
-            left
+            Some(left)
         })
     }
 

@@ -106,6 +106,12 @@ fn a_copy_takes_no_drive_of_the_original_back() {
     let before = std::fs::read(original.join("d1.img")).expect("it is there");
     let server = served_without(&copy, "d1");
     let of_original = original.join("d1.img");
+    let (spelled, linked) = (copy.join("../original/d1.img"), copy.join("link"));
+    std::os::unix::fs::symlink(&of_original, &linked).expect("a link");
+    for path in [&spelled, &linked] {
+        let (code, told) = says(&copy, &["drive", "rejoin", "array.toml", "d1", "--path", text(path)]);
+        assert!(code == Some(2) && told.contains("a copy leaves the original alone"), "{path:?}: {told}");
+    }
     for arguments in [
         &["drive", "rejoin", "array.toml", "d1"][..],
         &["drive", "rejoin", "array.toml", "d1", "--path", text(&of_original)],

@@ -50,8 +50,13 @@ pub(crate) trait DriveOpener {
     /// Those of these paths at which nothing lies, as far as that is answered in time.
     fn gone(&self, paths: Vec<PathBuf>) -> Answer<'_, Vec<PathBuf>>;
 
-    /// Those of these places at which lies nothing that is open here, and whether the member lies there.
-    fn left_places(&self, places: Vec<OtherPlace>) -> Answer<'_, Vec<(OtherPlace, bool)>>;
+    /// Where a drive lies at the path that it knows itself at: those of these places at which lies nothing that is open here,
+    /// and whether the member lies there. None where that is not answered in time.
+    fn left_places(
+        &self,
+        itself: (Arc<Medium>, PathBuf),
+        places: Vec<OtherPlace>,
+    ) -> Answer<'_, Option<Vec<(OtherPlace, bool)>>>;
 
     /// This drive is a member from now on, and stays open whatever becomes of it.
     fn hold(&self, medium: &Arc<Medium>);

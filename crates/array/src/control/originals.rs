@@ -3,13 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use tier0_drive::DriveHandle;
 use tier0_pool::Member;
 use tier0_pool::metadata::superblock;
 use tier0_units::named;
 use uuid::Uuid;
 
-use super::Control;
+use super::{Control, NewDrive};
 use crate::admin::AdminError;
 
 /// Where a drive knows a member that serves here from elsewhere.
@@ -39,17 +38,15 @@ impl Control {
         &self,
         number: usize,
         (name, path): (&str, &Path),
-        drive: &DriveHandle,
+        new: &NewDrive,
         said: Said,
     ) -> Result<(), AdminError> {
         let Some(opener) = &self.opener else { return Ok(()) };
-        let Ok(Some(found)) = superblock::read(drive).await else { return Ok(()) };
+        let Ok(Some(found)) = superblock::read(&new.drive).await else { return Ok(()) };
         let own = found.superblock;
-        // One that lies elsewhere than it knows was moved or copied itself.
-        let lies_as_known = |known: &Member| known.id == own.member && Path::new(&known.path) == path;
-        if !own.label.members.iter().any(lies_as_known) {
+        let Some(itself) = own.label.members.iter().find(|known| known.id == own.member) else {
             return Ok(());
-        }
+        };
         let places = {
             let state = self.guarded(number).metadata.state();
             let serves_elsewhere = |known: &&Member| {
@@ -67,7 +64,13 @@ impl Control {
         if places.is_empty() {
             return Ok(());
         }
-        let left = opener.left_places(places).await;
+        let itself = (new.medium.medium.clone(), PathBuf::from(&itself.path));
+        let left = opener.left_places(itself, places).await.ok_or_else(|| {
+            AdminError::failed(format!(
+                "drive {name:?} knows other drives of the array from places that do not answer, so that it is not known whether \
+                 what lies at {path:?} is the original's, of which this array is a copy; look at those file systems, and try again"
+            ))
+        })?;
         let copied: Vec<_> =
             left.iter().filter(|(_, lies_there)| *lies_there).map(|(place, _)| place).collect();
         if let Some(first) = copied.first() {

@@ -54,6 +54,7 @@ impl Control {
             Some(path) => (path, Said::ByAdministrator),
             None => match (opener.find(id).await, in_file) {
                 // It may have been moved, and found at the start.
+                (Some(found), Some(in_file)) if in_file == found => (found, Said::ByAdministrator),
                 (Some(found), _) => (found, Said::ByDrives),
                 (None, Some(in_file)) if opener.gone(vec![in_file.clone()]).await.is_empty() => {
                     (in_file, Said::ByAdministrator)
@@ -91,7 +92,7 @@ impl Control {
             )));
         }
         self.check_serves_nowhere(name, &new.drive).await?;
-        self.check_is_no_original(number, (name, &path), &new.drive, said).await?;
+        self.check_is_no_original(number, (name, &path), &new, said).await?;
         let left = self.left_as(number, place, &new.drive).await;
         let left = left.map_err(|error| AdminError::failed(error.to_string()))?.ok_or_else(|| {
             AdminError::new(format!(
