@@ -41,11 +41,14 @@ impl Patience {
 /// What stands against listening at unix sockets, whoever listens there now: what kind of error it is, the fact and the
 /// remedy. `field` is where the addresses stand.
 pub(crate) fn unusable(field: &str, addresses: &[ListenAddress]) -> Vec<(ErrorKind, String)> {
-    let paths = addresses.iter().filter_map(|address| match &address.0 {
+    unix_paths(addresses).filter_map(|path| unusable_path(field, path)).collect()
+}
+
+fn unix_paths(addresses: &[ListenAddress]) -> impl Iterator<Item = &Path> {
+    addresses.iter().filter_map(|address| match &address.0 {
         PeerAddress::Unix(path) => Some(path.as_path()),
         PeerAddress::Tcp(_) => None,
-    });
-    paths.filter_map(|path| unusable_path(field, path)).collect()
+    })
 }
 
 fn unusable_path(field: &str, path: &Path) -> Option<(ErrorKind, String)> {
@@ -83,11 +86,7 @@ pub(crate) fn taken(field: &str, addresses: &[ListenAddress], patience: Patience
 
 /// Removes the unix sockets that a killed server has left.
 pub(crate) fn clear(listen: &[ListenAddress], control: Option<&Path>) {
-    let listen = listen.iter().filter_map(|address| match &address.0 {
-        PeerAddress::Unix(path) => Some(path.as_path()),
-        PeerAddress::Tcp(_) => None,
-    });
-    for path in listen.chain(control) {
+    for path in unix_paths(listen).chain(control) {
         // What stands against it the bind says.
         let _ = remove_deserted(path);
     }

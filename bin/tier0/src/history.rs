@@ -185,10 +185,12 @@ fn of_the_server_before(path: &Path) -> Vec<KeptEvent> {
 /// Drives whose files were moved under a server, and still lie there, although others lay in their places. Nothing on
 /// those contradicts it if they are copies.
 fn perhaps_copies(before: &[KeptEvent], served: &[PathBuf]) -> Vec<KeptEvent> {
-    let mut moved: BTreeMap<&str, Option<(&KeptEvent, &Path)>> = BTreeMap::new();
+    let mut moved: BTreeMap<&str, (&KeptEvent, &Path)> = BTreeMap::new();
     for event in before {
         match &event.original {
-            Some(original) => drop(moved.insert(&event.thing, Some((event, original)))),
+            Some(original) => {
+                moved.insert(&event.thing, (event, original));
+            }
             None if ENDS_OF_A_MOVE.iter().any(|end| event.what.starts_with(end)) => {
                 moved.remove(event.thing.as_str());
             }
@@ -198,7 +200,7 @@ fn perhaps_copies(before: &[KeptEvent], served: &[PathBuf]) -> Vec<KeptEvent> {
     let plain = |path: &Path| std::fs::canonicalize(path).ok();
     let served: Vec<_> = served.iter().filter_map(|path| plain(path)).collect();
     let is_left = |original: &Path| plain(original).is_some_and(|original| !served.contains(&original));
-    let left = moved.into_values().flatten().filter(|(_, original)| is_left(original));
+    let left = moved.into_values().filter(|(_, original)| is_left(original));
     left.map(|(event, original)| {
         let what = format!(
             "what is served may be a copy: under a server before, its file was moved to {original:?}, where it still lies, and \

@@ -1,33 +1,14 @@
 //! Copies of drives in the places of the drives: nothing on them contradicts a start that takes them for the array.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use crate::support::{Background, directory, file, run_in, text, tier0};
+use crate::support::{directory, file, plain, run_in, served, served_with, text};
 
-fn array(name: &str) -> String {
-    format!(
-        "[array]\nname = \"{name}\"\n[[drive]]\nname = \"d{{n}}\"\ncount = 2\npath = \"d{{n}}.img\"\nsize = \"64MiB\"\n\
-         [[pool]]\nname = \"pool0\"\nraid = \"raid1\"\n[[volume]]\nname = \"lun0\"\nsize = \"24MiB\"\n\
-         [nbd]\nlisten = [\"unix:s\"]\n"
-    )
-}
-
-fn served(at: &Path) -> Background {
-    serving(at, &[])
-}
-
-fn served_without(at: &Path, drive: &str) -> Background {
-    serving(at, &["--without", drive])
-}
-
-fn serving(at: &Path, options: &[&str]) -> Background {
-    let mut server = tier0();
-    server.current_dir(at).args(["serve", "array.toml", "--json"]).args(options).stdout(Stdio::piped());
-    let mut server = Background::of(server);
-    server.read_until(|line| line == "}");
-    server
+/// A new array in a directory.
+fn created(at: &Path) {
+    file(at, "array.toml", &plain("test", ""));
+    assert_eq!(says(at, &["create", "array.toml"]).0, Some(0));
 }
 
 /// What `tier0 VERB array.toml` ends with and says, on either channel.
@@ -60,8 +41,7 @@ fn swap(home: &Path) {
 fn copies_in_the_places_of_moved_drives_are_told_before_and_after_the_end() {
     let directory = directory();
     let home = directory.path();
-    file(home, "array.toml", &array("test"));
-    assert_eq!(says(home, &["create", "array.toml"]).0, Some(0));
+    created(home);
     let server = served(home);
     swap(home);
     let (code, status) = says(home, &["status", "array.toml"]);
@@ -98,13 +78,12 @@ fn a_copy_takes_no_drive_of_the_original_back() {
     let directory = directory();
     let (original, copy) = (directory.path().join("original"), directory.path().join("copy"));
     std::fs::create_dir(&original).expect("a directory");
-    file(&original, "array.toml", &array("test"));
-    assert_eq!(says(&original, &["create", "array.toml"]).0, Some(0));
+    created(&original);
     assert_eq!(served(&original).interrupt(), Some(0));
     copied(&original, &copy);
     std::fs::remove_file(copy.join("d1.img")).expect("it was there");
     let before = std::fs::read(original.join("d1.img")).expect("it is there");
-    let server = served_without(&copy, "d1");
+    let server = served_with(&copy, &["--without", "d1"]);
     let of_original = original.join("d1.img");
     let (spelled, linked) = (copy.join("../original/d1.img"), copy.join("link"));
     std::os::unix::fs::symlink(&of_original, &linked).expect("a link");
@@ -139,8 +118,7 @@ fn a_copy_takes_no_drive_of_the_original_back() {
 fn drives_that_have_changed_places_are_no_copies() {
     let directory = directory();
     let home = directory.path();
-    file(home, "array.toml", &array("test"));
-    assert_eq!(says(home, &["create", "array.toml"]).0, Some(0));
+    created(home);
     let server = served(home);
     for (from, to) in [("d0.img", "x"), ("d1.img", "d0.img"), ("x", "d1.img")] {
         std::fs::rename(home.join(from), home.join(to)).expect("moved");

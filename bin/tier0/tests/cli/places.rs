@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::support::{Background, directory, file, run_in, text, tier0};
+use crate::support::{Background, directory, file, plain, run_in, served, text, tier0};
 
 const ARRAY: &str = "[array]\nname = \"test\"\nsearch = [\"shelf\"]\nwitness = \"w/witness\"\ncontrol = \"c/socket\"\n\
     [[drive]]\nname = \"d{n}\"\ncount = 2\npath = \"drives/d{n}.img\"\nsize = \"64MiB\"\n\
@@ -76,22 +76,6 @@ fn a_deep_directory_is_reached_from_within() {
     file(&deep, "array.toml", &format!("{plain}\n[nbd]\nlisten = [\"unix:s\"]\n"));
     let refused = run_in(&deep, &["check", "array.toml"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("at most 107 fit"), "{}", refused.stderr);
-}
-
-fn served(at: &Path) -> Background {
-    let mut server = tier0();
-    server.current_dir(at).args(["serve", "array.toml", "--json"]).stdout(Stdio::piped());
-    let mut server = Background::of(server);
-    server.read_until(|line| line == "}");
-    server
-}
-
-fn plain(name: &str, search: &str) -> String {
-    format!(
-        "[array]\nname = \"{name}\"\n{search}[[drive]]\nname = \"d{{n}}\"\ncount = 2\npath = \"d{{n}}.img\"\n\
-         size = \"64MiB\"\n[[pool]]\nname = \"pool0\"\nraid = \"raid1\"\n[[volume]]\nname = \"lun0\"\nsize = \"24MiB\"\n\
-         [nbd]\nlisten = [\"unix:s\"]\n"
-    )
 }
 
 /// A drive that joined was looked for where it was last alone: what lay there was one that is lost, and it counted as missing

@@ -202,6 +202,29 @@ impl Drop for Background {
     }
 }
 
+/// An array of two drives beside its file, which listens at a socket there; `search` is a line of its own, or empty.
+pub(crate) fn plain(name: &str, search: &str) -> String {
+    format!(
+        "[array]\nname = \"{name}\"\n{search}[[drive]]\nname = \"d{{n}}\"\ncount = 2\npath = \"d{{n}}.img\"\n\
+         size = \"64MiB\"\n[[pool]]\nname = \"pool0\"\nraid = \"raid1\"\n[[volume]]\nname = \"lun0\"\nsize = \"24MiB\"\n\
+         [nbd]\nlisten = [\"unix:s\"]\n"
+    )
+}
+
+/// The server of the array file in a directory, started there, once it serves.
+pub(crate) fn served(at: &Path) -> Background {
+    served_with(at, &[])
+}
+
+/// The same with options.
+pub(crate) fn served_with(at: &Path, options: &[&str]) -> Background {
+    let mut server = tier0();
+    server.current_dir(at).args(["serve", "array.toml", "--json"]).args(options).stdout(Stdio::piped());
+    let mut server = Background::of(server);
+    server.read_until(|line| line == "}");
+    server
+}
+
 /// An array served in the background.
 pub(crate) struct Served {
     server: Background,
