@@ -12,9 +12,8 @@ use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use tier0_array::description::ListenAddress;
 use tier0_world::net::PeerAddress;
-use tier0_world::real::{remove_deserted, retry_while_busy};
+use tier0_world::real::{listens, remove_deserted, retry_while_busy};
 
-use crate::control::listens;
 use crate::history::takes_files;
 
 /// How often an address that is in use is tried, 10 ms apart: a killed server's is, while the kernel winds it up.

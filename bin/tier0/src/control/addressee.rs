@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, Status};
 use tier0_array::description::Remnant;
+use tier0_world::real::listens;
 
 use super::client::{ask_at, ask_if_served, unserved};
-use super::connecting::listens;
 use crate::failure::Failure;
 
 /// The server of an array file.

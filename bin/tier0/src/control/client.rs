@@ -8,9 +8,10 @@ use std::time::Duration;
 use tier0_array::admin::{AdminReply, AdminRequest};
 use tier0_array::{ArrayError, Description};
 use tier0_drive::OpenError;
+use tier0_world::real::listens;
 
 use super::Envelope;
-use super::connecting::{connected, listens};
+use super::connecting::connected;
 use crate::failure::Failure;
 use crate::holder::silent_server;
 

@@ -2,12 +2,11 @@
 //! full some day, and a plain connect waits then as long as that lasts.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
@@ -16,7 +15,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 /// # Errors
 /// What the system says; [`io::ErrorKind::WouldBlock`] where who listens has not taken connections for `limit`.
 pub(super) fn connected(path: &Path, limit: Duration) -> io::Result<UnixStream> {
-    let fd = socket(SocketFlags::CLOEXEC)?;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // Linux has a connect wait for a place in the backlog as long as a send may take (af_unix.c, unix_stream_connect).
     set_socket_timeout(&fd, Timeout::Send, Some(limit))?;
     let address = SocketAddrUnix::new(path)?;
@@ -24,25 +23,10 @@ pub(super) fn connected(path: &Path, limit: Duration) -> io::Result<UnixStream> 
     Ok(fd.into())
 }
 
-/// Ends well where a process listens at a socket, whether it takes connections or not. Waits for nothing.
-///
-/// # Errors
-/// What the system says of connecting.
-pub(crate) fn listens(path: &Path) -> io::Result<()> {
-    let fd = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-    match connect(&fd, &SocketAddrUnix::new(path)?) {
-        Ok(()) | Err(Errno::AGAIN) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
-    Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
-}
-
 #[cfg(test)]
 mod tests {
     use rustix::net::{bind, listen};
+    use tier0_world::real::listens;
 
     use super::*;
 
@@ -55,7 +39,8 @@ mod tests {
             connected(&path, limit).map_err(|error| error.kind()).err(),
             Some(io::ErrorKind::NotFound)
         );
-        let listener = socket(SocketFlags::CLOEXEC).expect("a socket");
+        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let listener = listener.expect("a socket");
         bind(&listener, &SocketAddrUnix::new(&path).expect("a short path")).expect("bind");
         let refused = listens(&path).expect_err("it does not listen yet");
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);

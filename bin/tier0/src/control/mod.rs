@@ -23,5 +23,4 @@ struct Envelope {
 
 pub(crate) use addressee::{Addressee, misunderstood};
 pub(crate) use client::{ask_if_served, served_already, served_instead};
-pub(crate) use connecting::listens;
 pub(crate) use server::{Unserved, serve};

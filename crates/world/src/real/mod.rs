@@ -23,4 +23,4 @@ pub(crate) use op::Operation;
 pub use retry_while_busy::retry_while_busy;
 pub use runtime::{Backend, RealOptions, RealRuntime};
 pub(crate) use socket::{Listener, Socket};
-pub use socket::{readable, remove_deserted};
+pub use socket::{listens, readable, remove_deserted};

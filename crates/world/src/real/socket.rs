@@ -165,14 +165,24 @@ const DESERTED_TRIES: u32 = 50;
 
 /// Whether no process listens at a socket. Never waits for one that does not accept: its backlog may be full.
 fn is_deserted(path: &Path) -> io::Result<bool> {
-    let address = SocketAddrUnix::new(path)?;
-    let ask = || {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        connect(&fd, &address)
-    };
-    let asked = retry_while_busy(DESERTED_TRIES, ask, |error| *error == rustix::io::Errno::CONNREFUSED);
-    Ok(asked == Err(rustix::io::Errno::CONNREFUSED))
+    // A name that is too long is an error, and nobody's socket.
+    SocketAddrUnix::new(path)?;
+    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    let asked = retry_while_busy(DESERTED_TRIES, || listens(path), is_refused);
+    Ok(asked.is_err_and(|error| is_refused(&error)))
+}
+
+/// Ends well where a process listens at a unix socket, whether it takes connections or not. Waits for nothing.
+///
+/// # Errors
+/// What the system says of connecting.
+pub fn listens(path: &Path) -> io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&fd, &SocketAddrUnix::new(path)?) {
+        Ok(()) | Err(rustix::io::Errno::AGAIN) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A connected stream socket. Clones share it; at most one receive and one send may be under way at a time.
