@@ -106,7 +106,7 @@ pub(crate) struct RejoinedDrive {
     array: PathBuf,
     /// The drive's name
     drive: String,
-    /// Where it lies, if not where it was last
+    /// Where it lies, if not where the array file has it, or where it was last
     #[arg(long)]
     path: Option<PathBuf>,
     #[command(flatten)]
