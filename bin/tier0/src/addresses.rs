@@ -37,6 +37,44 @@ impl Patience {
     }
 }
 
+/// That two of the addresses of a server, the control socket's included, are one.
+pub(crate) fn conflict(field: &str, listen: &[ListenAddress], control: Option<&Path>) -> Option<String> {
+    let control = control.map(|path| PeerAddress::Unix(path.to_owned()));
+    let all: Vec<&PeerAddress> = listen.iter().map(|address| &address.0).collect();
+    let collides = |(number, address): (usize, &&PeerAddress)| {
+        let other = all[..number].iter().copied().chain(&control).find(|other| are_one(address, other))?;
+        Some(match Some(other) == control.as_ref() {
+            true => format!("{field}: {address} is the control socket's path (array.control); choose another address"),
+            false => format!("{field}: {address} and {other} are one address; leave one of them out"),
+        })
+    };
+    all.iter().enumerate().find_map(collides)
+}
+
+/// Whether who listens at one address keeps others from the other one.
+fn are_one(one: &PeerAddress, other: &PeerAddress) -> bool {
+    match (one, other) {
+        (PeerAddress::Unix(one), PeerAddress::Unix(other)) => {
+            let plain = |path: &Path| {
+                let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                let directory = directory.unwrap_or(Path::new(".")).canonicalize();
+                directory.map_or(path.to_owned(), |at| at.join(path.file_name().unwrap_or_default()))
+            };
+            plain(one) == plain(other)
+        }
+        (PeerAddress::Tcp(one), PeerAddress::Tcp(other)) => {
+            // The kernel has a listener at all addresses of version 6 at those of version 4, too.
+            let has_all = |this: &SocketAddr, that: &SocketAddr| {
+                this.ip().is_unspecified() && (this.is_ipv6() || that.is_ipv4())
+            };
+            one.port() == other.port()
+                && one.port() != 0
+                && (one.ip() == other.ip() || has_all(one, other) || has_all(other, one))
+        }
+        _ => false,
+    }
+}
+
 /// What stands against listening at unix sockets, whoever listens there now: what kind of error it is, the fact and the
 /// remedy. `field` is where the addresses stand.
 pub(crate) fn unusable(field: &str, addresses: &[ListenAddress]) -> Vec<(ErrorKind, String)> {
@@ -139,6 +177,35 @@ pub(crate) fn absent_directory(socket: &Path) -> Option<&Path> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_that_keep_each_other_out_are_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let socket = directory.path().join("s");
+        let again = directory.path().join(".").join("s");
+        let tcp = |text: &str| ListenAddress(PeerAddress::Tcp(text.parse().expect("an address")));
+        let unix = |path: &Path| ListenAddress(PeerAddress::Unix(path.to_owned()));
+        let said = |listen: &[ListenAddress], control| conflict("f", listen, control).unwrap_or_default();
+        for (one, other) in [
+            ("127.0.0.1:1", "127.0.0.1:1"),
+            ("0.0.0.0:1", "127.0.0.1:1"),
+            ("127.0.0.1:1", "[::]:1"),
+            ("[::1]:1", "[::]:1"),
+        ] {
+            assert!(said(&[tcp(one), tcp(other)], None).contains("are one address"), "{one} {other}");
+        }
+        for (one, other) in [
+            ("127.0.0.1:1", "127.0.0.1:2"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("127.0.0.1:1", "127.0.0.2:1"),
+            ("0.0.0.0:1", "[::1]:1"),
+        ] {
+            assert_eq!(said(&[tcp(one), tcp(other)], None), "", "{one} {other}");
+        }
+        assert!(said(&[unix(&socket), unix(&again)], None).contains("are one address"));
+        assert!(said(&[tcp("127.0.0.1:1"), unix(&again)], Some(&socket)).contains("control socket"));
+        assert_eq!(said(&[unix(&socket)], Some(&directory.path().join("c"))), "");
+    }
 
     #[test]
     fn an_address_is_taken_as_long_as_somebody_listens_there() {

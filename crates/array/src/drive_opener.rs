@@ -22,6 +22,8 @@ use crate::open::{Medium, NewMedium, Owner, check_blank, drive_at, open_new_medi
 
 /// How long a drive that is to join may take to be opened and looked at.
 const OPEN_LIMIT: Nanos = Nanos::from_secs(30);
+/// How often one who waits for another's look tries again.
+const TURN: Nanos = Nanos::from_millis(5);
 
 /// Opens files and devices that are to join a running array.
 pub(crate) struct MediumOpener {
@@ -30,6 +32,24 @@ pub(crate) struct MediumOpener {
     pub(crate) known: RefCell<Vec<Arc<Medium>>>,
     /// Whether it is being asked what lies at paths.
     pub(crate) is_asking: Arc<AtomicBool>,
+    /// Whether it is being looked where drives lie.
+    pub(crate) is_looking: Arc<AtomicBool>,
+}
+
+/// A file system that does not answer holds up one thread, whoever else asks: the turn of that thread.
+struct Turn(Arc<AtomicBool>);
+
+impl Turn {
+    /// None while another thread has it.
+    fn take(taken: &Arc<AtomicBool>) -> Option<Turn> {
+        (!taken.swap(true, Ordering::Relaxed)).then(|| Turn(taken.clone()))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 impl DriveOpener for MediumOpener {
@@ -52,33 +72,45 @@ impl DriveOpener for MediumOpener {
     }
 
     fn harmed(&self) -> Vec<(PathBuf, Harm)> {
-        self.displaced(Medium::harm)
+        displaced_of(&self.known.borrow(), Medium::harm)
     }
 
-    fn moved(&self) -> Vec<Moved> {
-        let moved = self.displaced(|medium| Some((medium.moved_to()?, medium.is_replaced()))).into_iter();
-        // Drives of the array that have changed places are known by what they hold.
-        let known = self.known.borrow();
-        let is_ours = |path: &Path| known.iter().any(|medium| medium.is_at(path));
-        moved
-            .map(|(from, (to, is_replaced))| Moved { is_replaced: is_replaced && !is_ours(&from), from, to })
-            .collect()
+    fn moved(&self) -> Answer<'_, Option<Vec<Moved>>> {
+        Box::pin(async move {
+            // The caller waits as long as it likes.
+            let looking = loop {
+                match Turn::take(&self.is_looking) {
+                    Some(turn) => break turn,
+                    None => self.world.sleep(TURN).await,
+                }
+            };
+            let known = self.known.borrow().clone();
+            let work = move || {
+                let _until_it_ends = looking;
+                // What was deleted is harmed.
+                let displaced = |medium: &Medium| match medium.harm() {
+                    Some(Harm::Deleted { .. }) => None,
+                    _ => medium.displacement(),
+                };
+                let moved = displaced_of(&known, displaced).into_iter().map(|(_, moved)| moved);
+                // Drives of the array that have changed places are known by what they hold.
+                let is_ours = |path: &Path| known.iter().any(|medium| medium.is_at(path));
+                let told = |moved: Moved| Moved { is_replaced: moved.is_replaced && !is_ours(&moved.from), ..moved };
+                moved.map(told).collect()
+            };
+            beside(&self.world, "that was moved", work).await.ok()
+        })
     }
 
     fn gone(&self, paths: Vec<PathBuf>) -> Answer<'_, Vec<PathBuf>> {
         Box::pin(async move {
-            // A file system that does not answer holds up one thread, whoever else asks.
-            if self.is_asking.swap(true, Ordering::Relaxed) {
-                return Vec::new();
-            }
-            let is_asking = self.is_asking.clone();
+            let Some(asking) = Turn::take(&self.is_asking) else { return Vec::new() };
             let work = move || {
+                let _until_it_ends = asking;
                 let is_gone = |path: &PathBuf| {
                     std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
                 };
-                let gone = paths.into_iter().filter(is_gone).collect();
-                is_asking.store(false, Ordering::Relaxed);
-                gone
+                paths.into_iter().filter(is_gone).collect()
             };
             beside(&self.world, "that is lost", work).await.unwrap_or_default()
         })
@@ -143,20 +175,6 @@ impl DriveOpener for MediumOpener {
 }
 
 impl MediumOpener {
-    /// What has become of drives that do not lie any more where they were opened: that path, and what `became` knows.
-    fn displaced<T>(&self, became: impl Fn(&Medium) -> Option<T>) -> Vec<(PathBuf, T)> {
-        let known = self.known.borrow();
-        let known = known.iter().filter_map(|medium| Some((medium.path()?, became(medium))));
-        let (there, displaced): (Vec<_>, Vec<_>) = known.partition(|(_, became)| became.is_none());
-        // A new drive may lie where an old one was.
-        let is_free = |path: &PathBuf| there.iter().all(|(taken, _)| taken != path);
-        displaced
-            .into_iter()
-            .filter_map(|(path, became)| Some((path, became?)))
-            .filter(|(path, _)| is_free(path))
-            .collect()
-    }
-
     /// What this process holds of a path, under whatever name. What was deleted or replaced since is not what lies there.
     async fn held_at(&self, name: &str, path: &Path) -> Result<Option<Medium>, ArrayError> {
         let held = self.known.borrow().clone();
@@ -167,6 +185,19 @@ impl MediumOpener {
         };
         Ok(medium.map(|medium| medium.renewed(name, &path)))
     }
+}
+
+/// What has become of drives that do not lie any more where they were opened: that path, and what `became` knows.
+fn displaced_of<T>(known: &[Arc<Medium>], became: impl Fn(&Medium) -> Option<T>) -> Vec<(PathBuf, T)> {
+    let known = known.iter().filter_map(|medium| Some((medium.path()?, became(medium))));
+    let (there, displaced): (Vec<_>, Vec<_>) = known.partition(|(_, became)| became.is_none());
+    // A new drive may lie where an old one was.
+    let is_free = |path: &PathBuf| there.iter().all(|(taken, _)| taken != path);
+    displaced
+        .into_iter()
+        .filter_map(|(path, became)| Some((path, became?)))
+        .filter(|(path, _)| is_free(path))
+        .collect()
 }
 
 /// What this process holds joins as a blank drive only if it is blank.

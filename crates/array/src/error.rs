@@ -43,7 +43,8 @@ pub enum ArrayError {
     Pool(#[from] PoolError),
     /// A drive to be used holds something.
     #[error(
-        "drive {drive:?} holds data that is not tier0's; choose another drive, or add --force to overwrite it"
+        "drive {drive:?} holds data that belongs to no array: it is not tier0's, or a \"tier0 create\" was cut off; choose another \
+         drive, or add --force to overwrite it"
     )]
     Foreign {
         /// Its name.

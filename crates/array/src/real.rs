@@ -241,7 +241,7 @@ impl ShardStart<'_> {
             }
             runtime.run(serve(context));
             if let Some(control) = upkeep {
-                control.tell_harmed_drives_at_the_end();
+                runtime.run(async move { control.tell_harmed_drives_at_the_end().await });
             }
         }
         // The registry has volumes, which have the shard.
@@ -341,6 +341,7 @@ impl PoolsStart {
             world: world.clone(),
             known: RefCell::new(known),
             is_asking: Arc::default(),
+            is_looking: Arc::default(),
         });
         let control = Control::new(
             world,

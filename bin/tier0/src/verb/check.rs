@@ -181,7 +181,8 @@ fn of_file(description: &Description, asker: Asker) -> Findings {
     let unusable = addresses::unusable(LISTEN, &description.listen);
     let (refusing, others): (Vec<_>, Vec<_>) = unusable.into_iter().partition(is_refusal);
     told.extend(others.into_iter().map(|(_, text)| text));
-    let refusals = refusing.into_iter().map(|(_, text)| text).collect();
+    let conflict = addresses::conflict(LISTEN, &description.listen, description.control.as_deref());
+    let refusals = conflict.into_iter().chain(refusing.into_iter().map(|(_, text)| text)).collect();
     let lasts = description.drives.iter().any(|drive| drive.path.is_some());
     told.extend(description.events.as_deref().filter(|_| lasts).and_then(history::fault));
     (refusals, told)

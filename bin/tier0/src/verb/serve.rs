@@ -74,11 +74,12 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     let mut array = open(&description, &OpenOptions { without: verb.without.clone() })
         .map_err(|error| served_already(&description, &verb.array, error))?;
     let control = description.control.clone().filter(|_| array.is_lasting());
-    check_addresses(
-        if verb.listen.is_empty() { "nbd.listen" } else { "--listen" },
-        &listen,
-        control.as_deref(),
-    )?;
+    let field = match (verb.listen.is_empty(), description.listen.is_empty()) {
+        (false, _) => "--listen",
+        (true, false) => "nbd.listen",
+        (true, true) => "the default of nbd.listen",
+    };
+    check_addresses(field, &listen, control.as_deref())?;
     array.adopt_cores()?;
     for warning in description.all_notes().iter().chain(array.warnings()) {
         tracing::warn!("{warning}");
@@ -116,8 +117,8 @@ fn check_addresses(field: &str, listen: &[ListenAddress], control: Option<&Path>
     if let Some(path) = control.filter(|path| addresses::is_control_taken(path, Patience::Start)) {
         return Err(Failure::Input(Unserved::Taken.text(path)));
     }
-    let unusable = addresses::unusable(field, listen).into_iter().map(|(_, text)| text).next();
-    match unusable.or_else(|| addresses::taken(field, listen, Patience::Start)) {
+    let unusable = || addresses::unusable(field, listen).into_iter().map(|(_, text)| text).next();
+    match addresses::conflict(field, listen, control).or_else(unusable).or_else(|| addresses::taken(field, listen, Patience::Start)) {
         Some(text) => Err(Failure::Input(text)),
         None => {
             addresses::clear(listen, control);

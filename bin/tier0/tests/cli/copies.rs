@@ -65,6 +65,67 @@ fn copies_in_the_places_of_moved_drives_are_told_before_and_after_the_end() {
     assert_eq!(server.interrupt(), Some(0));
 }
 
+/// A link that leads elsewhere put copies in the places of drives that lie where they lay, and nothing was told.
+#[test]
+fn copies_behind_a_link_that_leads_elsewhere_are_told() {
+    let directory = directory();
+    let home = directory.path();
+    for name in ["one", "two"] {
+        std::fs::create_dir(home.join(name)).expect("a directory");
+    }
+    let link = |to: &str| {
+        let _ = std::fs::remove_file(home.join("link"));
+        std::os::unix::fs::symlink(to, home.join("link")).expect("a link");
+    };
+    link("one");
+    file(home, "array.toml", &plain("test", "").replace("d{n}.img", "link/d{n}.img"));
+    assert_eq!(says(home, &["create", "array.toml"]).0, Some(0));
+    let server = served(home);
+    for name in ["d0.img", "d1.img"] {
+        std::fs::copy(home.join("one").join(name), home.join("two").join(name)).expect("copied");
+    }
+    assert_eq!(says(home, &["status", "array.toml"]).0, Some(0));
+    link("two");
+    let (code, status) = says(home, &["status", "array.toml"]);
+    assert!(code == Some(5) && status.contains("another file lies there"), "{status}");
+    let (_, checked) = says(home, &["check", "array.toml"]);
+    assert!(checked.contains("is a copy of it by now"), "{checked}");
+    assert_eq!(server.interrupt(), Some(0));
+    let server = served(home);
+    let status = until(|| Some(says(home, &["status", "array.toml"])).filter(|(code, _)| *code == Some(4)));
+    assert!(status.1.contains("what is served may be a copy"), "{}", status.1);
+    assert_eq!(server.interrupt(), Some(0));
+    link("one");
+    let server = served(home);
+    assert_eq!(says(home, &["status", "array.toml"]).0, Some(0));
+    link("two");
+    assert_eq!(says(home, &["status", "array.toml"]).0, Some(5));
+    link("one");
+    let (code, status) = says(home, &["status", "array.toml"]);
+    assert!(code == Some(0) && status.contains("again"), "{status}");
+    assert_eq!(server.interrupt(), Some(0));
+}
+
+/// The same of copies that were renamed over one of the names of files that have another one: no file was moved or deleted.
+#[test]
+fn copies_renamed_over_one_of_two_names_are_told() {
+    let directory = directory();
+    let home = directory.path();
+    created(home);
+    let server = served(home);
+    for name in ["d0.img", "d1.img"] {
+        std::fs::hard_link(home.join(name), home.join(format!("{name}.name"))).expect("a second name");
+        std::fs::copy(home.join(name), home.join("copy")).expect("copied");
+        std::fs::rename(home.join("copy"), home.join(name)).expect("moved");
+    }
+    let (code, status) = says(home, &["status", "array.toml"]);
+    assert!(code == Some(5) && status.contains("does not lead to its file any more"), "{status}");
+    assert!(status.contains("another file lies there") && status.contains("undo the rename"), "{status}");
+    let (_, checked) = says(home, &["check", "array.toml"]);
+    assert!(checked.contains("is a copy of it by now") && checked.contains("undo the rename"), "{checked}");
+    assert_eq!(server.interrupt(), Some(0));
+}
+
 fn copied(from: &Path, to: &Path) {
     std::fs::create_dir(to).expect("a directory");
     for name in ["array.toml", "d0.img", "d1.img"] {

@@ -64,7 +64,7 @@ pub struct DriveFacts {
     /// Whether its file was deleted, so that it is gone when the server ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
-    /// Whether something else lies where the server opened it: its file was moved or deleted.
+    /// Whether something else lies where the server opened it: its file was moved or deleted, or the path leads elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaced: bool,
     /// Whether what it lies on ends before the size that it had, so that a start does not recognise it.

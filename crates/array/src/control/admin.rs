@@ -59,7 +59,7 @@ impl Control {
         let done = match request {
             AdminRequest::Status => return AdminReply::Status(Box::new(self.status().await)),
             AdminRequest::Io => return AdminReply::Io(Box::new(self.io_report().await)),
-            AdminRequest::Describe => return AdminReply::Described(self.describe()),
+            AdminRequest::Describe => return AdminReply::Described(self.describe().await),
             AdminRequest::StartWithout { drives } => {
                 return AdminReply::Objections(self.refusals_without(&drives));
             }

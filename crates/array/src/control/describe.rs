@@ -7,7 +7,8 @@ use crate::admin::{DriveFacts, DriveState, PoolFacts};
 
 impl Control {
     /// What every pool is.
-    pub(super) fn describe(&self) -> Vec<PoolFacts> {
+    pub(super) async fn describe(&self) -> Vec<PoolFacts> {
+        self.look_at_moved_drives().await;
         let facts = |pool: &Guarded| {
             let state = pool.metadata.state();
             let path_of = |place: u32| {
@@ -18,7 +19,7 @@ impl Control {
         };
         let mut pools: Vec<PoolFacts> = self.pools.iter().map(|pool| facts(&pool.guarded)).collect();
         let Some(opener) = &self.opener else { return pools };
-        let (moved, harmed) = (opener.moved(), opener.harmed());
+        let (moved, harmed) = (self.moved.borrow(), opener.harmed());
         let drives = pools.iter_mut().flat_map(|pool| &mut pool.drives);
         drives
             .filter(|drive| drive.state == DriveState::Active)
@@ -37,7 +38,9 @@ fn put_in_place(drive: &mut DriveFacts, moved: &[Moved], harmed: &[(PathBuf, Har
         }
     }
     if let Some(moved) = moved.iter().find(|moved| is_it(&moved.from)) {
-        drive.moved_from = drive.path.replace(moved.to.clone());
+        if let Some(to) = &moved.to {
+            drive.moved_from = drive.path.replace(to.clone());
+        }
         drive.replaced = moved.is_replaced;
     }
 }

@@ -44,8 +44,8 @@ pub(crate) trait DriveOpener {
     /// Where drives lie, or lay, that are open and were harmed from outside.
     fn harmed(&self) -> Vec<(PathBuf, Harm)>;
 
-    /// Drives that are open, and whose files were moved.
-    fn moved(&self) -> Vec<Moved>;
+    /// Drives that are open, and that do not lie any more where they were opened. None where that is not answered in time.
+    fn moved(&self) -> Answer<'_, Option<Vec<Moved>>>;
 
     /// Those of these paths at which nothing lies, as far as that is answered in time.
     fn gone(&self, paths: Vec<PathBuf>) -> Answer<'_, Vec<PathBuf>>;
@@ -113,7 +113,7 @@ impl Control {
     /// Lost drives of a pool that could be taken back, but that nothing lies where they lay.
     pub(super) async fn gone_drives(&self, number: usize) -> BTreeSet<u32> {
         let Some(opener) = &self.opener else { return BTreeSet::new() };
-        let moved = opener.moved();
+        let moved = self.moved.borrow().clone();
         let lost: Vec<(u32, PathBuf)> = {
             let state = self.guarded(number).metadata.state();
             let back = state.members_by_place().filter(|(place, _)| can_return(&state, *place));

@@ -31,7 +31,7 @@ impl Control {
         let Some(opener) = self.opener.clone() else { return };
         loop {
             self.look_at_harmed_drives(opener.harmed());
-            self.look_at_moved_drives(opener.moved());
+            self.look_at_moved_drives().await;
             self.world.sleep(LOOK).await;
         }
     }
@@ -50,15 +50,14 @@ impl Control {
     }
 
     /// The array ends, and the next start finds what lies there then: whatever was told before is told anew.
-    pub(crate) fn tell_harmed_drives_at_the_end(&self) {
+    pub(crate) async fn tell_harmed_drives_at_the_end(&self) {
         let Some(opener) = &self.opener else { return };
         let mut harmed = opener.harmed();
         // A start tells itself of one that is too small.
         harmed.retain(|(_, harm)| *harm != Harm::CutShort);
         self.harmed.take();
-        self.moved.take();
         self.look_at_harmed_drives(harmed);
-        self.look_at_moved_drives(opener.moved());
+        self.tell_moved_drives_anew().await;
     }
 }
 

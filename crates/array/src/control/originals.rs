@@ -78,8 +78,10 @@ impl Control {
             return Err(AdminError::new(format!(
                 "what lies at {path:?} belongs to the array of which this one is a copy: it knows {} from {:?}, and that lies \
                  there too; a copy leaves the original alone: copy the drive beside the others and say with --path where, or \
-                 put a new one in the place of {name:?} (tier0 drive replace)",
+                 put a new one in the place of {name:?} (tier0 drive replace); if this is no copy, {:?} is what a drive was \
+                 cloned from: take that away first",
                 named("drive", &names),
+                first.path,
                 first.path,
             )));
         }

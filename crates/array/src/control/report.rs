@@ -24,6 +24,7 @@ impl Control {
     /// How the array does.
     pub(crate) async fn status(self: &Rc<Self>) -> Status {
         self.collect_discarded().await;
+        self.look_at_moved_drives().await;
         let mut pools = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
             let reports = self.reports(number).await;
@@ -96,7 +97,7 @@ impl Control {
         if let Some(opener) = &self.opener {
             // As it is now: a drive that was deleted may have been replaced at the same path since.
             found.look_at_harmed(&state, &opener.harmed());
-            found.look_at_moved(&state, &opener.moved());
+            found.look_at_moved(&state, &self.moved.borrow());
         }
         if let Some(fault) = &*self.witness_fault.borrow() {
             found.add(Health::Warning, fault.clone());

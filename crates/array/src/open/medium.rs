@@ -10,7 +10,7 @@ use tier0_units::{ByteCount, SectorCount};
 use tier0_world::World;
 
 use crate::ArrayError;
-use crate::control::Harm;
+use crate::control::{Harm, Moved};
 use crate::description::DriveDescription;
 use crate::models::Model;
 
@@ -147,9 +147,19 @@ impl Medium {
         }
     }
 
-    /// Whether something else lies where a file was opened.
-    pub(crate) fn is_replaced(&self) -> bool {
-        matches!(&self.base, Base::File(file) if file.is_replaced())
+    /// What has become of a file, or of the path at which it was opened, where that does not lead to it any more. File systems
+    /// are asked, and may not answer.
+    pub(crate) fn displacement(&self) -> Option<Moved> {
+        let Base::File(file) = &self.base else { return None };
+        let moved_to = file.moved_to();
+        if moved_to.is_none() && file.is_in_place() {
+            return None;
+        }
+        Some(Moved {
+            from: self.path()?,
+            to: moved_to.or_else(|| file.reached_at()),
+            is_replaced: !file.is_in_place() && file.is_place_taken(),
+        })
     }
 
     /// Sectors that the array can use.

@@ -125,6 +125,9 @@ impl Place {
                 "do not stop the server, and replace the drive (tier0 drive replace)".to_owned()
             }
             Some(_) => format!("before the server ends, move it back from {is:?}"),
+            None if drive.replaced => {
+                "before the server ends, undo the rename, the link or the mount that has put it there".to_owned()
+            }
             None => "put it back".to_owned(),
         };
         let path = drive.moved_from.as_ref().unwrap_or(is).clone();

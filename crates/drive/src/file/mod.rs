@@ -292,9 +292,25 @@ impl FileMedium {
     /// Whether something else lies where it was opened, a link that leads nowhere included. A file system with a server is not
     /// asked, because it might not answer.
     pub fn is_replaced(&self) -> bool {
-        self.submission == Submission::Direct
-            && std::fs::symlink_metadata(&self.path).is_ok()
-            && !self.is_at(&self.path)
+        self.submission == Submission::Direct && !self.is_in_place() && self.is_place_taken()
+    }
+
+    /// Whether the path at which it was opened leads to it. File systems are asked, and may not answer; what one answers with an
+    /// error is taken for it.
+    pub fn is_in_place(&self) -> bool {
+        is_at(&self.path, &self.openings.accepted().file).unwrap_or(true)
+    }
+
+    /// Whether anything lies where it was opened, a link that leads nowhere included. The file system is asked, and may not
+    /// answer.
+    pub fn is_place_taken(&self) -> bool {
+        std::fs::symlink_metadata(&self.path).is_ok()
+    }
+
+    /// A path that leads to a file: where the kernel has it now. File systems are asked, and may not answer.
+    pub fn reached_at(&self) -> Option<PathBuf> {
+        self.opened_at.as_ref()?;
+        place_of(&*self.openings.accepted().file).filter(|place| self.is_at(place))
     }
 
     /// Whether a file ends before the size that this one had when it was opened. What a regular file held behind its end is
