@@ -216,7 +216,7 @@ impl ShardStart<'_> {
             seeds: self.seeds,
             control: self.control,
         };
-        let started = runtime.run(place.start(world.clone(), self.inbox, self.first))?;
+        let started = place.start_in(&runtime, self.inbox, self.first)?;
         let Started { shard, volumes, upkeep } = started;
         let (stop, mut stopped) = mailbox();
         let stopping = shard.clone();
@@ -292,6 +292,18 @@ struct PoolsStart {
 }
 
 impl PoolsStart {
+    /// Does it in a runtime that nothing else runs in yet. It does not depend on what will be served, so it is compiled here
+    /// and not with every server.
+    fn start_in(
+        self,
+        runtime: &RealRuntime,
+        inbox: MailReceiver<ShardRequest>,
+        first: Option<FirstShard>,
+    ) -> Result<Started, ArrayError> {
+        let world = runtime.world().clone();
+        runtime.run(self.start(world, inbox, first))
+    }
+
     async fn start(
         mut self,
         world: World,

@@ -29,7 +29,7 @@ pub struct Settings {
     pub headroom_sectors: u64,
 }
 
-/// Four frames of 256 KiB: of what `examples/frames_in_flight.rs` tries on four kinds of modelled drives, this is never
+/// Four frames of 256 KiB: of what `benches/frames_in_flight.rs` tries on four kinds of modelled drives, this is never
 /// far from the best. 32 clients with records of 8 KiB get, in shares of what direct writes of the same records give,
 /// 0.89 on NVMe flash, 1.60 on SAS and 1.59 on SATA flash; with one frame of 1 MiB 0.64, 1.39 and 1.50. Disks with a
 /// queue like more frames.

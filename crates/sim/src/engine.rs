@@ -10,6 +10,10 @@ use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
 use tier0_world::World;
 
+use crate::config::SimConfig;
+use crate::failure::Failure;
+use crate::network::Networked;
+use crate::run::{RunReport, run_all};
 use crate::shelf::drive_name;
 use crate::system::{
     Abilities, Admin, ArrayConfig, Recovered, Running, Status, System, SystemError, name_of,
@@ -21,6 +25,14 @@ pub struct Array;
 
 impl System for Array {
     type Running = RunningArray;
+
+    // Whoever runs arrays uses what is compiled of it here.
+    fn run(&self, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
+        match config.has_network {
+            true => run_all(&Networked(self.clone()), config),
+            false => run_all(self, config),
+        }
+    }
 
     fn abilities(&self) -> Abilities {
         Abilities {

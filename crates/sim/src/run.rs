@@ -14,7 +14,6 @@ use crate::failure::Failure;
 use crate::heal::heal;
 use crate::incident;
 use crate::life::Life;
-use crate::network::Networked;
 use crate::scratch;
 use crate::session::Session;
 use crate::shelf::Whereabouts;
@@ -43,13 +42,11 @@ pub struct RunReport {
 /// # Errors
 /// The first thing that broke.
 pub fn run<S: System>(system: &S, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
-    match config.has_network {
-        true => run_all(&Networked(system.clone()), config),
-        false => run_all(system, config),
-    }
+    system.run(config)
 }
 
-fn run_all<S: System>(system: &S, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
+/// The run itself, whose clients reach the system as it is.
+pub(crate) fn run_all<S: System>(system: &S, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
     let mut run = Run { system: system.clone(), session: Rc::new(Session::new(config)), hash: 0, created: 0 };
     let done = run.all();
     let mut events = run.session.events();

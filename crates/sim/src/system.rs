@@ -9,6 +9,10 @@ use tier0_raid::layout::RaidLevel;
 use tier0_units::{SectorCount, WriteCache};
 use tier0_world::World;
 
+use crate::config::SimConfig;
+use crate::failure::Failure;
+use crate::run::{RunReport, run_all};
+
 /// An array to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayConfig {
@@ -216,6 +220,14 @@ pub trait System: Clone + 'static {
 
     /// What it can do.
     fn abilities(&self) -> Abilities;
+
+    /// Carries out a run of it.
+    ///
+    /// # Errors
+    /// The first thing that broke.
+    fn run(&self, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
+        run_all(self, config)
+    }
 
     /// Why it would refuse to create such an array, if it would: a run whose array is refused shows nothing, so none is
     /// drawn.

@@ -1,7 +1,7 @@
 //! Prints how many host I/Os per second of one core the engine simulates: closed loops of 8 KiB through volume, RAID 10
 //! and the models of flash and of disks with deep queues.
 //!
-//! `cargo run --release -p tier0-array --example simulated_rate`
+//! `cargo bench -p tier0-array --bench simulated_rate`
 
 use std::cell::Cell;
 use std::rc::Rc;

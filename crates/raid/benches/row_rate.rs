@@ -1,7 +1,7 @@
 //! Prints what the two-phase write and the verified read cost of one core: rows of RAID 5 and RAID 6 on drives that
 //! answer at once, with full sectors and checksums.
 //!
-//! `cargo run --release -p tier0-raid --example row_rate`
+//! `cargo bench -p tier0-raid --bench row_rate`
 
 use std::cell::RefCell;
 use std::future::Future;

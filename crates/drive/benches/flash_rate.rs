@@ -1,6 +1,6 @@
 //! Prints how many commands per second of processor time the flash model simulates.
 //!
-//! `cargo run --release -p tier0-drive --example flash_rate [DRIVES]`: 8 KiB random commands in a closed loop of
+//! `cargo bench -p tier0-drive --bench flash_rate -- [DRIVES]`: 8 KiB random commands in a closed loop of
 //! 32 per drive, over that many drives in turn (default 1), so that the tables of many compete for the caches.
 
 use std::time::Instant;
@@ -75,7 +75,10 @@ fn now() -> Instant {
 }
 
 fn main() {
-    let count = std::env::args().nth(1).map_or(1, |text| text.parse().expect("give a number of drives"));
+    let count = std::env::args()
+        .nth(1)
+        .filter(|text| text != "--bench")
+        .map_or(1, |text| text.parse().expect("give a number of drives"));
     let mut first = FlashModel::new(parameters(), 1).expect("the parameters are in range");
     let started = now();
     let amplification = first.precondition(Precondition::Random(ByteCount::kib(8)));

@@ -1,7 +1,7 @@
 //! How many I/Os per second of real time the disk model simulates, on one core.
 //!
 //! ```text
-//! cargo run --release -p tier0-drive --example disk_rate
+//! cargo bench -p tier0-drive --bench disk_rate
 //! ```
 //!
 //! Twenty-four drives, each with 32 requests outstanding, are driven in one event loop, as an array would.

@@ -1,6 +1,6 @@
 //! What the layout costs per host I/O: nanoseconds to map an address, to plan a read and to plan a write.
 //!
-//! `cargo run --release -p tier0-raid --example layout_rate`
+//! `cargo bench -p tier0-raid --bench layout_rate`
 //!
 //! The simulator means to carry a million host I/Os per second and core, 1000 ns each; a plan must be a small
 //! part of that. Addresses are spread over a large set so that neither rows nor branches repeat.

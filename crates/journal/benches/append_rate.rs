@@ -1,7 +1,7 @@
 //! Appends per second of the ring on two files, beside raw durable writes of the same bytes.
 //!
 //! ```text
-//! cargo run --release -p tier0-journal --example append_rate -- DIRECTORY
+//! cargo bench -p tier0-journal --bench append_rate -- DIRECTORY
 //! ```
 //!
 //! 32 clients, each with one record of 8 KiB under way: in the ring, with one to eight frames in flight; and written
@@ -45,7 +45,8 @@ const WAYS: [Way; 6] = [
 ];
 
 fn main() {
-    let directory = std::env::args().nth(1).expect("name the directory for the two files, of 64 MiB each");
+    let directory = std::env::args().nth(1).filter(|text| text != "--bench");
+    let directory = directory.expect("name the directory for the two files, of 64 MiB each");
     let paths = ["a", "b"].map(|name| Path::new(&directory).join(format!("append-rate-{name}")));
     for path in &paths {
         // Written once, so that no way pays for allocation.

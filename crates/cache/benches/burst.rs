@@ -2,7 +2,7 @@
 //! two modelled flash drives and without it, in virtual time.
 //!
 //! ```text
-//! cargo run --release -p tier0-cache --example burst
+//! cargo bench -p tier0-cache --bench burst
 //! ```
 
 use std::cell::{Cell, RefCell};

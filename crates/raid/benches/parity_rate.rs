@@ -1,6 +1,6 @@
 //! How fast parity is on this machine: GB/s of data per level, in turn with ISA-L where it is installed.
 //!
-//! `cargo run --release -p tier0-raid --example parity_rate`
+//! `cargo bench -p tier0-raid --bench parity_rate`
 //!
 //! Each figure is the median of several rounds, and the rounds of all candidates alternate, so that a noisy
 //! neighbour disturbs them alike. The data fits the second-level cache: it is arithmetic that is measured.

@@ -1,7 +1,7 @@
 //! What frames in flight and batching are worth, on modelled drives in virtual time.
 //!
 //! ```text
-//! cargo run --release -p tier0-journal --example frames_in_flight
+//! cargo bench -p tier0-journal --bench frames_in_flight
 //! ```
 //!
 //! Clients append records of 8 KiB in a closed loop to a ring on two drives of a kind; beside it the same records are
