@@ -44,7 +44,9 @@ pub(crate) fn conflict(field: &str, listen: &[ListenAddress], control: Option<&P
     let collides = |(number, address): (usize, &&PeerAddress)| {
         let other = all[..number].iter().copied().chain(&control).find(|other| are_one(address, other))?;
         Some(match Some(other) == control.as_ref() {
-            true => format!("{field}: {address} is the control socket's path (array.control); choose another address"),
+            true => format!(
+                "{field}: {address} is the control socket's path (array.control); choose another address"
+            ),
             false => format!("{field}: {address} and {other} are one address; leave one of them out"),
         })
     };

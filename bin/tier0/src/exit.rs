@@ -1,9 +1,9 @@
 //! Exit codes: the one table of them, which `tier0 --help` prints and `docs/exit-codes.md` repeats.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use crate::failure::Failure;
+use crate::logging;
 
 /// Done as asked.
 pub(crate) const DONE: u8 = 0;
@@ -41,10 +41,13 @@ Exit codes:
 
 /// Says what went wrong, if anything, and gives the code.
 pub(crate) fn of(result: Result<(), Failure>) -> ExitCode {
-    let Err(failure) = result else { return ExitCode::from(DONE) };
-    if let Some(text) = failure.text() {
-        // Where stderr is closed, the user cannot be told.
-        let _ = writeln!(std::io::stderr(), "tier0: {text}");
+    let Err(failure) = result else {
+        logging::flush();
+        return ExitCode::from(DONE);
+    };
+    match failure.text() {
+        Some(text) => logging::say(&format!("tier0: {text}")),
+        None => logging::flush(),
     }
     ExitCode::from(failure.code())
 }

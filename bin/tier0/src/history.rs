@@ -5,7 +5,7 @@
 //! is opened anew each time, so it may be moved or taken away; it is moved to `.old` where it gets larger than
 //! [`BYTES_MAX`], in the place of the one before.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -74,6 +74,14 @@ impl KeptEvent {
     }
 }
 
+/// What a server serves.
+pub(crate) struct Served {
+    /// The names of its drives.
+    pub(crate) drives: BTreeSet<String>,
+    /// Where everything lies that may be one of them.
+    pub(crate) places: Vec<PathBuf>,
+}
+
 /// Writes events as long as there is a sender of them.
 pub(crate) struct Keeper {
     to: SyncSender<Event>,
@@ -82,8 +90,8 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Writes into this file from now on, which need not be there; first, where that is so, that the server before has not
-    /// said how it ended, and which of the drives that are served, at `served`, may be copies.
-    pub(crate) fn start(path: PathBuf, served: Vec<PathBuf>, troubles: Troubles) -> io::Result<Keeper> {
+    /// said how it ended, and which of the drives that are served may be copies.
+    pub(crate) fn start(path: PathBuf, served: Served, troubles: Troubles) -> io::Result<Keeper> {
         let (to, events) = sync_channel(WAITING_MAX);
         let (end, ended) = sync_channel(1);
         std::thread::Builder::new().name("tier0-events".to_owned()).spawn(move || {
@@ -125,7 +133,7 @@ fn let_go_of_files() {
     }
 }
 
-fn keep(path: &Path, served: &[PathBuf], events: &Receiver<Event>, troubles: &Troubles) {
+fn keep(path: &Path, served: &Served, events: &Receiver<Event>, troubles: &Troubles) {
     let_go_of_files();
     let before = of_the_server_before(path);
     let mut waiting: VecDeque<KeptEvent> = unended(&before, troubles.array()).into_iter().collect();
@@ -184,7 +192,7 @@ fn of_the_server_before(path: &Path) -> Vec<KeptEvent> {
 
 /// Drives whose files were moved under a server, and still lie there, although others lay in their places. Nothing on
 /// those contradicts it if they are copies.
-fn perhaps_copies(before: &[KeptEvent], served: &[PathBuf]) -> Vec<KeptEvent> {
+fn perhaps_copies(before: &[KeptEvent], served: &Served) -> Vec<KeptEvent> {
     let mut moved: BTreeMap<&str, (&KeptEvent, &Path)> = BTreeMap::new();
     for event in before {
         match &event.original {
@@ -198,9 +206,12 @@ fn perhaps_copies(before: &[KeptEvent], served: &[PathBuf]) -> Vec<KeptEvent> {
         }
     }
     let plain = |path: &Path| std::fs::canonicalize(path).ok();
-    let served: Vec<_> = served.iter().filter_map(|path| plain(path)).collect();
-    let is_left = |original: &Path| plain(original).is_some_and(|original| !served.contains(&original));
-    let left = moved.into_values().filter(|(_, original)| is_left(original));
+    let places: Vec<_> = served.places.iter().filter_map(|path| plain(path)).collect();
+    let is_left = |original: &Path| plain(original).is_some_and(|original| !places.contains(&original));
+    // One that does not serve is told as lost.
+    let serves = |thing: &str| thing.strip_prefix("drive ").is_some_and(|name| served.drives.contains(name));
+    let left = moved.into_iter().filter(|(thing, (_, original))| serves(thing) && is_left(original));
+    let left = left.map(|(_, one)| one);
     left.map(|(event, original)| {
         let what = format!(
             "what is served may be a copy: under a server before, its file was moved to {original:?}, where it still lies, and \
@@ -376,6 +387,10 @@ pub(crate) fn read(text: &[u8]) -> (Vec<KeptEvent>, usize) {
 mod tests {
     use super::*;
 
+    fn nothing() -> Served {
+        Served { drives: BTreeSet::new(), places: Vec::new() }
+    }
+
     fn event(number: usize) -> Event {
         Event {
             age_s: 0,
@@ -398,14 +413,14 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.events");
         for number in 0..2 {
-            let keeper = Keeper::start(path.clone(), Vec::new(), Troubles::of("a")).expect("a thread");
+            let keeper = Keeper::start(path.clone(), nothing(), Troubles::of("a")).expect("a thread");
             keeper.sender().send(event(number)).expect("it listens");
             keeper.end();
         }
         assert_eq!(things(&path), ["drive d0", "array a", "drive d1"]);
         let mut file = open_to_write(&path).expect("it opens");
         file.write_all(b"{\"time\":\"20").expect("it is written");
-        let keeper = Keeper::start(path.clone(), Vec::new(), Troubles::of("a")).expect("a thread");
+        let keeper = Keeper::start(path.clone(), nothing(), Troubles::of("a")).expect("a thread");
         keeper.sender().send(event(2)).expect("it listens");
         keeper.end();
         let (events, others) = read(&std::fs::read(&path).expect("it is there"));
@@ -443,7 +458,7 @@ mod tests {
         let path = directory.path().join("a.events");
         std::fs::create_dir(&path).expect("a directory in its place");
         let troubles = Troubles::of("a");
-        let keeper = Keeper::start(path.clone(), Vec::new(), troubles.clone()).expect("a thread");
+        let keeper = Keeper::start(path.clone(), nothing(), troubles.clone()).expect("a thread");
         let to = keeper.sender();
         to.send(event(0)).expect("it listens");
         let deadline = 100;
@@ -475,7 +490,7 @@ mod tests {
     fn what_cannot_be_written_waits() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("later/a.events");
-        let keeper = Keeper::start(path.clone(), Vec::new(), Troubles::of("a")).expect("a thread");
+        let keeper = Keeper::start(path.clone(), nothing(), Troubles::of("a")).expect("a thread");
         let to = keeper.sender();
         to.send(event(0)).expect("it listens");
         std::fs::create_dir(directory.path().join("later")).expect("a directory");

@@ -1,13 +1,25 @@
 //! Log lines on stderr: warnings unless `-v` or `-q` ask for more or less, or `TIER0_LOG` says exactly what.
+//!
+//! A thread writes them: a pipe that nobody reads, or a terminal that Ctrl-S has stopped, must not hold up who has something to
+//! say. Lines that find no room are left out, and counted.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::cli::Global;
 
 /// The variable that overrides `-v` and `-q`, with the directives of `tracing`'s filters.
 const VARIABLE: &str = "TIER0_LOG";
+/// Lines that wait for stderr.
+const WAITING_MAX: usize = 1000;
+/// How long the end of the program waits for stderr to take what is still to be said.
+const END: Duration = Duration::from_secs(1);
 
 /// Starts logging; a filter in the environment that cannot be read is left aside.
 pub(crate) fn start(global: &Global) {
@@ -22,9 +34,117 @@ pub(crate) fn start(global: &Global) {
     let filter = EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| EnvFilter::new(level));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(Log)
+        .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         .log_internal_errors(false)
         .init();
+}
+
+/// Says something on stderr behind all lines of the log; waits no longer than [`END`] for it to be taken. Where stderr is closed,
+/// the user cannot be told.
+pub(crate) fn say(text: &str) {
+    let Some(lines) = lines() else {
+        let _ = writeln!(io::stderr(), "{text}");
+        return;
+    };
+    let (told, said) = sync_channel(1);
+    let line = Line { text: format!("{text}\n").into_bytes(), told: Some(told) };
+    match lines.to.try_send(line) {
+        Ok(()) => {}
+        // Nobody reads: what is said last matters more than what waits.
+        Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => return,
+    }
+    let _ = said.recv_timeout(END);
+}
+
+/// Waits for what was logged, no longer than [`END`].
+pub(crate) fn flush() {
+    if let Some(lines) = LINES.get().and_then(Option::as_ref) {
+        let (told, said) = sync_channel(1);
+        if lines.to.try_send(Line { text: Vec::new(), told: Some(told) }).is_ok() {
+            let _ = said.recv_timeout(END);
+        }
+    }
+}
+
+/// To the thread that writes.
+struct Lines {
+    to: SyncSender<Line>,
+    /// Lines that found no room since the last one that did.
+    left_out: AtomicU64,
+}
+
+/// What is to be written.
+struct Line {
+    text: Vec<u8>,
+    /// Who waits for it.
+    told: Option<SyncSender<()>>,
+}
+
+/// None where no thread can be started.
+static LINES: OnceLock<Option<Lines>> = OnceLock::new();
+
+fn lines() -> Option<&'static Lines> {
+    let started = LINES.get_or_init(|| {
+        let (to, lines) = sync_channel(WAITING_MAX);
+        let thread = std::thread::Builder::new().name("tier0-log".to_owned());
+        thread.spawn(move || write(&lines)).ok()?;
+        Some(Lines { to, left_out: AtomicU64::new(0) })
+    });
+    started.as_ref()
+}
+
+fn write(lines: &Receiver<Line>) {
+    let mut stderr = io::stderr();
+    for Line { text, told } in lines {
+        let left_out =
+            LINES.get().and_then(Option::as_ref).map_or(0, |lines| lines.left_out.swap(0, Ordering::Relaxed));
+        if left_out > 0 {
+            let _ =
+                writeln!(stderr, "tier0: stderr was not read, and {left_out} lines of the log were left out");
+        }
+        let _ = stderr.write_all(&text);
+        // Who waited may have given up.
+        if let Some(told) = told {
+            let _ = told.try_send(());
+        }
+    }
+}
+
+/// Where the log's lines go.
+struct Log;
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Entry;
+
+    fn make_writer(&'a self) -> Entry {
+        Entry(Vec::new())
+    }
+}
+
+/// A line of the log, which is sent when it is complete.
+struct Entry(Vec<u8>);
+
+impl Write for Entry {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let text = std::mem::take(&mut self.0);
+        match lines() {
+            Some(lines) if lines.to.try_send(Line { text, told: None }).is_err() => {
+                lines.left_out.fetch_add(1, Ordering::Relaxed);
+            }
+            Some(_) | None => {}
+        }
+    }
 }

@@ -2,7 +2,6 @@
 //! the first. Before anything is served there is nothing to end in order, and the first ends at once, too. SIGHUP, which a
 //! closing terminal sends, does nothing to a server.
 
-use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -16,6 +15,7 @@ use tier0_world::World;
 use tier0_world::real::{Fd, readable};
 
 use crate::failure::Failure;
+use crate::logging;
 
 /// How often a signal is looked for that nothing tells of.
 const LOOK: Nanos = Nanos::from_millis(200);
@@ -47,6 +47,7 @@ impl Signals {
             let mut wish = Wish::default();
             if let Some(signal) = heard.forever().find(|_| wish.is_second()) {
                 last();
+                logging::flush();
                 std::process::exit(128 + signal);
             }
         })?;
@@ -75,8 +76,7 @@ impl Signals {
                         true => "before it served; what the write log holds is there for the next start",
                         false => "before its end was in order; what was acknowledged is in the write log",
                     };
-                    // Where stderr is closed, the user cannot be told.
-                    let _ = writeln!(std::io::stderr(), "tier0: stopped by {name} {what}");
+                    logging::say(&format!("tier0: stopped by {name} {what}"));
                     std::process::exit(128 + signal);
                 }
             }

@@ -95,7 +95,8 @@ impl DriveOpener for MediumOpener {
                 let moved = displaced_of(&known, displaced).into_iter().map(|(_, moved)| moved);
                 // Drives of the array that have changed places are known by what they hold.
                 let is_ours = |path: &Path| known.iter().any(|medium| medium.is_at(path));
-                let told = |moved: Moved| Moved { is_replaced: moved.is_replaced && !is_ours(&moved.from), ..moved };
+                let told =
+                    |moved: Moved| Moved { is_replaced: moved.is_replaced && !is_ours(&moved.from), ..moved };
                 moved.map(told).collect()
             };
             beside(&self.world, "that was moved", work).await.ok()

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::admin::{AdminError, AdminReply, AdminRequest, Status};
 pub use crate::born::Born;
-use crate::control::{Control, Left, LossRules};
+use crate::control::{Control, LossRules};
 use crate::message::control::ControlMessage;
 use crate::message::request::ShardRequest;
 use crate::open::Consents;
@@ -334,11 +334,9 @@ impl Engine {
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
         }
-        if let (Some(place), Some(Left::AsItIs)) = (before, left) {
-            let returned = self.control.return_columns(pool, place, member as u32).await;
+        if let (Some(place), Some(left)) = (before, left) {
+            let returned = self.control.return_columns(pool, (place, left), member as u32).await;
             returned.map_err(|error| AdminError::failed(error.to_string()))?;
-        }
-        if let (Some(place), Some(_)) = (before, left) {
             self.control.set_leaving(pool, place, true).await?;
         }
         self.control.member_joined(pool);

@@ -127,7 +127,8 @@ pub enum PoolError {
     },
     /// More drives than a superblock can name.
     #[error(
-        "the pool has too many drives with too long names for a superblock; use shorter names or two pools"
+        "the superblock has no room for another drive: too many have been members of the pool, those that have left included, \
+         or their names are too long; use shorter names, or move the data to a new pool"
     )]
     LabelTooLarge,
     /// A change that contradicts the pool's state.

@@ -109,6 +109,7 @@ fn compare(description: &Description, facts: &[PoolFacts]) -> Result<Findings, F
     told.extend(witness_fault(description)?);
     let displaced = description.look_at_places(facts)?;
     refusals.extend(refusals_without(description, &displaced)?);
+    refusals.extend(description.look_for_copies(facts)?);
     told.extend(displaced.into_iter().map(|one| one.text));
     for finding in description.compare(facts).map_err(Failure::Run)? {
         match finding {

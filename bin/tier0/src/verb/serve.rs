@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use tier0_array::Description;
 use tier0_array::admin::Severity;
@@ -16,7 +17,7 @@ use tier0_world::real::Backend;
 use crate::addresses::{self, Patience};
 use crate::control::{Unserved, served_already};
 use crate::failure::Failure;
-use crate::history::{ENDED, Keeper};
+use crate::history::{ENDED, Keeper, Served};
 use crate::mounting::{commands, uri};
 use crate::output::{align_right, json, print, rendered, table};
 use crate::serving::Service;
@@ -69,6 +70,7 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
         (true, false) => description.listen.clone(),
         (true, true) => vec![ListenAddress(PeerAddress::Tcp(DEFAULT_TCP_ADDRESS))],
     };
+    raise_open_files();
     // A start may wait, for a drive that is slow or in use.
     let signals = Signals::catch_of_server()?;
     let mut array = open(&description, &OpenOptions { without: verb.without.clone() })
@@ -108,6 +110,15 @@ pub(crate) fn run(verb: &Serve) -> Result<(), Failure> {
     served
 }
 
+/// Has this process open as many files as it may: each connection is one, and drives, the witness and events must find theirs.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    if let Err(error) = raised {
+        tracing::debug!("the limit of open files stays {:?}: {error}", limit.current);
+    }
+}
+
 /// Looks at the addresses before anything is written to the drives, and waits there for what a killed server leaves: later
 /// the wait would hold up the array's own thread.
 ///
@@ -118,7 +129,10 @@ fn check_addresses(field: &str, listen: &[ListenAddress], control: Option<&Path>
         return Err(Failure::Input(Unserved::Taken.text(path)));
     }
     let unusable = || addresses::unusable(field, listen).into_iter().map(|(_, text)| text).next();
-    match addresses::conflict(field, listen, control).or_else(unusable).or_else(|| addresses::taken(field, listen, Patience::Start)) {
+    match addresses::conflict(field, listen, control)
+        .or_else(unusable)
+        .or_else(|| addresses::taken(field, listen, Patience::Start))
+    {
         Some(text) => Err(Failure::Input(text)),
         None => {
             addresses::clear(listen, control);
@@ -136,7 +150,8 @@ struct Diary {
 impl Diary {
     /// Has the events of `array` kept, and begins with what its start has found.
     fn open(array: &mut OpenArray, path: PathBuf, troubles: &Troubles) -> Option<Diary> {
-        let keeper = Keeper::start(path, array.places(), troubles.clone())
+        let served = Served { drives: array.serving().map(str::to_owned).collect(), places: array.places() };
+        let keeper = Keeper::start(path, served, troubles.clone())
             .inspect_err(|error| {
                 tracing::error!("events are not kept, because no thread can be started: {error}")
             })

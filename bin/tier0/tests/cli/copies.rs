@@ -126,6 +126,28 @@ fn copies_renamed_over_one_of_two_names_are_told() {
     assert_eq!(server.interrupt(), Some(0));
 }
 
+/// `check` of a served array said that a start would not be refused, which then found two of each drive.
+#[test]
+fn copies_where_a_start_looks_too_are_told_while_the_array_is_served() {
+    let directory = directory();
+    let home = directory.path();
+    std::fs::create_dir(home.join("more")).expect("a directory");
+    file(home, "array.toml", &plain("test", "search = [\"more\"]\n"));
+    assert_eq!(says(home, &["create", "array.toml"]).0, Some(0));
+    let server = served(home);
+    std::fs::write(home.join("more/notes"), "of no drive").expect("written");
+    std::os::unix::fs::symlink("../d0.img", home.join("more/link")).expect("a link");
+    assert_eq!(says(home, &["check", "array.toml"]).0, Some(0));
+    std::fs::copy(home.join("d1.img"), home.join("more/copy")).expect("copied");
+    let (code, checked) = says(home, &["check", "array.toml"]);
+    assert!(code == Some(2) && checked.contains("more/copy\" is a copy of drive \"d1\""), "{checked}");
+    assert_eq!(server.interrupt(), Some(0));
+    let (code, refused) = says(home, &["serve", "array.toml"]);
+    assert!(code == Some(2) && refused.contains("copies of one drive"), "{refused}");
+    std::fs::remove_file(home.join("more/copy")).expect("it was there");
+    assert_eq!(served(home).interrupt(), Some(0));
+}
+
 fn copied(from: &Path, to: &Path) {
     std::fs::create_dir(to).expect("a directory");
     for name in ["array.toml", "d0.img", "d1.img"] {

@@ -19,6 +19,7 @@ use super::leaving::lacking;
 use super::moved::Moved;
 use super::originals::OtherPlace;
 use super::report::sets_tolerance;
+use super::returning::Left;
 use super::verdict::Objection;
 use super::{Control, Harm, TRY_PAUSE};
 use crate::ArrayError;
@@ -468,7 +469,7 @@ impl Control {
         number: usize,
         name: &str,
         new: NewDrive,
-        returned_as: Option<u32>,
+        returned_as: Option<(u32, Left)>,
     ) -> Result<(), AdminError> {
         let NewDrive { drive, medium: new } = new;
         let candidate = self.candidate(number, name, new.medium.path(), &drive)?;

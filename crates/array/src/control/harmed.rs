@@ -30,14 +30,15 @@ impl Control {
     pub(super) async fn watch_harmed_drives(self: Rc<Self>) {
         let Some(opener) = self.opener.clone() else { return };
         loop {
-            self.look_at_harmed_drives(opener.harmed());
+            let before = self.look_at_harmed_drives(opener.harmed());
+            self.look_at_drives_of_full_size(&before);
             self.look_at_moved_drives().await;
             self.world.sleep(LOOK).await;
         }
     }
 
-    /// Tells which drives have been harmed since the last look.
-    fn look_at_harmed_drives(&self, found: Vec<(PathBuf, Harm)>) {
+    /// Tells which drives have been harmed since the last look; what that had found.
+    fn look_at_harmed_drives(&self, found: Vec<(PathBuf, Harm)>) -> Vec<(PathBuf, Harm)> {
         let before = self.harmed.replace(found.clone());
         for number in 0..self.pools.len() {
             for (name, path, harm) in harmed_of(&self.guarded(number).metadata.state(), &found) {
@@ -46,6 +47,35 @@ impl Control {
                     self.tell(Severity::Critical, thing, harm.fact(path), harm.remedy(&name));
                 }
             }
+        }
+        before
+    }
+
+    /// Has drives read that were cut short and have their size again: what lay behind the cut is zeros there.
+    fn look_at_drives_of_full_size(self: &Rc<Self>, before: &[(PathBuf, Harm)]) {
+        let now = self.harmed.borrow().clone();
+        let was_cut = |path: &str| {
+            let is_it =
+                |(other, harm): &(PathBuf, Harm)| other.as_os_str() == path && *harm == Harm::CutShort;
+            before.iter().any(is_it) && !now.iter().any(|(other, _)| other.as_os_str() == path)
+        };
+        for number in 0..self.pools.len() {
+            let guarded = self.guarded(number);
+            let regrown: Vec<(u32, String)> = {
+                let state = guarded.metadata.state();
+                let cut = state.members_by_place().filter(|(_, one)| one.is_active() && was_cut(&one.path));
+                cut.map(|(place, member)| (place, member.name.clone())).collect()
+            };
+            if regrown.is_empty() {
+                continue;
+            }
+            guarded.unverified.add_overwritten(&regrown.iter().map(|(place, _)| *place).collect::<Vec<_>>());
+            for (_, name) in &regrown {
+                let what = "it has its size again, and what lay behind the end that it had may be gone";
+                let remedy = "a scrub repairs it from the other drives; look at its end (tier0 status)";
+                self.tell(Severity::Critical, format!("drive {name}"), what, remedy);
+            }
+            self.start_scrub(number, None);
         }
     }
 

@@ -159,6 +159,11 @@ fn place_for(state: &PoolState, but: Option<u32>, wanted: &BTreeSet<u32>) -> Opt
     candidates.into_iter().find_map(|member| state.free_run(member, chunklets))
 }
 
+/// Whether one more copy of the log could go somewhere.
+pub(super) fn has_room_for_copy(state: &PoolState) -> bool {
+    place_for(state, None, &BTreeSet::new()).is_some()
+}
+
 fn chunklets_of_a_copy(state: &PoolState) -> u64 {
     let rings = &state.log().rings;
     let sectors = rings.first().and_then(|ring| ring.copies.first()).map_or(0, |copy| copy.sectors);

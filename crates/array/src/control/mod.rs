@@ -54,7 +54,6 @@ pub(crate) use harmed::Harm;
 pub(crate) use moved::Moved;
 pub(crate) use originals::OtherPlace;
 pub(crate) use pool::{Guarded, PoolControl};
-pub(crate) use returning::Left;
 
 use crate::control::events::Events;
 use crate::message::command::ShardCommand;

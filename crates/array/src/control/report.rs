@@ -10,6 +10,7 @@ use tier0_stats::IoSummary;
 use tier0_units::{SECTOR_BYTES, counted, named};
 
 use super::drives::can_return;
+use super::log::has_room_for_copy;
 use super::lost::{lost_ranges, remedy_for_lost_pages};
 use super::space::Spares;
 use super::{Control, Guarded, PoolControl};
@@ -84,12 +85,12 @@ impl Control {
         let paused = self.pause_status(guarded);
         let mut found = Findings { is_paused: paused.is_some(), ..Findings::default() };
         found.look_at_sets(&sets, guarded, (&state, gone), rebuild.as_ref());
-        found.look_at_lost_drives(&state, gone, sets.degraded == 0);
+        found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
         found.look_at_unverified(&state, guarded);
         found.look_at_leaving(&state, guarded);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
-        found.look_at_log(&log, reports, sets_tolerance(guarded));
+        found.look_at_log(&log, reports, sets_tolerance(guarded), has_room_for_copy(&state));
         found.look_at_integrity(&integrity, guarded.scrub.settled.get(), &remedy_for_lost_pages(&state));
         found.look_at_pages_lost_before(guarded.metadata.has_lost_pages(), &integrity);
         found.look_at_spares(&state, &sets);
@@ -242,7 +243,7 @@ impl Findings {
         );
     }
 
-    fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport], tolerance: u32) {
+    fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport], tolerance: u32, has_room: bool) {
         if reports.iter().any(|report| report.write_back.log_failure.is_some()) {
             self.add(
                 Health::Critical,
@@ -253,7 +254,13 @@ impl Findings {
             self.advise(
                 Health::Degraded,
                 format!("the write log has {} of {wanted}", log.copies),
-                "wait for the new one, or add a drive (tier0 drive add)",
+                match has_room {
+                    true => "wait for the new one, or add a drive (tier0 drive add)",
+                    false => {
+                        "no drive that has none has room for it: take back or replace the drive that held it (tier0 drive \
+                         rejoin, replace), or add one (tier0 drive add)"
+                    }
+                },
             );
         } else if log.copies <= tolerance {
             self.add(

@@ -1,8 +1,8 @@
 //! Drives that were lost and answer again.
 //!
-//! Such a drive joins as a new member, because what it holds may be old. If it was lost while this array ran, and is as
-//! it was left, the shards know which slots have changed since ([`tier0_integrity::SlotIo`]): its columns are rebuilt
-//! where they were, and only what has changed is written.
+//! Such a drive joins as a new member, because what it holds may be old. Its columns are rebuilt where they were: of what the
+//! others cannot recover it may hold the only right copy. If it was lost while this array ran, and is as it was left, the
+//! shards know which slots have changed since ([`tier0_integrity::SlotIo`]), and only those are written.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -101,7 +101,7 @@ impl Control {
                  --path {path:?} --force)"
             ))
         })?;
-        let brought = self.bring_in(number, name, new, (left == Left::AsItIs).then_some(place)).await;
+        let brought = self.bring_in(number, name, new, Some((place, left))).await;
         self.finish_rejoins(number).await?;
         self.start_rebuilds(number);
         brought?;
@@ -157,13 +157,21 @@ impl Control {
 
     /// Has the columns that a lost member had when it was lost rebuilt at the same chunklets of another place, which is the
     /// same drive. What others rebuild already goes on there.
-    pub(crate) async fn return_columns(&self, number: usize, from: u32, to: u32) -> Result<(), IoError> {
+    pub(crate) async fn return_columns(
+        &self,
+        number: usize,
+        (from, left): (u32, Left),
+        to: u32,
+    ) -> Result<(), IoError> {
         let guarded = self.guarded(number);
         let columns: Vec<(u32, u32)> = {
             let state = guarded.metadata.state();
             state.lost_columns().filter(|(set, column)| state.column(*set, *column).drive == from).collect()
         };
-        guarded.unverified.add(from);
+        let is_as_it_was = left == Left::AsItIs;
+        if is_as_it_was {
+            guarded.unverified.add(from);
+        }
         let mut returned = 0;
         for (set, column) in columns {
             let _alone = guarded.column_places.acquire(ALL_PLACES).await;
@@ -182,13 +190,15 @@ impl Control {
             let (index, place) = Guarded::column(set, column);
             let placing = Placing::Column { set: index, column: place, to };
             let _under_way = guarded.place(placing)?;
-            guarded.returned.borrow_mut().insert((set, column), target);
+            if is_as_it_was {
+                guarded.returned.borrow_mut().insert((set, column), target);
+            }
             guarded.commit(vec![record]).await?;
             guarded.shape.sets.start_rebuild(index, place, target);
             returned += 1;
         }
         let drive = guarded.drive_name(to);
-        tracing::info!(drive, columns = returned, "columns are rebuilt where they were, by what has changed");
+        tracing::info!(drive, columns = returned, is_as_it_was, "columns are rebuilt where they were");
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::FallocateFlags;
@@ -220,9 +220,12 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
     made.locked();
     let found = medium.sectors().bytes();
     if let Some(size) = drive.size.filter(|size| *size != found) {
-        let fact = format!(
-            "is there with {found}, and {size} was asked for; leave the size out, or name another file"
-        );
+        let fact = match found.0 {
+            0 => format!("is there and empty, and {size} was asked for; remove it, and it is made anew"),
+            _ => format!(
+                "is there with {found}, and {size} was asked for; leave the size out, or name another file"
+            ),
+        };
         return Err(ArrayError::Unusable { drive: drive.name.clone(), fact });
     }
     if !force && made.0.is_empty() {
@@ -317,6 +320,8 @@ pub(crate) struct MadeFiles(Vec<MadeFile>);
 
 /// A drive's file that was made.
 struct MadeFile {
+    /// The drive's name.
+    drive: String,
     path: PathBuf,
     /// Whether it is locked by this process, which has made it.
     is_locked: bool,
@@ -339,7 +344,7 @@ impl MadeFiles {
         let path = drive.path.clone().expect("a file to be made has a path");
         let bytes = drive.size.expect("a file to be made has a size").0;
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).and_then(|file| {
-            self.0.push(MadeFile { path: path.clone(), is_locked: false });
+            self.0.push(MadeFile { drive: drive.name.clone(), path: path.clone(), is_locked: false });
             if drive.model.is_some() {
                 return file.set_len(bytes);
             }
@@ -353,16 +358,28 @@ impl MadeFiles {
             }
         });
         made.map_err(|source| match source.kind() {
+            // Directories may be one by a link.
+            std::io::ErrorKind::AlreadyExists if self.made_at(&path).is_some() => {
+                let first = self.made_at(&path).unwrap_or_default();
+                ArrayError::SameDrive { first, second: drive.name.clone() }
+            }
             // Others take it meanwhile.
             std::io::ErrorKind::StorageFull => no_room(directory_of(&path), bytes),
             _ => ArrayError::CreateFile { path, source },
         })
     }
+
+    /// The drive whose file was made where this path leads.
+    fn made_at(&self, path: &Path) -> Option<String> {
+        let there = super::identity::identity(path)?;
+        let made = self.0.iter().find(|made| super::identity::identity(&made.path) == Some(there));
+        made.map(|made| made.drive.clone())
+    }
 }
 
 impl Drop for MadeFiles {
     fn drop(&mut self) {
-        for MadeFile { path, is_locked } in &self.0 {
+        for MadeFile { path, is_locked, .. } in &self.0 {
             // Another process that has taken it meanwhile, as another creation does, has it locked; and a process that
             // waits for the lock must find that the file is gone.
             let lock = std::fs::File::open(path).ok().filter(|file| file.try_lock().is_ok());

@@ -298,7 +298,7 @@ where
 }
 
 /// What lies in a directory and may be a drive, in order. Nothing of it is looked at: one file may hang.
-fn candidates(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub(super) fn candidates(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let is_drive = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| !kind.is_dir());
     let entries = std::fs::read_dir(directory)?.filter_map(Result::ok);
     let mut paths: Vec<PathBuf> = entries.filter(is_drive).map(|entry| entry.path()).collect();

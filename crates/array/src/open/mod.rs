@@ -8,6 +8,7 @@
 
 mod assemble;
 mod consent;
+mod copies;
 mod cores;
 mod create;
 mod examine;
@@ -106,6 +107,8 @@ struct OpenPool {
     level: String,
     drives: usize,
     drives_lost: usize,
+    /// The names of the others.
+    serving: Vec<String>,
     usable: ByteCount,
     free: ByteCount,
     log_copies: usize,
@@ -136,6 +139,11 @@ impl OpenArray {
             Kind::Lasting { media, .. } => media.iter().filter_map(|medium| medium.path()).collect(),
             Kind::InMemory(_) => Vec::new(),
         }
+    }
+
+    /// The names of the drives that serve.
+    pub fn serving(&self) -> impl Iterator<Item = &str> {
+        self.pools.iter().flat_map(|pool| &pool.serving).map(String::as_str)
     }
 
     /// Has events told here too while the array runs. The array does not wait for room: what has none is counted and
@@ -204,7 +212,8 @@ impl OpenPool {
             name: state.name().to_owned(),
             level: state.geometry().raid.level.clone(),
             drives: there.clone().count(),
-            drives_lost: there.filter(|member| !member.is_active()).count(),
+            drives_lost: there.clone().filter(|member| !member.is_active()).count(),
+            serving: there.filter(|member| member.is_active()).map(|member| member.name.clone()).collect(),
             usable: space.usable,
             free: space.free(),
             log_parts: state.log().rings.len(),

@@ -126,7 +126,8 @@ impl Place {
             }
             Some(_) => format!("before the server ends, move it back from {is:?}"),
             None if drive.replaced => {
-                "before the server ends, undo the rename, the link or the mount that has put it there".to_owned()
+                "before the server ends, undo the rename, the link or the mount that has put it there"
+                    .to_owned()
             }
             None => "put it back".to_owned(),
         };

@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use tier0_array::admin::{AdminRequest, DriveState};
-use tier0_array::engine::Engine;
+use tier0_array::engine::{Engine, start_without};
+use tier0_drive::sim::SimMedium;
 use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
-use tier0_units::{ByteCount, Nanos};
+use tier0_units::{ByteCount, Lba, Nanos, SECTOR_BYTES};
 use tier0_world::{Completion, World};
 
-use crate::rig::{Drives, create_volume, done, expect, pool, volume, write};
+use crate::rig::{Drives, create_volume, done, expect, live, pool, volume, write};
 
 const SECTORS: u32 = 1024;
 const PIECES: u64 = 12;
@@ -173,4 +174,51 @@ fn a_chunklet_that_returned_is_not_believed_again_when_its_column_was_elsewhere_
         assert_eq!(pool(&engine).await.scrub.map(|scrub| scrub.repaired), Some(0));
         check(&world, &engine, 0..PIECES, 51).await;
     });
+}
+
+/// Damages all of a drive that [`fill`] has written, as far as it is the same in all bytes of a sector.
+fn damage(medium: &SimMedium) {
+    let mut sector = [0; SECTOR_BYTES as usize];
+    for lba in 0..medium.options().info.sectors.0 {
+        medium.peek(Lba(lba), &mut sector);
+        if sector[0] != 0 && sector.iter().all(|byte| *byte == sector[0]) {
+            medium.rot(Lba(lba));
+        }
+    }
+}
+
+/// A drive that was taken back after a restart was written over, although what it held was the only right copy of what had
+/// rotted on another one.
+#[test]
+fn what_only_a_drive_holds_that_is_taken_back_is_kept() {
+    for (raid, drives, rotten) in [("raid1", 2, 1), ("raid10", 4, 1), ("raid5", 4, 1), ("raid6", 5, 2)] {
+        let array = Drives::founded(raid, drives, drives, 2, 63);
+        array.life(1, move |world, engine, _| async move {
+            done(&engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
+            fill(&world, &engine, 0..PIECES, 1).await;
+            engine.drain().await.expect("destaged");
+        });
+        // What the log still holds is brought to all drives, and not to those alone that are left.
+        array.life(2, |_, engine, _| async move { engine.drain().await.expect("destaged") });
+        array.media[1].disconnect();
+        live(3, move |world| async move {
+            let drives = array;
+            let without = ["d1".to_owned()];
+            let engine = start_without(&world, drives.open(&world), &without).await.expect("started");
+            for medium in drives.media.iter().filter(|medium| medium.options().info.name != "d1").take(rotten)
+            {
+                damage(medium);
+            }
+            drives.media[1].reconnect();
+            rejoin(&world, &engine, &drives).await;
+            done(&engine, AdminRequest::ScrubStart { pool: None, rate: None }).await;
+            while pool(&engine).await.scrub.is_none_or(|scrub| scrub.running) {
+                world.sleep(Nanos::from_millis(100)).await;
+            }
+            check(&world, &engine, 0..PIECES, 1).await;
+            let status = pool(&engine).await;
+            assert_eq!(status.integrity.unrecoverable, 0, "{raid}: {:?}", status.problems);
+            assert!(status.integrity.repaired > 0, "{raid}: something had rotted");
+        });
+    }
 }

@@ -5,6 +5,7 @@
 //! takes it for itself. A part of the file (a partition, a device with an offset) shares it with other parts and locks
 //! its bytes. Where no path leads to the file, a [claim](super::claim) on its number is all that there is.
 
+use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
@@ -12,6 +13,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 use rustix::ioctl::Getter;
@@ -28,6 +31,9 @@ pub struct LoopDevice {
     pub part: Option<Range<u64>>,
 }
 
+/// How long the loop devices of the machine may take to say what they are on. The kernel asks the file system there: one that
+/// hangs has not what answers.
+const LIMIT: Duration = Duration::from_secs(2);
 /// Where sysfs has the loop devices.
 const BLOCK_DEVICES: &str = "/sys/block";
 /// The request that asks a loop device what it is on (include/uapi/linux/loop.h).
@@ -66,25 +72,42 @@ impl LoopDevice {
     pub(super) fn on(wanted: &Metadata, path: &Path) -> Vec<PathBuf> {
         let names =
             std::fs::read_dir(BLOCK_DEVICES).into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let mut devices: Vec<PathBuf> = names
-            .filter(|name| {
-                let told = Path::new(BLOCK_DEVICES).join(name).join("loop/backing_file");
-                let Ok(text) = std::fs::read_to_string(told) else { return false };
-                let device = Path::new("/dev").join(name);
-                let device = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(device);
-                if let Some(number) = device.ok().as_ref().and_then(bound_to) {
-                    return number == number_of(wanted);
-                }
-                let behind = PathBuf::from(text.trim_end_matches('\n'));
-                let is_called_so = behind.file_name() == path.file_name();
-                let there = is_called_so.then(|| std::fs::metadata(behind).ok()).flatten();
-                there.is_some_and(|there| number_of(&there) == number_of(wanted))
-            })
-            .map(|name| Path::new("/dev").join(name))
-            .collect();
+        let (wanted, called) = (number_of(wanted), path.file_name().map(ToOwned::to_owned));
+        let (tell, answers) = channel();
+        for name in names {
+            let told = Path::new(BLOCK_DEVICES).join(&name).join("loop/backing_file");
+            let Ok(text) = std::fs::read_to_string(told) else { continue };
+            let behind = PathBuf::from(text.trim_end_matches('\n'));
+            let device = Path::new("/dev").join(name);
+            let (tell, called) = (tell.clone(), called.clone());
+            let ask = move || {
+                let is_on = is_on(&device, &behind, called.as_deref(), wanted);
+                // The one who asked may have gone.
+                let _ = tell.send(is_on.then_some(device));
+            };
+            // Without a thread it is not asked.
+            let _ = std::thread::Builder::new().name("tier0-loop".to_owned()).spawn(ask);
+        }
+        drop(tell);
+        #[expect(clippy::disallowed_methods, reason = "a device may hang, whatever the world's clock says")]
+        let end = Instant::now() + LIMIT;
+        #[expect(clippy::disallowed_methods, reason = "a device may hang, whatever the world's clock says")]
+        let answer = || answers.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
+        let mut devices: Vec<PathBuf> = std::iter::from_fn(answer).flatten().collect();
         devices.sort();
         devices
     }
+}
+
+/// Whether a loop device is on the file or device of this number, which is `called` so; `behind` is what the system calls what
+/// it is on.
+fn is_on(device: &Path, behind: &Path, called: Option<&OsStr>, wanted: FileNumber) -> bool {
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(device);
+    if let Some(number) = opened.ok().as_ref().and_then(bound_to) {
+        return number == wanted;
+    }
+    let there = (behind.file_name() == called).then(|| std::fs::metadata(behind).ok()).flatten();
+    there.is_some_and(|there| number_of(&there) == wanted)
 }
 
 /// A lock on what is behind a loop device, which lasts until this is dropped.

@@ -34,7 +34,7 @@ impl Metadata {
                 label.members.push(member.clone());
                 // As `publish` will write it to the others.
                 (label.features, label.settled) = (label.features.of_next_superblock(), labels.complete);
-                if !superblock::fits(&label) {
+                if !superblock::fits_with_starts(&label) {
                     return Err(PoolError::LabelTooLarge);
                 }
                 let place = label.members.len() as u32 - 1;

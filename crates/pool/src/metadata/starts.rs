@@ -14,6 +14,8 @@ pub(super) const STARTS_MAX: usize = 256;
 /// Bytes of their number.
 pub(super) const COUNT_BYTES: usize = 4;
 const START_BYTES: usize = 16;
+/// Bytes of the starts for which there is always room: a drive that missed more of them is taken for one of a copy.
+pub(super) const KEPT_BYTES: usize = 16 * START_BYTES;
 
 /// A start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

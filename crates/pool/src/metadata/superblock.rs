@@ -163,7 +163,16 @@ impl Newest {
 
 /// Whether a label fits a copy; paths and starts that do not are left out.
 pub fn fits(label: &PoolLabel) -> bool {
-    HEADER_BYTES + encode_fixed(label).0.len() + PATHS_COUNT_BYTES + starts::COUNT_BYTES <= COPY_BYTES
+    bytes_needed(label) <= COPY_BYTES
+}
+
+/// Whether a label that gets a member fits a copy with the starts by which the pool knows its drives from those of a copy.
+pub(super) fn fits_with_starts(label: &PoolLabel) -> bool {
+    bytes_needed(label) + starts::KEPT_BYTES <= COPY_BYTES
+}
+
+fn bytes_needed(label: &PoolLabel) -> usize {
+    HEADER_BYTES + encode_fixed(label).0.len() + PATHS_COUNT_BYTES + starts::COUNT_BYTES
 }
 
 fn encode_label(label: &PoolLabel) -> Vec<u8> {

@@ -32,6 +32,18 @@ impl RaidIo {
         stake: Stake,
         expect: &dyn Expect,
     ) -> Vec<LostPage> {
+        let open = self.try_to_complete(grid, offsets, stake, expect).await;
+        self.give_up(grid, open, expect)
+    }
+
+    /// The same, and gives the offsets at which pages are wrong that nothing recovers, of which nobody is told yet.
+    pub(crate) async fn try_to_complete(
+        &self,
+        grid: &mut Grid,
+        offsets: &[usize],
+        stake: Stake,
+        expect: &dyn Expect,
+    ) -> Vec<usize> {
         let at = grid.at();
         let parity = self.sets().layout().parity_columns(at.row, at.group);
         let data = self.sets().layout().group_column_mask(at.group) - parity.mask();
@@ -45,7 +57,11 @@ impl RaidIo {
                 open = self.solve_all(grid, open, expect).await;
             }
         }
-        open = self.wait_for(grid, open, stake, expect).await;
+        self.wait_for(grid, open, stake, expect).await
+    }
+
+    /// Tells of the pages that are wrong at these offsets: nothing recovers them.
+    pub(crate) fn give_up(&self, grid: &Grid, open: Vec<usize>, expect: &dyn Expect) -> Vec<LostPage> {
         let mut lost = Vec::new();
         for offset in open {
             let slice = Slice::new(self.sets().layout(), grid, offset, expect);
@@ -90,7 +106,12 @@ impl RaidIo {
     }
 
     /// Solves what can be solved of these offsets; gives the others.
-    async fn solve_all(&self, grid: &mut Grid, offsets: Vec<usize>, expect: &dyn Expect) -> Vec<usize> {
+    pub(crate) async fn solve_all(
+        &self,
+        grid: &mut Grid,
+        offsets: Vec<usize>,
+        expect: &dyn Expect,
+    ) -> Vec<usize> {
         let mut open = Vec::new();
         for offset in offsets {
             let slice = Slice::new(self.sets().layout(), grid, offset, expect);

@@ -122,37 +122,8 @@ impl RaidIo {
         }
         let (member, start) = self.sets().place(set, column);
         let lba = start + SectorCount(layout.page_column_lba(row, 0).0);
-        self.keep_right_pages(at, column, &mut unit, &mut outcome, expect).await;
         self.members().write(member, lba, unit.freeze(), false).await?;
         Ok(outcome)
-    }
-
-    /// What is lost may be right on the target, if that is a drive that was taken back: it is not written over.
-    async fn keep_right_pages(
-        &self,
-        at: GroupRow,
-        column: Column,
-        pages: &mut BufMut,
-        outcome: &mut RowOutcome,
-        expect: &dyn Expect,
-    ) {
-        let layout = self.sets().layout();
-        let (Role::Mirror(unit, _) | Role::Data(unit)) = layout.role(at.row, column) else { return };
-        let (member, start) = self.sets().place(at.set, column);
-        let bytes = PAGE_SECTORS as usize * self.members().width().bytes();
-        for offset in 0..layout.unit_pages() {
-            let page = layout.page_of_set(at.row, PagePlace { unit, offset });
-            if !outcome.lost_pages.contains(&page) {
-                continue;
-            }
-            let lba = start + SectorCount(layout.page_column_lba(at.row, offset).0);
-            let buf = BufMut::new(PAGE_SECTORS as u32, self.members().width());
-            let (Ok(()), own) = self.members().read(member, lba, buf).await else { continue };
-            if expect.expect(at.set, page).vouches_for(own.as_slice()) {
-                pages.as_mut_slice()[offset * bytes..(offset + 1) * bytes].copy_from_slice(own.as_slice());
-                outcome.lost_pages.retain(|lost| *lost != page);
-            }
-        }
     }
 
     /// The pages of a data column that is there, if every one of them is as it should be.
@@ -194,7 +165,8 @@ impl RaidIo {
         }
         let mut grid = Grid::new(self, at);
         let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
-        self.read_live(&mut grid, ColumnMask::only(self.choose(at.set, copies)), &offsets).await;
+        let chosen = self.choose(at.set, copies);
+        self.read_live(&mut grid, ColumnMask::only(chosen), &offsets).await;
         let mut pages = Vec::new();
         for offset in offsets {
             let place = PagePlace { unit, offset };
@@ -204,6 +176,14 @@ impl RaidIo {
                 // Nothing is stored there, so it does not matter whether it can be read.
                 pages.push(self.blank_page());
                 continue;
+            }
+            let passes = |content: &Buf| expected.vouches_for(content.as_slice());
+            if matches!(expected, Expected::Crc(_)) && !grid.page(chosen, offset).is_some_and(passes) {
+                // A drive that was taken back may have it, and be the only one.
+                if let Some(own) = self.held_by_target(at, column, offset).await.filter(passes) {
+                    pages.push(own);
+                    continue;
+                }
             }
             pages.push(match self.best_copy(&mut grid, place, expected, Stake::Content).await {
                 Ok(copy) => copy,
@@ -233,7 +213,9 @@ impl RaidIo {
         }
         let mut grid = Grid::new(self, at);
         let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
-        for lost in self.complete(&mut grid, &offsets, Stake::Content, expect).await {
+        let open = self.try_to_complete(&mut grid, &offsets, Stake::Content, expect).await;
+        let open = self.try_with_target(&mut grid, column, open, expect).await;
+        for lost in self.give_up(&grid, open, expect) {
             match lost.data.expected {
                 Expected::Unknown => return Err(IoError::Medium),
                 Expected::Crc(_) => outcome.lost_pages.push(lost.data.page),
@@ -251,6 +233,55 @@ impl RaidIo {
             _ => grid.page(column, offset).expect("all data is known").clone(),
         };
         Ok(offsets.into_iter().map(page).collect())
+    }
+
+    /// Recovers what it can of these offsets with what the target holds, which may be a drive that was taken back; gives the
+    /// others. Only a checksum tells that what lies there, or what follows from it, is right.
+    async fn try_with_target(
+        &self,
+        grid: &mut Grid,
+        column: Column,
+        open: Vec<usize>,
+        expect: &dyn Expect,
+    ) -> Vec<usize> {
+        let at = grid.at();
+        let layout = self.sets().layout();
+        if !self.lost_columns(at.set, at.row).contains(column) {
+            return open;
+        }
+        let mut left = Vec::new();
+        for offset in open {
+            let before = grid.cell(column, offset).clone();
+            let Some(own) = self.held_by_target(at, column, offset).await else {
+                left.push(offset);
+                continue;
+            };
+            grid.set(column, offset, Cell::Page(own));
+            let slice = Slice::new(layout, grid, offset, expect);
+            let is_right = slice.data.iter().any(|page| page.column == column && slice.is_vouched_for(page));
+            // What else lies there counts if what follows from it passes.
+            let wrong = slice.wrong();
+            let is_checked = is_right || !wrong.is_empty();
+            let may_solve = is_checked && wrong.iter().all(|page| matches!(page.expected, Expected::Crc(_)));
+            if may_solve && self.solve_all(grid, vec![offset], expect).await.is_empty() {
+                continue;
+            }
+            // What is right is kept, whatever becomes of the others.
+            if !is_right {
+                grid.set(column, offset, before);
+            }
+            left.push(offset);
+        }
+        left
+    }
+
+    /// What the chunklet to which a column is being rebuilt holds of a page.
+    async fn held_by_target(&self, at: GroupRow, column: Column, offset: usize) -> Option<Buf> {
+        let (member, start) = self.sets().place(at.set, column);
+        let lba = start + SectorCount(self.sets().layout().page_column_lba(at.row, offset).0);
+        let buf = BufMut::new(PAGE_SECTORS as u32, self.members().width());
+        let (read, page) = self.members().read(member, lba, buf).await;
+        read.is_ok().then(|| page.freeze())
     }
 
     /// Zeros in the place of a page that cannot be had.

@@ -61,6 +61,11 @@ impl<'a> Slice<'a> {
         }
     }
 
+    /// Whether a checksum says that a data page is as it should be.
+    pub(crate) fn is_vouched_for(&self, page: &DataPage) -> bool {
+        matches!(page.expected, Expected::Crc(_)) && self.fault(page).is_none()
+    }
+
     /// The data pages that are wrong or not there.
     pub(crate) fn wrong(&self) -> Vec<DataPage> {
         self.data.iter().filter(|page| self.fault(page).is_some()).copied().collect()

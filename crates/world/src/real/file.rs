@@ -59,15 +59,28 @@ impl BlockFile {
 
     /// How many bytes it has now, or nothing where a server would be asked, which may not answer.
     pub fn size(&self) -> Option<u64> {
-        match self.submission {
-            Submission::Direct => rustix::fs::seek(&*self.fd, rustix::fs::SeekFrom::End(0)).ok(),
-            Submission::Apart => None,
+        if self.submission == Submission::Apart {
+            return None;
+        }
+        let about = rustix::fs::fstat(&*self.fd).ok()?;
+        match rustix::fs::FileType::from_raw_mode(about.st_mode).is_block_device() {
+            true => device_bytes(&self.fd),
+            false => u64::try_from(about.st_size).ok(),
         }
     }
 
     fn start(&self, completion: Completion, op: Op, payload: Payload) {
         start(completion, &self.fd, op, self.submission, payload);
     }
+}
+
+/// The size of a block device. Seeking to its end would wait for whoever reads it through the page cache, and that one for a
+/// device that may not answer.
+fn device_bytes(device: &OwnedFd) -> Option<u64> {
+    /// `BLKGETSIZE64` of Linux: the size in bytes.
+    const SIZE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read::<usize>(0x12, 114);
+    // SAFETY: the operation writes one u64, although its number says a size_t.
+    unsafe { rustix::ioctl::ioctl(device, rustix::ioctl::Getter::<SIZE, u64>::new()) }.ok()
 }
 
 impl Op {
