@@ -1,5 +1,6 @@
 //! A server that is asked to end before it serves.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -61,4 +62,25 @@ fn two_signals_at_once_are_one_wish() {
         server.signal_if_there(Signal::INT);
         assert_eq!(server.end(), Some(0));
     }
+}
+
+/// A pipe that nobody read stopped the shards at the line of the log that found no room, and the second signal too.
+#[test]
+fn a_stderr_that_nobody_reads_holds_up_nothing() {
+    let directory = directory();
+    let array = array_file(directory.path(), "raid1", 2);
+    succeed(&["create", text(&array)]);
+    let (unread, mut stderr) = std::io::pipe().expect("a pipe");
+    rustix::pipe::fcntl_setpipe_size(&stderr, 4096).expect("a size");
+    stderr.write_all(&[b'.'; 4096]).expect("room for no more");
+    let mut server = tier0();
+    server.args(["serve", text(&array), "--listen", "127.0.0.1:0", "--json"]).stdout(Stdio::piped());
+    server.stderr(stderr);
+    let mut server = Background::of(server);
+    server.read_until(|line| line == "}");
+    // The log has something to say of each.
+    succeed(&["drive", "fail", text(&array), "d1", "--yes"]);
+    succeed(&["drive", "rejoin", text(&array), "d1"]);
+    assert_eq!(server.interrupt(), Some(0));
+    drop(unread);
 }

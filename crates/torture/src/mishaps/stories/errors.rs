@@ -427,6 +427,26 @@ pub(super) fn file_cut_short(scene: &mut Scene) -> Result<(), TortureError> {
     scene.nothing_lost()
 }
 
+/// A drive file that had been cut short was well again as soon as it had its size back, with holes behind the cut, and the
+/// other leg was let go.
+pub(super) fn file_cut_and_grown(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    if scene.path("d1") != scene.image("d1") {
+        return Ok(());
+    }
+    scene.host.writes(600)?;
+    cut(scene, 20)?;
+    scene.event("drive d1", "ends before the size", 20)?;
+    cut(scene, 64)?;
+    scene.event("drive d1", "has its size again", 30)?;
+    scene.event("pool pool0", "wrong and repaired", 60)?;
+    scene.pool("a drive that is verified", 30, |pool| {
+        !pool["problems"].to_string().contains("not verified")
+    })?;
+    scene.done(&["drive", "fail", "@", "d0", "--yes"])?;
+    scene.nothing_lost()
+}
+
 fn cut(scene: &Scene, mib: u64) -> Result<(), TortureError> {
     let file = std::fs::File::options().write(true).open(scene.image("d1"));
     let done = file.and_then(|file| file.set_len(mib << 20));

@@ -79,6 +79,7 @@ pub(crate) const STORIES: &[Story] = {
         short("errors/both-devices-shrink", Root, errors::both_devices_shrink),
         long("errors/backing-file-system-full", Root, errors::backing_file_system_full),
         long("errors/file-cut-short", Nothing, errors::file_cut_short),
+        long("errors/file-cut-and-grown", Nothing, errors::file_cut_and_grown),
         short("errors/full-drive-is-taken-out", Root, errors::full_drive_is_taken_out),
         short("errors/start-on-a-full-file-system", Root, errors::start_on_a_full_file_system),
         long("stalls/server-stopped-35-s", Nothing, stalls::server_stopped),
