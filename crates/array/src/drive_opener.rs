@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{Either, select};
 use tier0_pool::metadata::{superblock, survey};
-use tier0_units::Nanos;
+use tier0_units::{Nanos, counted};
 use tier0_world::World;
 use tier0_world::sync::oneshot;
 use uuid::Uuid;
@@ -177,14 +177,29 @@ impl DriveOpener for MediumOpener {
 
 impl MediumOpener {
     /// What this process holds of a path, under whatever name. What was deleted or replaced since is not what lies there.
+    ///
+    /// # Errors
+    /// It cannot be told in time, or writes from before it was lost have not ended: they would change what is written next.
     async fn held_at(&self, name: &str, path: &Path) -> Result<Option<Medium>, ArrayError> {
         let held = self.known.borrow().clone();
         let path = path.to_owned();
-        let medium = {
+        let known = {
             let path = path.clone();
-            beside(&self.world, name, move || held.into_iter().find(|medium| medium.is_at(&path))).await?
+            let there = move || held.into_iter().filter(|medium| medium.is_at(&path)).collect::<Vec<_>>();
+            beside(&self.world, name, there).await?
         };
-        Ok(medium.map(|medium| medium.renewed(name, &path)))
+        let strays: u64 = known.iter().map(|medium| medium.health().strays()).sum();
+        if strays > 0 {
+            return Err(ArrayError::Unusable {
+                drive: name.to_owned(),
+                fact: format!(
+                    "has {} that began before it was lost, hang in it, and may still change it; try again when they have ended, \
+                     which the system does when the device answers or is gone",
+                    counted(strays, "write")
+                ),
+            });
+        }
+        Ok(known.first().map(|medium| medium.renewed(name, &path)))
     }
 }
 

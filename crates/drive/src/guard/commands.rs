@@ -70,6 +70,8 @@ pub(super) struct Sent {
     pub(super) is_slow: bool,
     /// Its caller has been answered.
     is_given_up: bool,
+    /// It had not ended when the drive was lost, and is counted as such.
+    is_stray: bool,
 }
 
 enum SentKind {
@@ -191,6 +193,9 @@ impl Sent {
 impl Observer for Inner {
     fn ended(self: Rc<Self>, token: u64, completion: Completion, outcome: Outcome, payload: Payload) {
         let sent = self.commands.borrow_mut().remove(token as usize);
+        if sent.is_stray {
+            self.health.stray_ended();
+        }
         let (op, bytes) = sent.counted();
         self.stats.ended(op, bytes, self.world().turned().saturating_sub(sent.came), outcome.is_ok());
         match outcome {
@@ -234,6 +239,7 @@ impl Inner {
             lacks_space,
             is_slow: false,
             is_given_up: false,
+            is_stray: false,
         };
         let token = self.commands.borrow_mut().insert(sent);
         self.watch();
@@ -415,6 +421,12 @@ impl Inner {
 
     /// Answers everybody whose command is below; the drive may go on with it.
     pub(super) fn give_up_all(&self) {
-        self.commands.borrow_mut().iter_mut().for_each(|(_, sent)| sent.give_up(self, IoError::Gone));
+        for (_, sent) in &mut *self.commands.borrow_mut() {
+            sent.give_up(self, IoError::Gone);
+            if !sent.is_stray && matches!(sent.kind, SentKind::Write { .. } | SentKind::Discard { .. }) {
+                sent.is_stray = true;
+                self.health.count_stray();
+            }
+        }
     }
 }

@@ -53,6 +53,8 @@ pub struct Health {
     /// The newest outage that some guard has made good: since then there may be changes that another outage takes.
     made_good: AtomicU64,
     lost: AtomicBool,
+    /// Writes and discards that had not ended when the drive was lost, and still may change it.
+    strays: AtomicU64,
     /// Held reads end with an error instead of waiting.
     refusing: AtomicBool,
 }
@@ -105,6 +107,20 @@ impl Health {
     pub fn lose(&self, now: Nanos) {
         self.lost.store(true, Ordering::SeqCst);
         self.lock().settle(true, now);
+    }
+
+    /// Writes and discards that had not ended when it was given up, and have not ended since: each may still change what it
+    /// holds.
+    pub fn strays(&self) -> u64 {
+        self.strays.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn count_stray(&self) {
+        self.strays.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn stray_ended(&self) {
+        self.strays.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// How often it may have lost what no flush had covered.

@@ -25,6 +25,25 @@ fn a_drive_that_hangs_when_it_is_written_again_is_judged() {
     });
 }
 
+/// A write that hung when its drive was lost might land on what had been rebuilt, once the drive was taken back.
+#[test]
+fn a_write_that_hangs_in_a_lost_drive_is_known_until_it_ends() {
+    run(async |rig| {
+        rig.judge.verdict.set(Verdict::Lost);
+        rig.medium.inject(FaultPlan { range: Some(0..8), ..FaultPlan::once(Fault::Latency(S(100))) });
+        rig.medium.inject(FaultPlan { range: Some(16..24), ..FaultPlan::once(Fault::Latency(S(100))) });
+        let read = rig.world.spawn({
+            let drive = rig.drive.clone();
+            async move { drive.read(Lba(16), BufMut::new(8, PayloadWidth::REAL)).await.0 }
+        });
+        assert_eq!(rig.write(0, 1).await, Err(IoError::Gone));
+        assert_eq!(read.await, Err(IoError::Gone));
+        assert_eq!(rig.guard.health().strays(), 1, "a read changes nothing");
+        rig.world.sleep(S(100)).await;
+        assert_eq!(rig.guard.health().strays(), 0);
+    });
+}
+
 /// The probe after a bad sector hung, and the read waited for it without end.
 #[test]
 fn a_drive_that_hangs_when_it_is_probed_is_judged() {
