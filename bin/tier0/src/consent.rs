@@ -3,6 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use crate::failure::Failure;
+use crate::logging;
 
 /// Ends well if the user agrees to `consequence`, a sentence without its full stop: by `yes`, or at the terminal.
 ///
@@ -17,6 +18,7 @@ pub(crate) fn obtain(consequence: &str, yes: bool) -> Result<(), Failure> {
     if !stdin.is_terminal() || !stderr.is_terminal() {
         return Err(Failure::Input(format!("{consequence}; add --yes to agree")));
     }
+    logging::flush();
     let asked = write!(stderr, "{consequence}. Go on? [y/N] ").and_then(|()| stderr.flush());
     let mut answer = String::new();
     if asked.is_ok() && stdin.lock().read_line(&mut answer).is_ok() && agrees(&answer) {

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -20,6 +20,8 @@ const VARIABLE: &str = "TIER0_LOG";
 const WAITING_MAX: usize = 1000;
 /// How long the end of the program waits for stderr to take what is still to be said.
 const END: Duration = Duration::from_secs(1);
+/// How often room for it is looked for.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Starts logging; a filter in the environment that cannot be read is left aside.
 pub(crate) fn start(global: &Global) {
@@ -39,33 +41,48 @@ pub(crate) fn start(global: &Global) {
         .with_target(false)
         .log_internal_errors(false)
         .init();
+    tell_panics();
 }
 
 /// Says something on stderr behind all lines of the log; waits no longer than [`END`] for it to be taken. Where stderr is closed,
 /// the user cannot be told.
 pub(crate) fn say(text: &str) {
-    let Some(lines) = lines() else {
-        let _ = writeln!(io::stderr(), "{text}");
-        return;
-    };
-    let (told, said) = sync_channel(1);
-    let line = Line { text: format!("{text}\n").into_bytes(), told: Some(told) };
-    match lines.to.try_send(line) {
-        Ok(()) => {}
-        // Nobody reads: what is said last matters more than what waits.
-        Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => return,
-    }
-    let _ = said.recv_timeout(END);
+    put(format!("{text}\n").into_bytes());
 }
 
 /// Waits for what was logged, no longer than [`END`].
 pub(crate) fn flush() {
-    if let Some(lines) = LINES.get().and_then(Option::as_ref) {
-        let (told, said) = sync_channel(1);
-        if lines.to.try_send(Line { text: Vec::new(), told: Some(told) }).is_ok() {
-            let _ = said.recv_timeout(END);
+    put(Vec::new());
+}
+
+/// Has a text written behind all lines of the log; whether it was, within [`END`].
+fn put(text: Vec<u8>) -> bool {
+    let Some(lines) = lines() else { return io::stderr().write_all(&text).is_ok() };
+    let (told, said) = sync_channel(1);
+    let mut line = Line { text, told: Some(told) };
+    #[expect(clippy::disallowed_methods, reason = "the time of people, not the engine's")]
+    let end = Instant::now() + END;
+    // Whoever reads may be slow.
+    while let Err(TrySendError::Full(again)) = lines.to.try_send(line) {
+        #[expect(clippy::disallowed_methods, reason = "the time of people, not the engine's")]
+        if Instant::now() >= end {
+            return false;
         }
+        line = again;
+        #[expect(clippy::disallowed_methods, reason = "the time of people, not the engine's")]
+        std::thread::sleep(PAUSE);
     }
+    said.recv_timeout(END).is_ok()
+}
+
+/// A panic is told behind the log, and only where stderr takes it: the program must end.
+fn tell_panics() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if put(Vec::new()) {
+            tell(panic);
+        }
+    }));
 }
 
 /// To the thread that writes.
@@ -141,10 +158,11 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let text = std::mem::take(&mut self.0);
         match lines() {
+            None => drop(io::stderr().write_all(&text)),
             Some(lines) if lines.to.try_send(Line { text, told: None }).is_err() => {
                 lines.left_out.fetch_add(1, Ordering::Relaxed);
             }
-            Some(_) | None => {}
+            Some(_) => {}
         }
     }
 }

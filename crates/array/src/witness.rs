@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ const BYTES_MAX: u64 = 1 << 20;
 /// Threads that may wait for it at once: more than pools that part at one time, and few where it hangs for good.
 const THREADS_MAX: usize = 8;
 /// Of the file that is locked while it is changed.
-const LOCK_MODE: u32 = 0o600;
+const LOCK_MODE: u32 = 0o660;
 /// How long the file system that has it may take.
 const LIMIT: Nanos = Nanos::from_secs(10);
 
@@ -428,12 +428,8 @@ fn change(
         PathBuf::from(name)
     };
     let mut options = File::options();
-    // Who may open it for reading may hold it.
+    // Who may open it for reading may hold it. One that is there has the mode that somebody has given it.
     let lock = options.create(true).truncate(false).write(true).mode(LOCK_MODE).open(beside(".lock"))?;
-    if lock.metadata()?.permissions().mode() & 0o077 != 0 {
-        // One that was made with the mode of other files; it may be another user's.
-        let _ = lock.set_permissions(fs::Permissions::from_mode(LOCK_MODE));
-    }
     lock.lock()?;
     let mut content = read(path)?;
     if !edit(&mut content)? {

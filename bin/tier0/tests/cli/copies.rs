@@ -111,7 +111,8 @@ fn copies_behind_a_link_that_leads_elsewhere_are_told() {
 fn copies_renamed_over_one_of_two_names_are_told() {
     let directory = directory();
     let home = directory.path();
-    created(home);
+    file(home, "array.toml", &plain("test", "search = [\".\"]\n"));
+    assert_eq!(says(home, &["create", "array.toml"]).0, Some(0));
     let server = served(home);
     for name in ["d0.img", "d1.img"] {
         std::fs::hard_link(home.join(name), home.join(format!("{name}.name"))).expect("a second name");
@@ -123,6 +124,7 @@ fn copies_renamed_over_one_of_two_names_are_told() {
     assert!(status.contains("another file lies there") && status.contains("undo the rename"), "{status}");
     let (_, checked) = says(home, &["check", "array.toml"]);
     assert!(checked.contains("is a copy of it by now") && checked.contains("undo the rename"), "{checked}");
+    assert!(!checked.contains("is a copy of drive"), "the original is none: {checked}");
     assert_eq!(server.interrupt(), Some(0));
 }
 

@@ -27,9 +27,13 @@ impl Description {
         // What lies in their places is looked at in another way.
         let places = serving.iter().flat_map(|drive| drive.path.iter().chain(&drive.moved_from));
         let places: Vec<PathBuf> = places.cloned().collect();
-        let own: BTreeSet<_> = {
-            let looks = places.clone().into_iter().map(|path| move || identity(&path));
-            each(looks)?.into_iter().flatten().flatten().collect()
+        let looks = places.clone().into_iter().map(|path| move || (identity(&path), path));
+        let there: Vec<_> = each(looks)?.into_iter().flatten().collect();
+        let own: BTreeSet<_> = there.iter().filter_map(|(identity, _)| *identity).collect();
+        // Of one that does not lie in its place, what is found elsewhere may be the drive itself.
+        let is_in_place = |drive: &&DriveFacts| {
+            let lies_at = |path: &PathBuf| there.iter().any(|(found, at)| at == path && found.is_some());
+            !drive.replaced && drive.path.as_ref().is_some_and(lies_at)
         };
         let listings =
             each(self.search.iter().cloned().map(|at| move || candidates(&at).unwrap_or_default()))?;
@@ -58,7 +62,8 @@ impl Description {
         })?;
         let copy = |(path, owner): (PathBuf, Owner)| {
             let Owner::Member(id, _) = owner else { return None };
-            let drive = serving.iter().find(|drive| drive.id == Some(id))?;
+            let drive =
+                serving.iter().find(|drive| drive.id == Some(id)).filter(|drive| is_in_place(drive))?;
             Some(format!(
                 "{path:?} is a copy of drive {:?}, which serves from {:?}: a start would find both and be refused; take the copy \
                  away, to where the array file does not lead",

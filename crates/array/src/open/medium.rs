@@ -152,7 +152,7 @@ impl Medium {
     pub(crate) fn displacement(&self) -> Option<Moved> {
         let Base::File(file) = &self.base else { return None };
         let moved_to = file.moved_to();
-        if moved_to.is_none() && file.is_in_place() {
+        if moved_to.is_none() && (file.is_in_place() || file.is_device() && !file.is_place_taken()) {
             return None;
         }
         Some(Moved {

@@ -301,6 +301,12 @@ impl FileMedium {
         is_at(&self.path, &self.openings.accepted().file).unwrap_or(true)
     }
 
+    /// Whether it is a block device: when that is gone, so is its path, and its commands tell.
+    pub fn is_device(&self) -> bool {
+        let about = rustix::fs::fstat(&*self.openings.accepted().file);
+        about.is_ok_and(|about| rustix::fs::FileType::from_raw_mode(about.st_mode).is_block_device())
+    }
+
     /// Whether anything lies where it was opened, a link that leads nowhere included. The file system is asked, and may not
     /// answer.
     pub fn is_place_taken(&self) -> bool {

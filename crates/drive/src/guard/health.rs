@@ -53,7 +53,7 @@ pub struct Health {
     /// The newest outage that some guard has made good: since then there may be changes that another outage takes.
     made_good: AtomicU64,
     lost: AtomicBool,
-    /// Writes and discards that had not ended when the drive was lost, and still may change it.
+    /// Writes and discards that had not ended when the drive was lost, and still may change it, and those that recover it.
     strays: AtomicU64,
     /// Held reads end with an error instead of waiting.
     refusing: AtomicBool,

@@ -4,13 +4,15 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use futures_util::future::{Either, join_all, select};
 use tier0_units::Nanos;
-use tier0_world::{IoError, PlantedBug, planted};
+use tier0_world::{Completion, IoError, Observer, Outcome, Payload, PlantedBug, planted};
 
 use super::class::{Class, class, plain};
 use super::commands::{Held, PAUSE_MAX, PAUSE_MIN};
+use super::health::Health;
 use super::{Inner, Verdict};
 use crate::Command;
 
@@ -199,6 +201,11 @@ impl Inner {
     /// Gives the drive a command past the table.
     async fn give(&self, command: Command) -> Result<(), IoError> {
         let (completion, pending) = self.world().completion();
+        // Who waits may be gone before it ends.
+        let completion = match command {
+            Command::Write { .. } | Command::Discard { .. } => Stray::counted(&self.health, completion),
+            Command::Read { .. } | Command::Flush => completion,
+        };
         self.drive.submit(command, completion);
         match pending.await.0 {
             // It need not be able to.
@@ -222,5 +229,22 @@ impl Inner {
         self.trouble(|troubles| troubles.outage = false);
         let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
         waiting.into_iter().for_each(|held| held.fail(error));
+    }
+}
+
+/// A change that is below past the table: it is counted until it ends, whoever waits for it.
+struct Stray(Arc<Health>);
+
+impl Stray {
+    fn counted(health: &Arc<Health>, completion: Completion) -> Completion {
+        health.count_stray();
+        completion.observed_by(Rc::new(Stray(health.clone())), 0)
+    }
+}
+
+impl Observer for Stray {
+    fn ended(self: Rc<Self>, _: u64, completion: Completion, outcome: Outcome, payload: Payload) {
+        self.0.stray_ended();
+        completion.complete(outcome.map(|_| ()), payload);
     }
 }

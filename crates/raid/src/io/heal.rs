@@ -259,9 +259,21 @@ impl RaidIo {
         expected: Expected,
         stake: Stake,
     ) -> Result<Buf, Option<Buf>> {
+        let (found, wrong) = self.find_copy(grid, place, expected, stake).await;
+        self.heal_copies(grid, place, found, wrong).await
+    }
+
+    /// Tells of the copies that are wrong, and repairs them with the one that was found. Where there is none, gives what some
+    /// copy holds.
+    pub(crate) async fn heal_copies(
+        &self,
+        grid: &mut Grid,
+        place: PagePlace,
+        found: Option<(Column, Buf)>,
+        wrong: Vec<(Column, PageFault)>,
+    ) -> Result<Buf, Option<Buf>> {
         let at = grid.at();
         let page = self.sets().layout().page_of_set(at.row, place);
-        let (found, wrong) = self.find_copy(grid, place, expected, stake).await;
         let source = found.as_ref().map(|(copy, _)| RepairSource::Copy(*copy));
         for (copy, fault) in &wrong {
             self.report(grid, place.offset, *copy, Some(page), *fault, source);

@@ -165,8 +165,7 @@ impl RaidIo {
         }
         let mut grid = Grid::new(self, at);
         let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
-        let chosen = self.choose(at.set, copies);
-        self.read_live(&mut grid, ColumnMask::only(chosen), &offsets).await;
+        self.read_live(&mut grid, ColumnMask::only(self.choose(at.set, copies)), &offsets).await;
         let mut pages = Vec::new();
         for offset in offsets {
             let place = PagePlace { unit, offset };
@@ -177,15 +176,13 @@ impl RaidIo {
                 pages.push(self.blank_page());
                 continue;
             }
-            let passes = |content: &Buf| expected.vouches_for(content.as_slice());
-            if matches!(expected, Expected::Crc(_)) && !grid.page(chosen, offset).is_some_and(passes) {
+            let (mut found, wrong) = self.find_copy(&mut grid, place, expected, Stake::Content).await;
+            if found.is_none() && matches!(expected, Expected::Crc(_)) {
                 // A drive that was taken back may have it, and be the only one.
-                if let Some(own) = self.held_by_target(at, column, offset).await.filter(passes) {
-                    pages.push(own);
-                    continue;
-                }
+                let own = self.held_by_target(at, column, offset).await;
+                found = own.filter(|own| expected.vouches_for(own.as_slice())).map(|own| (column, own));
             }
-            pages.push(match self.best_copy(&mut grid, place, expected, Stake::Content).await {
+            pages.push(match self.heal_copies(&mut grid, place, found, wrong).await {
                 Ok(copy) => copy,
                 Err(_) if expected == Expected::Unknown => return Err(IoError::Medium),
                 Err(wrong) => {

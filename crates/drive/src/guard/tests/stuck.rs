@@ -22,6 +22,7 @@ fn a_drive_that_hangs_when_it_is_written_again_is_judged() {
         rig.medium.inject(stuck(0..8));
         assert_eq!(rig.drive.flush().await, Err(IoError::Gone));
         assert!(rig.world.now() >= S(30) && rig.world.now() < S(35), "{}", rig.world.now());
+        assert_eq!(rig.guard.health().strays(), 1, "what was written again is still below");
     });
 }
 
