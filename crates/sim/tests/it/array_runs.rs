@@ -7,23 +7,23 @@ use tier0_sim::sweep::sweep;
 use tier0_sim::{Array, SimConfig, System, run};
 
 /// Seeds that must be clean.
-const SEEDS: Range<u64> = 0..160;
+const SEEDS: Range<u64> = 0..96;
 /// Seeds of growing pools that must be clean.
 const GROWING_SEEDS: Range<u64> = 0..40;
 /// Seeds of drives that forget that must be clean.
-const FORGETFUL_SEEDS: Range<u64> = 0..24;
+const FORGETFUL_SEEDS: Range<u64> = 0..12;
 /// Seeds with mishaps that must be clean.
-const MISHAP_SEEDS: Range<u64> = 0..80;
+const MISHAP_SEEDS: Range<u64> = 0..48;
 /// Seeds with incidents that must be clean.
-const INCIDENT_SEEDS: Range<u64> = 0..80;
+const INCIDENT_SEEDS: Range<u64> = 0..48;
 /// Seeds with ordeals that must be clean.
-const ORDEAL_SEEDS: Range<u64> = 80..150;
+const ORDEAL_SEEDS: Range<u64> = 80..128;
 /// Seeds of users who come through NBD that must be clean.
-const NETWORK_SEEDS: Range<u64> = 0..40;
+const NETWORK_SEEDS: Range<u64> = 0..24;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
 const GROWING_SCRIPT: u64 = 8;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
-const CRASH_STRIDE: u64 = 97;
+const CRASH_STRIDE: u64 = 151;
 
 /// Sweeps these seeds, changed as the option of `cargo xtask sim` says: all are clean, and each of these things happens.
 fn survives(
