@@ -1,6 +1,6 @@
 //! Drives that were lost and answer again.
 //!
-//! Such a drive joins as a new member, because what it holds may be old. Its columns are rebuilt where they were: of what the
+//! Such a drive joins as a new member, because what it holds may be old. Columns that no spare has taken over are rebuilt where they were: of what the
 //! others cannot recover it may hold the only right copy. If it was lost while this array ran, and is as it was left, the
 //! shards know which slots have changed since ([`tier0_integrity::SlotIo`]), and only those are written.
 
