@@ -1,8 +1,9 @@
 //! Drives that were lost and answer again.
 //!
-//! Such a drive joins as a new member, because what it holds may be old. Columns that no spare has taken over are rebuilt where they were: of what the
-//! others cannot recover it may hold the only right copy. If it was lost while this array ran, and is as it was left, the
-//! shards know which slots have changed since ([`tier0_integrity::SlotIo`]), and only those are written.
+//! Such a drive joins as a new member, because what it holds may be old. Columns that no spare has taken over are rebuilt
+//! where they were: of what the others cannot recover it may hold the only right copy. If it was lost while this array ran,
+//! and is as it was left, the shards know which slots have changed since ([`tier0_integrity::SlotIo`]), and only those are
+//! written.
 
 use std::path::PathBuf;
 use std::rc::Rc;
