@@ -87,12 +87,7 @@ impl DriveOpener for MediumOpener {
             let known = self.known.borrow().clone();
             let work = move || {
                 let _until_it_ends = looking;
-                // What was deleted is harmed.
-                let displaced = |medium: &Medium| match medium.harm() {
-                    Some(Harm::Deleted { .. }) => None,
-                    _ => medium.displacement(),
-                };
-                let moved = displaced_of(&known, displaced).into_iter().map(|(_, moved)| moved);
+                let moved = displaced_of(&known, Medium::displacement).into_iter().map(|(_, moved)| moved);
                 // Drives of the array that have changed places are known by what they hold.
                 let is_ours = |path: &Path| known.iter().any(|medium| medium.is_at(path));
                 let told =

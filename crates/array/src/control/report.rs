@@ -90,7 +90,7 @@ impl Control {
         found.look_at_leaving(&state, guarded);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
-        found.look_at_log(&log, reports, sets_tolerance(guarded), has_room_for_copy(&state));
+        found.look_at_log(&log, reports, sets_tolerance(guarded), &state);
         found.look_at_integrity(&integrity, guarded.scrub.settled.get(), &remedy_for_lost_pages(&state));
         found.look_at_pages_lost_before(guarded.metadata.has_lost_pages(), &integrity);
         found.look_at_spares(&state, &sets);
@@ -243,7 +243,7 @@ impl Findings {
         );
     }
 
-    fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport], tolerance: u32, has_room: bool) {
+    fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport], tolerance: u32, state: &PoolState) {
         if reports.iter().any(|report| report.write_back.log_failure.is_some()) {
             self.add(
                 Health::Critical,
@@ -254,7 +254,7 @@ impl Findings {
             self.advise(
                 Health::Degraded,
                 format!("the write log has {} of {wanted}", log.copies),
-                match has_room {
+                match has_room_for_copy(state) {
                     true => "wait for the new one, or add a drive (tier0 drive add)",
                     false => {
                         "no drive that has none has room for it: take back or replace the drive that held it (tier0 drive \

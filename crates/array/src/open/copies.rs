@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::identity::identity;
 use super::media::{candidates, drive_at, each};
 use super::missing::Owner;
+use super::places::serving;
 use super::{Medium, in_real_world};
-use crate::admin::{DriveFacts, DriveState, PoolFacts};
+use crate::admin::{DriveFacts, PoolFacts};
 use crate::{ArrayError, Description};
 
 impl Description {
@@ -19,11 +20,7 @@ impl Description {
     /// # Errors
     /// The system has no threads or no world for it.
     pub fn look_for_copies(&self, facts: &[PoolFacts]) -> Result<Vec<String>, ArrayError> {
-        let serving: Vec<&DriveFacts> = facts
-            .iter()
-            .flat_map(|pool| &pool.drives)
-            .filter(|drive| drive.state != DriveState::Lost)
-            .collect();
+        let serving: Vec<&DriveFacts> = serving(facts).collect();
         // What lies in their places is looked at in another way.
         let places = serving.iter().flat_map(|drive| drive.path.iter().chain(&drive.moved_from));
         let places: Vec<PathBuf> = places.cloned().collect();

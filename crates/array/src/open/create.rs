@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::assemble::consents_of;
 use super::cores::cores_of;
+use super::identity::{check_distinct, identity};
 use super::room::{check_room, directory_of, no_room};
 use super::{Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
 use crate::description::DriveDescription;
@@ -34,7 +35,7 @@ pub struct CreateOptions {
 /// Creates the array of `description` on its drives. Drive files that do not exist and have a size are created; on
 /// failure they are removed again, and nothing else has been written.
 pub fn create(description: &Description, options: CreateOptions) -> Result<OpenArray, ArrayError> {
-    super::identity::check_distinct(&description.drives)?;
+    check_distinct(&description.drives)?;
     let mut media: Vec<Option<Arc<Medium>>> = Vec::new();
     for (number, drive) in description.drives.iter().enumerate() {
         media.push(if is_to_be_made(drive) { None } else { Some(Arc::new(open_free(drive, number)?)) });
@@ -99,7 +100,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
 /// # Errors
 /// What [`create`] would refuse.
 pub fn rehearse_creation(description: &Description) -> Result<(), ArrayError> {
-    super::identity::check_distinct(&description.drives)?;
+    check_distinct(&description.drives)?;
     let mut media: Vec<Option<Arc<Medium>>> = Vec::new();
     for (number, drive) in description.drives.iter().enumerate() {
         let is_there = drive.path.as_ref().is_some_and(|path| path.exists());
@@ -357,23 +358,22 @@ impl MadeFiles {
                 result => Ok(result?),
             }
         });
-        made.map_err(|source| match source.kind() {
+        made.map_err(|source| match (source.kind(), self.made_at(&path)) {
             // Directories may be one by a link.
-            std::io::ErrorKind::AlreadyExists if self.made_at(&path).is_some() => {
-                let first = self.made_at(&path).unwrap_or_default();
-                ArrayError::SameDrive { first, second: drive.name.clone() }
+            (std::io::ErrorKind::AlreadyExists, Some(first)) => {
+                ArrayError::SameDrive { first: first.to_owned(), second: drive.name.clone() }
             }
             // Others take it meanwhile.
-            std::io::ErrorKind::StorageFull => no_room(directory_of(&path), bytes),
+            (std::io::ErrorKind::StorageFull, _) => no_room(directory_of(&path), bytes),
             _ => ArrayError::CreateFile { path, source },
         })
     }
 
     /// The drive whose file was made where this path leads.
-    fn made_at(&self, path: &Path) -> Option<String> {
-        let there = super::identity::identity(path)?;
-        let made = self.0.iter().find(|made| super::identity::identity(&made.path) == Some(there));
-        made.map(|made| made.drive.clone())
+    fn made_at(&self, path: &Path) -> Option<&str> {
+        let there = identity(path)?;
+        let made = self.0.iter().find(|made| identity(&made.path) == Some(there));
+        made.map(|made| made.drive.as_str())
     }
 }
 

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tier0_drive::OpenError;
+use tier0_world::real::each_in_time;
 
 use super::identity::{Identity, identity};
 use super::{Medium, OpenOptions};
@@ -264,37 +264,23 @@ fn told(error: &OpenError) -> String {
     }
 }
 
-/// Does each piece of work in a thread of its own, so that one that hangs holds up only itself. What takes longer than
-/// [`OPEN_LIMIT`] has no result.
+/// Does each piece of work in a thread of its own ([`each_in_time`]). What takes longer than [`OPEN_LIMIT`] has no result.
+///
+/// # Errors
+/// The system has no thread for one.
 pub(super) fn each<T, W>(work: impl Iterator<Item = W>) -> Result<Vec<Option<T>>, ArrayError>
 where
     T: Send + 'static,
     W: FnOnce() -> T + Send + 'static,
 {
-    let (answer, answers) = channel();
-    let mut results = Vec::new();
-    for (number, work) in work.enumerate() {
-        let answer = answer.clone();
-        let thread = std::thread::Builder::new().name("tier0-open".to_owned());
-        let told = thread.spawn(move || {
-            // The caller may have given up.
-            let _ = answer.send((number, work()));
-        });
-        told.map_err(|source| ArrayError::System {
-            what: "a thread to open a drive cannot be started".into(),
-            source,
-        })?;
-        results.push(None);
-    }
-    #[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world")]
-    let end = Instant::now() + OPEN_LIMIT;
-    for _ in 0..results.len() {
-        #[expect(clippy::disallowed_methods, reason = "drives are opened before there is a world")]
-        let left = end.saturating_duration_since(Instant::now());
-        let Ok((number, result)) = answers.recv_timeout(left) else { break };
-        results[number] = Some(result);
-    }
-    Ok(results)
+    let result = |result: std::io::Result<T>| match result {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if error.kind() == std::io::ErrorKind::TimedOut => Ok(None),
+        Err(source) => {
+            Err(ArrayError::System { what: "a thread to open a drive cannot be started".into(), source })
+        }
+    };
+    each_in_time(OPEN_LIMIT, work).into_iter().map(result).collect()
 }
 
 /// What lies in a directory and may be a drive, in order. Nothing of it is looked at: one file may hang.

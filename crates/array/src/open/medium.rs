@@ -147,19 +147,19 @@ impl Medium {
         }
     }
 
-    /// What has become of a file, or of the path at which it was opened, where that does not lead to it any more. File systems
-    /// are asked, and may not answer.
+    /// What has become of a file, or of the path at which it was opened, where that does not lead to it any more; none where it
+    /// was deleted. File systems are asked, and may not answer.
     pub(crate) fn displacement(&self) -> Option<Moved> {
         let Base::File(file) = &self.base else { return None };
-        let moved_to = file.moved_to();
-        if moved_to.is_none() && (file.is_in_place() || file.is_device() && !file.is_place_taken()) {
+        if file.is_deleted() {
             return None;
         }
-        Some(Moved {
-            from: self.path()?,
-            to: moved_to.or_else(|| file.reached_at()),
-            is_replaced: !file.is_in_place() && file.is_place_taken(),
-        })
+        let (moved_to, is_in_place) = (file.moved_to(), file.is_in_place());
+        let is_replaced = !is_in_place && file.is_place_taken();
+        if moved_to.is_none() && (is_in_place || file.is_device() && !is_replaced) {
+            return None;
+        }
+        Some(Moved { from: self.path()?, to: moved_to.or_else(|| file.reached_at()), is_replaced })
     }
 
     /// Sectors that the array can use.

@@ -41,10 +41,7 @@ impl Description {
     /// # Errors
     /// The system has no threads or no world for it.
     pub fn look_at_places(&self, facts: &[PoolFacts]) -> Result<Vec<Displaced>, ArrayError> {
-        let serving = || {
-            let drives = facts.iter().flat_map(|pool| &pool.drives);
-            drives.filter(|drive| drive.state != DriveState::Lost)
-        };
+        let serving = || serving(facts);
         let mut displaced: Vec<Displaced> = serving().filter_map(|drive| self.displaced(drive)).collect();
         let is_told = |drive: &DriveFacts| displaced.iter().any(|one| Some(one.id) == drive.id);
         // One that leaves may have another in its place already.
@@ -91,6 +88,12 @@ impl Description {
         };
         Some(Displaced { id: drive.id?, text, is_certain: true })
     }
+}
+
+/// The drives that serve.
+pub(super) fn serving(facts: &[PoolFacts]) -> impl Iterator<Item = &DriveFacts> {
+    let drives = facts.iter().flat_map(|pool| &pool.drives);
+    drives.filter(|drive| drive.state != DriveState::Lost)
 }
 
 /// What lies in a drive's place, if it is not that drive: whether the path is there, and what could be opened.

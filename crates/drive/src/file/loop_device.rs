@@ -13,12 +13,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::ioctl::Getter;
 use tier0_units::SECTOR_BYTES;
+use tier0_world::real::each_in_time;
 
 use super::claim::{Claim, FileNumber};
 
@@ -73,27 +73,14 @@ impl LoopDevice {
         let names =
             std::fs::read_dir(BLOCK_DEVICES).into_iter().flatten().flatten().map(|entry| entry.file_name());
         let (wanted, called) = (number_of(wanted), path.file_name().map(ToOwned::to_owned));
-        let (tell, answers) = channel();
-        for name in names {
+        let asked = names.filter_map(|name| {
             let told = Path::new(BLOCK_DEVICES).join(&name).join("loop/backing_file");
-            let Ok(text) = std::fs::read_to_string(told) else { continue };
-            let behind = PathBuf::from(text.trim_end_matches('\n'));
-            let device = Path::new("/dev").join(name);
-            let (tell, called) = (tell.clone(), called.clone());
-            let ask = move || {
-                let is_on = is_on(&device, &behind, called.as_deref(), wanted);
-                // The one who asked may have gone.
-                let _ = tell.send(is_on.then_some(device));
-            };
-            // Without a thread it is not asked.
-            let _ = std::thread::Builder::new().name("tier0-loop".to_owned()).spawn(ask);
-        }
-        drop(tell);
-        #[expect(clippy::disallowed_methods, reason = "a device may hang, whatever the world's clock says")]
-        let end = Instant::now() + LIMIT;
-        #[expect(clippy::disallowed_methods, reason = "a device may hang, whatever the world's clock says")]
-        let answer = || answers.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
-        let mut devices: Vec<PathBuf> = std::iter::from_fn(answer).flatten().collect();
+            let behind = PathBuf::from(std::fs::read_to_string(told).ok()?.trim_end_matches('\n'));
+            let (device, called) = (Path::new("/dev").join(name), called.clone());
+            Some(move || is_on(&device, &behind, called.as_deref(), wanted).then_some(device))
+        });
+        let mut devices: Vec<PathBuf> =
+            each_in_time(LIMIT, asked).into_iter().filter_map(Result::ok).flatten().collect();
         devices.sort();
         devices
     }

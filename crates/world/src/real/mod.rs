@@ -3,6 +3,7 @@
 mod awake;
 mod clock;
 mod driver;
+mod each_in_time;
 mod file;
 mod op;
 mod receives;
@@ -17,6 +18,7 @@ mod workers;
 pub use awake::keep_awake;
 pub(crate) use clock::WallClock;
 pub(crate) use driver::Driver;
+pub use each_in_time::each_in_time;
 pub use file::{BlockFile, Submission};
 pub use op::Fd;
 pub(crate) use op::Operation;

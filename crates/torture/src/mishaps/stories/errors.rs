@@ -402,14 +402,9 @@ pub(super) fn both_devices_shrink(scene: &mut Scene) -> Result<(), TortureError>
 /// A drive file that was cut short and given its size back served on, and what it had held behind its end was missing
 /// when the other leg failed; one that was cut while no host read it was told nowhere.
 pub(super) fn file_cut_short(scene: &mut Scene) -> Result<(), TortureError> {
-    scene.serving(2, MIRROR)?;
-    if scene.path("d1") != scene.image("d1") {
-        // What lies under a loop device is no drive file; devices are made smaller by the stories below.
+    if !serves_cut(scene, 32)? {
         return Ok(());
     }
-    scene.host.writes(600)?;
-    cut(scene, 32)?;
-    scene.event("drive d1", "ends before the size", 20)?;
     let status = scene.status()?;
     ensure(status["health"] == "degraded", || format!("the array is {}", status["health"]))?;
     let image = scene.image("d1").display().to_string();
@@ -430,13 +425,9 @@ pub(super) fn file_cut_short(scene: &mut Scene) -> Result<(), TortureError> {
 /// A drive file that had been cut short was well again as soon as it had its size back, with holes behind the cut, and the
 /// other leg was let go.
 pub(super) fn file_cut_and_grown(scene: &mut Scene) -> Result<(), TortureError> {
-    scene.serving(2, MIRROR)?;
-    if scene.path("d1") != scene.image("d1") {
+    if !serves_cut(scene, 20)? {
         return Ok(());
     }
-    scene.host.writes(600)?;
-    cut(scene, 20)?;
-    scene.event("drive d1", "ends before the size", 20)?;
     cut(scene, 64)?;
     scene.event("drive d1", "has its size again", 30)?;
     scene.event("pool pool0", "wrong and repaired", 60)?;
@@ -445,6 +436,19 @@ pub(super) fn file_cut_and_grown(scene: &mut Scene) -> Result<(), TortureError> 
     })?;
     scene.done(&["drive", "fail", "@", "d0", "--yes"])?;
     scene.nothing_lost()
+}
+
+/// A mirror whose second drive file ends too early by now, which is told; false where the drive is no file: what lies under a
+/// loop device is none, and devices are made smaller by other stories.
+fn serves_cut(scene: &mut Scene, mib: u64) -> Result<bool, TortureError> {
+    scene.serving(2, MIRROR)?;
+    if scene.path("d1") != scene.image("d1") {
+        return Ok(false);
+    }
+    scene.host.writes(600)?;
+    cut(scene, mib)?;
+    scene.event("drive d1", "ends before the size", 20)?;
+    Ok(true)
 }
 
 fn cut(scene: &Scene, mib: u64) -> Result<(), TortureError> {
