@@ -330,6 +330,7 @@ impl Engine {
             Some(place) => self.control.left_as(pool, place, &drive).await.map_err(ArrayError::from)?,
             None => None,
         };
+        let _rejoining = before.map(|place| self.control.guarded(pool).rejoins(place));
         let member = self.control.admit_drive(pool, name, drive.clone()).await?;
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());

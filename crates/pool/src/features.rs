@@ -23,8 +23,10 @@ pub(crate) const STARTS: u64 = 1 << 0;
 pub(crate) const LOST_PAGES: u64 = 1 << 1;
 /// What this code knows in superblocks.
 pub(crate) const IN_SUPERBLOCKS: Features = Features { compatible: STARTS | LOST_PAGES, ..Features::NONE };
-/// What it knows and writes in checkpoints: nothing so far.
-pub(crate) const IN_CHECKPOINTS: Features = Features::NONE;
+/// Compatible: a checkpoint says what lies on lost drives that may be needed.
+pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
+/// What it knows in checkpoints.
+pub(crate) const IN_CHECKPOINTS: Features = Features { compatible: LEFT_BEHIND, ..Features::NONE };
 
 /// Bytes of the three sets.
 pub(crate) const FEATURES_BYTES: usize = 24;

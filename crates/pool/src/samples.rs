@@ -96,7 +96,7 @@ pub(crate) fn story() -> Vec<MetaRecord> {
         MetaRecord::SlotsRebuilt { set: 1, column: 1, ranges: vec![0..1, 2..4] },
         MetaRecord::ColumnRebuilding { set: 3, column: 1, target: chunklet(4, 1) },
         MetaRecord::SlotsRebuilt { set: 3, column: 1, ranges: vec![0..4] },
-        MetaRecord::ColumnRebuilt { set: 3, column: 1 },
+        MetaRecord::ColumnRebuilt { set: 3, column: 1, with_lost_pages: false },
         MetaRecord::VolumeResized { volume: 0, sectors: 9 * EXTENT_SECTORS },
         MetaRecord::ScrubCursor(ScrubCursor { next_slot: 5, passes: 2 }),
         MetaRecord::VolumeCreated(volume(3, 1, true)),

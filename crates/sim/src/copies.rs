@@ -17,8 +17,8 @@ impl<S: System> Run<S> {
         let session = self.session.clone();
         let mut random = session.random(0xc0b1);
         let Some(present) = self.whole_array().filter(|present| present.len() > 1) else { return Ok(()) };
-        // A drive that is being emptied may leave in one of the two, and belongs to no array there.
-        let leaves = session.emptied.borrow().is_some();
+        // A drive that was to leave may have done so, or do so in one of the two, and belongs to no array there.
+        let leaves = !session.leavers.borrow().is_empty();
         if !session.config.has_incidents || leaves || random.chance(0.8) {
             return Ok(());
         }

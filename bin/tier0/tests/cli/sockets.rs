@@ -85,8 +85,9 @@ fn a_file_at_a_sockets_path_is_no_server() {
     let told = succeed(&["check", text(&array)]).replace("\n    ", " ");
     assert!(told.contains("array.control: what lies at") && told.contains("is no socket"), "{told}");
     let server = serve(&array, at);
-    let log = std::fs::read_to_string(at.join("log")).expect("a log");
-    assert!(log.contains("what lies there is no socket") && !log.contains("another server"), "{log}");
+    let log = || std::fs::read_to_string(at.join("log")).expect("a log");
+    await_that("it is told", || log().contains("what lies there is no socket"));
+    assert!(!log().contains("another server"), "{}", log());
     std::fs::remove_file(&control).expect("a file");
     await_that("it answers", || run(&["status", text(&array)]).code == Some(0));
     assert_eq!(server.interrupt(), Some(0));

@@ -475,6 +475,7 @@ impl Control {
         let candidate = self.candidate(number, name, new.medium.path(), &drive)?;
         // The record is on its way from here on, and may arrive although the caller has stopped waiting.
         let medium = new.keep();
+        let _rejoining = returned_as.map(|(from, _)| self.guarded(number).rejoins(from));
         let member = self.admit(number, candidate, drive).await?;
         if let Some(opener) = &self.opener {
             opener.hold(&medium);

@@ -242,6 +242,9 @@ impl Control {
             ControlMessage::TableLost { pool, slot } => self.note_table_lost(pool, slot),
             ControlMessage::GiveBack { pool, slot } => self.pools[pool].give_back(slot),
             ControlMessage::SlotRebuilt(note) => {
+                if note.has_lost_pages {
+                    self.rebuild_met_lost_pages(note.pool).await;
+                }
                 let result = self.pools[note.pool].slot_rebuilt(&note).await;
                 let _ = note.reply.send(result);
             }

@@ -75,6 +75,8 @@ pub(crate) struct Guarded {
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
+    /// The lost member whose drive joins again at present.
+    pub(super) rejoining: Cell<Option<u32>>,
     /// Columns that are rebuilt where they were until their drive was lost: set, column and place.
     pub(super) returned: RefCell<BTreeMap<(u32, u32), ChunkletAddress>>,
     /// Drives that were taken back by what has changed, until a scrub has read them whole.
@@ -123,6 +125,7 @@ impl Guarded {
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),
+            rejoining: Cell::default(),
             returned: RefCell::default(),
             unverified: Unverified::default(),
             taken_out: RefCell::default(),

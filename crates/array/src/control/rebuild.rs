@@ -33,6 +33,8 @@ pub(crate) struct RebuildProgress {
     pub(super) begun: Cell<Nanos>,
     /// Columns for which there is no spare chunklet.
     pub(super) without_spare: Cell<u64>,
+    /// Some rebuild since the start has met pages that are lost.
+    pub(super) met_lost_pages: Cell<bool>,
     /// Why the last round failed; none while one goes well.
     pub(super) waits: Cell<Option<IoError>>,
 }
@@ -82,15 +84,19 @@ impl Control {
             let _turn = guarded.extents_or_rebuild.acquire(1).await;
             loop {
                 guarded.rebuild.again.set(false);
+                let returned = control.resume_returns(number).await;
                 let log = control.restore_log(number).await;
                 let rebuilt = control.rebuild_all(number).await;
-                let result = log.and(rebuilt);
+                let result = returned.and(log).and(rebuilt);
                 guarded
                     .rebuild
                     .waits
                     .set(result.as_ref().err().copied().filter(|error| *error != IoError::Gone));
                 match result {
                     Ok(moved) => {
+                        if !guarded.due_returns().is_empty() {
+                            continue;
+                        }
                         control.forget_leaving(number).await;
                         if moved > 0 || guarded.rebuild.again.get() {
                             continue;
@@ -222,7 +228,8 @@ impl Control {
             // It was moved on to another spare meanwhile.
             return Err(IoError::Gone);
         }
-        guarded.commit(vec![MetaRecord::ColumnRebuilt { set, column }]).await?;
+        let with_lost_pages = guarded.rebuild.met_lost_pages.get() || guarded.metadata.has_lost_pages();
+        guarded.commit(vec![MetaRecord::ColumnRebuilt { set, column, with_lost_pages }]).await?;
         guarded.shape.sets.finish_rebuild(index, place);
         guarded.forget_return(set, column);
         Ok(())

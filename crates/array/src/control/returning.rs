@@ -1,10 +1,13 @@
 //! Drives that were lost and answer again.
 //!
-//! Such a drive joins as a new member, because what it holds may be old. Columns that no spare has taken over are rebuilt
-//! where they were: of what the others cannot recover it may hold the only right copy. If it was lost while this array ran,
+//! Such a drive joins as a new member, because what it holds may be old. Its columns are rebuilt where they were: of what
+//! the others cannot recover it may hold the only right copy. Columns that a spare has taken over stay there, unless pages were
+//! lost by then: those are moved back, page by page past what lies there. Nothing else is put in these places as long
+//! ([`tier0_pool::PoolState::returning`]). If it was lost while this array ran,
 //! and is as it was left, the shards know which slots have changed since ([`tier0_integrity::SlotIo`]), and only those are
 //! written.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -18,6 +21,7 @@ use super::admin::Done;
 use super::originals::Said;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
+use super::verification::serves_as;
 use super::{Control, Guarded};
 use crate::ArrayError;
 use crate::admin::{AdminError, Severity};
@@ -156,8 +160,8 @@ impl Control {
         }))
     }
 
-    /// Has the columns that a lost member had when it was lost rebuilt at the same chunklets of another place, which is the
-    /// same drive. What others rebuild already goes on there.
+    /// Has the columns that a lost member had rebuilt at the same chunklets of another place, which is the same drive. Those
+    /// that were rebuilt elsewhere while pages were lost are moved back, so that what only it holds is seen.
     pub(crate) async fn return_columns(
         &self,
         number: usize,
@@ -165,46 +169,73 @@ impl Control {
         to: u32,
     ) -> Result<(), IoError> {
         let guarded = self.guarded(number);
-        let columns: Vec<(u32, u32)> = {
+        let columns: Vec<(u32, u32, ChunkletAddress)> = {
             let state = guarded.metadata.state();
-            state.lost_columns().filter(|(set, column)| state.column(*set, *column).drive == from).collect()
+            state.returning(from).collect()
         };
         let is_as_it_was = left == Left::AsItIs;
         if is_as_it_was {
             guarded.unverified.add(from);
         }
         let mut returned = 0;
-        for (set, column) in columns {
+        for (set, column, old) in columns {
             let _alone = guarded.column_places.acquire(ALL_PLACES).await;
-            let (target, record) = {
+            let target = ChunkletAddress { drive: to, index: old.index };
+            let (record, is_lost) = {
                 let state = guarded.metadata.state();
-                let before = state.column(set, column);
-                let target = ChunkletAddress { drive: to, index: before.index };
-                let record = MetaRecord::ColumnRebuilding { set, column, target };
-                // What has begun to move is on neither drive alone.
-                let has_moved = state.rebuild(set, column).is_some() || before.drive != from;
-                if has_moved || state.check(&record).is_err() {
-                    continue;
-                }
-                (target, record)
+                (state.return_record((set, column), target), state.column(set, column) == old)
             };
+            let Some(record) = record else { continue };
             let (index, place) = Guarded::column(set, column);
             let placing = Placing::Column { set: index, column: place, to };
             let _under_way = guarded.place(placing)?;
-            if is_as_it_was {
+            let is_whole = matches!(record, MetaRecord::ColumnEvacuating { .. });
+            if is_as_it_was && is_lost {
                 guarded.returned.borrow_mut().insert((set, column), target);
             }
             guarded.commit(vec![record]).await?;
-            guarded.shape.sets.start_rebuild(index, place, target);
+            match is_whole {
+                true => guarded.shape.sets.start_evacuation(index, place, target),
+                false => guarded.shape.sets.start_rebuild(index, place, target),
+            }
             returned += 1;
         }
         let drive = guarded.drive_name(to);
         tracing::info!(drive, columns = returned, is_as_it_was, "columns are rebuilt where they were");
         Ok(())
     }
+
+    /// Has columns return that could not when their drive was taken back: a crash came, or they were being rebuilt or moved
+    /// elsewhere.
+    pub(super) async fn resume_returns(&self, number: usize) -> Result<(), IoError> {
+        for (from, to) in self.guarded(number).due_returns() {
+            self.return_columns(number, (from, Left::Otherwise), to).await?;
+        }
+        Ok(())
+    }
 }
 
 impl Guarded {
+    /// Until this is dropped, the drive of a lost member joins: not every shard has it yet.
+    pub(crate) fn rejoins(&self, lost: u32) -> Rejoining<'_> {
+        self.rejoining.set(Some(lost));
+        Rejoining(&self.rejoining)
+    }
+
+    /// Lost members of which columns can return, each with the member that its drive is now.
+    pub(super) fn due_returns(&self) -> Vec<(u32, u32)> {
+        let state = self.metadata.state();
+        let is_due = |(from, to): &(u32, u32)| {
+            let returns = |(set, column, old): (u32, u32, ChunkletAddress)| {
+                let target = ChunkletAddress { drive: *to, index: old.index };
+                state.return_record((set, column), target).is_some()
+            };
+            state.returning(*from).any(returns)
+        };
+        let members = (0..state.members().len() as u32).filter(|place| self.rejoining.get() != Some(*place));
+        members.filter_map(|place| Some((place, serves_as(&state, place)?))).filter(is_due).collect()
+    }
+
     /// Whether a column is being rebuilt where it was until its drive was lost, and has been nowhere else since.
     pub(super) fn has_returned(&self, set: u32, column: u32, target: ChunkletAddress) -> bool {
         self.returned.borrow().get(&(set, column)) == Some(&target)
@@ -213,6 +244,15 @@ impl Guarded {
     /// A column is rebuilt, or is to lie elsewhere: what its old chunklet holds gets old from now on.
     pub(super) fn forget_return(&self, set: u32, column: u32) {
         self.returned.borrow_mut().remove(&(set, column));
+    }
+}
+
+/// The drive of a lost member joins.
+pub(crate) struct Rejoining<'a>(&'a Cell<Option<u32>>);
+
+impl Drop for Rejoining<'_> {
+    fn drop(&mut self) {
+        self.0.set(None);
     }
 }
 

@@ -83,6 +83,8 @@ pub(crate) struct SlotRebuiltNote {
     pub(crate) target: ChunkletAddress,
     /// The slot's number in the pool.
     pub(crate) slot: u64,
+    /// Whether pages of its rows are lost.
+    pub(crate) has_lost_pages: bool,
     /// Told when the metadata remember it.
     pub(crate) reply: oneshot::Sender<Result<(), IoError>>,
 }

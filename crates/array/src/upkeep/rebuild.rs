@@ -99,8 +99,15 @@ impl Shard {
         let _kept = pool.write_back.keep(extent, slot).ok_or(IoError::RedundancyLost)?;
         let rebuilt = pool.slot_io.rebuild_slot(slot, Column(column as u8), returned).await?;
         let (reply, answer) = oneshot::channel();
-        let note =
-            SlotRebuiltNote { pool: number, set, column, target: rebuilt.target(), slot: slot.slot, reply };
+        let note = SlotRebuiltNote {
+            pool: number,
+            set,
+            column,
+            target: rebuilt.target(),
+            slot: slot.slot,
+            has_lost_pages: rebuilt.has_lost_pages(),
+            reply,
+        };
         pool.mapping.tell(ControlMessage::SlotRebuilt(note));
         answer.await.unwrap_or(Err(IoError::Gone))?;
         if rebuilt.declare_present() { Ok(()) } else { Err(IoError::Gone) }

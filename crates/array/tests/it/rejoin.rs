@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tier0_array::admin::{AdminRequest, DriveState};
-use tier0_array::engine::{Engine, start_without};
+use tier0_array::admin::{AdminRequest, DriveState, DriveStatus};
+use tier0_array::engine::{Engine, start, start_without};
 use tier0_drive::sim::SimMedium;
 use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
 use tier0_units::{ByteCount, Lba, Nanos, SECTOR_BYTES};
@@ -90,10 +90,7 @@ fn what_has_not_changed_since_a_drive_was_lost_is_not_written_to_it() {
             engine.drain().await.expect("destaged");
             let some = rejoin(&world, &engine, &drives).await;
             // What it holds counts again.
-            done(&engine, AdminRequest::ScrubStart { pool: None, rate: None }).await;
-            while pool(&engine).await.scrub.is_none_or(|scrub| scrub.running) {
-                world.sleep(Nanos::from_millis(100)).await;
-            }
+            scrub(&world, &engine).await;
             assert_eq!(pool(&engine).await.scrub.map(|scrub| scrub.repaired), Some(0), "{raid}");
             check(&world, &engine, 0..1, 101).await;
             check(&world, &engine, 1..PIECES, 1).await;
@@ -167,10 +164,7 @@ fn a_chunklet_that_returned_is_not_believed_again_when_its_column_was_elsewhere_
         while pool(&engine).await.sets.degraded > 0 {
             world.sleep(Nanos::from_millis(100)).await;
         }
-        done(&engine, AdminRequest::ScrubStart { pool: None, rate: None }).await;
-        while pool(&engine).await.scrub.is_none_or(|scrub| scrub.running) {
-            world.sleep(Nanos::from_millis(100)).await;
-        }
+        scrub(&world, &engine).await;
         assert_eq!(pool(&engine).await.scrub.map(|scrub| scrub.repaired), Some(0));
         check(&world, &engine, 0..PIECES, 51).await;
     });
@@ -184,6 +178,14 @@ fn damage(medium: &SimMedium) {
         if sector[0] != 0 && sector.iter().all(|byte| *byte == sector[0]) {
             medium.rot(Lba(lba));
         }
+    }
+}
+
+/// Scrubs the pool.
+async fn scrub(world: &World, engine: &Engine) {
+    done(engine, AdminRequest::ScrubStart { pool: None, rate: None }).await;
+    while pool(engine).await.scrub.is_none_or(|scrub| scrub.running) {
+        world.sleep(Nanos::from_millis(100)).await;
     }
 }
 
@@ -211,14 +213,121 @@ fn what_only_a_drive_holds_that_is_taken_back_is_kept() {
             }
             drives.media[1].reconnect();
             rejoin(&world, &engine, &drives).await;
-            done(&engine, AdminRequest::ScrubStart { pool: None, rate: None }).await;
-            while pool(&engine).await.scrub.is_none_or(|scrub| scrub.running) {
-                world.sleep(Nanos::from_millis(100)).await;
-            }
+            scrub(&world, &engine).await;
             check(&world, &engine, 0..PIECES, 1).await;
             let status = pool(&engine).await;
             assert_eq!(status.integrity.unrecoverable, 0, "{raid}: {:?}", status.problems);
             assert!(status.integrity.repaired > 0, "{raid}: something had rotted");
         });
     }
+}
+
+/// Waits until spares have taken over what a lost drive had.
+async fn taken_over(world: &World, engine: &Engine) {
+    while pool(engine).await.sets.degraded > 0 || pool(engine).await.rebuild.is_some() {
+        world.sleep(Nanos::from_millis(100)).await;
+    }
+}
+
+/// An array with a drive more than its sets need, of which `d1` is gone since all was on it.
+fn with_a_spare(raid: &str, drives: usize, seed: u64) -> Drives {
+    let mut array = Drives::founded(raid, drives, drives, 2, seed);
+    let spare = array.plug_in();
+    array.life(1, move |world, engine, drives| async move {
+        done(&engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
+        fill(&world, &engine, 0..PIECES, 1).await;
+        engine.drain().await.expect("destaged");
+        let medium = drives.media.last().expect("it was plugged in");
+        engine.add_drive(0, &spare, medium.open(&world)).await.expect("it joins");
+    });
+    // What the log still holds is brought to all drives, and not to those alone that are left.
+    array.life(2, |_, engine, _| async move { engine.drain().await.expect("destaged") });
+    array.media[1].disconnect();
+    array
+}
+
+/// Starts without `d1`, and lets the spare take over while so many other drives have rotted.
+async fn taken_over_with_loss(world: &World, drives: &Drives, rotten: usize) -> Engine {
+    let engine = start_without(world, drives.open(world), &["d1".to_owned()]).await.expect("started");
+    let others = drives.media.iter().filter(|medium| medium.options().info.name != "d1");
+    others.take(rotten).for_each(damage);
+    taken_over(world, &engine).await;
+    assert!(pool(&engine).await.integrity.unrecoverable > 0, "something is lost");
+    engine
+}
+
+/// Spares had taken over what a lost drive held, with pages lost that had rotted elsewhere, and what the drive held of them
+/// was let go when it was taken back.
+#[test]
+fn what_only_a_drive_holds_is_kept_although_spares_have_taken_over() {
+    for (raid, drives, rotten) in [("raid1", 2, 1), ("raid5", 4, 1), ("raid6", 5, 2)] {
+        for restarts in [false, true] {
+            let array = with_a_spare(raid, drives, 64);
+            let drives = array.clone();
+            live(3, move |world| async move {
+                let engine = taken_over_with_loss(&world, &drives, rotten).await;
+                if !restarts {
+                    come_back(&world, &engine, &drives, raid).await;
+                }
+            });
+            if restarts {
+                live(4, move |world| async move {
+                    let engine = start(&world, array.open(&world)).await.expect("started");
+                    come_back(&world, &engine, &array, raid).await;
+                });
+            }
+        }
+    }
+}
+
+/// Takes `d1` back; all is right then.
+async fn come_back(world: &World, engine: &Engine, drives: &Drives, raid: &str) {
+    drives.media[1].reconnect();
+    rejoin(world, engine, drives).await;
+    scrub(world, engine).await;
+    check(world, engine, 0..PIECES, 1).await;
+    let status = pool(engine).await;
+    assert!(status.integrity.lost.is_empty(), "{raid}: {:?}", status.problems);
+    let back = status.drives.iter().find(|drive| drive.name == "d1").expect("it is back");
+    assert!(back.chunklets_used > 0, "{raid}: it has what it had");
+    // It is needed no longer where all is right.
+    done(engine, AdminRequest::DriveFail { drive: "d1".to_owned() }).await;
+    taken_over(world, engine).await;
+    rejoin(world, engine, drives).await;
+    check(world, engine, 0..PIECES, 1).await;
+}
+
+/// A crash between the moment at which a drive had joined again and the return of its columns gave its chunklets to others.
+#[test]
+fn what_only_a_drive_holds_is_kept_although_the_power_fails_while_it_is_taken_back() {
+    let mut had_joined = 0;
+    for moment in 0..30u64 {
+        let array = with_a_spare("raid5", 4, 66);
+        let drives = array.clone();
+        live(3, move |world| async move {
+            let engine = taken_over_with_loss(&world, &drives, 1).await;
+            drives.media[1].reconnect();
+            let medium = drives.media[1].open(&world);
+            let joining = world.spawn(async move { engine.rejoin_drive(0, "d1", medium).await });
+            world.sleep(Nanos::from_micros(moment * 400)).await;
+            drop(joining);
+        });
+        array.cut();
+        had_joined += u32::from(live(4, move |world| async move {
+            let drives = array;
+            let engine = start(&world, drives.open(&world)).await.expect("started");
+            let status = pool(&engine).await;
+            let is_it = |drive: &DriveStatus| drive.name == "d1" && drive.state == DriveState::Active;
+            let has_joined = status.drives.iter().any(is_it);
+            if has_joined {
+                whole(&world, &engine).await;
+            } else {
+                rejoin(&world, &engine, &drives).await;
+            }
+            scrub(&world, &engine).await;
+            check(&world, &engine, 0..PIECES, 1).await;
+            has_joined
+        }));
+    }
+    assert!((5..30).contains(&had_joined), "{had_joined} of 30 had joined");
 }

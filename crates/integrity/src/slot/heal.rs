@@ -41,6 +41,11 @@ impl SlotRebuilt {
         self.rebuilt.rows_written
     }
 
+    /// Whether pages were met of which nothing is right.
+    pub fn has_lost_pages(&self) -> bool {
+        !self.rebuilt.lost_pages.is_empty()
+    }
+
     /// Whether the column is still where it was rebuilt to, on a drive that is not lost: ask before the metadata are to
     /// remember it.
     pub fn is_current(&self) -> bool {

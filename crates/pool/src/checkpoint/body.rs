@@ -9,7 +9,7 @@ use tier0_units::SectorCount;
 use super::page::{PageTable, page_count, table_bytes};
 use super::pieces::Header;
 use crate::codec::{Reader, Writer};
-use crate::features::IN_CHECKPOINTS;
+use crate::features::{Features, IN_CHECKPOINTS, LEFT_BEHIND};
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
     BitSet, Derived, DriveClass, ExtentMap, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member,
@@ -28,11 +28,35 @@ const RUN_BYTES: usize = 28;
 /// How many paths there are; what each takes beside its text.
 pub(crate) const PATHS_COUNT_BYTES: usize = 4;
 const PATH_BYTES_MIN: usize = 6;
+/// What a chunklet that was left behind takes: itself, set and column.
+const LEFT_BEHIND_BYTES: usize = 16;
 /// What the state of a member that is to leave has more than its own number.
 const LEAVING: u8 = 16;
 
-/// The bytes of a state without the map. The table of the map's pages follows, see [`with_table`].
-pub(crate) fn encode_front(state: &PoolState) -> Vec<u8> {
+/// The bytes of a state without the map: those before the table of the map's pages, and those behind it.
+pub(crate) struct Around {
+    front: Vec<u8>,
+    rear: Vec<u8>,
+}
+
+impl Around {
+    /// The features of such a body.
+    pub(crate) fn features(&self) -> Features {
+        let compatible = if self.rear.is_empty() { 0 } else { LEFT_BEHIND };
+        Features { compatible, ..Features::NONE }
+    }
+
+    /// The whole body.
+    pub(crate) fn with_table(self, table: &PageTable) -> Vec<u8> {
+        let mut writer = Writer(self.front);
+        table.encode(&mut writer);
+        writer.0.extend_from_slice(&self.rear);
+        writer.0
+    }
+}
+
+/// The bytes of a state, as many of them as there is room for where others can do without.
+pub(crate) fn encode_state(state: &PoolState) -> Around {
     let mut writer = Writer::default();
     let inventory = &state.inventory;
     writer.text(&state.array);
@@ -67,15 +91,34 @@ pub(crate) fn encode_front(state: &PoolState) -> Vec<u8> {
     let pages = page_count(state.slot_count());
     let room = state.geometry.area.body_bytes_max(pages);
     let room = room.saturating_sub(writer.0.len() as u64).saturating_sub(table_bytes(pages));
-    encode_paths(&mut writer, state.members(), usize::try_from(room).unwrap_or(usize::MAX));
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    let rear = encode_left_behind(state, room.saturating_sub(PATHS_COUNT_BYTES));
+    encode_paths(&mut writer, state.members(), room.saturating_sub(rear.len()));
+    Around { front: writer.0, rear }
+}
+
+/// What lies on lost drives that may be needed, as much as fits `room` bytes; nothing where there is none.
+fn encode_left_behind(state: &PoolState, room: usize) -> Vec<u8> {
+    let left_behind = &state.inventory.left_behind;
+    let kept = left_behind.len().min(room.saturating_sub(4) / LEFT_BEHIND_BYTES);
+    let mut writer = Writer::default();
+    if kept > 0 {
+        writer.count(kept);
+        for (chunklet, (set, column)) in left_behind.iter().take(kept) {
+            encode_chunklet(&mut writer, *chunklet);
+            writer.u32(*set);
+            writer.u32(*column);
+        }
+    }
     writer.0
 }
 
-/// The whole body: what [`encode_front`] made, and the table.
-pub(crate) fn with_table(front: Vec<u8>, table: &PageTable) -> Vec<u8> {
-    let mut writer = Writer(front);
-    table.encode(&mut writer);
-    writer.0
+fn decode_left_behind(reader: &mut Reader<'_>) -> Option<BTreeMap<ChunkletAddress, (u32, u32)>> {
+    let read = |reader: &mut Reader<'_>| Some((decode_chunklet(reader)?, (reader.u32()?, reader.u32()?)));
+    let all = reader.many(LEFT_BEHIND_BYTES, read)?;
+    let count = all.len();
+    let left_behind: BTreeMap<_, _> = all.into_iter().collect();
+    (left_behind.len() == count && count > 0).then_some(left_behind)
 }
 
 /// A body that was read.
@@ -133,6 +176,9 @@ pub(crate) fn decode_body(bytes: &[u8], header: &Header, area: &MetadataArea) ->
         true => Some(PageTable::decode(&mut reader).ok_or_else(damaged)?),
         false => None,
     };
+    if header.features.compatible & LEFT_BEHIND != 0 {
+        state.inventory.left_behind = decode_left_behind(&mut reader).ok_or_else(damaged)?;
+    }
     if !reader.is_empty() && !header.features.has_rest_beyond(IN_CHECKPOINTS) {
         return Err(damaged());
     }
@@ -186,8 +232,9 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         }
     }
     let log = LogPlacement { rings };
+    let (left_behind, owners) = (BTreeMap::new(), BTreeMap::new());
     let inventory =
-        Inventory { members, groups, columns, rebuilds, log, volumes, next_volume, owners: BTreeMap::new() };
+        Inventory { members, groups, columns, rebuilds, left_behind, log, volumes, next_volume, owners };
     let (id, slots) = (header.pool, Tenants::new(0));
     Some(PoolState { array, name, id, geometry, inventory, allocation_end, scrub, maps, slots })
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::features::IN_CHECKPOINTS;
+use crate::features::Features;
 use crate::samples::area;
 use crate::{MetaError, PoolState};
 
@@ -18,7 +18,7 @@ pub(crate) fn header_of(body: &[u8]) -> Header {
         journal: Uuid::from_u128(8),
         position: 99,
         body_bytes: body.len() as u64,
-        features: IN_CHECKPOINTS,
+        features: Features::NONE,
     }
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn encode_parts(state: &PoolState) -> (Vec<u8>, Vec<Vec<u8>>) {
             stored.push(bytes);
         }
     }
-    (with_table(encode_front(state), &table), stored)
+    (encode_state(state).with_table(&table), stored)
 }
 
 /// A page of a state.
@@ -68,7 +68,8 @@ pub(crate) fn decode_parts(
 
 pub(crate) fn encode(state: &PoolState) -> Vec<u8> {
     let (body, stored) = encode_parts(state);
-    [encode_pieces(&header_of(&body), &body), stored.concat()].concat()
+    let features = encode_state(state).features();
+    [encode_pieces(&Header { features, ..header_of(&body) }, &body), stored.concat()].concat()
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> Option<Result<PoolState, MetaError>> {

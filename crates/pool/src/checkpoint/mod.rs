@@ -19,8 +19,8 @@ mod tests;
 #[cfg(test)]
 pub(crate) use body::Body;
 pub(crate) use body::{
-    PATHS_COUNT_BYTES, decode_area, decode_body, decode_member, decode_paths, encode_area, encode_front,
-    encode_member, encode_paths, with_table,
+    Around, PATHS_COUNT_BYTES, decode_area, decode_body, decode_member, decode_paths, encode_area,
+    encode_member, encode_paths, encode_state,
 };
 pub(crate) use page::{
     EMPTY, PAGE_BYTES, PAGE_SLOTS, PageTable, decode_page, encode_page, is_page, page_count, sum_of,

@@ -221,3 +221,34 @@ fn an_evacuation_whose_drive_is_lost_is_a_rebuild() {
     assert_eq!(state.rebuild(0, 0).map(|rebuild| rebuild.source), Some(RebuildSource::Lost));
     state.verify().expect("sound");
 }
+
+/// What a lost drive held of a column that was rebuilt elsewhere with pages lost is known after a restart.
+#[test]
+fn what_was_left_behind_is_remembered() {
+    let mut state = full();
+    assert_eq!(state.left_behind(3).count(), 0);
+    let (set, column) = (5, 1);
+    let (before, target) = (state.column(set, column), chunklet(4, 6));
+    assert_eq!(before.drive, 3);
+    let rebuilt = |with_lost_pages| {
+        [
+            MetaRecord::ColumnRebuilding { set, column, target },
+            MetaRecord::SlotsRebuilt { set, column, ranges: vec![0..4] },
+            MetaRecord::ColumnRebuilt { set, column, with_lost_pages },
+        ]
+    };
+    let mut whole = state.clone();
+    whole.apply_all(&rebuilt(false)).expect("valid");
+    assert_eq!(whole.left_behind(3).count(), 0, "nothing was lost");
+    state.apply_all(&rebuilt(true)).expect("valid");
+    assert_eq!(state.left_behind(3).collect::<Vec<_>>(), [(set, column, before)]);
+    state.verify().expect("sound");
+    assert_eq!(decode(&encode(&state)), Some(Ok(state.clone())));
+    let (body, stored) = encode_parts(&state);
+    // Who does not know of it reads the rest.
+    let features = crate::Features { compatible: 1 << 9, ..crate::Features::NONE };
+    let header = Header { features, ..header_of(&body) };
+    let mut forgetful = state.clone();
+    forgetful.inventory.left_behind.clear();
+    assert_eq!(decode_parts(&header, &body, &stored.concat()), Some(Ok(forgetful)));
+}

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::core::Core;
 use super::page_io;
 use crate::checkpoint::{
-    self, HEADER_BYTES, Header, HeaderPlace, PIECE_BYTES, PageTable, decode_body, decode_header,
-    encode_front, encode_pieces, join_pieces, slot_bytes, with_table,
+    self, Around, HEADER_BYTES, Header, HeaderPlace, PIECE_BYTES, PageTable, decode_body, decode_header,
+    encode_pieces, encode_state, join_pieces, slot_bytes,
 };
 use crate::features::IN_CHECKPOINTS;
 use crate::state::PoolState;
@@ -121,9 +121,9 @@ impl Core {
         journal: (Uuid, u64),
         members: &[u32],
     ) -> Result<(), PoolError> {
-        let (mut header, front) = self.freeze(journal, members);
+        let (mut header, around) = self.freeze(journal, members);
         let table = self.write_pages(members).await?;
-        let body = with_table(front, &table);
+        let body = around.with_table(&table);
         header.body_bytes = body.len() as u64;
         self.write_roots(&header, &body, members).await?;
         self.pages.borrow_mut().finish(table);
@@ -135,7 +135,7 @@ impl Core {
     }
 
     /// What is written from now on is of this instant.
-    fn freeze(&self, (journal_id, position): (Uuid, u64), members: &[u32]) -> (Header, Vec<u8>) {
+    fn freeze(&self, (journal_id, position): (Uuid, u64), members: &[u32]) -> (Header, Around) {
         let (state, mut journal, mut pages) =
             (self.state.borrow(), self.journal.borrow_mut(), self.pages.borrow_mut());
         let lacks_pages = |member: &u32| self.drive(*member).is_some() && !journal.holders.contains(member);
@@ -145,6 +145,7 @@ impl Core {
         }
         journal.generation += 1;
         pages.freeze(&state, journal.generation);
+        let around = encode_state(&state);
         let header = Header {
             version: checkpoint::VERSION,
             pool: state.id(),
@@ -152,9 +153,9 @@ impl Core {
             journal: journal_id,
             position,
             body_bytes: 0,
-            features: IN_CHECKPOINTS,
+            features: around.features(),
         };
-        (header, encode_front(&state))
+        (header, around)
     }
 
     async fn write_roots(

@@ -137,7 +137,10 @@ impl Inspected {
     /// [`PoolError`] where the state refuses it.
     pub fn finish_rebuilds(&mut self) -> Result<(), PoolError> {
         let state = &mut self.opening.state;
-        let columns = state.rebuilds().map(|(set, column, _)| MetaRecord::ColumnRebuilt { set, column });
+        let columns = state.rebuilds().map(|(set, column, _)| {
+            // Somebody has accepted that something is lost.
+            MetaRecord::ColumnRebuilt { set, column, with_lost_pages: true }
+        });
         let complete: Vec<MetaRecord> = columns.filter(|record| state.check(record).is_ok()).collect();
         Ok(state.apply_all(&complete)?)
     }

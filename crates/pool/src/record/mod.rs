@@ -106,6 +106,10 @@ pub enum MetaRecord {
         set: u32,
         /// The column.
         column: u32,
+        /// Pages are lost of which the old chunklet may hold the only right copy: if its drive is lost, it is remembered
+        /// what lies there.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        with_lost_pages: bool,
     },
     /// A volume exists, all zeros.
     VolumeCreated(Volume),

@@ -26,7 +26,10 @@ impl PoolState {
             MetaRecord::ScrubCursor(cursor) => self.scrub = cursor,
             MetaRecord::MemberLost { member } => self.lose_member(member),
             MetaRecord::MemberAdded(member) => self.inventory.members.push(member),
-            MetaRecord::MemberRemoved { member } => self.set_member(member, MemberState::Removed),
+            MetaRecord::MemberRemoved { member } => {
+                self.set_member(member, MemberState::Removed);
+                self.forget_left_behind(member);
+            }
             MetaRecord::MemberLeaving { member, leaving } => {
                 self.inventory.members[member as usize].leaving = leaving;
             }
@@ -38,7 +41,9 @@ impl PoolState {
             MetaRecord::ColumnEvacuating { set, column, target } => {
                 self.start_rebuild(set, column, target, RebuildSource::Whole);
             }
-            MetaRecord::ColumnRebuilt { set, column } => self.finish_rebuild(set, column),
+            MetaRecord::ColumnRebuilt { set, column, with_lost_pages } => {
+                self.finish_rebuild(set, column, with_lost_pages);
+            }
             MetaRecord::VolumeCreated(volume) => self.create_volume(volume),
             MetaRecord::VolumeDeleted { volume } => self.delete_volume(volume),
             MetaRecord::VolumeResized { volume, sectors } => self.volume_mut(volume).sectors = sectors,
@@ -107,7 +112,7 @@ impl PoolState {
         self.inventory.owners.insert(target, Owner::Target { set, column });
     }
 
-    fn finish_rebuild(&mut self, set: u32, column: u32) {
+    fn finish_rebuild(&mut self, set: u32, column: u32, with_lost_pages: bool) {
         let rebuild = self.inventory.rebuilds.remove(&(set, column)).expect("checked");
         let index = self.column_index(set, column);
         if planted(PlantedBug::WrongChunkletAfterRebuild) {
@@ -117,6 +122,17 @@ impl PoolState {
         let before = std::mem::replace(&mut self.inventory.columns[index], rebuild.target);
         self.inventory.owners.remove(&before);
         self.inventory.owners.insert(rebuild.target, Owner::Set { set, column });
+        self.note_returned((set, column), rebuild.target);
+        if !with_lost_pages {
+            self.inventory.left_behind.retain(|_, whose| *whose != (set, column));
+        } else if self.inventory.members[before.drive as usize].state == MemberState::Lost {
+            self.inventory.left_behind.insert(before, (set, column));
+        }
+    }
+
+    /// A member is lost no longer.
+    pub(super) fn forget_left_behind(&mut self, member: u32) {
+        self.inventory.left_behind.retain(|chunklet, _| chunklet.drive != member);
     }
 
     fn create_volume(&mut self, volume: Volume) {
@@ -152,8 +168,9 @@ impl PoolState {
 
     /// Forgets that a member is lost: only a planted bug does that.
     pub(crate) fn believe(&mut self, member: u32) {
-        if let Some(member) = self.inventory.members.get_mut(member as usize) {
-            member.state = MemberState::Active;
+        if let Some(believed) = self.inventory.members.get_mut(member as usize) {
+            believed.state = MemberState::Active;
+            self.forget_left_behind(member);
         }
     }
 

@@ -63,7 +63,9 @@ impl PoolState {
                 self.check_active(self.column(*set, *column).drive)?;
                 self.check_room(checkpoint::rebuild_bytes(&self.geometry))
             }
-            MetaRecord::ColumnRebuilt { set, column } => self.check_rebuilt(*set, *column),
+            MetaRecord::ColumnRebuilt { set, column, with_lost_pages: _ } => {
+                self.check_rebuilt(*set, *column)
+            }
             MetaRecord::VolumeCreated(volume) => self.check_volume_created(volume),
             MetaRecord::VolumeDeleted { volume } => self.check_volume(*volume).map(|_| ()),
             MetaRecord::VolumeResized { volume, sectors } => self.check_resized(*volume, *sectors),

@@ -111,7 +111,8 @@ impl PoolState {
     }
 
     fn check_spares(&self, drive: u32, taken: u64) -> Result<(), MetaError> {
-        let (left, spare) = (self.free_chunklets(drive).saturating_sub(taken), self.geometry.spare_chunklets);
+        let (left, spare) =
+            (self.ownerless_chunklets(drive).saturating_sub(taken), self.geometry.spare_chunklets);
         if left < spare {
             let name = self.inventory.members[drive as usize].name.clone();
             return Err(MetaError::SparesTaken { name, left, spare });

@@ -7,7 +7,9 @@ use std::fmt;
 use tier0_units::{ExtentId, SlotRef};
 
 use crate::ChunkletAddress;
-use crate::state::{BitSet, Inventory, LogCopy, MetaError, PoolState, RebuildSource, Tenants, check};
+use crate::state::{
+    BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, Tenants, check,
+};
 
 /// Whose a chunklet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +170,7 @@ impl PoolState {
     }
 
     fn derive_owners(&self) -> Result<BTreeMap<ChunkletAddress, Owner>, MetaError> {
-        let Inventory { groups, columns, rebuilds, log, .. } = &self.inventory;
+        let Inventory { groups, columns, rebuilds, left_behind, log, .. } = &self.inventory;
         let width = self.geometry.columns();
         let sets: u64 = groups.iter().map(|group| u64::from(group.sets)).sum();
         let bands_are_sound = groups.iter().all(|group| (1..=group.sets).contains(&group.sets_per_band));
@@ -194,6 +196,14 @@ impl PoolState {
                 owners.remove(&rebuild.target);
             }
             self.own(&mut owners, rebuild.target, Owner::Target { set, column })?;
+        }
+        for (chunklet, (set, column)) in left_behind {
+            self.check_column(*set, *column)?;
+            self.check_chunklet_exists(*chunklet)?;
+            if self.check_member(chunklet.drive)?.state != MemberState::Lost {
+                let fact = format!("it remembers what a drive that is not lost ({}) held", chunklet.drive);
+                return Err(MetaError::Contradiction { fact });
+            }
         }
         for set in 0..self.set_count() {
             self.check_drives_differ(set)?;

@@ -23,6 +23,7 @@ mod geometry;
 mod log;
 mod member;
 mod readmission;
+mod returning;
 mod spare;
 mod tenants;
 #[cfg(test)]
@@ -94,6 +95,9 @@ pub(crate) struct Inventory {
     pub(crate) columns: Vec<ChunkletAddress>,
     /// By set and column.
     pub(crate) rebuilds: BTreeMap<(u32, u32), Rebuild>,
+    /// Chunklets of lost members whose columns were rebuilt elsewhere while pages were lost of which these may hold the
+    /// only right copy; set and column of each. No others are there.
+    pub(crate) left_behind: BTreeMap<ChunkletAddress, (u32, u32)>,
     pub(crate) log: LogPlacement,
     pub(crate) volumes: BTreeMap<u32, Volume>,
     pub(crate) next_volume: u32,

@@ -7,6 +7,7 @@ impl PoolState {
     pub(crate) fn readmit(&mut self, place: u32) -> Result<(), MetaError> {
         self.check_member(place)?;
         self.inventory.members[place as usize].state = MemberState::Active;
+        self.forget_left_behind(place);
         Ok(())
     }
 

@@ -7,15 +7,21 @@ use crate::ChunkletAddress;
 use crate::state::{DriveClass, Member, Owner, PoolState};
 
 impl PoolState {
-    /// Free chunklets of a member, the ones kept for rebuilding included; none where it does not serve, or is to
-    /// leave.
+    /// Free chunklets of a member, the ones kept for rebuilding included, but not those to which columns may return; none
+    /// where it does not serve, or is to leave.
     pub fn free_chunklets(&self, member: u32) -> u64 {
         match self.member(member) {
             Some(drive) if drive.takes_more() => {
-                self.geometry.chunklets(drive.sectors) - self.owned(member).count() as u64
+                self.ownerless_chunklets(member) - self.reserved(member).len() as u64
             }
             _ => 0,
         }
+    }
+
+    /// Chunklets of a member that have no owner.
+    pub(crate) fn ownerless_chunklets(&self, member: u32) -> u64 {
+        let all = self.member(member).map_or(0, |drive| self.geometry.chunklets(drive.sectors));
+        all - self.owned(member).count() as u64
     }
 
     /// Whether a member has less free than it is to keep for rebuilding.
@@ -32,25 +38,24 @@ impl PoolState {
     pub fn free_chunklet(&self, member: u32, from: u32) -> Option<ChunkletAddress> {
         let drive = self.member(member).filter(|drive| drive.takes_more())?;
         let count = self.geometry.chunklets(drive.sectors);
+        let (mut owned, reserved) = (self.owned_from(member, from).peekable(), self.reserved(member));
         let mut index = from;
-        for (chunklet, _) in self.owned(member).filter(|(chunklet, _)| chunklet.index >= from) {
-            if chunklet.index > index {
-                break;
-            }
-            index = chunklet.index + 1;
+        while owned.next_if_eq(&index).is_some() || reserved.contains(&index) {
+            index += 1;
         }
         (u64::from(index) < count).then_some(ChunkletAddress { drive: member, index })
     }
 
     /// The free chunklets of a member in runs, the lowest first; none where it does not serve.
     pub fn free_runs(&self, member: u32) -> Vec<Range<u32>> {
-        let mut runs = Vec::new();
+        let (mut runs, reserved) = (Vec::new(), self.reserved(member));
         let mut from = 0;
         while let Some(first) = self.free_chunklet(member, from) {
-            let next_owned =
-                self.owned(member).map(|(chunklet, _)| chunklet.index).find(|i| *i > first.index);
+            let next_reserved = reserved.range(first.index..).next().copied();
+            let next_taken =
+                self.owned_from(member, first.index).next().into_iter().chain(next_reserved).min();
             let count = self.geometry.chunklets(self.inventory.members[member as usize].sectors) as u32;
-            let end = next_owned.unwrap_or(count);
+            let end = next_taken.unwrap_or(count);
             runs.push(first.index..end);
             from = end;
         }
@@ -140,6 +145,15 @@ impl PoolState {
     /// The columns that are on members that do not serve and are not being rebuilt on one that does: set and column.
     pub fn lost_columns(&self) -> impl Iterator<Item = (u32, u32)> {
         self.columns_where(|state, set, column| !state.is_active(state.place_of(set, column).drive))
+    }
+
+    /// The numbers of a member's chunklets that have an owner, from one on.
+    fn owned_from(&self, member: u32, from: u32) -> impl Iterator<Item = u32> {
+        let (first, last) = (
+            ChunkletAddress { drive: member, index: from },
+            ChunkletAddress { drive: member, index: u32::MAX },
+        );
+        self.inventory.owners.range(first..=last).map(|(chunklet, _)| chunklet.index)
     }
 
     /// The chunklets of a member that have an owner, in order.

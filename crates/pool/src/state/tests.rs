@@ -8,6 +8,7 @@ use crate::{ExtentRun, MappedRun};
 
 mod balance;
 mod model;
+mod returning;
 
 fn refused(state: &PoolState, record: MetaRecord) -> MetaError {
     state.check(&record).expect_err("refused")
@@ -159,7 +160,7 @@ fn chunklets_have_one_owner_and_serving_drives() {
         (target(1, 1, chunklet(4, 0)), "the rebuild of column 1 of set 1"),
         (target(9, 1, chunklet(4, 8)), "no column 1 of set 9"),
         (target(5, 1, chunklet(3, 8)), "is lost"),
-        (MetaRecord::ColumnRebuilt { set: 5, column: 1 }, "not being rebuilt"),
+        (MetaRecord::ColumnRebuilt { set: 5, column: 1, with_lost_pages: false }, "not being rebuilt"),
         (MetaRecord::SlotsRebuilt { set: 5, column: 1, ranges: vec![] }, "not being rebuilt"),
         (MetaRecord::SlotsRebuilt { set: 1, column: 1, ranges: vec![3..5] }, "among the 4"),
         (MetaRecord::MemberRemoved { member: 3 }, "still holds column 1 of set 1"),
@@ -188,7 +189,7 @@ fn chunklets_have_one_owner_and_serving_drives() {
 #[test]
 fn a_rebuild_is_complete_when_every_extent_is_there() {
     let mut state = full();
-    let done = MetaRecord::ColumnRebuilt { set: 1, column: 1 };
+    let done = MetaRecord::ColumnRebuilt { set: 1, column: 1, with_lost_pages: false };
     // Slot index 1 of set 1 is pool slot 3, which has an extent.
     assert_eq!(state.slot_home(3), Some(SlotHome { set: 1, index: 1 }));
     assert_eq!(refused(&state, done.clone()), MetaError::NotRebuilt { set: 1, column: 1, slot: 3 });

@@ -118,7 +118,9 @@ async fn live(world: World, drives: Vec<DriveHandle>, known: Rc<Known>) {
             let ranges = vec![index * 4..index * 4 + 4];
             known.commit(&metadata, vec![MetaRecord::SlotsRebuilt { set, column, ranges }]).await;
         }
-        known.commit(&metadata, vec![MetaRecord::ColumnRebuilt { set, column }]).await;
+        known
+            .commit(&metadata, vec![MetaRecord::ColumnRebuilt { set, column, with_lost_pages: false }])
+            .await;
     }
     metadata.remove_member(lost).await.expect("it holds nothing");
     known.commit(&metadata, vec![MetaRecord::VolumeDeleted { volume: 2 }]).await;
@@ -275,7 +277,7 @@ fn a_wrong_chunklet_is_told_from_the_right_one() {
         let whole = vec![0..crate::common::SLOTS_PER_SET];
         let records = vec![
             MetaRecord::SlotsRebuilt { set, column, ranges: whole },
-            MetaRecord::ColumnRebuilt { set, column },
+            MetaRecord::ColumnRebuilt { set, column, with_lost_pages: false },
         ];
         metadata.commit(records).await.expect("accepted");
         assert_eq!(metadata.state().column(set, column), target);

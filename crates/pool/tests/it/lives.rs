@@ -97,7 +97,7 @@ fn rebuild_records(state: &PoolState, random: &mut Random) -> Option<Vec<MetaRec
             let ranges = vec![0..crate::common::SLOTS_PER_SET];
             let slots = MetaRecord::SlotsRebuilt { set, column, ranges };
             Some(match random.chance(0.5) {
-                true => vec![slots, MetaRecord::ColumnRebuilt { set, column }],
+                true => vec![slots, MetaRecord::ColumnRebuilt { set, column, with_lost_pages: false }],
                 false => vec![slots],
             })
         }

@@ -118,7 +118,10 @@ fn a_column_that_is_made_anew_in_place_ends_as_any_other() {
             metadata.state().verify().expect("sound");
             let ranges = std::iter::once(0..16).collect();
             metadata.commit(vec![MetaRecord::SlotsRebuilt { set, column, ranges }]).await.expect("accepted");
-            metadata.commit(vec![MetaRecord::ColumnRebuilt { set, column }]).await.expect("accepted");
+            metadata
+                .commit(vec![MetaRecord::ColumnRebuilt { set, column, with_lost_pages: false }])
+                .await
+                .expect("accepted");
             let state = metadata.state();
             state.verify().expect("sound");
             assert_eq!(state.column(set, column).drive == LAST, !is_lost_again);

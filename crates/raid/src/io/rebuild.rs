@@ -243,9 +243,6 @@ impl RaidIo {
     ) -> Vec<usize> {
         let at = grid.at();
         let layout = self.sets().layout();
-        if !self.lost_columns(at.set, at.row).contains(column) {
-            return open;
-        }
         let mut left = Vec::new();
         for offset in open {
             let before = grid.cell(column, offset).clone();

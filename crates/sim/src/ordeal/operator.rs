@@ -5,6 +5,7 @@ use std::rc::Rc;
 use tier0_units::Nanos;
 
 use crate::administrator::{ask, replace};
+use crate::chaos::empty;
 use crate::config::{log_uniform, pick};
 use crate::life::Life;
 use crate::scratch;
@@ -33,10 +34,7 @@ pub(crate) async fn begin_and_fail<R: Running>(life: &Rc<Life<R>>) -> Result<(),
     }
     let drive = pick(&present, &mut random);
     let (counted, begins) = match random.below(5) {
-        0 => {
-            let begins = ask(life, Admin::Empty { drive }, "drives emptied").await?;
-            ("interrupted: a drive was being emptied", begins)
-        }
+        0 => ("interrupted: a drive was being emptied", empty(life, &drive).await?),
         1 => {
             scratch::grow(life, &mut random).await?;
             ("interrupted: a pool grew", true)

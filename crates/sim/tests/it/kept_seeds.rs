@@ -119,6 +119,7 @@ const KEPT_INCIDENTS: &[(u64, &str)] = &[
         351,
         "drives whose device had come back while nobody asked them for anything were called gone by a probe",
     ),
+    (700_083, "the simulator took a drive that had left for one of the array, and put a copy's in its place"),
 ];
 
 /// The same with ordeals.

@@ -48,8 +48,10 @@ fn random_order<T>(random: &mut Random, items: &mut [T]) {
 fn carry_out(state: &mut PoolState, moves: &[ColumnMove]) {
     for ColumnMove { set, column, to } in moves.iter().copied() {
         let target = state.free_chunklet(to, 0).expect("the plan knows what is free");
-        let records =
-            [MetaRecord::ColumnEvacuating { set, column, target }, MetaRecord::ColumnRebuilt { set, column }];
+        let records = [
+            MetaRecord::ColumnEvacuating { set, column, target },
+            MetaRecord::ColumnRebuilt { set, column, with_lost_pages: false },
+        ];
         state.apply_all(&records).unwrap_or_else(|error| panic!("{set} {column} to {to}: {error}"));
         state.verify().expect("sound");
     }

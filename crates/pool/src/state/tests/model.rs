@@ -193,7 +193,7 @@ impl Run<'_> {
                 let (set, column) = (self.below(6), self.below(2));
                 let state = &self.state;
                 let is_sound = model.finish(set, column, |slot| state.slot_home(slot).expect("it exists"));
-                (MetaRecord::ColumnRebuilt { set, column }, is_sound.then_some(model))
+                (MetaRecord::ColumnRebuilt { set, column, with_lost_pages: false }, is_sound.then_some(model))
             }
             76..79 => {
                 let member = self.below(7);

@@ -1,0 +1,68 @@
+//! What a lost member holds that may be needed when its drive is taken back, and the places that are kept for it.
+//!
+//! A drive that is taken back joins as a new member, under the name that it had. What the lost member holds lies at the same
+//! chunklets of the new one. Until that is no longer needed, nothing else is to be put there; no invariant: whoever chooses
+//! chunklets leaves them alone.
+
+use std::collections::BTreeSet;
+
+use crate::state::{Member, MemberState, Owner, PoolState};
+use crate::{ChunkletAddress, MetaRecord};
+
+impl PoolState {
+    /// What a lost member holds that may be needed: columns that were not rebuilt elsewhere, and those that were while pages
+    /// were lost. Set, column and chunklet.
+    pub fn returning(&self, lost: u32) -> impl Iterator<Item = (u32, u32, ChunkletAddress)> {
+        let own = self.owned(lost).filter_map(|(chunklet, owner)| match owner {
+            Owner::Set { set, column } => Some((*set, *column, *chunklet)),
+            Owner::Target { .. } | Owner::Log => None,
+        });
+        own.chain(self.left_behind(lost))
+    }
+
+    /// Of these, the columns that were rebuilt elsewhere.
+    pub fn left_behind(&self, lost: u32) -> impl Iterator<Item = (u32, u32, ChunkletAddress)> {
+        let first = ChunkletAddress { drive: lost, index: 0 };
+        let last = ChunkletAddress { drive: lost, index: u32::MAX };
+        let of_member = self.inventory.left_behind.range(first..=last);
+        of_member.map(|(chunklet, (set, column))| (*set, *column, *chunklet))
+    }
+
+    /// The record by which a column begins to return to a chunklet: it moves there from a drive that serves, or is rebuilt. None
+    /// if it is there, is being rebuilt or moved at present, or cannot be there.
+    pub fn return_record(&self, (set, column): (u32, u32), target: ChunkletAddress) -> Option<MetaRecord> {
+        let from = self.column(set, column);
+        if self.rebuild(set, column).is_some() || from == target {
+            return None;
+        }
+        let record = match self.is_active(from.drive) {
+            true => MetaRecord::ColumnEvacuating { set, column, target },
+            false => MetaRecord::ColumnRebuilding { set, column, target },
+        };
+        self.check(&record).is_ok().then_some(record)
+    }
+
+    /// The numbers of a member's chunklets that are kept for what lies there, and have no owner.
+    pub(crate) fn reserved(&self, place: u32) -> BTreeSet<u32> {
+        let Some(member) = self.member(place) else { return BTreeSet::new() };
+        let count = self.geometry.chunklets(member.sectors);
+        let was_it =
+            |(_, other): &(u32, &Member)| other.state == MemberState::Lost && other.name == member.name;
+        let before = self.members_by_place().filter(was_it).flat_map(|(lost, _)| self.returning(lost));
+        let kept = before.map(|(_, _, chunklet)| chunklet.index);
+        let is_free = |index: &u32| {
+            let chunklet = ChunkletAddress { drive: place, index: *index };
+            u64::from(*index) < count && !self.inventory.owners.contains_key(&chunklet)
+        };
+        kept.filter(is_free).collect()
+    }
+
+    /// A column is rebuilt at a chunklet: if it was there before its drive was lost, it has returned.
+    pub(crate) fn note_returned(&mut self, (set, column): (u32, u32), target: ChunkletAddress) {
+        let members = &self.inventory.members;
+        let is_drive_of = |lost: u32| members[lost as usize].name == members[target.drive as usize].name;
+        self.inventory.left_behind.retain(|old, whose| {
+            *whose != (set, column) || old.index != target.index || !is_drive_of(old.drive)
+        });
+    }
+}
