@@ -206,10 +206,7 @@ async fn empty_or_keep<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> R
     let session = &life.session;
     let last = session.emptied.borrow_mut().take();
     if let Some(drive) = last.filter(|_| random.chance(0.4)) {
-        if ask(life, Admin::Keep { drive: drive.clone() }, "drives kept after all").await? {
-            session.leavers.borrow_mut().remove(&drive);
-        }
-        return Ok(());
+        return ask(life, Admin::Keep { drive }, "drives kept after all").await.map(|_| ());
     }
     let present = session.shelf.borrow().names(Whereabouts::In);
     let Some(drive) = (!present.is_empty()).then(|| pick(&present, random)) else { return Ok(()) };
@@ -221,11 +218,7 @@ async fn empty_or_keep<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> R
 
 /// Has a drive emptied; whether that has begun.
 pub(crate) async fn empty<R: Running>(life: &Rc<Life<R>>, drive: &str) -> Result<bool, String> {
-    let begins = ask(life, Admin::Empty { drive: drive.to_owned() }, "drives emptied").await?;
-    if begins {
-        life.session.leavers.borrow_mut().insert(drive.to_owned());
-    }
-    Ok(begins)
+    ask(life, Admin::Empty { drive: drive.to_owned() }, "drives emptied").await
 }
 
 /// Adds a drive: one that was lost and is back with what it held, or a blank one.

@@ -17,9 +17,7 @@ impl<S: System> Run<S> {
         let session = self.session.clone();
         let mut random = session.random(0xc0b1);
         let Some(present) = self.whole_array().filter(|present| present.len() > 1) else { return Ok(()) };
-        // A drive that was to leave may have done so, or do so in one of the two, and belongs to no array there.
-        let leaves = !session.leavers.borrow().is_empty();
-        if !session.config.has_incidents || leaves || random.chance(0.8) {
+        if !session.config.has_incidents || random.chance(0.8) {
             return Ok(());
         }
         session.count("copies that were served elsewhere");
@@ -29,6 +27,7 @@ impl<S: System> Run<S> {
         self.live(&peace(), async |_| Ok(()))?;
         let is_whole = |run: &Run<S>| run.whole_array().as_ref() == Some(&present);
         let was_whole = is_whole(self);
+        let served_there = session.active.borrow().clone();
         let name = pick(&present, &mut random);
         let foreign = session.shelf.borrow().medium(&name).image();
         session.shelf.borrow().restore(&copied);
@@ -37,7 +36,9 @@ impl<S: System> Run<S> {
         session.known_lost.borrow_mut().clear();
         session.counted_lost.borrow_mut().clear();
         self.live(&peace(), async |_| Ok(()))?;
-        if !was_whole || !is_whole(self) {
+        // A drive that has left one of the two, or whose join there a power cut has undone, belongs to no array.
+        let serves_in_both = served_there.contains(&name) && session.active.borrow().contains(&name);
+        if !was_whole || !is_whole(self) || !serves_in_both {
             // Drives that still hung from before were lost to one of the two.
             session.is_calm.set(false);
             return Ok(());

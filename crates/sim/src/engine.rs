@@ -268,6 +268,7 @@ impl Running for RunningArray {
         Status {
             redundant: pool.sets.degraded == 0 && log_whole && metadata.len() >= active.len().min(3),
             sentence,
+            active,
             lost,
             log: named(&|drive| drive.holds_log),
             metadata,

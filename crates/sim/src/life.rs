@@ -66,6 +66,7 @@ impl<R: Running> Life<R> {
     pub(crate) async fn status(&self) -> Status {
         let status = self.running.status().await;
         self.session.atlas.borrow_mut().learn(&status);
+        self.session.active.replace(status.active.iter().cloned().collect());
         self.session.known_lost.borrow_mut().extend(status.lost.iter().cloned());
         let mut counted = self.session.counted_lost.borrow_mut();
         counted.retain(|name| status.lost.contains(name));

@@ -35,8 +35,8 @@ pub(crate) struct Session {
     pub(crate) is_calm: Cell<bool>,
     /// The drive that an administrator has last had emptied.
     pub(crate) emptied: RefCell<Option<String>>,
-    /// All that were to leave and were not kept: they may have left, and be no drives of the array.
-    pub(crate) leavers: RefCell<BTreeSet<String>>,
+    /// The drives that served when the array was last asked.
+    pub(crate) active: RefCell<BTreeSet<String>>,
     /// Whether the array was asked where log and metadata lie when it had come to rest.
     pub(crate) places_known: Cell<bool>,
     /// Drives that the administrator consents to start without.
@@ -75,7 +75,7 @@ impl Session {
             images: Images::default(),
             is_calm: Cell::default(),
             emptied: RefCell::default(),
-            leavers: RefCell::default(),
+            active: RefCell::default(),
             places_known: Cell::default(),
             consents: RefCell::default(),
             damaged: Cell::default(),

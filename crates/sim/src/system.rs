@@ -193,6 +193,8 @@ pub struct Status {
     pub redundant: bool,
     /// Its own words about its health.
     pub sentence: String,
+    /// Names of the drives that serve. One that waits, or whose join a power cut has undone, is not among them.
+    pub active: Vec<String>,
     /// Names of the drives that it regards as lost.
     pub lost: Vec<String>,
     /// Names of the drives with a copy of the write log.

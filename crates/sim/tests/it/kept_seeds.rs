@@ -120,6 +120,7 @@ const KEPT_INCIDENTS: &[(u64, &str)] = &[
         "drives whose device had come back while nobody asked them for anything were called gone by a probe",
     ),
     (700_083, "the simulator took a drive that had left for one of the array, and put a copy's in its place"),
+    (830_110, "the same with a drive whose join a power cut had undone"),
 ];
 
 /// The same with ordeals.

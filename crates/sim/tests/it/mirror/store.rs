@@ -325,6 +325,7 @@ impl Store {
         Status {
             redundant: members.len() >= self.wanted.min(2) && !self.rebuilding.get(),
             sentence: format!("{} of {} copies in service", names.len(), self.wanted),
+            active: names.clone(),
             lost: self.lost.borrow().clone(),
             log: names.clone(),
             metadata: names,
