@@ -10,5 +10,6 @@ mod disk_validation;
 mod flash_common;
 mod flash_datasheets;
 mod flash_mapping;
+mod flash_theory;
 mod flash_timing;
 mod flash_write_amplification;
