@@ -191,7 +191,7 @@ impl RepairReport for IntegrityCounts {
         match (event.source, event.page) {
             (Some(RepairSource::Copy(_)), _) => add(&self.repaired_by_copy, 1),
             (Some(RepairSource::Data), _) => add(&self.repaired_parity, 1),
-            (Some(RepairSource::P | RepairSource::Q | RepairSource::PAndQ), _) => {
+            (Some(RepairSource::P | RepairSource::Q | RepairSource::PAndQ | RepairSource::Zeros), _) => {
                 add(&self.repaired_by_parity, 1)
             }
             (Some(RepairSource::Overwritten), _) => add(&self.overwritten, 1),

@@ -65,6 +65,17 @@ impl Expected {
         }
     }
 
+    /// Whether a parity that says that a page which is missed had this content can be right. In a row that was written the
+    /// drives hold zeros where nothing is stored; a parity that says something else has rotted, or counts what a drive
+    /// holds there that lied about a write.
+    #[inline]
+    pub(crate) fn admits_recovered(self, bytes: &[u8]) -> bool {
+        match self {
+            Expected::Zero => is_zero(bytes),
+            _ => self.admits(bytes),
+        }
+    }
+
     /// Whether a difference to this content may go into a parity. What a page held that is given up is no longer known,
     /// so it cannot be told whether it has rotted: zeros may be what a drive holds that has forgotten it.
     #[inline]

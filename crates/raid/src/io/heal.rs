@@ -10,7 +10,7 @@ use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, ColumnRun, Grid};
 use crate::io::patience::Stake;
 use crate::io::report::{PageFault, RepairEvent, RepairSource};
-use crate::io::solve::{DataPage, Slice, Solution};
+use crate::io::solve::{DataPage, Resort, Slice, Solution};
 use crate::layout::{Column, ColumnMask, PagePlace, Row};
 use crate::set::SetIndex;
 
@@ -49,14 +49,15 @@ impl RaidIo {
         let data = self.sets().layout().group_column_mask(at.group) - parity.mask();
         let first = self.parities_surely_needed(grid, offsets, expect);
         self.read_live(grid, data | first, offsets).await;
-        let mut open = self.solve_all(grid, offsets.to_vec(), expect).await;
+        let mut open = self.solve_all(grid, offsets.to_vec(), Resort::Parity, expect).await;
         // P alone makes up for one page; Q is read only where that does not do.
         for more in [parity.p.map_or(ColumnMask::EMPTY, ColumnMask::only), parity.mask()] {
             if !open.is_empty() {
                 self.read_live(grid, more, &open).await;
-                open = self.solve_all(grid, open, expect).await;
+                open = self.solve_all(grid, open, Resort::Parity, expect).await;
             }
         }
+        open = self.solve_all(grid, open, Resort::Zeros, expect).await;
         self.wait_for(grid, open, stake, expect).await
     }
 
@@ -110,6 +111,7 @@ impl RaidIo {
         &self,
         grid: &mut Grid,
         offsets: Vec<usize>,
+        resort: Resort,
         expect: &dyn Expect,
     ) -> Vec<usize> {
         let mut open = Vec::new();
@@ -118,7 +120,7 @@ impl RaidIo {
             if slice.wrong().is_empty() {
                 continue;
             }
-            match slice.solve() {
+            match slice.solve(resort) {
                 Some(solution) => self.apply(grid, offset, solution, expect).await,
                 None => open.push(offset),
             }
@@ -157,7 +159,7 @@ impl RaidIo {
             grid.read(self, unreadable).await;
             let solvable;
             (solvable, open) = open.into_iter().partition(|offset| waited.contains(offset));
-            open.extend(self.solve_all(grid, solvable, expect).await);
+            open.extend(self.solve_all(grid, solvable, Resort::Zeros, expect).await);
         }
         wait.succeeded();
         open
@@ -180,15 +182,28 @@ impl RaidIo {
             }
             grid.set(data.column, offset, Cell::Page(page));
         }
-        // Q was asked only because what P said fails.
-        let p_is_wrong =
-            parity.p.filter(|p| solution.source == RepairSource::Q && grid.page(*p, offset).is_some());
-        if let Some(p) = p_is_wrong {
-            let made = Slice::new(self.sets().layout(), grid, offset, expect).parities();
-            let right = made.into_iter().find(|(column, _)| *column == p).expect("there is a P").1;
-            self.report_parity(grid, offset, p, PageFault::ParityDiffers, Some(RepairSource::Data));
-            grid.set(p, offset, Cell::Page(right.clone()));
-            repairs.push((p, right));
+        // Q was asked only because what P said fails; zeros were taken although both said something else.
+        let contradicted: Vec<Column> = match solution.source {
+            RepairSource::Q => parity.p.into_iter().collect(),
+            RepairSource::Zeros => parity.p.into_iter().chain(parity.q).collect(),
+            _ => Vec::new(),
+        };
+        if !contradicted.is_empty() {
+            for (column, right) in Slice::new(self.sets().layout(), grid, offset, expect).parities() {
+                let is_wrong =
+                    grid.page(column, offset).is_some_and(|page| page.as_slice() != right.as_slice());
+                if contradicted.contains(&column) && is_wrong {
+                    self.report_parity(
+                        grid,
+                        offset,
+                        column,
+                        PageFault::ParityDiffers,
+                        Some(RepairSource::Data),
+                    );
+                    grid.set(column, offset, Cell::Page(right.clone()));
+                    repairs.push((column, right));
+                }
+            }
         }
         let writes =
             repairs.into_iter().map(|(column, page)| self.repair_page(at.set, at.row, offset, column, page));

@@ -16,7 +16,7 @@ use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, Grid, GroupRow};
 use crate::io::locks::RowGuard;
 use crate::io::patience::Stake;
-use crate::io::solve::Slice;
+use crate::io::solve::{Resort, Slice};
 use crate::layout::{Column, ColumnMask, Group, PagePlace, Role, Row, Unit};
 use crate::set::SetIndex;
 
@@ -257,7 +257,7 @@ impl RaidIo {
             let wrong = slice.wrong();
             let is_checked = is_right || !wrong.is_empty();
             let may_solve = is_checked && wrong.iter().all(|page| matches!(page.expected, Expected::Crc(_)));
-            if may_solve && self.solve_all(grid, vec![offset], expect).await.is_empty() {
+            if may_solve && self.solve_all(grid, vec![offset], Resort::Parity, expect).await.is_empty() {
                 continue;
             }
             // What is right is kept, whatever becomes of the others.

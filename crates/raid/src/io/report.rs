@@ -31,6 +31,8 @@ pub enum RepairSource {
     PAndQ,
     /// All data units, of which the parity is made.
     Data,
+    /// Nothing is stored of the page: it is zeros.
+    Zeros,
     /// Nothing was needed: the page was about to be overwritten.
     Overwritten,
 }

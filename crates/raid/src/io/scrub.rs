@@ -130,6 +130,9 @@ impl RaidIo {
         outcome.repaired += wrong - lost.iter().filter(|page| live.contains(page.data.column)).count() as u64;
         let with_checksum = lost.iter().filter(|page| !page.data.expected.reads_as_zeros());
         outcome.lost_pages.extend(with_checksum.map(|page| page.data.page));
+        for &offset in offsets.iter().filter(|offset| !hopeless(**offset)) {
+            self.scrub_zeros(grid, offset, live, expect, outcome).await;
+        }
         for (column, cells) in before {
             for (&offset, cell) in offsets.iter().zip(cells) {
                 if !hopeless(offset) {
@@ -137,6 +140,28 @@ impl RaidIo {
                 }
             }
         }
+    }
+
+    /// Writes the zeros that a drive has lied about: nothing is stored of the page, and a parity knows it. Were the parity
+    /// made to count what lies there, a drive that then forgets that as well would be believed to hold what was written.
+    async fn scrub_zeros(
+        &self,
+        grid: &mut Grid,
+        offset: usize,
+        live: ColumnMask,
+        expect: &dyn Expect,
+        outcome: &mut ScrubOutcome,
+    ) {
+        let at = grid.at();
+        let slice = Slice::new(self.sets().layout(), grid, offset, expect);
+        let there = slice.data.iter().filter(|data| live.contains(data.column));
+        let Some(data) = there.filter(|data| slice.is_zeros_by_parity(data)).copied().next() else { return };
+        outcome.count(PageFault::Rot);
+        outcome.repaired += 1;
+        self.report_data(grid, offset, &data, PageFault::Rot, Some(RepairSource::P));
+        let blank = self.blank_page();
+        grid.set(data.column, offset, Cell::Page(blank.clone()));
+        self.repair_page(at.set, at.row, offset, data.column, blank).await;
     }
 
     /// Compares one parity page with what the data, all right by now, say.

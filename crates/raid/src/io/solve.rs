@@ -11,6 +11,18 @@ use crate::io::report::{PageFault, RepairSource};
 use crate::layout::{Column, ColumnMask, Layout, PagePlace, Unit};
 use crate::parity;
 
+/// What is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resort {
+    /// A parity that says of a page of which nothing is stored that it is zeros.
+    Parity,
+    /// All that can be read was, and does not go together: that such a page is zeros, whatever a parity says.
+    Zeros,
+}
+
+/// Whether a page can have been what a parity says.
+type Admits = fn(Expected, &[u8]) -> bool;
+
 /// A data page of the offset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataPage {
@@ -72,21 +84,76 @@ impl<'a> Slice<'a> {
     }
 
     /// The right content of the data pages that are wrong or not there, as far as what was read says it.
-    pub(crate) fn solve(&self) -> Option<Solution> {
+    pub(crate) fn solve(&self, resort: Resort) -> Option<Solution> {
+        match resort {
+            Resort::Parity => self.solve_by(Expected::admits_recovered),
+            Resort::Zeros => self.solve_past_zeros(),
+        }
+    }
+
+    /// The same where the parities contradict a page of which nothing is stored. It is zeros, unless what else is missed
+    /// follows only if it is not, or both parities agree on what it is: they count what a drive holds that lied about a write.
+    fn solve_past_zeros(&self) -> Option<Solution> {
+        let (zeros, others): (Vec<DataPage>, Vec<DataPage>) =
+            self.wrong().into_iter().partition(|page| page.expected == Expected::Zero);
+        if zeros.is_empty() {
+            return self.solve_by(Expected::admits);
+        }
+        let is_checked = others.iter().all(|page| matches!(page.expected, Expected::Crc(_)));
+        let without = |source| self.candidate(source, &others, &zeros, Expected::admits_recovered);
+        match (zeros.as_slice(), others.as_slice()) {
+            ([zero], []) => self.agreed(*zero).or_else(|| self.zeros(&zeros)),
+            (_, []) => self.zeros(&zeros),
+            (_, [_]) if is_checked => without(RepairSource::P)
+                .or_else(|| without(RepairSource::Q))
+                .or_else(|| self.solve_by(Expected::admits)),
+            (_, [_, _]) if is_checked => without(RepairSource::PAndQ),
+            _ => self.solve_by(Expected::admits),
+        }
+    }
+
+    fn solve_by(&self, admits: Admits) -> Option<Solution> {
         let wrong = self.wrong();
+        let by = |source| self.candidate(source, &wrong, &[], admits);
         match wrong.as_slice() {
-            [_] => self
-                .candidate(RepairSource::P, &wrong)
-                .or_else(|| self.candidate(RepairSource::Q, &wrong))
-                .or_else(|| self.with_a_suspect(wrong[0])),
-            [_, _] => self.candidate(RepairSource::PAndQ, &wrong),
+            [only] => by(RepairSource::P)
+                .or_else(|| by(RepairSource::Q))
+                .or_else(|| self.with_a_suspect(*only, admits)),
+            [_, _] => by(RepairSource::PAndQ),
             _ => None,
         }
     }
 
+    /// Zeros for pages of which nothing is stored.
+    fn zeros(&self, pages: &[DataPage]) -> Option<Solution> {
+        let like = self.data.iter().find_map(|page| self.grid.page(page.column, self.offset));
+        let like = like.or_else(|| self.parity(self.p)).or_else(|| self.parity(self.q))?;
+        let blank = BufMut::zeroed(like.sectors(), like.width()).freeze();
+        let pages = pages.iter().map(|page| (*page, blank.clone())).collect();
+        Some(Solution { source: RepairSource::Zeros, pages })
+    }
+
+    /// What both parities say of a page, if it is the same.
+    fn agreed(&self, page: DataPage) -> Option<Solution> {
+        let by = |source| self.candidate(source, &[page], &[], Expected::admits);
+        let (p, q) = (by(RepairSource::P)?, by(RepairSource::Q)?);
+        (p.pages[0].1.as_slice() == q.pages[0].1.as_slice()).then_some(p)
+    }
+
+    /// A page of which nothing is stored, and which is there and is not zeros, although a parity says that it is.
+    pub(crate) fn is_zeros_by_parity(&self, page: &DataPage) -> bool {
+        let content = self.grid.page(page.column, self.offset);
+        let holds_something = content.is_some_and(|content| !parity::is_zero(content.as_slice()));
+        let says = |source| self.candidate(source, &[*page], &[], Expected::admits_recovered).is_some();
+        page.expected == Expected::Zero
+            && holds_something
+            && self.wrong().is_empty()
+            && (says(RepairSource::P) || says(RepairSource::Q))
+    }
+
     /// One page is known to be wrong, and each parity alone says something that fails: a page without a checksum may
     /// have rotted too.
-    fn with_a_suspect(&self, wrong: DataPage) -> Option<Solution> {
+    fn with_a_suspect(&self, wrong: DataPage, admits: Admits) -> Option<Solution> {
         let suspects = self
             .data
             .iter()
@@ -94,31 +161,41 @@ impl<'a> Slice<'a> {
         let pair = |suspect: &DataPage| {
             let mut pair = [wrong, *suspect];
             pair.sort_by_key(|page| page.unit);
-            self.candidate(RepairSource::PAndQ, &pair)
+            self.candidate(RepairSource::PAndQ, &pair, &[], admits)
         };
         suspects.map(pair).find_map(|solution| solution)
     }
 
-    /// The pages of `wrong`, ascending by unit, by these parities; none where one of them was not read or a result
-    /// fails its checksum.
-    fn candidate(&self, source: RepairSource, wrong: &[DataPage]) -> Option<Solution> {
+    /// The pages of `wrong`, ascending by unit, by these parities, and zeros for those of `zeros`; none where one of them
+    /// was not read or a result is not admitted.
+    fn candidate(
+        &self,
+        source: RepairSource,
+        wrong: &[DataPage],
+        zeros: &[DataPage],
+        admits: Admits,
+    ) -> Option<Solution> {
         let (p, q) = match source {
             RepairSource::P => (Some(self.parity(self.p)?), None),
             RepairSource::Q => (None, Some(self.parity(self.q)?)),
             _ => (Some(self.parity(self.p)?), Some(self.parity(self.q)?)),
         };
-        let is_wrong = |page: &DataPage| wrong.iter().any(|other| other.unit == page.unit);
-        let content = |page: &DataPage| match is_wrong(page) {
-            true => None,
-            false => self.grid.page(page.column, self.offset).map(Buf::as_slice),
+        let any = p.or(q).expect("a source is a parity");
+        let blank = BufMut::zeroed(any.sectors(), any.width()).freeze();
+        let is_of = |pages: &[DataPage], page: &DataPage| pages.iter().any(|other| other.unit == page.unit);
+        let content = |page: &DataPage| match (is_of(wrong, page), is_of(zeros, page)) {
+            (true, _) => None,
+            (_, true) => Some(blank.as_slice()),
+            _ => self.grid.page(page.column, self.offset).map(Buf::as_slice),
         };
         let data: Vec<Option<&[u8]>> = self.data.iter().map(content).collect();
-        let any = p.or(q).expect("a source is a parity");
         let mut pages: Vec<BufMut> = wrong.iter().map(|_| BufMut::new(any.sectors(), any.width())).collect();
         let mut outputs: Vec<&mut [u8]> = pages.iter_mut().map(BufMut::as_mut_slice).collect();
         parity::recover(&mut outputs, &data, p.map(Buf::as_slice), q.map(Buf::as_slice));
-        let passes = wrong.iter().zip(&pages).all(|(page, content)| page.expected.admits(content.as_slice()));
-        let pages = wrong.iter().copied().zip(pages.into_iter().map(BufMut::freeze)).collect();
+        let passes =
+            wrong.iter().zip(&pages).all(|(page, content)| admits(page.expected, content.as_slice()));
+        let recovered = wrong.iter().copied().zip(pages.into_iter().map(BufMut::freeze));
+        let pages = recovered.chain(zeros.iter().map(|page| (*page, blank.clone()))).collect();
         passes.then_some(Solution { source, pages })
     }
 

@@ -85,6 +85,11 @@ const KEPT_FORGETFUL: &[(u64, &str)] = &[
     ),
     (1_000_325, "as 1000265"),
     (1_001_182, "as 1000265"),
+    (
+        850_133,
+        "a rotten parity gave a page of zeros other content when its column was rebuilt; a drive that forgot that was \
+         believed, and a parity was modified by the wrong difference",
+    ),
 ];
 
 /// The same with mishaps.

@@ -260,6 +260,10 @@ impl Farm {
             let rest = self.rest(row);
             let prepared = self.io.prepare(SET, row, &buffers, rest, &*self.table).await?;
             let written = prepared.write().await?;
+            if rest == Rest::Zeros {
+                let first = (row.0 * self.row_pages()) as usize;
+                self.table.0.borrow_mut()[first..first + self.row_pages() as usize].fill(Expected::Zero);
+            }
             self.accept(row, pages);
             drop(written);
         }
@@ -271,7 +275,13 @@ impl Farm {
     pub(crate) fn accept(&self, row: Row, pages: &RowPages) {
         for (page, bytes) in pages {
             let page = (row.0 * self.row_pages() + page) as usize;
-            let expected = bytes.as_ref().map_or(Expected::Zero, |bytes| Expected::Crc(page_checksum(bytes)));
+            let before = self.table.0.borrow()[page];
+            let expected = match (bytes, before) {
+                (Some(bytes), _) => Expected::Crc(page_checksum(bytes)),
+                (None, Expected::Zero) => Expected::Zero,
+                // Its place is left as it is.
+                (None, _) => Expected::GivenUp,
+            };
             self.table.0.borrow_mut()[page] = expected;
             let zeros = vec![0; PAGE_BYTES];
             let place = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
