@@ -63,7 +63,11 @@ impl Catalog {
         Ok(Catalog::from_entries(load::load_layer(&files, &self.entries)?))
     }
 
-    fn from_entries(entries: Specsets) -> Catalog {
+    pub(crate) fn entries(&self) -> &Specsets {
+        &self.entries
+    }
+
+    pub(crate) fn from_entries(entries: Specsets) -> Catalog {
         let disks =
             entries.disks.iter().map(|(id, spec)| (id.clone(), DriveSpec::Disk(Box::new(spec.clone()))));
         let flash =

@@ -28,6 +28,7 @@ mod parameter;
 mod parameter_set;
 mod spec;
 mod summary;
+mod vary;
 
 pub use array::{ArrayOverrides, ArrayParameters};
 pub use catalog::{Catalog, Entry};
@@ -40,3 +41,4 @@ pub use parameter::{Parameter, ParameterRow, ParameterValue, SourceKind, Unit};
 pub use parameter_set::{FieldRule, Inconsistency, ParameterSet};
 pub use spec::{ArraySpec, DATASHEET, DiskSpec, DriveSpec, FlashSpec, LinkSpec, NvramSpec, Spec};
 pub use summary::{EntryKind, Summary};
+pub use vary::VaryError;

@@ -23,7 +23,7 @@ pub fn array_file(study: &Study, id: &str) -> Result<String, LabError> {
         id: id.to_owned(),
         known: study.configurations.iter().map(|known| known.id.clone()).collect(),
     })?;
-    let bench = Bench::new(std::slice::from_ref(configuration))?;
+    let bench = Bench::new(tier0_catalog::Catalog::embedded(), std::slice::from_ref(configuration))?;
     let description = bench.describe(configuration)?;
     let mut text = format!("# {id} of the study {}: {}\n", study.id, configuration.title);
     for parameter in &study.parameters {

@@ -30,6 +30,7 @@ pub mod record;
 pub mod report;
 pub mod run;
 pub mod search;
+pub mod sensitivity;
 pub mod study;
 
 pub use array_file::array_file;

@@ -35,6 +35,21 @@ pub(crate) fn number<'a>(
     }
 }
 
+/// Half the width of the 95 % interval that the simulation leaves a figure, as a share of it; an order has none.
+pub(crate) fn half_width<'a>(
+    measure: &Measure,
+    of: &dyn Fn(usize) -> Option<&'a Measurement>,
+) -> Option<f64> {
+    let of = |metric: Metric, place: usize| of(place)?.half_width(metric);
+    match measure {
+        Measure::Of(metric, place) => of(*metric, *place),
+        Measure::Ratio(metric, a, b) | Measure::RatioPerDrive(metric, a, b) => {
+            Some(of(*metric, *a)?.hypot(of(*metric, *b)?))
+        }
+        Measure::Order(_) => None,
+    }
+}
+
 /// "a > b and a > c", with the relations that were found.
 fn statement(
     order: &Order,

@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use tier0_catalog::Catalog;
+
 use crate::LabError;
 use crate::calibrate::{Fit, evaluations_max, fit};
 use crate::grid::each;
 use crate::measure::{Bench, Measurement};
-use crate::outcome::figure;
+use crate::outcome::{figure, half_width};
 use crate::record::{Record, Tolerance};
 use crate::study::{Configuration, Measure, Study};
 
@@ -42,6 +44,8 @@ pub enum RunPhase {
     Fitting,
     /// Configurations are measured.
     Measuring,
+    /// Assumptions are varied.
+    Varying,
 }
 
 /// How far a run is.
@@ -69,6 +73,7 @@ impl fmt::Display for RunProgress {
                 write!(f, "fitting, evaluation {} of {} at most: {}", self.done, self.of, self.what)?
             }
             RunPhase::Measuring => write!(f, "measuring, {} of {}: {}", self.done, self.of, self.what)?,
+            RunPhase::Varying => write!(f, "varying, {} of {}: {}", self.done, self.of, self.what)?,
         }
         match self.left {
             Some(left) => write!(f, ", {} s left", left.as_secs_f64().ceil()),
@@ -93,6 +98,8 @@ pub struct JudgedRecord {
     pub record: Record,
     /// Its tolerance, where there is one.
     pub tolerance: Option<Tolerance>,
+    /// Half the width of the 95 % interval that the simulation leaves the value, as a share of it.
+    pub half_width: Option<f64>,
 }
 
 /// A study that was run.
@@ -131,16 +138,7 @@ pub fn run(
     options: &RunOptions,
     progress: &(dyn Fn(&RunProgress) + Sync),
 ) -> Result<StudyOutcome, LabError> {
-    let clock = Clock::start();
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let runner = Runner {
-        bench: Bench::new(&study.configurations)?,
-        threads: options.threads.unwrap_or_else(cores),
-        seed: options.seed.unwrap_or(study.seed),
-        curves: options.curves,
-        progress,
-        clock,
-    };
+    let runner = Runner::new(study, options, progress)?;
     let fit = runner.fit(study)?;
     let configurations = fitted(study, fit.as_ref());
     let measurements = runner.measure_all(&configurations)?;
@@ -154,6 +152,7 @@ pub fn run(
             reported.published,
         ),
         tolerance: reported.tolerance,
+        half_width: half_width(reported.measure, &|place| measurements.get(place)),
     });
     let records = records.collect();
     let simulated_ios = measurements.iter().map(|measurement| measurement.simulated_ios).sum();
@@ -170,17 +169,40 @@ pub fn run(
     })
 }
 
-struct Runner<'a> {
-    bench: Bench,
-    threads: usize,
-    seed: u64,
-    curves: bool,
+/// Measures, and tells how far it is.
+pub(crate) struct Runner<'a> {
+    pub(crate) bench: Bench,
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+    pub(crate) curves: bool,
     progress: &'a (dyn Fn(&RunProgress) + Sync),
     clock: Clock,
 }
 
-impl Runner<'_> {
-    fn fit(&self, study: &Study) -> Result<Option<Fit>, LabError> {
+impl<'a> Runner<'a> {
+    pub(crate) fn new(
+        study: &Study,
+        options: &RunOptions,
+        progress: &'a (dyn Fn(&RunProgress) + Sync),
+    ) -> Result<Runner<'a>, LabError> {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let clock = Clock::start();
+        Ok(Runner {
+            bench: Bench::new(Catalog::embedded(), &study.configurations)?,
+            threads: options.threads.unwrap_or_else(cores),
+            seed: options.seed.unwrap_or(study.seed),
+            curves: options.curves,
+            progress,
+            clock,
+        })
+    }
+
+    /// The wall-clock time since it was made.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    pub(crate) fn fit(&self, study: &Study) -> Result<Option<Fit>, LabError> {
         if study.parameters.is_empty() {
             return Ok(None);
         }
@@ -213,58 +235,81 @@ impl Runner<'_> {
 
     /// Measures every configuration, equal setups once.
     fn measure_all(&self, configurations: &[Configuration]) -> Result<Vec<Measurement>, LabError> {
-        let mut distinct: Vec<&Configuration> = Vec::new();
-        let place = |configuration: &Configuration, distinct: &mut Vec<_>| {
-            let same = distinct.iter().position(|other: &&Configuration| other.setup == configuration.setup);
-            same.unwrap_or(distinct.len())
-        };
-        let mut places = Vec::new();
-        for configuration in configurations {
-            let at = place(configuration, &mut distinct);
-            if at == distinct.len() {
-                distinct.push(configuration);
-            }
-            places.push(at);
-        }
         let done = AtomicUsize::new(0);
         let began = self.clock.elapsed();
         let told = Mutex::new(());
-        let finished = |at: usize| {
+        self.measure_distinct(configurations, |at, distinct| {
             // One at a time, so that the counts reach the listener in order.
             let _in_order = told.lock();
             let count = done.fetch_add(1, Ordering::Relaxed) + 1;
             let spent = self.clock.elapsed().saturating_sub(began);
             let left = spent.mul_f64((distinct.len() - count) as f64 / count as f64);
             self.tell(RunPhase::Measuring, count, distinct.len(), distinct[at].id.clone(), Some(left));
-        };
+        })
+    }
+
+    /// The same, and tells nothing.
+    pub(crate) fn measure_quietly(
+        &self,
+        configurations: &[Configuration],
+    ) -> Result<Vec<Measurement>, LabError> {
+        self.measure_distinct(configurations, |_, _| {})
+    }
+
+    fn measure_distinct(
+        &self,
+        configurations: &[Configuration],
+        finished: impl Fn(usize, &[&Configuration]) + Sync,
+    ) -> Result<Vec<Measurement>, LabError> {
+        let mut distinct: Vec<&Configuration> = Vec::new();
+        let mut places = Vec::new();
+        for configuration in configurations {
+            let same = distinct.iter().position(|other| other.setup == configuration.setup);
+            let at = same.unwrap_or(distinct.len());
+            if same.is_none() {
+                distinct.push(configuration);
+            }
+            places.push(at);
+        }
         let measure =
             |configuration: &&Configuration| self.bench.measure(configuration, self.seed, self.curves);
-        let measured = each(&distinct, self.threads, measure, finished)?;
+        let measured = each(&distinct, self.threads, measure, |at| finished(at, &distinct))?;
         Ok(places.into_iter().map(|at| measured[at].clone()).collect())
     }
 
-    fn tell(&self, phase: RunPhase, done: usize, of: usize, what: String, left: Option<Duration>) {
+    /// The same runner with other models.
+    pub(crate) fn with_bench(&self, bench: Bench) -> Runner<'a> {
+        Runner { bench, clock: self.clock, ..*self }
+    }
+
+    pub(crate) fn tell(&self, phase: RunPhase, done: usize, of: usize, what: String, left: Option<Duration>) {
         (self.progress)(&RunProgress { phase, done, of, what, elapsed: self.clock.elapsed(), left });
     }
 }
 
 /// The configurations with the fit's values set.
-fn fitted(study: &Study, fit: Option<&Fit>) -> Vec<Configuration> {
+pub(crate) fn fitted(study: &Study, fit: Option<&Fit>) -> Vec<Configuration> {
     let values: Option<Vec<f64>> = fit.map(|fit| fit.parameters.iter().map(|fitted| fitted.value).collect());
     values.map_or_else(|| study.configurations.clone(), |values| with_values(study, &values))
 }
 
 fn with_values(study: &Study, values: &[f64]) -> Vec<Configuration> {
     let mut configurations = study.configurations.clone();
+    set_values(study, values, &mut configurations);
+    configurations
+}
+
+/// Sets the free fields of a study's configurations.
+pub(crate) fn set_values(study: &Study, values: &[f64], configurations: &mut [Configuration]) {
     for (parameter, value) in study.parameters.iter().zip(values) {
         for place in &parameter.configurations {
             configurations[*place].setup.set(parameter.field, *value);
         }
     }
-    configurations
 }
 
 /// The wall clock, for progress alone.
+#[derive(Clone, Copy)]
 struct Clock(Instant);
 
 impl Clock {

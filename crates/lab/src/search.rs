@@ -37,6 +37,13 @@ pub struct Sample {
     pub read_latency_ms: Option<f64>,
     /// Mean latency of the writes, where there were any.
     pub write_latency_ms: Option<f64>,
+    /// Half the width of the 95 % confidence interval of the reads' mean latency, as a share of it; nothing where too little
+    /// was measured to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_half_width: Option<f64>,
+    /// The same of the writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_half_width: Option<f64>,
 }
 
 impl Sample {
@@ -46,9 +53,19 @@ impl Sample {
         of(self.read_latency_ms).max(of(self.write_latency_ms))
     }
 
+    /// Half the width of the interval of the latency that counts.
+    pub fn worse_half_width(&self) -> Option<f64> {
+        let of = |latency: Option<f64>| latency.unwrap_or(0.0);
+        match of(self.read_latency_ms) >= of(self.write_latency_ms) {
+            true => self.read_half_width,
+            false => self.write_half_width,
+        }
+    }
+
     /// The sample between two others, `share` of the way from this one.
     fn toward(&self, other: &Sample, share: f64) -> Sample {
         let mix = |a: f64, b: f64| a + (b - a) * share;
+        let more = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a.max(b));
         let mix_some = |a: Option<f64>, b: Option<f64>| Some(mix(a?, b?));
         Sample {
             outstanding: mix(f64::from(self.outstanding), f64::from(other.outstanding)).floor() as u32,
@@ -57,6 +74,8 @@ impl Sample {
             latency_ms: mix(self.latency_ms, other.latency_ms),
             read_latency_ms: mix_some(self.read_latency_ms, other.read_latency_ms),
             write_latency_ms: mix_some(self.write_latency_ms, other.write_latency_ms),
+            read_half_width: more(self.read_half_width, other.read_half_width),
+            write_half_width: more(self.write_half_width, other.write_half_width),
         }
     }
 }
@@ -260,6 +279,8 @@ mod tests {
             latency_ms,
             read_latency_ms: Some(latency_ms),
             write_latency_ms: None,
+            read_half_width: None,
+            write_half_width: None,
         }
     }
 

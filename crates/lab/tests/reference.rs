@@ -23,7 +23,8 @@ fn assert_golden(study: &str, golden: &[Golden]) {
         if let Goal::LatencyLimit { .. } = configuration.setup.goal {
             configuration.setup.goal = Goal::Users { users: *users, think: Nanos::ZERO };
         }
-        let bench = Bench::new(std::slice::from_ref(&configuration)).expect("the study's models");
+        let bench = Bench::new(tier0_catalog::Catalog::embedded(), std::slice::from_ref(&configuration))
+            .expect("the study's models");
         let result = bench.measure(&configuration, study.seed, false).expect("it can be measured").result;
         let (read, write) = (result.read_latency_ms.unwrap_or(0.0), result.write_latency_ms.unwrap_or(0.0));
         let found = [result.iops, read, write];

@@ -20,13 +20,22 @@ const CLOSE_DISTANCE: f64 = 0.05;
 /// A parameter this close to an end of its range, as a share of it, is reported to be at its bound.
 const BOUND_SHARE: f64 = 0.01;
 
+/// Where a parameter can be moved through this share of its range and every calibration figure stays within its tolerance,
+/// the calibration hardly identifies it.
+const VAGUE_SHARE: f64 = 0.5;
+/// Into so many steps the range of a parameter is cut to see how far it can be moved.
+const PROFILE_STEPS: u32 = 8;
+/// The most evaluations of that: the fitted value, and both ends of every step.
+const PROFILE_EVALUATIONS: usize = PROFILE_STEPS as usize + 2;
+
 /// The most evaluations of a fit of that many parameters.
 pub fn evaluations_max(parameters: usize) -> usize {
-    match parameters {
+    let search = match parameters {
         0 => 0,
         1 => 24,
         n => 40 * n,
-    }
+    };
+    search + parameters * PROFILE_EVALUATIONS
 }
 
 /// Where a parameter ended.
@@ -46,6 +55,11 @@ pub struct Fitted {
     pub most: f64,
     /// It ended at the edge of its range: the fit would go on, so the mechanism is in doubt.
     pub at_bound: bool,
+    /// The least and the greatest value looked at, next to the fitted one and the other parameters as fitted, at which every
+    /// calibration figure is within its tolerance; nothing where none is.
+    pub agrees: Option<[f64; 2]>,
+    /// These span half of the range or more: the calibration hardly says what it is.
+    pub is_vague: bool,
     /// What it stands for.
     pub stands_for: String,
 }
@@ -75,25 +89,69 @@ pub fn fit<E>(
         |unit: &[f64]| -> Vec<f64> { unit.iter().zip(&scales).map(|(x, scale)| scale.real(*x)).collect() };
     let start: Vec<f64> = parameters.iter().zip(&scales).map(|(p, scale)| scale.unit(p.start)).collect();
     let count = figures.len().max(1) as f64;
-    let found =
-        minimise(&start, CLOSE_DISTANCE * CLOSE_DISTANCE, evaluations_max(parameters.len()), |unit| {
-            let values = evaluate(&real(unit))?;
-            assert_eq!(values.len(), figures.len(), "an evaluation gives every figure");
-            let squares = figures.iter().zip(&values).map(|(figure, value)| figure.distance(*value).powi(2));
-            Ok(squares.sum::<f64>() / count)
-        })?;
+    let mut distances = |unit: &[f64]| -> Result<Vec<f64>, E> {
+        let values = evaluate(&real(unit))?;
+        assert_eq!(values.len(), figures.len(), "an evaluation gives every figure");
+        Ok(figures.iter().zip(&values).map(|(figure, value)| figure.distance(*value)).collect())
+    };
+    let most = evaluations_max(parameters.len()) - parameters.len() * PROFILE_EVALUATIONS;
+    let found = minimise(&start, CLOSE_DISTANCE * CLOSE_DISTANCE, most, |unit| {
+        Ok(distances(unit)?.iter().map(|distance| distance.powi(2)).sum::<f64>() / count)
+    })?;
+    let mut agrees = |unit: &[f64]| Ok(distances(unit)?.iter().all(|distance| *distance <= 1.0));
+    let mut evaluations = found.evaluations;
     let values = real(&found.at);
-    let fitted = parameters.iter().zip(values).zip(&found.at).map(|((parameter, value), unit)| Fitted {
-        name: parameter.name.clone(),
-        value,
-        unit: parameter.unit.clone(),
-        start: parameter.start,
-        least: parameter.least,
-        most: parameter.most,
-        at_bound: *unit <= BOUND_SHARE || *unit >= 1.0 - BOUND_SHARE,
-        stands_for: parameter.stands_for.clone(),
-    });
-    Ok(Fit { parameters: fitted.collect(), distance: found.value.sqrt(), evaluations: found.evaluations })
+    let mut fitted = Vec::new();
+    for (place, (parameter, value)) in parameters.iter().zip(values).enumerate() {
+        let unit = found.at[place];
+        let profile = profile(&found.at, place, &mut evaluations, &mut agrees)?;
+        fitted.push(Fitted {
+            name: parameter.name.clone(),
+            value,
+            unit: parameter.unit.clone(),
+            start: parameter.start,
+            least: parameter.least,
+            most: parameter.most,
+            at_bound: unit <= BOUND_SHARE || unit >= 1.0 - BOUND_SHARE,
+            agrees: profile.map(|ends| ends.map(|end| scales[place].real(end))),
+            is_vague: profile.is_some_and(|[low, high]| high - low >= VAGUE_SHARE),
+            stands_for: parameter.stands_for.clone(),
+        });
+    }
+    Ok(Fit { parameters: fitted, distance: found.value.sqrt(), evaluations })
+}
+
+/// How far one variable can be moved to either side, in steps, while all figures stay within their tolerances.
+fn profile<E>(
+    at: &[f64],
+    place: usize,
+    evaluations: &mut usize,
+    agrees: &mut impl FnMut(&[f64]) -> Result<bool, E>,
+) -> Result<Option<[f64; 2]>, E> {
+    let mut check = |value: f64| {
+        let mut moved = at.to_vec();
+        moved[place] = value;
+        *evaluations += 1;
+        agrees(&moved)
+    };
+    if !check(at[place])? {
+        return Ok(None);
+    }
+    let steps = || (0..=PROFILE_STEPS).map(|step| f64::from(step) / f64::from(PROFILE_STEPS));
+    let (mut low, mut high) = (at[place], at[place]);
+    for value in steps().rev().filter(|value| *value < at[place]) {
+        if !check(value)? {
+            break;
+        }
+        low = value;
+    }
+    for value in steps().filter(|value| *value > at[place]) {
+        if !check(value)? {
+            break;
+        }
+        high = value;
+    }
+    Ok(Some([low, high]))
 }
 
 /// From a parameter's range to 0 to 1 and back.

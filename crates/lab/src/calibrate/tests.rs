@@ -100,3 +100,23 @@ fn the_fit_meets_the_calibration_and_does_not_know_the_prediction() {
     );
     assert!(inside.distance <= 0.05);
 }
+
+#[test]
+fn a_fit_says_how_far_its_parameters_can_be_moved() {
+    let study = Study::parse(STUDY, "test").expect("valid");
+    let fitted = |measure: &dyn Fn(f64) -> f64| {
+        let Ok(found) = fit(&study.parameters, study.figures.calibration(), |values| {
+            Ok::<_, Infallible>(vec![measure(values[0])])
+        });
+        assert!(found.evaluations <= evaluations_max(1));
+        found.parameters[0].clone()
+    };
+    // Within a tenth of 500 from 506 to 756; of the steps between 1 and 1,000, on a logarithmic scale, none is inside.
+    let sharp = fitted(&|value| 20.0 * value.sqrt());
+    assert!(!sharp.is_vague && sharp.agrees == Some([sharp.value, sharp.value]), "{sharp:?}");
+    // It hardly matters: from 400 to 550 over the whole range.
+    let vague = fitted(&|value| 460.0 + 0.08 * value);
+    assert!(vague.is_vague, "{vague:?}");
+    let lost = fitted(&|_| 100.0);
+    assert!(lost.agrees.is_none() && !lost.is_vague, "{lost:?}");
+}

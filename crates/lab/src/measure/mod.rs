@@ -40,6 +40,11 @@ const CURVE_SHARES_GIVEN: [f64; 6] = [0.05, 0.15, 0.3, 0.5, 0.75, 1.5];
 /// A curve's samples need not be as precise as the result: this share of its requests, and of its warm-up.
 const CURVE_EFFORT: f64 = 0.3;
 
+/// Where more than this share of a latency is unknown, so is the whole.
+const UNKNOWN_SHARE_MAX: f64 = 0.2;
+/// A flatter curve of the latency is a scatter of the samples.
+const SLOPE_MIN: f64 = 0.2;
+
 /// What a configuration gives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -69,6 +74,63 @@ impl Measurement {
             Metric::MegabytesPerS => Some(self.result.megabytes_per_s),
         }
     }
+
+    /// Half the width of the 95 % interval that the simulation leaves a figure, as a share of it. What the model and its
+    /// assumptions are wrong by is not in it.
+    pub fn half_width(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::LatencyMs => self.all_half_width(),
+            Metric::ReadLatencyMs => self.result.read_half_width,
+            Metric::WriteLatencyMs => self.result.write_half_width,
+            Metric::Iops | Metric::MegabytesPerS => {
+                let latency = match self.end {
+                    None => self.all_half_width(),
+                    Some(_) => self.result.worse_half_width(),
+                };
+                Some(latency? * self.rate_over_latency())
+            }
+        }
+    }
+
+    /// Of the mean latency of all requests. Of a class of too few requests to know, all of its share counts as unknown.
+    fn all_half_width(&self) -> Option<f64> {
+        let (all, result) = (self.result.latency_ms, &self.result);
+        let (read, write) = match (result.read_latency_ms, result.write_latency_ms) {
+            (Some(read), Some(write)) if read != write => {
+                let writes = ((all - read) / (write - read)).clamp(0.0, 1.0);
+                ((1.0 - writes) * read / all, writes * write / all)
+            }
+            (None, _) => (0.0, 1.0),
+            _ => (1.0, 0.0),
+        };
+        let of = |share: f64, half_width: Option<f64>| share * half_width.unwrap_or(1.0);
+        let known = of(read, result.read_half_width).hypot(of(write, result.write_half_width));
+        (known < UNKNOWN_SHARE_MAX).then_some(known)
+    }
+
+    /// By how many percent the rate is off where the latency is off by one.
+    fn rate_over_latency(&self) -> f64 {
+        match self.end {
+            // Each user waits for an answer, then thinks: of the cycle only the wait is uncertain.
+            None => {
+                let waiting = self.result.iops * self.result.latency_ms / 1e3;
+                (waiting / f64::from(self.result.outstanding)).min(1.0)
+            }
+            // The requests at which the limit is met are off by as much as the latency, over its slope there.
+            Some(SearchEnd::Limit) => 1.0 / self.slope().max(SLOPE_MIN),
+            Some(_) => 1.0,
+        }
+    }
+
+    /// How many percent the latency grows by for one percent more requests, across the result.
+    fn slope(&self) -> f64 {
+        let at = self.curve.partition_point(|sample| sample.outstanding <= self.result.outstanding);
+        let pair = at.checked_sub(1).and_then(|below| Some((self.curve.get(below)?, self.curve.get(at)?)));
+        pair.map_or(1.0, |(below, above)| {
+            let requests = (f64::from(above.outstanding) / f64::from(below.outstanding)).ln();
+            (above.worse_latency_ms() / below.worse_latency_ms()).ln() / requests
+        })
+    }
 }
 
 /// The catalogue and the drives' models, made once for all measurements of a study.
@@ -89,8 +151,8 @@ impl Bench {
     ///
     /// # Errors
     /// [`LabError`] where one cannot be made.
-    pub fn new(configurations: &[Configuration]) -> Result<Bench, LabError> {
-        let mut bench = Bench { catalog: Catalog::embedded(), shelf: ModelShelf::default() };
+    pub fn new(catalog: Catalog, configurations: &[Configuration]) -> Result<Bench, LabError> {
+        let mut bench = Bench { catalog, shelf: ModelShelf::default() };
         for configuration in configurations {
             let description = bench.describe(configuration)?;
             let prepared = bench.shelf.prepare(&bench.catalog, &description);
@@ -209,6 +271,7 @@ fn load(setup: &Setup, seed: u64, outstanding: u32, effort: f64) -> LoadSpec {
 /// What a load's report says of one number of outstanding requests.
 pub fn sample(report: &LoadReport, outstanding: u32) -> Sample {
     let ms = |nanos: f64| nanos / 1e6;
+    let share = |percent: Option<f64>| percent.map(|percent| percent / 100.0);
     Sample {
         outstanding,
         iops: report.all.iops,
@@ -216,6 +279,8 @@ pub fn sample(report: &LoadReport, outstanding: u32) -> Sample {
         latency_ms: ms(report.all.latency_ns_mean),
         read_latency_ms: report.read.as_ref().map(|read| ms(read.latency_ns_mean)),
         write_latency_ms: report.write.as_ref().map(|write| ms(write.latency_ns_mean)),
+        read_half_width: share(report.precision.read_percent),
+        write_half_width: share(report.precision.write_percent),
     }
 }
 
@@ -229,4 +294,64 @@ fn curve_points(result: &Sample, probes: &[Probe], searched: bool) -> Vec<u32> {
         .collect();
     points.dedup();
     points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(outstanding: u32, latency_ms: f64) -> Sample {
+        Sample {
+            outstanding,
+            iops: f64::from(outstanding) / latency_ms * 1e3,
+            megabytes_per_s: 0.0,
+            latency_ms,
+            read_latency_ms: Some(latency_ms),
+            write_latency_ms: None,
+            read_half_width: Some(0.02),
+            write_half_width: None,
+        }
+    }
+
+    fn measurement(result: Sample, end: Option<SearchEnd>, curve: Vec<Sample>) -> Measurement {
+        Measurement { result, end, curve, usage: Usage::default(), simulated_ios: 0 }
+    }
+
+    fn close(a: Option<f64>, b: f64) -> bool {
+        a.is_some_and(|a| (a - b).abs() < 1e-4)
+    }
+
+    #[test]
+    fn the_rate_of_users_who_think_is_known_better_than_their_latency() {
+        let busy = measurement(sample(10, 5.0), None, Vec::new());
+        assert!(close(busy.half_width(Metric::Iops), 0.02), "they wait all the time");
+        let mut thinking = sample(10, 5.0);
+        thinking.iops /= 4.0;
+        let thinking = measurement(thinking, None, Vec::new());
+        assert!(close(thinking.half_width(Metric::Iops), 0.005), "a quarter of the time");
+        assert!(close(thinking.half_width(Metric::ReadLatencyMs), 0.02));
+    }
+
+    #[test]
+    fn the_rate_at_a_limit_is_known_as_well_as_the_latency_rises_steeply() {
+        // Saturated: twice the requests, twice the latency. Below that, half of it for each percent.
+        let at = |below: Sample, above: Sample| {
+            let found = measurement(sample(150, 20.0), Some(SearchEnd::Limit), vec![below, above]);
+            found.half_width(Metric::Iops)
+        };
+        assert!(close(at(sample(100, 15.0), sample(200, 30.0)), 0.02));
+        assert!(close(at(sample(100, 20.0), sample(400, 40.0)), 0.04));
+    }
+
+    #[test]
+    fn a_few_writes_do_not_make_the_whole_unknown() {
+        let mut few = sample(100, 1.002);
+        (few.read_latency_ms, few.write_latency_ms) = (Some(1.0), Some(3.0));
+        let few = measurement(few, None, Vec::new());
+        assert!(few.half_width(Metric::LatencyMs).is_some_and(|known| (0.02..0.021).contains(&known)));
+        assert_eq!(few.half_width(Metric::WriteLatencyMs), None);
+        let mut half = sample(100, 2.0);
+        (half.read_latency_ms, half.write_latency_ms) = (Some(1.0), Some(3.0));
+        assert_eq!(measurement(half, None, Vec::new()).half_width(Metric::LatencyMs), None);
+    }
 }

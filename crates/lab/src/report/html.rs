@@ -5,7 +5,7 @@ use askama::Template;
 use super::chart::{Chart, swatch};
 use super::curves::charts;
 use super::matrix::{Matrix, matrices};
-use super::view::{MeasurementLine, RecordLine, predictions};
+use super::view::{MeasurementLine, RecordLine, agrees, doubts, predictions};
 use super::{Provenance, assumed_parameters, strip};
 use crate::LabError;
 use crate::calibrate::Fitted;
@@ -110,6 +110,14 @@ impl<'a> Page<'a> {
             false => (value - fitted.least) / (fitted.most - fitted.least),
         };
         strip::range(share(fitted.value), share(fitted.start))
+    }
+
+    fn agrees(&self, fitted: &Fitted) -> String {
+        agrees(fitted)
+    }
+
+    fn doubts(&self, fitted: &Fitted) -> Vec<&'static str> {
+        doubts(fitted)
     }
 
     fn number(&self, value: &f64) -> String {

@@ -10,6 +10,7 @@
 //! | `ticks` | round numbers for axes |
 //! | `strip` | a value in its range, as a small inline SVG |
 //! | `matrix` | the grid as shaded tables |
+//! | `sensitivity` | what assumptions do to figures, for a terminal |
 //!
 //! Calibration, prediction and what is derived stand apart in both; predictions alone are counted. Every parameter that is assumed or fitted is listed with its source.
 
@@ -17,6 +18,7 @@ mod chart;
 mod curves;
 mod html;
 mod matrix;
+mod sensitivity;
 mod strip;
 mod terminal;
 mod ticks;
@@ -25,6 +27,7 @@ mod view;
 use tier0_catalog::{LookupError, ParameterRow};
 
 pub use html::html;
+pub use sensitivity::sensitivity;
 pub use terminal::{profile, terminal};
 
 /// What a report says of its own making.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use super::matrix::matrices;
-use super::view::{MeasurementLine, RecordLine, predictions};
+use super::view::{MeasurementLine, RecordLine, agrees, doubts, predictions};
 use super::{Provenance, assumed_parameters};
 use crate::LabError;
 use crate::profile::ProfileReport;
@@ -52,7 +52,8 @@ pub fn terminal(
     let commit = provenance.commit.as_ref().map_or(String::new(), |commit| format!(", commit {commit}"));
     let _ = write!(
         text,
-        "\n{evidence} · {assumed} assumptions (the HTML report and \
+        "\n± is the 95 % interval of the simulation alone; what assumptions move is not in it\n{evidence} · {assumed} \
+         assumptions (the HTML report and \
          \"tier0 catalog show\" list them)\n{} · seed {} · tier0 {}{commit} · {} simulated I/Os in {:.1} s\n",
         provenance.command,
         outcome.seed,
@@ -85,18 +86,22 @@ pub fn profile(report: &ProfileReport, width: Option<u16>) -> String {
 
 fn fitted(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
     let Some(fit) = &outcome.fit else { return };
-    let mut table = table(width, ["fitted parameter", "value", "unit", "range", "began at", ""], &[1]);
+    let mut table = table(width, ["fitted parameter", "value", "unit", "range", "agrees", ""], &[1]);
     for parameter in &fit.parameters {
         table.add_row([
             parameter.name.clone(),
             format_number(parameter.value),
             parameter.unit.clone(),
             format!("{} to {}", format_number(parameter.least), format_number(parameter.most)),
-            format_number(parameter.start),
-            if parameter.at_bound { "at its bound: the mechanism is in doubt".into() } else { String::new() },
+            agrees(parameter),
+            doubts(parameter).join("; "),
         ]);
     }
-    let _ = writeln!(text, "\nfitted in {} evaluations\n{table}", fit.evaluations);
+    let _ = writeln!(
+        text,
+        "\nfitted in {} evaluations; \"agrees\": where every calibration figure is within its tolerance\n{table}",
+        fit.evaluations
+    );
 }
 
 fn records<'a>(
@@ -106,15 +111,19 @@ fn records<'a>(
     width: Option<u16>,
 ) {
     let mut table =
-        table(width, ["figure", "value", "unit", "published", "error", "tolerance", ""], &[1, 3, 4]);
+        table(width, ["figure", "value", "", "unit", "published", "error", "tolerance", ""], &[1, 2, 4, 5]);
     let mut any = false;
     for line in lines {
         any = true;
-        let verdict = line.verdict.to_string();
+        let verdict = match line.is_near_edge() {
+            true => format!("{}, near its edge", line.verdict),
+            false => line.verdict.to_string(),
+        };
         let name = line.name();
         table.add_row([
             name,
             &line.value,
+            &line.interval,
             &line.unit,
             &line.published,
             &line.error,
@@ -161,7 +170,7 @@ fn measurements(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
     }
 }
 
-fn table<T: Into<comfy_table::Cell>>(
+pub(super) fn table<T: Into<comfy_table::Cell>>(
     width: Option<u16>,
     header: impl IntoIterator<Item = T>,
     right: &[usize],

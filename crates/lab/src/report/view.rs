@@ -1,7 +1,11 @@
 //! What both reports show, as texts.
 
+use crate::calibrate::Fitted;
 use crate::record::{Figure, Role, Verdict, WITHHELD, format_number};
 use crate::run::{JudgedRecord, Measured};
+
+/// Beyond this share of its tolerance a fitted figure is near the edge.
+const EDGE_SHARE: f64 = 0.8;
 
 /// A record as a line of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +20,8 @@ pub(super) struct RecordLine {
     pub(super) verdict: Verdict,
     /// The signed distance from the published figure, with 1 at the tolerance's edge.
     pub(super) distance: Option<f64>,
+    /// The 95 % interval that the simulation leaves the value.
+    pub(super) interval: String,
 }
 
 impl RecordLine {
@@ -40,7 +46,15 @@ impl RecordLine {
             tolerance: judged.tolerance.map_or(String::new(), |tolerance| tolerance.to_string()),
             verdict: record.judge(judged.tolerance.as_ref()),
             distance,
+            interval: judged.half_width.map_or(String::new(), |share| format!("± {:.1} %", share * 100.0)),
         }
+    }
+
+    /// A figure that was fitted to and has hardly come within its tolerance: the mechanism pulls elsewhere.
+    pub(super) fn is_near_edge(&self) -> bool {
+        self.role == Role::Calibration
+            && self.verdict == Verdict::Within
+            && self.distance.is_some_and(|distance| distance.abs() > EDGE_SHARE)
     }
 
     /// Whether anything was ever published of it, even if kept back.
@@ -61,6 +75,27 @@ impl RecordLine {
     pub(super) fn is_withheld(&self) -> bool {
         self.published == WITHHELD
     }
+}
+
+/// The values of a fitted parameter at which every calibration figure is within its tolerance.
+pub(super) fn agrees(parameter: &Fitted) -> String {
+    match parameter.agrees {
+        Some([low, high]) if low < high => format!("{} to {}", format_number(low), format_number(high)),
+        Some([only, _]) => format!("at {}", format_number(only)),
+        None => "nowhere".to_owned(),
+    }
+}
+
+/// What is to be said of a fitted parameter.
+pub(super) fn doubts(parameter: &Fitted) -> Vec<&'static str> {
+    let mut doubts = Vec::new();
+    if parameter.at_bound {
+        doubts.push("at its bound: the mechanism is in doubt");
+    }
+    if parameter.is_vague {
+        doubts.push("the calibration hardly says what it is");
+    }
+    doubts
 }
 
 /// How many of the published predictions are within their tolerance, and how many there are. Other figures are no evidence.

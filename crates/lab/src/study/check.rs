@@ -7,10 +7,10 @@ use tier0_catalog::Catalog;
 use toml::Spanned;
 
 use super::error::Place;
-use super::file::{File, ParameterSection, RecordSection, ValueSection};
+use super::file::{AssumptionSection, File, ParameterSection, RecordSection, ValueSection, VarySection};
 use super::plan::{
-    Assumption, CalibrationFigure, Configuration, Figures, FreeParameter, GridPlan, Measure, Order,
-    PredictionFigure,
+    Assumption, CalibrationFigure, CatalogValue, Configuration, Figures, FreeParameter, GridPlan, Measure,
+    Order, PredictionFigure, Variation,
 };
 use super::setup::{Setup, SetupPatch};
 use super::{Study, StudyError, grid};
@@ -50,7 +50,7 @@ fn check(file: File, place: &Place<'_>) -> Result<Study, StudyError> {
     if file.id.get_ref().is_empty() || !file.id.get_ref().chars().all(plain) {
         return Err(place.wrong(file.id.span(), "id: use small letters, digits and '-'".into()));
     }
-    let (grid, configurations) = configurations(&file, place)?;
+    let (grid, configurations, patches) = configurations(&file, place)?;
     let parameters = file.parameters.iter().map(|section| parameter(section, &configurations, place));
     let parameters = parameters.collect::<Result<Vec<_>, _>>()?;
     if parameters.len() > PARAMETERS_MAX {
@@ -65,16 +65,16 @@ fn check(file: File, place: &Place<'_>) -> Result<Study, StudyError> {
         return Err(place
             .wrong(span, "nothing has the role \"calibration\" to fit parameters to; add a record".into()));
     }
-    let assumptions = file.assumptions.into_iter();
+    let laid_over = LaidOver { base: &file.base.set, patches: &patches, configurations: &configurations };
+    let assumptions = file.assumptions.iter().map(|section| assumption(section, &laid_over, place));
+    let assumptions = assumptions.collect::<Result<Vec<_>, _>>()?;
     Ok(Study {
         id: file.id.into_inner(),
         title: file.title,
         description: file.description,
         mechanism: file.mechanism,
         seed: file.seed,
-        assumptions: assumptions
-            .map(|a| Assumption { what: a.what, value: a.value, source: a.source })
-            .collect(),
+        assumptions,
         configurations,
         grid,
         parameters,
@@ -82,11 +82,82 @@ fn check(file: File, place: &Place<'_>) -> Result<Study, StudyError> {
     })
 }
 
-fn configurations(
-    file: &File,
+/// Configurations with the patches that made them.
+struct LaidOver<'a> {
+    base: &'a SetupPatch,
+    patches: &'a [SetupPatch],
+    configurations: &'a [Configuration],
+}
+
+fn assumption(
+    section: &AssumptionSection,
+    laid_over: &LaidOver<'_>,
     place: &Place<'_>,
-) -> Result<(Option<GridPlan>, Vec<Configuration>), StudyError> {
+) -> Result<Assumption, StudyError> {
+    let variations = section.vary.iter().map(|vary| {
+        let found = variation(vary.get_ref(), laid_over, place);
+        found.map_err(|fact| match fact {
+            Fact::Placed(error) => error,
+            Fact::Plain(fact) => {
+                let text = format!("{}, varied to {:?}: {fact}", section.what, vary.get_ref().to);
+                place.wrong(vary.span(), text)
+            }
+        })
+    });
+    Ok(Assumption {
+        what: section.what.clone(),
+        value: section.value.clone(),
+        source: section.source.clone(),
+        variations: variations.collect::<Result<_, _>>()?,
+    })
+}
+
+/// What is wrong, with or without its place.
+enum Fact {
+    Placed(StudyError),
+    Plain(String),
+}
+
+fn variation(section: &VarySection, laid_over: &LaidOver<'_>, place: &Place<'_>) -> Result<Variation, Fact> {
+    let catalog = match (&section.entry, &section.parameter, section.value) {
+        (None, None, None) => None,
+        (Some(entry), Some(parameter), Some(value)) => {
+            let varied = Catalog::embedded().varied(entry, parameter, value);
+            varied.map_err(|error| Fact::Plain(error.to_string()))?;
+            Some(CatalogValue { entry: entry.clone(), parameter: parameter.clone(), value })
+        }
+        _ => {
+            let fact = "a number of the catalogue is varied with entry, parameter and value together";
+            return Err(Fact::Plain(fact.to_owned()));
+        }
+    };
+    let changes_setups = section.set != SetupPatch::default();
+    if changes_setups == catalog.is_some() {
+        return Err(Fact::Plain("give either set, or entry, parameter and value".to_owned()));
+    }
+    let mut setups = Vec::new();
+    if changes_setups {
+        let places: Vec<usize> = match &section.configurations {
+            None => (0..laid_over.configurations.len()).collect(),
+            Some(ids) => {
+                let find = |id| configuration(id, laid_over.configurations, place).map_err(Fact::Placed);
+                ids.iter().map(find).collect::<Result<_, _>>()?
+            }
+        };
+        for at in places {
+            let patch = laid_over.base.overlaid(&laid_over.patches[at]).overlaid(&section.set);
+            setups.push((at, Setup::of(&patch).map_err(Fact::Plain)?));
+        }
+    }
+    Ok(Variation { to: section.to.clone(), setups, catalog })
+}
+
+/// The grid, the configurations, and what each of them lays over the base.
+type Configurations = (Option<GridPlan>, Vec<Configuration>, Vec<SetupPatch>);
+
+fn configurations(file: &File, place: &Place<'_>) -> Result<Configurations, StudyError> {
     let mut found: Vec<Configuration> = Vec::new();
+    let mut patches = Vec::new();
     let mut ids = BTreeSet::new();
     let mut add = |id: &str, title: &str, patch: &SetupPatch, span: std::ops::Range<usize>| {
         if !ids.insert(id.to_owned()) {
@@ -97,6 +168,7 @@ fn configurations(
             setup.map_err(|fact| place.wrong(span.clone(), format!("configuration {id:?} {fact}")))?;
         check_references(id, &setup, place, span)?;
         found.push(Configuration { id: id.to_owned(), title: title.to_owned(), setup });
+        patches.push(patch.clone());
         Ok(())
     };
     let mut plan = None;
@@ -111,7 +183,7 @@ fn configurations(
     for section in &file.configurations {
         add(section.id.get_ref(), &section.title, &section.set, section.id.span())?;
     }
-    Ok((plan, found))
+    Ok((plan, found, patches))
 }
 
 fn check_references(

@@ -39,6 +39,25 @@ pub(super) struct AssumptionSection {
     pub(super) what: String,
     pub(super) value: String,
     pub(super) source: String,
+    /// What else it may be.
+    #[serde(default)]
+    pub(super) vary: Vec<Spanned<VarySection>>,
+}
+
+/// Another value that is as plausible: of fields of configurations, or of one number of the catalogue.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VarySection {
+    /// The value, in words.
+    pub(super) to: String,
+    #[serde(default)]
+    pub(super) set: SetupPatch,
+    /// Ids of the configurations that `set` is laid over; all where absent.
+    pub(super) configurations: Option<Vec<Spanned<String>>>,
+    /// The entry of the catalogue, `id` or `id@calibration`.
+    pub(super) entry: Option<String>,
+    pub(super) parameter: Option<String>,
+    pub(super) value: Option<f64>,
 }
 
 #[derive(Deserialize)]

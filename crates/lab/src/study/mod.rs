@@ -27,7 +27,7 @@ mod tests;
 pub use embedded::{StudySummary, embedded, list};
 pub use error::StudyError;
 pub use plan::{
-    Assumption, CalibrationFigure, Configuration, Figures, FreeParameter, GridPlan, GridPoint, Measure,
-    Metric, Order, PredictionFigure, Study,
+    Assumption, CalibrationFigure, CatalogValue, Configuration, Figures, FreeParameter, GridPlan, GridPoint,
+    Measure, Metric, Order, PredictionFigure, Study, Variation,
 };
 pub use setup::{FreeField, Goal, RunEffort, Setup};

@@ -43,6 +43,31 @@ pub struct Assumption {
     pub value: String,
     /// The reasoning.
     pub source: String,
+    /// What else it may be; a run for sensitivities takes one at a time.
+    #[serde(skip)]
+    pub variations: Vec<Variation>,
+}
+
+/// Another plausible value of an assumption.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variation {
+    /// The value, in words.
+    pub to: String,
+    /// The configurations that it changes, by their place in [`Study::configurations`], free fields at their start values.
+    pub setups: Vec<(usize, Setup)>,
+    /// The catalogue that it changes.
+    pub catalog: Option<CatalogValue>,
+}
+
+/// A number of the catalogue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CatalogValue {
+    /// The entry, `id` or `id@calibration`.
+    pub entry: String,
+    /// Its parameter.
+    pub parameter: String,
+    /// The value.
+    pub value: f64,
 }
 
 /// A configuration to be measured.

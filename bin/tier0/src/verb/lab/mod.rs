@@ -3,6 +3,7 @@
 mod list;
 mod profile;
 mod run;
+mod sensitivity;
 mod validate_drive;
 
 use clap::Subcommand;
@@ -14,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   tier0 lab list
   tier0 lab run ps6100xv --html ps6100xv.html
+  tier0 lab sensitivity cx4-oracle
   tier0 lab profile modelled.toml --limit 20ms --read 70
   tier0 lab validate-drive --disksim measured/ atlas10k";
 
@@ -25,6 +27,8 @@ pub(crate) enum Lab {
     List(list::List),
     /// Run a study: fit what is free to its calibration figures, then predict the others
     Run(run::Run),
+    /// Tell which assumptions of a study move which figure, and by how much
+    Sensitivity(sensitivity::Sensitivity),
     /// Find how many I/Os per second a target gives within a latency limit
     Profile(Box<profile::Profile>),
     /// Compare the disk model with the measured service times of a drive
@@ -36,6 +40,7 @@ pub(crate) fn run(verb: &Lab, global: &Global) -> Result<(), Failure> {
     match verb {
         Lab::List(list) => list::run(list),
         Lab::Run(run) => run::run(run, global),
+        Lab::Sensitivity(sensitivity) => sensitivity::run(sensitivity, global),
         Lab::Profile(profile) => profile::run(profile, global),
         Lab::ValidateDrive(validate) => validate_drive::run(validate),
     }

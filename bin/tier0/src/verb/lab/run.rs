@@ -85,10 +85,11 @@ pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
     print(&text)
 }
 
-fn show(bar: &ProgressBar, progress: &RunProgress) {
+pub(super) fn show(bar: &ProgressBar, progress: &RunProgress) {
     let phase = match progress.phase {
         RunPhase::Fitting => format!("fitting, evaluation {} of at most {}", progress.done, progress.of),
         RunPhase::Measuring => format!("measuring, {} of {}", progress.done, progress.of),
+        RunPhase::Varying => format!("varying, {} of {} done", progress.done, progress.of),
     };
     let left = progress.left.map_or(String::new(), |left| format!(", {} left", HumanDuration(left)));
     bar.set_message(format!("{phase}{left}: {}", progress.what));
@@ -113,7 +114,7 @@ fn write_html(path: &Path, outcome: &StudyOutcome, provenance: &Provenance) -> R
 }
 
 /// What the study says is input; a report that cannot be made or written is not.
-fn failure(error: LabError) -> Failure {
+pub(super) fn failure(error: LabError) -> Failure {
     match error {
         LabError::Write { .. } | LabError::Render(_) | LabError::Ended { .. } => Failure::run(error),
         error => Failure::input(error),
@@ -127,6 +128,6 @@ fn command(verb: &Run) -> String {
 }
 
 /// The commit that the program is built from, where the build knew it.
-fn commit() -> Option<String> {
+pub(super) fn commit() -> Option<String> {
     option_env!("TIER0_COMMIT").map(str::to_owned)
 }

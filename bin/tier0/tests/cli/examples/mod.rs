@@ -15,13 +15,14 @@ use self::scene::{Scene, Stage};
 use crate::support::{directory, file, run, text};
 
 /// Examples of help texts that do not run here: how they begin, and why.
-const NOT_RUN: [(&str, &str); 8] = [
+const NOT_RUN: [(&str, &str); 9] = [
     ("tier0 demo --once --time", "the tests of the demo run it with a directory of their own"),
     ("tier0 demo", "goes on until Ctrl-C; the tests of the demo run it"),
     ("tier0 load /dev/sdb", "needs a device that nobody uses"),
     ("tier0 lab profile /dev/sdb", "needs a device that nobody uses"),
     ("tier0 lab profile nbd", "takes minutes; the next one is the same on a model"),
     ("tier0 lab run", "takes minutes; the tests of the lab run a study"),
+    ("tier0 lab sensitivity", "takes minutes; the tests of the lab vary a smaller study"),
     ("tier0 lab validate-drive", "needs measurements of drives that are not part of the project"),
     ("tier0 lab profile modelled", "takes a minute; the tests of the lab run it on a smaller array"),
 ];

@@ -1,0 +1,275 @@
+//! Which assumptions of a study move which figure, and by how much.
+//!
+//! The study is fitted once. Then every assumption that gives other plausible values takes each of them, one at a time,
+//! with the fitted parameters as they are, and the configurations behind the published figures are measured again with
+//! the same seed: the same requests in the same order, so that small changes are seen.
+//!
+//! Invariants: a figure's change is a share of the figure as the study has it; nothing is fitted to a changed study.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use tier0_catalog::Catalog;
+
+use crate::LabError;
+use crate::calibrate::Fit;
+use crate::measure::{Bench, Measurement};
+use crate::outcome;
+use crate::run::{RunOptions, RunPhase, RunProgress, Runner, fitted, set_values};
+use crate::study::{Assumption, Configuration, Measure, Study, Variation};
+
+/// A figure as the study has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BaseFigure {
+    /// Its id within the study.
+    pub id: String,
+    /// The unit of the value.
+    pub unit: String,
+    /// What the lab finds.
+    pub value: f64,
+    /// Half the width of the 95 % interval that the simulation leaves it, as a share.
+    pub half_width: Option<f64>,
+}
+
+/// An assumption at another value.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Varied {
+    /// What is assumed.
+    pub assumption: String,
+    /// As the study has it.
+    pub from: String,
+    /// The other value.
+    pub to: String,
+    /// By how much each figure changes, as a share of it, in the order of [`Sensitivity::figures`]; nothing where it has no
+    /// value any more.
+    pub changes: Vec<Option<f64>>,
+}
+
+/// What assumptions do to the figures of a study.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sensitivity {
+    /// The study's id.
+    pub study: String,
+    /// The seed in use.
+    pub seed: u64,
+    /// The figures that were published, also those kept back.
+    pub figures: Vec<BaseFigure>,
+    /// Every other value of every assumption that has any.
+    pub variations: Vec<Varied>,
+    /// Assumptions of the study that give no other value.
+    pub not_varied: Vec<String>,
+    /// Real time that it took.
+    #[serde(skip)]
+    pub elapsed: Duration,
+}
+
+/// Varies a study's assumptions.
+///
+/// # Errors
+/// [`LabError`] where a configuration is impossible.
+pub fn sensitivity(
+    study: &Study,
+    options: &RunOptions,
+    progress: &(dyn Fn(&RunProgress) + Sync),
+) -> Result<Sensitivity, LabError> {
+    let runner = Runner::new(study, &RunOptions { curves: false, ..*options }, progress)?;
+    let fit = runner.fit(study)?;
+    let plain = fitted(study, fit.as_ref());
+    let reported = study.figures.reported().filter(|reported| reported.published.is_some());
+    let wanted: Vec<_> = reported.filter(|reported| !matches!(reported.measure, Measure::Order(_))).collect();
+    let measures: Vec<&Measure> = wanted.iter().map(|reported| reported.measure).collect();
+    let before = Figures::of(&measures, &plain, &runner)?;
+    let figures =
+        wanted.iter().zip(&measures).zip(&before.values).filter_map(|((reported, measure), value)| {
+            Some(BaseFigure {
+                id: reported.id.to_owned(),
+                unit: reported.unit.to_owned(),
+                value: (*value)?,
+                half_width: before.half_width(measure),
+            })
+        });
+    let figures: Vec<BaseFigure> = figures.collect();
+    let kept: Vec<&Measure> =
+        measures.iter().zip(&before.values).filter_map(|(measure, value)| value.map(|_| *measure)).collect();
+    let all: Vec<(&Assumption, &Variation)> = study
+        .assumptions
+        .iter()
+        .flat_map(|assumption| assumption.variations.iter().map(move |variation| (assumption, variation)))
+        .collect();
+    let mut variations = Vec::new();
+    for (number, (assumption, variation)) in all.iter().enumerate() {
+        let what = format!("{}: {}", assumption.what, variation.to);
+        runner.tell(RunPhase::Varying, number, all.len(), what, None);
+        let after = runner.varied(study, fit.as_ref(), &plain, variation, &kept)?;
+        let change =
+            |(figure, after): (&BaseFigure, &Option<f64>)| after.map(|after| after / figure.value - 1.0);
+        variations.push(Varied {
+            assumption: assumption.what.clone(),
+            from: assumption.value.clone(),
+            to: variation.to.clone(),
+            changes: figures.iter().zip(&after).map(change).collect(),
+        });
+    }
+    let fixed = study.assumptions.iter().filter(|assumption| assumption.variations.is_empty());
+    Ok(Sensitivity {
+        study: study.id.clone(),
+        seed: runner.seed,
+        figures,
+        variations,
+        not_varied: fixed.map(|assumption| assumption.what.clone()).collect(),
+        elapsed: runner.elapsed(),
+    })
+}
+
+impl Runner<'_> {
+    /// The figures under a variation.
+    fn varied(
+        &self,
+        study: &Study,
+        fit: Option<&Fit>,
+        plain: &[Configuration],
+        variation: &Variation,
+        measures: &[&Measure],
+    ) -> Result<Vec<Option<f64>>, LabError> {
+        let mut configurations = plain.to_vec();
+        for (place, setup) in &variation.setups {
+            configurations[*place].setup = setup.clone();
+        }
+        if let Some(fit) = fit {
+            let values: Vec<f64> = fit.parameters.iter().map(|fitted| fitted.value).collect();
+            set_values(study, &values, &mut configurations);
+        }
+        let catalog = match &variation.catalog {
+            None => self.bench.catalog().clone(),
+            Some(varied) => {
+                let catalog = Catalog::embedded().varied(&varied.entry, &varied.parameter, varied.value);
+                catalog.expect("it was checked with the study")
+            }
+        };
+        // What no figure needs may be impossible then.
+        let needed: Vec<Configuration> =
+            places(measures).into_iter().map(|place| configurations[place].clone()).collect();
+        let runner = self.with_bench(Bench::new(catalog, &needed)?);
+        Ok(Figures::of(measures, &configurations, &runner)?.values)
+    }
+}
+
+/// The configurations that measures need.
+fn places(measures: &[&Measure]) -> Vec<usize> {
+    let mut places: Vec<usize> = measures.iter().flat_map(|measure| measure.configurations()).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// Figures with the measurements behind them.
+struct Figures {
+    values: Vec<Option<f64>>,
+    /// By the configuration's place.
+    measured: BTreeMap<usize, Measurement>,
+}
+
+impl Figures {
+    /// Measures what `measures` need of the configurations.
+    fn of(
+        measures: &[&Measure],
+        configurations: &[Configuration],
+        runner: &Runner<'_>,
+    ) -> Result<Figures, LabError> {
+        let places = places(measures);
+        let needed: Vec<Configuration> = places.iter().map(|place| configurations[*place].clone()).collect();
+        let measured: BTreeMap<usize, Measurement> =
+            places.into_iter().zip(runner.measure_quietly(&needed)?).collect();
+        let of = |place: usize| measured.get(&place);
+        let values = measures.iter().map(|measure| outcome::number(measure, configurations, &of)).collect();
+        Ok(Figures { values, measured })
+    }
+
+    fn half_width(&self, measure: &Measure) -> Option<f64> {
+        outcome::half_width(measure, &|place| self.measured.get(&place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STUDY: &str = r#"
+        id = "x"
+        title = "x"
+        description = "x"
+        [[assumption]]
+        what = "drives"
+        value = "4"
+        source = "…"
+        vary = [{ to = "8", set = { drives = 8 } }, { to = "8 elsewhere", set = { drives = 8 }, configurations = ["b"] }]
+        [[assumption]]
+        what = "seek"
+        value = "2.9 ms"
+        source = "…"
+        vary = [{ to = "3.9 ms", entry = "sas-15k-146gb-sff", parameter = "seek_average_read_ms", value = 3.9 }]
+        [[assumption]]
+        what = "weather"
+        value = "fair"
+        source = "…"
+        [base.set]
+        array = "ps6100xv"
+        drive = "sas-15k-146gb-sff"
+        drives = 4
+        raid = "raid10"
+        used_percent = 80
+        read_percent = 100
+        users = 16
+        ios = 2000
+        [[configuration]]
+        id = "a"
+        title = "a"
+        [[configuration]]
+        id = "b"
+        title = "b"
+        [[record]]
+        id = "known"
+        unit = "IOPS"
+        value = { metric = "iops", of = "a" }
+        role = "prediction"
+        published = 500
+        tolerance = "10%"
+        [[record]]
+        id = "unpublished"
+        unit = "IOPS"
+        value = { metric = "iops", of = "b" }
+        role = "prediction"
+    "#;
+
+    #[test]
+    fn more_drives_help_slower_ones_do_not_and_other_configurations_do_not_matter() {
+        let study = Study::parse(STUDY, "test").expect("valid");
+        let found = sensitivity(&study, &RunOptions::default(), &|_| {}).expect("possible");
+        let ids: Vec<&str> = found.figures.iter().map(|figure| figure.id.as_str()).collect();
+        assert_eq!(ids, ["known"], "what was not published is nobody's concern");
+        let change = |number: usize| found.variations[number].changes[0].expect("a value");
+        assert!(change(0) > 0.3, "twice the drives: {:+.3}", change(0));
+        assert_eq!(change(1), 0.0);
+        assert!((-0.25..-0.05).contains(&change(2)), "1 ms more of some 5.5: {:+.3}", change(2));
+        assert_eq!(found.not_varied, ["weather"]);
+    }
+
+    #[test]
+    fn a_variation_that_makes_no_sense_is_refused_with_its_place() {
+        let refused = |from: &str, to: &str| {
+            assert!(STUDY.contains(from), "{from}");
+            Study::parse(&STUDY.replace(from, to), "test").expect_err("refused").to_string()
+        };
+        let text = refused("set = { drives = 8 } },", "set = { drives = 0 } },");
+        assert!(text.contains("drives, varied to \"8\"") && text.contains("1 to 1024"), "{text}");
+        let text = refused("parameter = \"seek_average_read_ms\", ", "");
+        assert!(text.contains("entry, parameter and value together"), "{text}");
+        let text = refused("seek_average_read_ms", "seek_average_ms");
+        assert!(text.contains("no number \"seek_average_ms\""), "{text}");
+        let text = refused("{ to = \"8\", set = { drives = 8 } }", "{ to = \"8\" }");
+        assert!(text.contains("give either set, or entry"), "{text}");
+        let text = refused("configurations = [\"b\"]", "configurations = [\"c\"]");
+        assert!(text.contains("no configuration \"c\""), "{text}");
+    }
+}
