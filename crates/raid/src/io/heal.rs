@@ -6,12 +6,12 @@ use futures_util::future::join_all;
 use tier0_world::Buf;
 
 use crate::io::RaidIo;
-use crate::io::expect::{Expect, Expected};
+use crate::io::expect::Expect;
 use crate::io::grid::{Cell, ColumnRun, Grid};
 use crate::io::patience::Stake;
 use crate::io::report::{PageFault, RepairEvent, RepairSource};
 use crate::io::solve::{DataPage, Resort, Slice, Solution};
-use crate::layout::{Column, ColumnMask, PagePlace, Row};
+use crate::layout::{Column, ColumnMask, Row};
 use crate::set::SetIndex;
 
 /// A page that nothing can make right.
@@ -57,8 +57,8 @@ impl RaidIo {
                 open = self.solve_all(grid, open, Resort::Parity, expect).await;
             }
         }
-        open = self.solve_all(grid, open, Resort::Zeros, expect).await;
-        self.wait_for(grid, open, stake, expect).await
+        let open = self.wait_for(grid, open, stake, expect).await;
+        self.solve_all(grid, open, Resort::Zeros, expect).await
     }
 
     /// Tells of the pages that are wrong at these offsets: nothing recovers them.
@@ -128,8 +128,8 @@ impl RaidIo {
         open
     }
 
-    /// Tries again to solve offsets at which pages that are missed cannot be read, for as long as patience lasts; gives
-    /// those that stay unsolved.
+    /// Solves what all that can be read does not say by itself, and tries again where pages that are missed cannot be
+    /// read, for as long as patience lasts; gives the offsets that stay unsolved.
     async fn wait_for(
         &self,
         grid: &mut Grid,
@@ -140,9 +140,15 @@ impl RaidIo {
         let layout = self.sets().layout();
         let at = grid.at();
         let group = layout.group_column_mask(at.group);
+        let parity = layout.parity_columns(at.row, at.group).mask();
         let mut wait = self.wait(stake);
         loop {
             let live = group - self.lost_columns(at.set, at.row);
+            // A parity may yet agree with the other that a page is not zeros.
+            let is_heard = |offset: &usize| grid.unreadable(parity & live, &[*offset]).is_empty();
+            let (heard, unheard) = open.into_iter().partition(is_heard);
+            open = self.solve_all(grid, heard, Resort::Zeros, expect).await;
+            open.extend::<Vec<usize>>(unheard);
             // Parity counts what pages hold of which nothing is stored any more, so it must not be made without them.
             let is_missed = |offset: &usize| {
                 let wrong = Slice::new(layout, grid, *offset, expect).wrong();
@@ -157,19 +163,17 @@ impl RaidIo {
                 return open;
             }
             grid.read(self, unreadable).await;
-            let solvable;
-            (solvable, open) = open.into_iter().partition(|offset| waited.contains(offset));
-            open.extend(self.solve_all(grid, solvable, Resort::Zeros, expect).await);
+            open = self.solve_all(grid, open, Resort::Parity, expect).await;
         }
         wait.succeeded();
         open
     }
 
-    /// Takes a solution into the grid and to the columns that are not lost.
+    /// Takes a solution into the grid and to the columns that are not lost. Parities come first, and are stable before
+    /// anything else: until then they count what a drive holds that lied, and the row is whole by that.
     async fn apply(&self, grid: &mut Grid, offset: usize, solution: Solution, expect: &dyn Expect) {
         let at = grid.at();
         let live = self.sets().layout().all_columns() - self.lost_columns(at.set, at.row);
-        let parity = self.sets().layout().parity_columns(at.row, at.group);
         let mut repairs = Vec::new();
         for (data, page) in solution.pages {
             let fault = match grid.cell(data.column, offset) {
@@ -182,29 +186,49 @@ impl RaidIo {
             }
             grid.set(data.column, offset, Cell::Page(page));
         }
-        // Q was asked only because what P said fails; zeros were taken although both said something else.
-        let contradicted: Vec<Column> = match solution.source {
-            RepairSource::Q => parity.p.into_iter().collect(),
-            RepairSource::Zeros => parity.p.into_iter().chain(parity.q).collect(),
-            _ => Vec::new(),
-        };
-        if !contradicted.is_empty() {
-            for (column, right) in Slice::new(self.sets().layout(), grid, offset, expect).parities() {
-                let is_wrong =
-                    grid.page(column, offset).is_some_and(|page| page.as_slice() != right.as_slice());
-                if contradicted.contains(&column) && is_wrong {
-                    self.report_parity(
-                        grid,
-                        offset,
-                        column,
-                        PageFault::ParityDiffers,
-                        Some(RepairSource::Data),
-                    );
-                    grid.set(column, offset, Cell::Page(right.clone()));
-                    repairs.push((column, right));
-                }
-            }
+        if solution.contradicts_parity && !self.make_parities_anew(grid, offset, live, expect).await {
+            return;
         }
+        self.repair_pages(grid, offset, repairs).await;
+    }
+
+    /// Writes the parities that say something else than the data, which are all in the grid, and makes them stable.
+    /// Whether they are.
+    async fn make_parities_anew(
+        &self,
+        grid: &mut Grid,
+        offset: usize,
+        live: ColumnMask,
+        expect: &dyn Expect,
+    ) -> bool {
+        let at = grid.at();
+        let made = Slice::new(self.sets().layout(), grid, offset, expect).parities();
+        let mut repairs = Vec::new();
+        for (column, right) in made.into_iter().filter(|(column, _)| live.contains(*column)) {
+            let fault = match grid.cell(column, offset) {
+                Cell::Page(page) if page.as_slice() == right.as_slice() => continue,
+                Cell::Page(_) => PageFault::ParityDiffers,
+                _ => PageFault::Unreadable,
+            };
+            self.report_parity(grid, offset, column, fault, Some(RepairSource::Data));
+            grid.set(column, offset, Cell::Page(right.clone()));
+            repairs.push((column, right));
+        }
+        if repairs.is_empty() {
+            return true;
+        }
+        let members: Vec<usize> =
+            repairs.iter().map(|(column, _)| self.sets().place_of_row(at.set, *column, at.row).0).collect();
+        self.repair_pages(grid, offset, repairs).await;
+        let flushed = self.members().flush_these(members).await;
+        if let Err(error) = flushed {
+            tracing::warn!("a repaired parity of set {} cannot be made stable: {error}", at.set.0);
+        }
+        flushed.is_ok()
+    }
+
+    async fn repair_pages(&self, grid: &Grid, offset: usize, repairs: Vec<(Column, Buf)>) {
+        let at = grid.at();
         let writes =
             repairs.into_iter().map(|(column, page)| self.repair_page(at.set, at.row, offset, column, page));
         join_all(writes).await;
@@ -263,91 +287,5 @@ impl RaidIo {
         let column_page = at.row.0 * self.sets().layout().unit_pages() as u64 + offset as u64;
         let event = RepairEvent { set: at.set, column, column_page, page, fault, source };
         self.0.report.report(&event);
-    }
-
-    /// A page of a mirror, from the first copy that is what it must be; copies that were found wrong are repaired.
-    /// Without one, what one of them holds, if any can be read.
-    pub(crate) async fn best_copy(
-        &self,
-        grid: &mut Grid,
-        place: PagePlace,
-        expected: Expected,
-        stake: Stake,
-    ) -> Result<Buf, Option<Buf>> {
-        let (found, wrong) = self.find_copy(grid, place, expected, stake).await;
-        self.heal_copies(grid, place, found, wrong).await
-    }
-
-    /// Tells of the copies that are wrong, and repairs them with the one that was found. Where there is none, gives what some
-    /// copy holds.
-    pub(crate) async fn heal_copies(
-        &self,
-        grid: &mut Grid,
-        place: PagePlace,
-        found: Option<(Column, Buf)>,
-        wrong: Vec<(Column, PageFault)>,
-    ) -> Result<Buf, Option<Buf>> {
-        let at = grid.at();
-        let page = self.sets().layout().page_of_set(at.row, place);
-        let source = found.as_ref().map(|(copy, _)| RepairSource::Copy(*copy));
-        for (copy, fault) in &wrong {
-            self.report(grid, place.offset, *copy, Some(page), *fault, source);
-        }
-        let Some((_, right)) = found else {
-            return Err(wrong.iter().find_map(|(copy, _)| grid.page(*copy, place.offset).cloned()));
-        };
-        for (copy, _) in wrong {
-            grid.set(copy, place.offset, Cell::Page(right.clone()));
-            self.repair_page(at.set, at.row, place.offset, copy, right.clone()).await;
-        }
-        Ok(right)
-    }
-
-    /// The first copy that is what it must be, and what is wrong with those before it. Where there is none, those that
-    /// cannot be read are read again for as long as patience lasts.
-    pub(crate) async fn find_copy(
-        &self,
-        grid: &mut Grid,
-        place: PagePlace,
-        expected: Expected,
-        stake: Stake,
-    ) -> (Option<(Column, Buf)>, Vec<(Column, PageFault)>) {
-        let at = grid.at();
-        let mut wait = self.wait(stake);
-        loop {
-            let copies = self.sets().layout().copies(at.row, place.unit) - self.lost_columns(at.set, at.row);
-            let (found, wrong) = self.look_for_copy(grid, place, copies, expected).await;
-            let unreadable = grid.unreadable(copies, &[place.offset]);
-            if found.is_some() || unreadable.is_empty() {
-                wait.succeeded();
-                return (found, wrong);
-            }
-            if !wait.again().await {
-                return (found, wrong);
-            }
-            grid.read(self, unreadable).await;
-        }
-    }
-
-    /// Copies that are in the grid come first: they cost nothing.
-    async fn look_for_copy(
-        &self,
-        grid: &mut Grid,
-        place: PagePlace,
-        copies: ColumnMask,
-        expected: Expected,
-    ) -> (Option<(Column, Buf)>, Vec<(Column, PageFault)>) {
-        let known =
-            copies.iter().filter(|copy| grid.page(*copy, place.offset).is_some()).collect::<ColumnMask>();
-        let mut wrong = Vec::new();
-        for copy in known.iter().chain((copies - known).iter()) {
-            self.read_live(grid, ColumnMask::only(copy), &[place.offset]).await;
-            match grid.page(copy, place.offset) {
-                None => wrong.push((copy, PageFault::Unreadable)),
-                Some(content) if !expected.admits(content.as_slice()) => wrong.push((copy, PageFault::Rot)),
-                Some(content) => return (Some((copy, content.clone())), wrong),
-            }
-        }
-        (None, wrong)
     }
 }

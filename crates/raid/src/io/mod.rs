@@ -10,6 +10,7 @@
 //! other drives know it ([`FailureReport`]). A sector that cannot be read, or rots, is recovered from the rest of its
 //! row and written again ([`RepairReport`]).
 
+mod copies;
 mod expect;
 mod grid;
 mod heal;

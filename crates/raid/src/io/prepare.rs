@@ -28,7 +28,8 @@ use crate::set::SetIndex;
 #[derive(Default)]
 struct GroupUpdate {
     parity: Vec<ColumnWrite>,
-    /// Zeros for pages that are lost for good and cannot even be read: parity counts them as that.
+    /// Zeros for pages that are lost for good and cannot even be read, and for those of which nothing is stored and whose
+    /// drive holds something else: parity counts them as that.
     blanks: Vec<ColumnWrite>,
 }
 
@@ -114,6 +115,7 @@ impl RaidIo {
         for lost in lost_pages {
             self.do_without(&mut grid, lost, new, expect, &mut modify, &mut update)?;
         }
+        self.write_over_lies(&mut grid, &bands, expect, &modify, &mut update);
         update.parity = self.parity_writes(&grid, &bands, new, &modify);
         Ok(update)
     }
@@ -194,6 +196,34 @@ impl RaidIo {
             grid.set(lost.data.column, lost.offset, Cell::Page(blank));
         }
         Ok(())
+    }
+
+    /// Parity that is made from the row counts zeros where nothing is stored. A drive that holds something else there lied
+    /// about a write: were that counted, a drive that forgot it would be believed to hold what was written.
+    fn write_over_lies(
+        &self,
+        grid: &mut Grid,
+        bands: &[WriteBand],
+        expect: &dyn Expect,
+        modify: &[bool],
+        update: &mut GroupUpdate,
+    ) {
+        let (layout, at) = (self.sets().layout(), grid.at());
+        let live = layout.all_columns() - self.lost_columns(at.set, at.row);
+        for band in bands {
+            for offset in offsets(band).filter(|offset| !modify[*offset]) {
+                let lies = Slice::new(layout, grid, offset, expect).lies();
+                for data in lies.into_iter().filter(|data| !band.written.contains(data.unit)) {
+                    let blank = self.blank_page();
+                    if live.contains(data.column) {
+                        self.report_data(grid, offset, &data, PageFault::Rot, Some(RepairSource::Zeros));
+                        let lba = layout.page_column_lba(at.row, offset);
+                        update.blanks.push(ColumnWrite { column: data.column, lba, buf: blank.clone() });
+                    }
+                    grid.set(data.column, offset, Cell::Page(blank));
+                }
+            }
+        }
     }
 
     /// The new parity of all bands, touching ones joined.

@@ -154,8 +154,7 @@ impl RaidIo {
     ) {
         let at = grid.at();
         let slice = Slice::new(self.sets().layout(), grid, offset, expect);
-        let there = slice.data.iter().filter(|data| live.contains(data.column));
-        let Some(data) = there.filter(|data| slice.is_zeros_by_parity(data)).copied().next() else { return };
+        let Some(data) = slice.lie_by_parity().filter(|data| live.contains(data.column)) else { return };
         outcome.count(PageFault::Rot);
         outcome.repaired += 1;
         self.report_data(grid, offset, &data, PageFault::Rot, Some(RepairSource::P));

@@ -48,6 +48,8 @@ pub(crate) struct Solution {
     pub(crate) source: RepairSource,
     /// The right content of what was wrong, by unit.
     pub(crate) pages: Vec<(DataPage, Buf)>,
+    /// A parity may say something else: it is to be made anew.
+    pub(crate) contradicts_parity: bool,
 }
 
 impl<'a> Slice<'a> {
@@ -92,24 +94,47 @@ impl<'a> Slice<'a> {
     }
 
     /// The same where the parities contradict a page of which nothing is stored. It is zeros, unless what else is missed
-    /// follows only if it is not, or both parities agree on what it is: they count what a drive holds that lied about a write.
+    /// follows only if it is not, or both parities agree on what it is: they count what a drive holds that lied about a
+    /// write.
     fn solve_past_zeros(&self) -> Option<Solution> {
-        let (zeros, others): (Vec<DataPage>, Vec<DataPage>) =
+        let (mut zeros, others): (Vec<DataPage>, Vec<DataPage>) =
             self.wrong().into_iter().partition(|page| page.expected == Expected::Zero);
-        if zeros.is_empty() {
-            return self.solve_by(Expected::admits);
-        }
-        let is_checked = others.iter().all(|page| matches!(page.expected, Expected::Crc(_)));
-        let without = |source| self.candidate(source, &others, &zeros, Expected::admits_recovered);
-        match (zeros.as_slice(), others.as_slice()) {
+        let solution = match (zeros.as_slice(), others.as_slice()) {
             ([zero], []) => self.agreed(*zero).or_else(|| self.zeros(&zeros)),
             (_, []) => self.zeros(&zeros),
-            (_, [_]) if is_checked => without(RepairSource::P)
-                .or_else(|| without(RepairSource::Q))
-                .or_else(|| self.solve_by(Expected::admits)),
-            (_, [_, _]) if is_checked => without(RepairSource::PAndQ),
-            _ => self.solve_by(Expected::admits),
+            _ => self.with_zeros(&others, &zeros),
+        };
+        // What is known to be zeros may be there and lie, while the parities count zeros. Only a checksum tells.
+        let is_checked = others.iter().any(|page| matches!(page.expected, Expected::Crc(_)));
+        let with_lies = || {
+            let lies = self.lies();
+            let are_any = is_checked && !lies.is_empty();
+            zeros.extend(lies);
+            are_any.then(|| self.with_zeros(&others, &zeros)).flatten()
+        };
+        let solution = solution.or_else(with_lies);
+        let solution = solution.or_else(|| is_checked.then(|| self.solve_by(Expected::admits)).flatten())?;
+        Some(Solution { contradicts_parity: true, ..solution })
+    }
+
+    /// What is wrong besides pages that are zeros, whatever the drives and one of the parities say of these.
+    fn with_zeros(&self, others: &[DataPage], zeros: &[DataPage]) -> Option<Solution> {
+        let by = |source| self.candidate(source, others, zeros, Expected::admits_recovered);
+        match others {
+            [_] => by(RepairSource::P).or_else(|| by(RepairSource::Q)),
+            [_, _] => by(RepairSource::PAndQ),
+            _ => None,
         }
+    }
+
+    /// The pages of which nothing is stored, and which are there and are not zeros.
+    pub(crate) fn lies(&self) -> Vec<DataPage> {
+        let holds_something = |page: &&DataPage| {
+            let content = self.grid.page(page.column, self.offset);
+            page.expected == Expected::Zero
+                && content.is_some_and(|content| !parity::is_zero(content.as_slice()))
+        };
+        self.data.iter().filter(holds_something).copied().collect()
     }
 
     fn solve_by(&self, admits: Admits) -> Option<Solution> {
@@ -130,7 +155,7 @@ impl<'a> Slice<'a> {
         let like = like.or_else(|| self.parity(self.p)).or_else(|| self.parity(self.q))?;
         let blank = BufMut::zeroed(like.sectors(), like.width()).freeze();
         let pages = pages.iter().map(|page| (*page, blank.clone())).collect();
-        Some(Solution { source: RepairSource::Zeros, pages })
+        Some(Solution { source: RepairSource::Zeros, pages, contradicts_parity: true })
     }
 
     /// What both parities say of a page, if it is the same.
@@ -141,14 +166,12 @@ impl<'a> Slice<'a> {
     }
 
     /// A page of which nothing is stored, and which is there and is not zeros, although a parity says that it is.
-    pub(crate) fn is_zeros_by_parity(&self, page: &DataPage) -> bool {
-        let content = self.grid.page(page.column, self.offset);
-        let holds_something = content.is_some_and(|content| !parity::is_zero(content.as_slice()));
-        let says = |source| self.candidate(source, &[*page], &[], Expected::admits_recovered).is_some();
-        page.expected == Expected::Zero
-            && holds_something
-            && self.wrong().is_empty()
-            && (says(RepairSource::P) || says(RepairSource::Q))
+    pub(crate) fn lie_by_parity(&self) -> Option<DataPage> {
+        let says = |page: &DataPage, source| {
+            self.candidate(source, &[*page], &[], Expected::admits_recovered).is_some()
+        };
+        let is_zeros = |page: &DataPage| says(page, RepairSource::P) || says(page, RepairSource::Q);
+        if self.wrong().is_empty() { self.lies().into_iter().find(is_zeros) } else { None }
     }
 
     /// One page is known to be wrong, and each parity alone says something that fails: a page without a checksum may
@@ -196,7 +219,9 @@ impl<'a> Slice<'a> {
             wrong.iter().zip(&pages).all(|(page, content)| admits(page.expected, content.as_slice()));
         let recovered = wrong.iter().copied().zip(pages.into_iter().map(BufMut::freeze));
         let pages = recovered.chain(zeros.iter().map(|page| (*page, blank.clone()))).collect();
-        passes.then_some(Solution { source, pages })
+        // Q is asked where what P says fails, or P cannot be read.
+        let contradicts_parity = source == RepairSource::Q && self.parity(self.p).is_some();
+        passes.then_some(Solution { source, pages, contradicts_parity })
     }
 
     fn parity(&self, column: Option<Column>) -> Option<&Buf> {

@@ -4,3 +4,4 @@ mod concurrent;
 mod farm;
 mod model;
 mod torn;
+mod zeros;

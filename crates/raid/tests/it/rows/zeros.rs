@@ -1,0 +1,222 @@
+//! Pages of which nothing is stored: in a row that was written they are zeros, whatever a drive holds that lied about a
+//! write, and whatever a parity says that has rotted.
+
+use std::rc::Rc;
+
+use super::farm::{Farm, PAGE_BYTES, RowPages, SET, on_each_shape};
+use tier0_drive::{Fault, FaultPlan};
+use tier0_pool::ChunkletAddress;
+use tier0_raid::layout::{Column, Group, PagePlace, Row, Unit};
+use tier0_units::Nanos;
+use tier0_world::Random;
+
+const ROW: Row = Row(0);
+
+/// A row with a page of which nothing is stored, beside others: the column and the offset of that page.
+async fn row_with_zeros(farm: &Rc<Farm>, random: &mut Random) -> (Column, usize) {
+    let all = (0..farm.row_pages()).map(|page| (page, (page != 1).then(|| vec![page as u8 + 1; 32])));
+    farm.destage(Row(0), &all.collect(), random).await.expect("written");
+    (farm.layout.data_column(Row(0), Unit(0)), 1)
+}
+
+/// Moves or rebuilds a column to a spare drive.
+async fn renew(farm: &Rc<Farm>, column: Column) {
+    renew_on(farm, column, 0).await;
+}
+
+/// The same to the n-th of them.
+async fn renew_on(farm: &Rc<Farm>, column: Column, spare: u32) {
+    let target = ChunkletAddress { drive: farm.layout.columns() as u32 + spare, index: 0 };
+    match farm.io.lost_columns(SET, Row(0)).contains(column) {
+        true => farm.sets.start_rebuild(SET, column, target),
+        false => farm.sets.start_evacuation(SET, column, target),
+    }
+    let moved = farm.io.rebuild_rows(SET, column, farm.rows(), &*farm.table).await.expect("moved");
+    farm.sets.set_rebuilt(SET, column, farm.rows());
+    drop(moved);
+    farm.sets.finish_rebuild(SET, column);
+}
+
+/// A drive that lies about a write leaves something where zeros were written. A scrub writes the zeros, of which the
+/// parities know. Where they count what lies there, a move of the column takes it along.
+#[test]
+fn what_lies_where_zeros_are_due() {
+    on_each_shape(11, |farm, mut random| async move {
+        if farm.layout.parities() == 0 {
+            return;
+        }
+        let (column, offset) = row_with_zeros(&farm, &mut random).await;
+        farm.rot(column, Row(0), offset, &mut random).await;
+        let lies_there = farm.stored(column, Row(0), offset).await;
+        let outcome = farm.io.scrub_rows(SET, Row(0)..Row(1), &*farm.table).await.expect("a scrub");
+        assert_eq!((outcome.rotten, outcome.parity_different, outcome.repaired), (1, 0, 1));
+        assert_eq!(farm.stored(column, Row(0), offset).await, vec![0; PAGE_BYTES]);
+        farm.check_redundancy().await;
+
+        farm.plant(column, Row(0), offset, &lies_there).await;
+        let parities = farm.layout.parity_columns(Row(0), Group(0)).mask();
+        for parity in parities {
+            farm.rot(parity, Row(0), offset, &mut random).await;
+        }
+        let outcome = farm.io.scrub_rows(SET, Row(0)..Row(1), &*farm.table).await.expect("a scrub");
+        assert_eq!((outcome.rotten, outcome.parity_different), (0, farm.layout.parities() as u64));
+        assert_eq!(farm.stored(column, Row(0), offset).await, lies_there);
+        renew(&farm, column).await;
+        farm.check_all().await;
+        farm.check_redundancy().await;
+        assert_eq!(farm.stored(column, Row(0), offset).await, lies_there);
+    });
+}
+
+/// A parity has rotted, which nobody sees, and the column is lost on which nothing is stored of a page: what the parity
+/// said of that page was written to the spare. A drive that then forgot it was believed to hold zeros, and the difference
+/// to them went into a parity that counted something else.
+#[test]
+fn a_rotten_parity_makes_no_content_of_zeros() {
+    on_each_shape(12, |farm, mut random| async move {
+        let Some(p) = farm.layout.parity_columns(Row(0), Group(0)).p else { return };
+        let (column, offset) = row_with_zeros(&farm, &mut random).await;
+        farm.rot(p, Row(0), offset, &mut random).await;
+        farm.lose(column);
+        renew(&farm, column).await;
+        assert_eq!(farm.stored(column, Row(0), offset).await, vec![0; PAGE_BYTES]);
+        farm.check_all().await;
+        farm.check_redundancy().await;
+    });
+}
+
+/// Both the column with such a page and another are missed: that the page is zeros is known.
+#[test]
+fn zeros_are_known_where_they_cannot_be_read() {
+    on_each_shape(13, |farm, mut random| async move {
+        let layout = farm.layout;
+        if layout.parities() == 0 || layout.group_unit_mask(Group(0)).iter().count() < 2 {
+            return;
+        }
+        let (column, offset) = row_with_zeros(&farm, &mut random).await;
+        let other = layout.data_column(Row(0), layout.group_unit_mask(Group(0)).iter().nth(1).expect("two"));
+        let q = layout.parity_columns(Row(0), Group(0)).q;
+        for rotten in q.into_iter().chain([other]) {
+            farm.rot(rotten, Row(0), offset, &mut random).await;
+        }
+        farm.lose(column);
+        renew(&farm, column).await;
+        assert_eq!(farm.stored(column, Row(0), offset).await, vec![0; PAGE_BYTES]);
+        farm.check_all().await;
+    });
+}
+
+/// The columns of the data of the first group, the first being that with the page of which nothing is stored.
+fn data_columns(farm: &Farm) -> Vec<Column> {
+    let units = farm.layout.group_unit_mask(Group(0));
+    units.iter().map(|unit| farm.layout.data_column(ROW, unit)).collect()
+}
+
+fn page_at(farm: &Farm, unit: u8, offset: usize) -> u64 {
+    farm.layout.page_of_set(ROW, PagePlace { unit: Unit(unit), offset })
+}
+
+/// Parity made from the whole row counted what a drive held that lied about a write. A drive that forgot that was believed
+/// to hold zeros, and the difference to them went into the parity.
+#[test]
+fn parity_made_from_the_row_counts_zeros_where_nothing_is_stored() {
+    on_each_shape(21, |farm, mut random| async move {
+        if farm.layout.parities() == 0 {
+            return;
+        }
+        let (column, offset) = row_with_zeros(&farm, &mut random).await;
+        farm.rot(column, ROW, offset, &mut random).await;
+        // All others of the offset: parity is made anew.
+        let others = 1..farm.layout.group_unit_mask(Group(0)).iter().count() as u8;
+        let new: RowPages =
+            others.map(|unit| (page_at(&farm, unit, offset), Some(vec![0x80 + unit; PAGE_BYTES]))).collect();
+        farm.destage(ROW, &new, &mut random).await.expect("written");
+        // Only three columns are too few for what is kept to be read.
+        if farm.layout.columns() > 3 {
+            assert_eq!(farm.stored(column, ROW, offset).await, vec![0; PAGE_BYTES], "{:?}", farm.layout);
+        }
+        farm.plant(column, ROW, offset, &[0; PAGE_BYTES]).await;
+        let own = [(page_at(&farm, 0, offset), Some(vec![0x77; PAGE_BYTES]))].into_iter().collect();
+        farm.destage(ROW, &own, &mut random).await.expect("written");
+        farm.check_redundancy().await;
+        farm.lose(*data_columns(&farm).last().expect("data"));
+        farm.check_all().await;
+    });
+}
+
+/// The page that a checksum vouches for follows where the page beside it, which is there, is taken for the zeros it must be.
+#[test]
+fn zeros_are_known_though_a_drive_holds_something_else() {
+    on_each_shape(22, |farm, mut random| async move {
+        if farm.layout.parities() == 0 {
+            return;
+        }
+        let (column, offset) = row_with_zeros(&farm, &mut random).await;
+        farm.rot(column, ROW, offset, &mut random).await;
+        let others: Vec<Column> = data_columns(&farm).into_iter().skip(1).collect();
+        for lost in others.into_iter().take(farm.layout.parities()) {
+            farm.lose(lost);
+        }
+        farm.check_all().await;
+        farm.check_redundancy().await;
+        assert_eq!(farm.stored(column, ROW, offset).await, vec![0; PAGE_BYTES]);
+    });
+}
+
+/// Nobody vouches for a page that is given up, so what follows for a page beside it is no content of that.
+#[test]
+fn a_page_that_is_given_up_vouches_for_nothing() {
+    on_each_shape(23, |farm, mut random| async move {
+        let Some(q) = farm.layout.parity_columns(ROW, Group(0)).q else { return };
+        let (column, offset) = row_with_zeros(&farm, &mut random).await;
+        let given_up = data_columns(&farm)[1];
+        let none = [(page_at(&farm, 1, offset), None)].into_iter().collect();
+        farm.destage(ROW, &none, &mut random).await.expect("written");
+        farm.rot(q, ROW, offset, &mut random).await;
+        farm.lose(column);
+        farm.lose(given_up);
+        renew_on(&farm, column, 0).await;
+        assert_eq!(farm.stored(column, ROW, offset).await, vec![0; PAGE_BYTES]);
+        renew_on(&farm, given_up, 1).await;
+        farm.check_all().await;
+        farm.check_redundancy().await;
+    });
+}
+
+/// Both parities count what a drive holds that lied, and one cannot be read for a moment: until it can, nobody may say that
+/// the page is zeros. Where it never can, it is made anew with the other.
+#[test]
+fn a_parity_that_cannot_be_read_is_waited_for() {
+    for comes_back in [true, false] {
+        on_each_shape(24, move |farm, mut random| async move {
+            let Some(q) = farm.layout.parity_columns(ROW, Group(0)).q else { return };
+            let (column, offset) = row_with_zeros(&farm, &mut random).await;
+            farm.rot(column, ROW, offset, &mut random).await;
+            for parity in farm.layout.parity_columns(ROW, Group(0)).mask() {
+                farm.rot(parity, ROW, offset, &mut random).await;
+            }
+            farm.io.scrub_rows(SET, ROW..Row(1), &*farm.table).await.expect("parities count what lies there");
+            let lies_there = farm.stored(column, ROW, offset).await;
+            assert_ne!(lies_there, vec![0; PAGE_BYTES]);
+            farm.lose(column);
+            let (drive, sectors) = farm.sectors_of(q, ROW, offset);
+            farm.faults[drive].inject(FaultPlan::always_in(Fault::ReadError, sectors));
+            let clear = comes_back.then(|| {
+                let farm = farm.clone();
+                farm.world.clone().spawn(async move {
+                    farm.world.sleep(Nanos::from_secs(2)).await;
+                    farm.faults[drive].clear();
+                })
+            });
+            renew(&farm, column).await;
+            if let Some(clear) = clear {
+                clear.await;
+            }
+            let now = farm.stored(column, ROW, offset).await;
+            assert_eq!(now == lies_there, comes_back, "{now:?}");
+            farm.faults[drive].clear();
+            farm.check_all().await;
+            farm.check_redundancy().await;
+        });
+    }
+}
