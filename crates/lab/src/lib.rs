@@ -9,6 +9,7 @@
 //! | [`calibrate`] | fitting free parameters to calibration figures |
 //! | [`grid`] | many measurements on all cores |
 //! | [`mod@run`] | a study from its fit to its records |
+//! | [`ranking`] | configurations under the same load, the best first |
 //! | [`record`] | figures beside what was published, tolerances |
 //! | [`report`] | tables and the HTML page |
 //! | [`mod@profile`] | the same search on a target in any world |
@@ -26,6 +27,7 @@ pub mod measure;
 mod outcome;
 pub mod path;
 pub mod profile;
+pub mod ranking;
 pub mod record;
 pub mod report;
 pub mod run;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use tier0_catalog::Catalog;
+use tier0_units::ByteCount;
 
 use crate::LabError;
 use crate::calibrate::{Fit, evaluations_max, fit};
@@ -89,6 +90,8 @@ pub struct Measured {
     pub configuration: Configuration,
     /// What it gave.
     pub measurement: Measurement,
+    /// What it can hold.
+    pub usable: ByteCount,
 }
 
 /// A record with the tolerance it is judged by.
@@ -156,13 +159,16 @@ pub fn run(
     });
     let records = records.collect();
     let simulated_ios = measurements.iter().map(|measurement| measurement.simulated_ios).sum();
-    let measured = configurations.into_iter().zip(measurements);
-    let measured = measured.map(|(configuration, measurement)| Measured { configuration, measurement });
+    let measured = configurations.into_iter().zip(measurements).map(|(configuration, measurement)| {
+        let usable = runner.bench.usable(&configuration)?;
+        Ok(Measured { configuration, measurement, usable })
+    });
+    let measured: Vec<Measured> = measured.collect::<Result<_, LabError>>()?;
     Ok(StudyOutcome {
         study: study.clone(),
         seed: runner.seed,
         fit,
-        measured: measured.collect(),
+        measured,
         records,
         simulated_ios,
         elapsed: runner.clock.elapsed(),

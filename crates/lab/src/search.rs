@@ -37,6 +37,8 @@ pub struct Sample {
     pub read_latency_ms: Option<f64>,
     /// Mean latency of the writes, where there were any.
     pub write_latency_ms: Option<f64>,
+    /// The latency that 99 % of all requests keep, in milliseconds.
+    pub p99_ms: f64,
     /// Half the width of the 95 % confidence interval of the reads' mean latency, as a share of it; nothing where too little
     /// was measured to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +76,7 @@ impl Sample {
             latency_ms: mix(self.latency_ms, other.latency_ms),
             read_latency_ms: mix_some(self.read_latency_ms, other.read_latency_ms),
             write_latency_ms: mix_some(self.write_latency_ms, other.write_latency_ms),
+            p99_ms: mix(self.p99_ms, other.p99_ms),
             read_half_width: more(self.read_half_width, other.read_half_width),
             write_half_width: more(self.write_half_width, other.write_half_width),
         }
@@ -279,6 +282,7 @@ mod tests {
             latency_ms,
             read_latency_ms: Some(latency_ms),
             write_latency_ms: None,
+            p99_ms: latency_ms,
             read_half_width: None,
             write_half_width: None,
         }

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use tier0_lab::LabError;
+use tier0_lab::ranking::{Ranking, rankings};
 use tier0_lab::record::{Figure, Role};
 use tier0_lab::report::{Provenance, html, terminal};
 use tier0_lab::run::{RunOptions, StudyOutcome, run};
@@ -128,6 +129,30 @@ fn value(outcome: &StudyOutcome, id: &str) -> Option<Figure> {
 
 fn number(outcome: &StudyOutcome, id: &str) -> f64 {
     value(outcome, id).and_then(|figure| figure.number()).unwrap_or_else(|| panic!("{id} is no number"))
+}
+
+#[test]
+fn configurations_under_the_same_load_are_ranked() {
+    let rankings = rankings(whole());
+    let ranks = |ranking: &Ranking| -> Vec<(String, usize)> {
+        ranking.lines.iter().map(|line| (line.id.clone(), line.rank)).collect()
+    };
+    let [random] = &rankings[..] else { panic!("the others have loads of their own: {rankings:?}") };
+    assert_eq!(random.load, "8KiB, random, 70 % reads, reads and writes each within 20 ms on average");
+    let ranks = ranks(random);
+    assert_eq!((ranks[0].0.as_str(), ranks[0].1), ("two", 1), "{ranks:?}");
+    let rank = |id: &str| ranks.iter().find(|(name, _)| name == id).expect("it is ranked").1;
+    assert_eq!(rank("one"), rank("same"), "they are the same");
+    let two = &random.lines[0];
+    let one = random.lines.iter().find(|line| line.id == "one").expect("it is ranked");
+    assert_eq!((two.drives, two.usable.0), (8, 2 * one.usable.0));
+    assert!((2.9e11..3.0e11).contains(&(one.usable.0 as f64)), "two of four disks of 146 GB: {}", one.usable);
+    // A small write cache is full long before the disks are busy.
+    for line in random.lines.iter().filter(|line| line.id != "little-cache") {
+        let (left, what) = line.headroom.as_ref().expect("something is busy");
+        assert!((0.0..0.6).contains(left), "{}: {left} of {what}", line.id);
+        assert!(line.p99_ms > 20.0, "{}: the mean is 20 ms", line.id);
+    }
 }
 
 #[test]

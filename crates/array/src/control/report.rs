@@ -199,7 +199,8 @@ impl Findings {
         if sets.degraded == 0 {
             return;
         }
-        let without = guarded.rebuild.without_spare.get();
+        // Some may have got a place since the last round of rebuilds: their drive was taken back.
+        let without = guarded.rebuild.without_spare.get().min(state.lost_columns().count() as u64);
         let what = match rebuild {
             Some(rebuild) if without == 0 && rebuild.slots_total == 0 => "being rebuilt".to_owned(),
             Some(rebuild) if without == 0 => {

@@ -30,19 +30,39 @@ impl Bench {
         Ok(self.catalog.array(&setup.array)?)
     }
 
+    /// What a configuration can hold: the drives' data space, without redundancy, of all members.
+    ///
+    /// # Errors
+    /// [`LabError`] where the configuration is impossible.
+    pub fn usable(&self, configuration: &Configuration) -> Result<ByteCount, LabError> {
+        let setup = &configuration.setup;
+        let drive = self.catalog.drive_by_reference(&setup.drive)?;
+        let space = data_space(setup, &drive, &self.layout(configuration)?);
+        Ok(ByteCount((space * f64::from(setup.members)) as u64))
+    }
+
+    fn layout(&self, configuration: &Configuration) -> Result<Layout, LabError> {
+        Layout::new(&self.raid(configuration)?)
+            .map_err(|source| LabError::Raid { configuration: configuration.id.clone(), source })
+    }
+
+    fn raid(&self, configuration: &Configuration) -> Result<RaidConfig, LabError> {
+        let setup = &configuration.setup;
+        let unit_kib = self.array(setup)?.parameters.stripe_unit_kib.value;
+        Ok(RaidConfig {
+            level: setup.raid,
+            set_size: setup.set_size as usize,
+            stripe_unit: SectorCount::in_bytes(ByteCount((unit_kib * 1024.0) as u64)),
+            raid50_groups: setup.groups as usize,
+        })
+    }
+
     /// The array of one member, as the engine takes it.
     pub(crate) fn describe(&self, configuration: &Configuration) -> Result<Description, LabError> {
         let setup = &configuration.setup;
         let array = &self.array(setup)?.parameters;
         let drive = self.catalog.drive_by_reference(&setup.drive)?;
-        let raid = RaidConfig {
-            level: setup.raid,
-            set_size: setup.set_size as usize,
-            stripe_unit: SectorCount::in_bytes(ByteCount((array.stripe_unit_kib.value * 1024.0) as u64)),
-            raid50_groups: setup.groups as usize,
-        };
-        let layout = Layout::new(&raid)
-            .map_err(|source| LabError::Raid { configuration: configuration.id.clone(), source })?;
+        let (raid, layout) = (self.raid(configuration)?, self.layout(configuration)?);
         let named = |n: u32| DriveDescription {
             name: format!("drive{n}"),
             path: None,
@@ -127,13 +147,19 @@ impl Bench {
     }
 }
 
+/// Bytes that one member's drives have for data.
+fn data_space(setup: &Setup, drive: &DriveSpec, layout: &Layout) -> f64 {
+    let data_share = layout.data_units_per_row() as f64 / layout.columns() as f64;
+    drive.capacity().bytes().0 as f64 * f64::from(setup.drives) * data_share
+}
+
 /// The size of a volume: given, or the used share of the drives' data space over the volumes.
 fn volume_size(setup: &Setup, drive: &DriveSpec, layout: &Layout) -> ByteCount {
     if let Some(size) = setup.volume_size {
         return size;
     }
-    let data_share = layout.data_units_per_row() as f64 / layout.columns() as f64;
-    let space = drive.capacity().bytes().0 as f64 * f64::from(setup.drives) * data_share;
-    let used = space * setup.used_percent.unwrap_or(0.0) / 100.0 / f64::from(setup.volumes);
+    let used = data_space(setup, drive, layout) * setup.used_percent.unwrap_or(0.0)
+        / 100.0
+        / f64::from(setup.volumes);
     ByteCount((used as u64 / VOLUME_STEP.0).max(1) * VOLUME_STEP.0)
 }

@@ -235,13 +235,15 @@ impl Bench {
             let settling = settling.run(&load).map_err(refused)?;
             runtime.run(settling);
         }
+        // What filled the write cache before is no part of the load.
+        let (began, before) = (world.now(), Usage::of(&group, world.now()));
         let run = LoadRun::new(world, group.clone(), load).map_err(refused)?;
         let report = runtime.run(run.run());
         if !report.is_clean() {
             let failed = report.errors.first.clone().unwrap_or_else(|| format!("{:?}", report.ended_by));
             return Err(LabError::Ended { configuration: name(), fact: failed });
         }
-        let usage = Usage::of(&group, runtime.world().now());
+        let usage = Usage::of(&group, world.now()).since(world.now(), &before, began);
         Ok(Probe { sample: sample(&report, outstanding), usage, ios: report.all.ios })
     }
 }
@@ -279,6 +281,7 @@ pub fn sample(report: &LoadReport, outstanding: u32) -> Sample {
         latency_ms: ms(report.all.latency_ns_mean),
         read_latency_ms: report.read.as_ref().map(|read| ms(read.latency_ns_mean)),
         write_latency_ms: report.write.as_ref().map(|write| ms(write.latency_ns_mean)),
+        p99_ms: ms(report.all.latency_ns_p99 as f64),
         read_half_width: share(report.precision.read_percent),
         write_half_width: share(report.precision.write_percent),
     }
@@ -308,6 +311,7 @@ mod tests {
             latency_ms,
             read_latency_ms: Some(latency_ms),
             write_latency_ms: None,
+            p99_ms: latency_ms,
             read_half_width: Some(0.02),
             write_half_width: None,
         }

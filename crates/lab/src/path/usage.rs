@@ -15,7 +15,7 @@ pub struct UsageRow {
     pub busy: f64,
 }
 
-/// All resources of a group over one run, its warm-up included.
+/// All resources of a group over some time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Ports, processors, buses, drives.
@@ -25,7 +25,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The usage of `group` after `elapsed`.
+    /// The usage of `group` from its beginning to now, which is `elapsed` later.
     pub fn of<T: BlockTarget + 'static>(group: &Group<T>, elapsed: Nanos) -> Usage {
         let seconds = elapsed.as_secs_f64().max(1e-9);
         let share = |resources: &[&Resource]| {
@@ -50,6 +50,18 @@ impl Usage {
             .collect();
         rows.push(UsageRow { resource: "drives".to_owned(), busy: drives_busy });
         Usage { rows, drive_iops }
+    }
+
+    /// The usage from `then`, up to which `before` is the usage, to `now`, up to which this is.
+    pub fn since(&self, now: Nanos, before: &Usage, then: Nanos) -> Usage {
+        let (all, earlier) = (now.as_secs_f64(), then.as_secs_f64());
+        let between = |value: f64, before: f64| (value * all - before * earlier) / (all - earlier).max(1e-9);
+        let rows = self.rows.iter().zip(&before.rows);
+        let row = |(row, before): (&UsageRow, &UsageRow)| UsageRow {
+            resource: row.resource.clone(),
+            busy: between(row.busy, before.busy),
+        };
+        Usage { rows: rows.map(row).collect(), drive_iops: between(self.drive_iops, before.drive_iops) }
     }
 
     /// The busiest resource.

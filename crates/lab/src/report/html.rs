@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::answer::{RankingTable, ranking_tables, trust};
 use super::chart::{Chart, swatch};
 use super::curves::charts;
 use super::matrix::{Matrix, matrices};
@@ -27,6 +28,8 @@ struct Page<'a> {
     title: &'a str,
     description: &'a str,
     mechanism: &'a [String],
+    rankings: Vec<RankingTable>,
+    trust: String,
     verdict: String,
     /// How many of the published predictions are within their tolerance.
     predictions_within: usize,
@@ -70,11 +73,14 @@ impl<'a> Page<'a> {
             |keep: &dyn Fn(&RecordLine) -> bool| lines.iter().filter(|line| keep(line)).cloned().collect();
         let (within, compared) = predictions(&lines);
         let entries = entries(outcome)?;
+        let assumed_count: usize = entries.iter().map(|entry| entry.rows.len()).sum();
         let fit = outcome.fit.as_ref();
         Ok(Page {
             title: &outcome.study.title,
             description: &outcome.study.description,
             mechanism: &outcome.study.mechanism,
+            rankings: ranking_tables(outcome),
+            trust: trust(outcome, &lines, outcome.study.assumptions.len() + assumed_count),
             verdict: format!("{within} of {compared}"),
             predictions_within: within,
             predictions_compared: compared,
@@ -90,7 +96,7 @@ impl<'a> Page<'a> {
             grid_unit: outcome.study.grid.as_ref().map_or("", |grid| &grid.unit),
             measurements: outcome.measured.iter().map(MeasurementLine::of).collect(),
             assumptions: &outcome.study.assumptions,
-            assumed_count: entries.iter().map(|entry| entry.rows.len()).sum(),
+            assumed_count,
             entries,
             provenance,
             seed: outcome.seed,

@@ -3,6 +3,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `view` | what both show, as texts |
+//! | `answer` | what both open with: the configurations by rank, and how far to trust that |
 //! | `terminal` | tables |
 //! | `html` | the page |
 //! | `chart` | curves as inline SVG |
@@ -14,6 +15,7 @@
 //!
 //! Calibration, prediction and what is derived stand apart in both; predictions alone are counted. Every parameter that is assumed or fitted is listed with its source.
 
+mod answer;
 mod chart;
 mod curves;
 mod html;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
+use super::answer::{ranking_tables, trust};
 use super::matrix::matrices;
 use super::view::{MeasurementLine, RecordLine, agrees, doubts, predictions};
 use super::{Provenance, assumed_parameters};
@@ -25,8 +26,11 @@ pub fn terminal(
     width: Option<u16>,
 ) -> Result<String, LabError> {
     let mut text = format!("{}\n{}\n", outcome.study.title, outcome.study.description);
-    fitted(&mut text, outcome, width);
     let lines: Vec<RecordLine> = outcome.records.iter().map(RecordLine::of).collect();
+    let assumed = assumed_parameters(&outcome.study)?.len() + outcome.study.assumptions.len();
+    ranked(&mut text, outcome, width);
+    let _ = writeln!(text, "\n{}", trust(outcome, &lines, assumed));
+    fitted(&mut text, outcome, width);
     let role = |role: Role| lines.iter().filter(move |line| line.role == role && line.is_published());
     records(
         &mut text,
@@ -43,7 +47,6 @@ pub fn terminal(
     );
     grid(&mut text, outcome, width);
     measurements(&mut text, outcome, width);
-    let assumed = assumed_parameters(&outcome.study)?.len() + outcome.study.assumptions.len();
     let (within, compared) = predictions(&lines);
     let evidence = match compared {
         0 => "none of the published figures is a prediction".to_owned(),
@@ -82,6 +85,37 @@ pub fn profile(report: &ProfileReport, width: Option<u16>) -> String {
         ]);
     }
     format!("{table}\n\n{}\n", report.sentence())
+}
+
+fn ranked(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
+    for ranking in ranking_tables(outcome) {
+        let header = [
+            "",
+            "configuration",
+            "IOPS",
+            "",
+            "p99 ms",
+            "usable TB",
+            "drives",
+            "headroom",
+            "first to saturate",
+        ];
+        let mut table = table(width, header, &[0, 2, 3, 4, 5, 6, 7]);
+        for l in ranking.lines {
+            table.add_row([
+                l.rank,
+                l.id,
+                l.iops,
+                l.interval,
+                l.p99_ms,
+                l.usable_tb,
+                l.drives,
+                l.headroom,
+                l.saturates,
+            ]);
+        }
+        let _ = writeln!(text, "\n{}\n{table}", ranking.load);
+    }
 }
 
 fn fitted(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
