@@ -181,16 +181,19 @@ impl Control {
         for (set, column, old) in columns {
             let _alone = guarded.column_places.acquire(ALL_PLACES).await;
             let target = ChunkletAddress { drive: to, index: old.index };
-            let (record, is_lost) = {
+            let (record, was_nowhere_else) = {
                 let state = guarded.metadata.state();
-                (state.return_record((set, column), target), state.column(set, column) == old)
+                // What a spare had of it by then was written there alone, and is known as changed nowhere.
+                let was_nowhere_else =
+                    state.column(set, column) == old && state.rebuild(set, column).is_none();
+                (state.return_record((set, column), target), was_nowhere_else)
             };
             let Some(record) = record else { continue };
             let (index, place) = Guarded::column(set, column);
             let placing = Placing::Column { set: index, column: place, to };
             let _under_way = guarded.place(placing)?;
             let is_whole = matches!(record, MetaRecord::ColumnEvacuating { .. });
-            if is_as_it_was && is_lost {
+            if is_as_it_was && was_nowhere_else {
                 guarded.returned.borrow_mut().insert((set, column), target);
             }
             guarded.commit(vec![record]).await?;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tier0_array::admin::{AdminRequest, DriveState, DriveStatus};
+use tier0_array::admin::{AdminRequest, DriveState, DriveStatus, RebuildStatus};
 use tier0_array::engine::{Engine, start, start_without};
 use tier0_drive::sim::SimMedium;
 use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
@@ -330,4 +330,61 @@ fn what_only_a_drive_holds_is_kept_although_the_power_fails_while_it_is_taken_ba
         }));
     }
     assert!((5..30).contains(&had_joined), "{had_joined} of 30 had joined");
+}
+
+/// Waits until a spare has some of what it is to take over.
+async fn half_taken_over(world: &World, engine: &Engine) {
+    let has_some = |rebuild: &RebuildStatus| rebuild.slots_done > 1 && rebuild.slots_done < rebuild.slots_total;
+    for _ in 0..100_000 {
+        if pool(engine).await.rebuild.as_ref().is_some_and(has_some) {
+            return;
+        }
+        world.sleep(Nanos::from_micros(50)).await;
+    }
+    panic!("no rebuild was seen half way");
+}
+
+/// A spare that was lost while it took over what a drive had kept the columns of that drive from it when it was taken back: what
+/// is kept for them was free for nobody, them included. What the spare had been given meanwhile is on it alone.
+#[test]
+fn a_drive_is_taken_back_although_the_spare_that_took_over_is_lost() {
+    for (raid, drives) in [("raid1", 2), ("raid5", 3), ("raid6", 4)] {
+        for restarts in [false, true] {
+            let mut array = Drives::founded(raid, drives, drives, 2, 67);
+            let spare = array.plug_in();
+            let fail = |drive: &str| AdminRequest::DriveFail { drive: drive.to_owned() };
+            array.life(1, move |world, engine, drives| async move {
+                done(&engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
+                fill(&world, &engine, 0..PIECES, 1).await;
+                engine.drain().await.expect("destaged");
+                let medium = drives.media.last().expect("it was plugged in");
+                engine.add_drive(0, &spare, medium.open(&world)).await.expect("it joins");
+                done(&engine, fail("d1")).await;
+                half_taken_over(&world, &engine).await;
+                fill(&world, &engine, 0..PIECES, 51).await;
+                engine.drain().await.expect("destaged");
+                done(&engine, fail(&spare)).await;
+                if !restarts {
+                    all_returns(&world, &engine, &drives, &spare).await;
+                }
+            });
+            if restarts {
+                let spare = array.media.last().expect("it was plugged in").options().info.name.clone();
+                array.life(2, move |world, engine, drives| async move {
+                    all_returns(&world, &engine, &drives, &spare).await;
+                });
+            }
+        }
+    }
+}
+
+/// Takes `d1` back without the spare; it has what it had, and as it is now.
+async fn all_returns(world: &World, engine: &Engine, drives: &Drives, spare: &str) {
+    engine.rejoin_drive(0, "d1", drives.media[1].open(world)).await.expect("it joins");
+    done(engine, AdminRequest::DriveRemove { drive: spare.to_owned(), force: false, stop: false }).await;
+    whole(world, engine).await;
+    scrub(world, engine).await;
+    assert_eq!(pool(engine).await.scrub.map(|scrub| scrub.repaired), Some(0));
+    drives.media[0].unplug();
+    check(world, engine, 0..PIECES, 51).await;
 }

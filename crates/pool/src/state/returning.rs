@@ -29,17 +29,33 @@ impl PoolState {
     }
 
     /// The record by which a column begins to return to a chunklet: it moves there from a drive that serves, or is rebuilt. None
-    /// if it is there, is being rebuilt or moved at present, or cannot be there.
+    /// if it is there, is being rebuilt or moved to a drive that serves, or cannot be there. A rebuild or a move whose target is
+    /// lost comes to no end: the column is rebuilt from the others, for what had been moved by then is at its old place no more.
     pub fn return_record(&self, (set, column): (u32, u32), target: ChunkletAddress) -> Option<MetaRecord> {
-        let from = self.column(set, column);
-        if self.rebuild(set, column).is_some() || from == target {
+        let (from, under_way) = (self.column(set, column), self.rebuild(set, column));
+        if under_way.is_some_and(|rebuild| self.is_active(rebuild.target.drive)) || from == target {
             return None;
         }
-        let record = match self.is_active(from.drive) {
+        let record = match under_way.is_none() && self.is_active(from.drive) {
             true => MetaRecord::ColumnEvacuating { set, column, target },
             false => MetaRecord::ColumnRebuilding { set, column, target },
         };
         self.check(&record).is_ok().then_some(record)
+    }
+
+    /// Where a column that is lost lay, if its drive has returned, and nothing else is there.
+    pub(crate) fn own_place(&self, set: u32, column: u32) -> Option<ChunkletAddress> {
+        let lost = self.members_by_place().filter(|(_, member)| member.state == MemberState::Lost);
+        let held = lost.flat_map(|(lost, _)| self.returning(lost));
+        let own = held.filter(|(its_set, its_column, _)| (*its_set, *its_column) == (set, column));
+        let on_return = own.flat_map(|(_, _, old)| {
+            let name = &self.inventory.members[old.drive as usize].name;
+            let is_it = move |(_, member): &(u32, &Member)| member.is_active() && member.name == *name;
+            let returned = self.members_by_place().filter(is_it);
+            returned.map(move |(drive, _)| ChunkletAddress { drive, index: old.index })
+        });
+        let can_be = |target: &ChunkletAddress| self.check_rebuilding(set, column, *target).is_ok();
+        on_return.filter(can_be).last()
     }
 
     /// The numbers of a member's chunklets that are kept for what lies there, and have no owner.

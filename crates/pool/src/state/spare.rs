@@ -75,11 +75,13 @@ impl PoolState {
 
     /// Where a lost column of a set should be rebuilt: on the member that the set does not use, of the class of the
     /// lost one if there is such a member, with the most free chunklets. Called for set after set, with the records
-    /// applied in between, this spreads a rebuild over all drives. None if there is no free chunklet.
+    /// applied in between, this spreads a rebuild over all drives. Where no chunklet is free, the one is left that is kept for
+    /// the column itself.
     pub fn choose_spare(&self, set: u32, column: u32) -> Option<ChunkletAddress> {
         let lost = self.member(self.column(set, column).drive)?;
-        let place = self.choose_drive(set, column, lost.class, |place| self.free_chunklets(place))?;
-        self.free_chunklet(place, 0)
+        let place = self.choose_drive(set, column, lost.class, |place| self.free_chunklets(place));
+        let free = place.and_then(|place| self.free_chunklet(place, 0));
+        free.or_else(|| self.own_place(set, column))
     }
 
     /// The member on which a column should go on, where every member has so many `free` chunklets.

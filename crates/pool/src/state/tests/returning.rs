@@ -77,3 +77,36 @@ fn a_drive_that_is_forgotten_takes_along_what_it_holds() {
     assert_eq!((left.is_empty(), state.left_behind(3).count()), (false, 0));
     state.verify().expect("sound");
 }
+
+/// A spare that was lost while it took a column over kept the column from its own place, which was kept for it, for ever.
+#[test]
+fn a_column_returns_although_the_spare_that_took_it_over_is_lost() {
+    let mut state = full();
+    let rebuild = |target| MetaRecord::ColumnRebuilding { set: 1, column: 1, target };
+    let old = state.column(1, 1);
+    let back = Member { id: uuid::Uuid::from_u128(77), ..member(3) };
+    let target = chunklet(5, old.index);
+    state.apply_all(&[MetaRecord::MemberAdded(back)]).expect("valid");
+    assert_eq!(state.return_record((1, 1), target), None, "a spare takes it over");
+    state.apply_all(&[MetaRecord::MemberLost { member: 4 }]).expect("valid");
+    assert_eq!(state.return_record((1, 1), target), Some(rebuild(target)));
+    assert_ne!(state.choose_spare(1, 1), Some(target), "others come first");
+    for drive in 0..6 {
+        let free: Vec<u32> = state.free_runs(drive).into_iter().flatten().collect();
+        let taken = free.into_iter().map(|index| (chunklet(drive, index), Owner::Log));
+        state.inventory.owners.extend(taken);
+    }
+    assert_eq!(state.free_chunklets(5), 0);
+    assert_eq!(state.choose_spare(1, 1), Some(target), "it is all that is left");
+    state.apply_all(&[rebuild(target)]).expect("valid");
+    assert_eq!(state.place_of(1, 1), target);
+    assert_eq!(state.return_record((1, 1), target), None, "it is on its way");
+
+    // A move that had a lost target is no move any more: the old place lacks what had been moved.
+    let mut moving = full();
+    let away = MetaRecord::ColumnEvacuating { set: 0, column: 0, target: chunklet(4, 5) };
+    moving.apply_all(&[away, MetaRecord::MemberLost { member: 4 }]).expect("valid");
+    let target = chunklet(2, 9);
+    let record = MetaRecord::ColumnRebuilding { set: 0, column: 0, target };
+    assert_eq!(moving.return_record((0, 0), target), Some(record));
+}
