@@ -178,7 +178,12 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let found = |pool: &'_ PoolStatus| pool.drives.iter().position(|drive| drive.name == *name);
             let (pool, place) = status.pools.iter().find_map(|pool| Some((pool, found(pool)?)))?;
             let drive = &pool.drives[place];
-            (drive.state == DriveState::Active).then(|| without_drive(pool, drive))
+            match drive.state {
+                DriveState::Active => Some(without_drive(pool, drive)),
+                _ => (pool.integrity.unrecoverable > 0).then(|| {
+                    format!("what drive {name:?} may hold of the pages of which no copy is right is given up")
+                }),
+            }
         }
         AdminRequest::VolumeDelete { volume: name, .. } => {
             let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);

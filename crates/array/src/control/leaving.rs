@@ -81,6 +81,10 @@ impl Control {
         if state == MemberState::Active && leave == Leave::CopyFirst {
             self.check_room(number, place, name)?;
         }
+        let is_given_up = self.guarded(number).may_be_needed(place);
+        if is_given_up {
+            self.check_given_up(number, place, leave)?;
+        }
         let lacks_space = self.guarded(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.let_go(number, place, state, leave).await?;
         let held = self.guarded(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
@@ -90,6 +94,11 @@ impl Control {
             .unwrap_or_default();
         self.start_rebuilds(number);
         let done = match (state, leave) {
+            (MemberState::Lost, _) if is_given_up => {
+                format!(
+                    "drive {name} is lost and is forgotten as soon as what it held is rebuilt; what it may hold of lost pages is given up"
+                )
+            }
             (MemberState::Lost, _) if held.is_ok() => format!(
                 "drive {name} is forgotten: it was lost, and what it held is rebuilt already, so nothing is less redundant"
             ),
@@ -106,6 +115,22 @@ impl Control {
         Ok(format!("{done}{spares}"))
     }
 
+    /// What a lost drive may hold of lost pages is given up only by who says so.
+    fn check_given_up(&self, number: usize, place: u32, leave: Leave) -> Result<(), AdminError> {
+        let guarded = self.guarded(number);
+        if leave == Leave::AtOnce {
+            guarded.given_up.borrow_mut().insert(place);
+            return Ok(());
+        }
+        let name = guarded.drive_name(place);
+        let is_leaving = guarded.metadata.state().member(place).is_some_and(|member| member.leaving);
+        let keep = if is_leaving { "keep it (tier0 drive remove --stop), then " } else { "" };
+        Err(AdminError::new(format!(
+            "drive {name:?} is lost and may hold what is right of pages of which no copy is; {keep}take it back (tier0 drive \
+             rejoin), or give up what it holds (tier0 drive remove ARRAY {name} --force)"
+        )))
+    }
+
     /// A drive that is leaving stays. The columns that are under way go to the end of their way.
     pub(super) async fn keep_drive(self: &Rc<Self>, name: &str) -> Done {
         let (number, place, state) = self.member_named(name)?;
@@ -114,6 +139,7 @@ impl Control {
         if state != MemberState::Active && leaving {
             self.set_leaving(number, place, false).await?;
             self.guarded(number).leaving.borrow_mut().remove(&place);
+            self.guarded(number).given_up.borrow_mut().remove(&place);
             return Ok(format!(
                 "drive {name} is kept in mind: it is lost, and what it held is rebuilt; take it back if it answers (tier0 drive \
                  rejoin)"
@@ -148,6 +174,13 @@ impl Control {
             return Err(AdminError::failed(format!(
                 "drive {name:?} is in the pool, and {old:?} stays: {error}"
             )));
+        }
+        if self.guarded(number).may_be_needed(leaving) {
+            self.start_rebuilds(number);
+            return Ok(format!(
+                "drive {name} is in the pool; {old} stays known, because it is lost and may hold what is right of pages of which no \
+                 copy is: take it back (tier0 drive rejoin), or give up what it holds (tier0 drive remove ARRAY {old} --force)"
+            ));
         }
         self.let_go(number, leaving, state, Leave::CopyFirst).await?;
         self.start_rebuilds(number);
@@ -225,14 +258,17 @@ impl Control {
             .map_err(|error| AdminError::failed(format!("the pool's metadata cannot be written: {error}")))
     }
 
-    /// Forgets the members that are to leave and hold nothing any more. The superblocks on their drives are erased.
+    /// Forgets the members that are to leave and hold nothing any more, of lost pages neither unless that is given up. The
+    /// superblocks on their drives are erased.
     pub(super) async fn forget_leaving(self: &Rc<Self>, number: usize) {
         let guarded = self.guarded(number);
         let leaves = |(_, member): &(u32, &Member)| member.leaving && member.state != MemberState::Removed;
         let leaving: Vec<u32> = {
             let state = guarded.metadata.state();
             let leaving = (0u32..).zip(state.members()).filter(leaves).map(|(place, _)| place);
-            leaving.filter(|place| !guarded.unverified.holds(&state, *place)).collect()
+            let is_given_up = |place: &u32| guarded.given_up.borrow().contains(place);
+            let is_kept = |place: &u32| guarded.may_be_needed(*place) && !is_given_up(place);
+            leaving.filter(|place| !guarded.unverified.holds(&state, *place) && !is_kept(place)).collect()
         };
         for place in leaving {
             let record = MetaRecord::MemberRemoved { member: place };

@@ -1,13 +1,15 @@
 //! What of the volumes is lost, as ranges that people can restore. Which they are is in memory alone; that there are some is
 //! on the drives, so that the next start says it.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tier0_pool::{MemberState, PoolState};
+use tier0_pool::{Member, MemberState, PoolState};
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, named};
 
-use super::Control;
 use super::report::Findings;
+use super::verification::serves_as;
+use super::{Control, Guarded};
 use crate::admin::{Health, IntegrityStatus, LostRange};
 use crate::message::command::{LostSectors, ShardCommand};
 use crate::message::scrub::ScrubShared;
@@ -17,14 +19,31 @@ const RANGES_MAX: usize = 4096;
 /// How often is looked whether there are some.
 const LOOK: Nanos = Nanos::from_secs(10);
 
-/// What to do where no copy of pages is right: a drive that is lost may hold them.
+/// What to do where no copy of pages is right: a drive that is lost, or was and has been taken back, may hold them.
 pub(super) fn remedy_for_lost_pages(state: &PoolState) -> String {
-    let lost = state.members().iter().filter(|member| member.state == MemberState::Lost);
-    let (names, leaving): (Vec<&str>, Vec<bool>) =
-        lost.map(|member| (member.name.as_str(), member.leaving)).unzip();
-    if names.is_empty() {
-        return "restore them from a backup".to_owned();
+    let holds = |(place, member): &(u32, &Member)| {
+        member.state == MemberState::Lost && state.returning(*place).next().is_some()
+    };
+    let may_hold = || state.members_by_place().filter(holds);
+    let is_back = |place: u32| serves_as(state, place).is_some();
+    let lost: Vec<&Member> =
+        may_hold().filter(|(place, _)| !is_back(*place)).map(|(_, member)| member).collect();
+    if lost.is_empty() {
+        let back: BTreeSet<&str> = may_hold().map(|(_, member)| member.name.as_str()).collect();
+        let names: Vec<&str> = back.into_iter().collect();
+        if names.is_empty() {
+            return "restore them from a backup".to_owned();
+        }
+        let (was, it) = if names.len() == 1 { ("was", "it") } else { ("were", "they") };
+        return format!(
+            "{} {was} taken back and may hold what is right: wait until {it} {} rebuilt (tier0 status), then scrub, and restore \
+             from a backup what is wrong then",
+            named("drive", &names),
+            if names.len() == 1 { "is" } else { "are" }
+        );
     }
+    let (names, leaving): (Vec<&str>, Vec<bool>) =
+        lost.iter().map(|member| (member.name.as_str(), member.leaving)).unzip();
     let keep =
         if leaving.contains(&true) { "keep what is being removed (tier0 drive remove --stop), " } else { "" };
     let (are, them) = if names.len() == 1 { ("is", "it") } else { ("are", "them") };
@@ -52,9 +71,16 @@ impl Control {
     }
 
     /// A scrub that has looked at everything knows whether there are pages of which no copy is right.
-    pub(super) async fn scrub_tells_lost_pages(&self, number: usize, shared: &ScrubShared) {
+    pub(super) async fn scrub_tells_lost_pages(self: &Rc<Self>, number: usize, shared: &ScrubShared) {
         match (shared.unrecoverable(), shared.skipped()) {
-            (0, 0) => self.remember_lost_pages(number, false).await,
+            (0, 0) => {
+                let were_there = self.guarded(number).metadata.has_lost_pages();
+                self.remember_lost_pages(number, false).await;
+                if were_there {
+                    // Drives that were kept for their sake are forgotten.
+                    self.start_rebuilds(number);
+                }
+            }
             (0, _) => {}
             _ => self.remember_lost_pages(number, true).await,
         }
@@ -76,6 +102,16 @@ impl Control {
             let pool = &self.pools[number].name;
             tracing::error!("pool {pool:?}: that pages are lost cannot be remembered: {error}");
         }
+    }
+}
+
+impl Guarded {
+    /// Whether a lost member may hold what is right of pages of which no copy is: what it held was not rebuilt elsewhere, or
+    /// while pages were lost.
+    pub(super) fn may_be_needed(&self, place: u32) -> bool {
+        let state = self.metadata.state();
+        let is_lost = state.member(place).is_some_and(|member| member.state == MemberState::Lost);
+        is_lost && self.metadata.has_lost_pages() && state.returning(place).next().is_some()
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Guarded {
     /// one, nor after the end.
     pub(super) column_places: Semaphore,
     /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
+    /// Lost members that are to be forgotten although what they hold may be needed.
+    pub(super) given_up: RefCell<BTreeSet<u32>>,
     pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
     pub(super) moves: Moves,
     pub(super) court: Court,
@@ -112,6 +114,7 @@ impl Guarded {
             allocations: RefCell::new(0..0),
             reserving: Semaphore::new(1),
             column_places: Semaphore::new(ALL_PLACES),
+            given_up: RefCell::default(),
             leaving: RefCell::default(),
             moves: Moves::default(),
             court: Court::default(),

@@ -166,6 +166,12 @@ impl Description {
                 let mentioned = drive.path.as_deref().is_some_and(|path| self.leads_to(path));
                 // What is not there is told by the check of the places.
                 let is_there = !drive.deleted && drive.path.as_deref().is_none_or(Path::exists);
+                // It has joined again, and its old place is kept until it is verified.
+                let is_back =
+                    |other: &DriveFacts| other.state == DriveState::Active && other.name == drive.name;
+                if drive.state == DriveState::Lost && pool.drives.iter().any(is_back) {
+                    continue;
+                }
                 if drive.state == DriveState::Lost {
                     let lies_there =
                         |other: &DriveFacts| other.state == DriveState::Active && other.path == drive.path;

@@ -58,6 +58,23 @@ impl PoolState {
         on_return.filter(can_be).last()
     }
 
+    /// The members that keep a chunklet for what may be needed of other columns of a set.
+    pub(crate) fn drives_kept_for(&self, set: u32, column: u32) -> BTreeSet<u32> {
+        let others = (0..self.geometry.columns()).filter(|other| *other != column);
+        let at_home = others.map(|other| self.column(set, other).drive);
+        let is_other = |(its_set, its_column): &(u32, u32)| *its_set == set && *its_column != column;
+        let left = self.inventory.left_behind.iter().filter(|(_, whose)| is_other(whose));
+        let places = at_home.chain(left.map(|(chunklet, _)| chunklet.drive));
+        let lost =
+            places.filter_map(|place| self.member(place)).filter(|member| member.state == MemberState::Lost);
+        let names: BTreeSet<&str> = lost.map(|member| member.name.as_str()).collect();
+        if names.is_empty() {
+            return BTreeSet::new();
+        }
+        let serving = self.members_by_place().filter(|(_, member)| member.is_active());
+        serving.filter(|(_, member)| names.contains(&*member.name)).map(|(place, _)| place).collect()
+    }
+
     /// The numbers of a member's chunklets that are kept for what lies there, and have no owner.
     pub(crate) fn reserved(&self, place: u32) -> BTreeSet<u32> {
         let Some(member) = self.member(place) else { return BTreeSet::new() };

@@ -74,7 +74,8 @@ impl PoolState {
     }
 
     /// Where a lost column of a set should be rebuilt: on the member that the set does not use, of the class of the
-    /// lost one if there is such a member, with the most free chunklets. Called for set after set, with the records
+    /// lost one if there is such a member, with the most free chunklets; only where no other is left, on one to which another
+    /// column of the set is to return. Called for set after set, with the records
     /// applied in between, this spreads a rebuild over all drives. Where no chunklet is free, the one is left that is kept for
     /// the column itself.
     pub fn choose_spare(&self, set: u32, column: u32) -> Option<ChunkletAddress> {
@@ -98,11 +99,14 @@ impl PoolState {
         let sources = others().map(|other| self.column(set, other).drive);
         let used: Vec<u32> = targets.map(|(_, drive)| drive).chain(sources).collect();
         let candidates = self.members_by_place().filter(|(place, _)| !used.contains(place));
+        // Another column of the set that is to return to a drive cannot where this one is.
+        let kept = self.drives_kept_for(set, column);
         let weighted = candidates.filter_map(|(place, member)| {
             let free = free(place);
-            (free > 0).then_some((member.class == class, free, std::cmp::Reverse(place)))
+            let is_left_alone = !kept.contains(&place);
+            (free > 0).then_some((is_left_alone, member.class == class, free, std::cmp::Reverse(place)))
         });
-        weighted.max().map(|(_, _, std::cmp::Reverse(place))| place)
+        weighted.max().map(|(_, _, _, std::cmp::Reverse(place))| place)
     }
 
     /// The columns that are on members that are to leave, and are neither moving nor lost: set and column.

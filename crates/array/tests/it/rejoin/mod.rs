@@ -1,5 +1,7 @@
 //! Drives that were lost and come back while the array runs: what has changed since is rebuilt on them, and no more.
 
+mod needed;
+
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -334,7 +336,8 @@ fn what_only_a_drive_holds_is_kept_although_the_power_fails_while_it_is_taken_ba
 
 /// Waits until a spare has some of what it is to take over.
 async fn half_taken_over(world: &World, engine: &Engine) {
-    let has_some = |rebuild: &RebuildStatus| rebuild.slots_done > 1 && rebuild.slots_done < rebuild.slots_total;
+    let has_some =
+        |rebuild: &RebuildStatus| rebuild.slots_done > 1 && rebuild.slots_done < rebuild.slots_total;
     for _ in 0..100_000 {
         if pool(engine).await.rebuild.as_ref().is_some_and(has_some) {
             return;
