@@ -82,26 +82,27 @@ impl Control {
                 }
             }
             (0, _) => {}
-            _ => self.remember_lost_pages(number, true).await,
+            _ => {
+                self.remember_lost_pages(number, true).await;
+            }
         }
     }
 
     /// A rebuild has met pages of which nothing is right: what its columns' old chunklets hold may be needed. That must be
-    /// known before the rebuild counts.
-    pub(super) async fn rebuild_met_lost_pages(&self, number: usize) {
+    /// known before the rebuild counts; whether it is. Drives that a pause waits for take no superblock.
+    pub(super) async fn rebuild_met_lost_pages(&self, number: usize) -> bool {
         let guarded = self.guarded(number);
         guarded.rebuild.met_lost_pages.set(true);
-        // Drives that a pause waits for take no superblock; what was lost is seen again where it is looked for.
-        if guarded.pauses.since().is_none() {
-            self.remember_lost_pages(number, true).await;
-        }
+        guarded.pauses.since().is_none() && self.remember_lost_pages(number, true).await
     }
 
-    async fn remember_lost_pages(&self, number: usize, are_there: bool) {
-        if let Err(error) = self.guarded(number).metadata.remember_lost_pages(are_there).await {
+    async fn remember_lost_pages(&self, number: usize, are_there: bool) -> bool {
+        let remembered = self.guarded(number).metadata.remember_lost_pages(are_there).await;
+        if let Err(error) = &remembered {
             let pool = &self.pools[number].name;
             tracing::error!("pool {pool:?}: that pages are lost cannot be remembered: {error}");
         }
+        remembered.is_ok()
     }
 }
 

@@ -46,8 +46,8 @@ use std::rc::Rc;
 
 use futures_util::future::{join_all, select};
 use tier0_units::{Nanos, SlotRef};
-use tier0_world::World;
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
+use tier0_world::{IoError, World};
 
 pub(crate) use drives::{Answer, DriveOpener, NewDrive};
 pub(crate) use harmed::Harm;
@@ -242,10 +242,12 @@ impl Control {
             ControlMessage::TableLost { pool, slot } => self.note_table_lost(pool, slot),
             ControlMessage::GiveBack { pool, slot } => self.pools[pool].give_back(slot),
             ControlMessage::SlotRebuilt(note) => {
-                if note.has_lost_pages {
-                    self.rebuild_met_lost_pages(note.pool).await;
-                }
-                let result = self.pools[note.pool].slot_rebuilt(&note).await;
+                // It is rebuilt again later where that cannot be remembered.
+                let is_known = !note.has_lost_pages || self.rebuild_met_lost_pages(note.pool).await;
+                let result = match is_known {
+                    true => self.pools[note.pool].slot_rebuilt(&note).await,
+                    false => Err(IoError::Gone),
+                };
                 let _ = note.reply.send(result);
             }
             ControlMessage::Admin { request, reply } => self.carry_out(request, reply).await,

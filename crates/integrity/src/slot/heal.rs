@@ -113,11 +113,14 @@ impl SlotIo {
     ) -> Result<SlotRebuilt, IoError> {
         let guard = self.0.locks.lock([slot.slot].into()).await;
         tracing::trace!(?slot, ?column, "a slot is rebuilt");
+        let is_unchanged = returned && !self.has_changed(slot.slot);
         let table = self.table_to_write(slot).await?;
+        let is_recalled = self.recall_table(&table, column, is_unchanged).await?;
         let set = table.home().set;
         let target = self.raid().sets().chunklet(set, column);
         let rows = self.slots().rows(slot.slot);
-        let rebuilt = if returned && !self.has_changed(slot.slot) {
+        // A table that was written anew is to be there too.
+        let rebuilt = if is_unchanged && !is_recalled {
             self.raid().keep_rows(set, rows).await
         } else {
             let rebuilt = self.raid().rebuild_rows(set, column, rows, table.as_ref()).await?;

@@ -5,6 +5,7 @@ mod heal;
 mod locks;
 mod plan;
 mod read;
+mod recall;
 mod replay;
 mod request;
 mod unchecked;

@@ -110,6 +110,20 @@ impl SlotTable {
         self.dirty.set(true);
     }
 
+    /// Pages of which nothing is known: none passes before it is written.
+    pub(crate) fn unknown(&self) -> Vec<u32> {
+        let entries = self.entries.borrow();
+        (0..).zip(&**entries).filter(|(_, entry)| **entry == STAND_IN).map(|(page, _)| page).collect()
+    }
+
+    /// A page of which nothing was known is what another copy of the table says.
+    pub(crate) fn recall(&self, page: u32, entry: u32) {
+        if self.entry(page) == STAND_IN && entry != STAND_IN {
+            self.put(page, entry);
+            self.dirty.set(true);
+        }
+    }
+
     /// A table as it was read, in its write `generation`.
     pub(super) fn load(&self, generation: u64, entries: &[u32]) {
         assert_eq!(entries.len(), self.pages as usize, "a table has one entry per page");
@@ -218,7 +232,7 @@ impl SlotTable {
 
 /// Whether an entry stands for a page that is stored.
 #[inline]
-fn is_data(entry: u32) -> bool {
+pub(crate) fn is_data(entry: u32) -> bool {
     !matches!(entry, NOT_STORED | GIVEN_UP)
 }
 

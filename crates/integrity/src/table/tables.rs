@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use tier0_raid::io::{Members, RaidIo, Stake};
-use tier0_raid::layout::ColumnMask;
+use tier0_raid::layout::{Column, ColumnMask};
 use tier0_raid::set::SlotMap;
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount, SlotRef};
 use tier0_world::sync::Notify;
@@ -400,6 +400,26 @@ impl SlotTables {
             }
         }
         found
+    }
+
+    /// The entries of the newest copy of a table that lies where a column is being rebuilt to: its drive may have been taken
+    /// back. How old they are is not known.
+    pub(crate) async fn held_by_target(&self, table: &SlotTable, column: Column) -> Option<Vec<u32>> {
+        let mut copies = self.0.placement.copies(table.home().slot_in_set);
+        let copy = copies.find(|copy| copy.column == column)?;
+        let (sectors, members) = (self.0.placement.block_sectors(), self.0.raid.members());
+        let read_one = |place| async move {
+            let (member, lba) = self.target_place(table, copy, place * sectors);
+            let buf = BufMut::new(sectors as u32, PayloadWidth::REAL);
+            let (result, buf) = members.read(member, lba, buf).await;
+            result.ok().map(|()| decode(buf.freeze().as_slice()))
+        };
+        let found = join_all((0..GENERATIONS).map(read_one)).await;
+        let own = found.into_iter().flatten().filter_map(|found| match found {
+            FoundTable::Valid(block) if self.is_of(&block, table.home()) => Some(block),
+            _ => None,
+        });
+        own.max_by_key(|block| block.generation).map(|block| block.entries)
     }
 
     async fn read_place(

@@ -2,5 +2,6 @@
 
 mod bench;
 mod power_cut;
+mod recall;
 mod repairs;
 mod slot_io;

@@ -19,7 +19,7 @@ const SLOT: SlotRef = SlotRef { slot: 0, allocation: 1 };
 const EXTENT: ExtentId = ExtentId { volume: 0, index: 0 };
 
 /// Runs `work` in a world of its own.
-fn run<F: Future<Output = ()> + 'static>(seed: u64, work: impl FnOnce(tier0_world::World) -> F) {
+pub(crate) fn run<F: Future<Output = ()> + 'static>(seed: u64, work: impl FnOnce(tier0_world::World) -> F) {
     let runtime = VirtualRuntime::new(seed, PayloadWidth::REAL);
     let world = runtime.world().clone();
     runtime.run(work(world));
