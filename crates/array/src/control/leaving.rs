@@ -119,7 +119,7 @@ impl Control {
     fn check_given_up(&self, number: usize, place: u32, leave: Leave) -> Result<(), AdminError> {
         let guarded = self.guarded(number);
         if leave == Leave::AtOnce {
-            guarded.given_up.borrow_mut().insert(place);
+            guarded.given_up.borrow_mut().extend(guarded.lost_places_of(place));
             return Ok(());
         }
         let name = guarded.drive_name(place);
@@ -139,7 +139,8 @@ impl Control {
         if state != MemberState::Active && leaving {
             self.set_leaving(number, place, false).await?;
             self.guarded(number).leaving.borrow_mut().remove(&place);
-            self.guarded(number).given_up.borrow_mut().remove(&place);
+            let kept = self.guarded(number).lost_places_of(place);
+            self.guarded(number).given_up.borrow_mut().retain(|place| !kept.contains(place));
             return Ok(format!(
                 "drive {name} is kept in mind: it is lost, and what it held is rebuilt; take it back if it answers (tier0 drive \
                  rejoin)"

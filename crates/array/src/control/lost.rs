@@ -19,8 +19,9 @@ const RANGES_MAX: usize = 4096;
 /// How often is looked whether there are some.
 const LOOK: Nanos = Nanos::from_secs(10);
 
-/// What to do where no copy of pages is right: a drive that is lost, or was and has been taken back, may hold them.
-pub(super) fn remedy_for_lost_pages(state: &PoolState) -> String {
+/// What to do where no copy of pages is right: a drive that is lost, or was and has been taken back, may hold them. What has
+/// come right meanwhile is known when the rebuild and the scrub have ended that are under way.
+pub(super) fn remedy_for_lost_pages(state: &PoolState, is_under_way: bool) -> String {
     let holds = |(place, member): &(u32, &Member)| {
         member.state == MemberState::Lost && state.returning(*place).next().is_some()
     };
@@ -32,7 +33,8 @@ pub(super) fn remedy_for_lost_pages(state: &PoolState) -> String {
         let back: BTreeSet<&str> = may_hold().map(|(_, member)| member.name.as_str()).collect();
         let names: Vec<&str> = back.into_iter().collect();
         if names.is_empty() {
-            return "restore them from a backup".to_owned();
+            let wait = "wait for the end of the rebuild and the scrub (tier0 status), then restore from a backup what is still wrong";
+            return if is_under_way { wait } else { "restore them from a backup" }.to_owned();
         }
         let (was, it) = if names.len() == 1 { ("was", "it") } else { ("were", "they") };
         return format!(
@@ -71,8 +73,16 @@ impl Control {
     }
 
     /// A scrub that has looked at everything knows whether there are pages of which no copy is right.
-    pub(super) async fn scrub_tells_lost_pages(self: &Rc<Self>, number: usize, shared: &ScrubShared) {
+    /// Where some were told since it began, `told` times by then, it may have been past them.
+    pub(super) async fn scrub_tells_lost_pages(
+        self: &Rc<Self>,
+        number: usize,
+        shared: &ScrubShared,
+        told: u64,
+    ) {
+        let is_told_since = self.guarded(number).rebuild.losses_told.get() != told;
         match (shared.unrecoverable(), shared.skipped()) {
+            (0, 0) if is_told_since => {}
             (0, 0) => {
                 let were_there = self.guarded(number).metadata.has_lost_pages();
                 self.remember_lost_pages(number, false).await;
@@ -97,6 +107,10 @@ impl Control {
     }
 
     async fn remember_lost_pages(&self, number: usize, are_there: bool) -> bool {
+        if are_there {
+            let told = &self.guarded(number).rebuild.losses_told;
+            told.set(told.get() + 1);
+        }
         let remembered = self.guarded(number).metadata.remember_lost_pages(are_there).await;
         if let Err(error) = &remembered {
             let pool = &self.pools[number].name;
@@ -107,12 +121,22 @@ impl Control {
 }
 
 impl Guarded {
-    /// Whether a lost member may hold what is right of pages of which no copy is: what it held was not rebuilt elsewhere, or
-    /// while pages were lost.
+    /// Whether the drive of a lost member may hold what is right of pages of which no copy is: what it held was not rebuilt
+    /// elsewhere, or while pages were lost. It may have been lost more than once.
     pub(super) fn may_be_needed(&self, place: u32) -> bool {
+        let places = self.lost_places_of(place);
         let state = self.metadata.state();
-        let is_lost = state.member(place).is_some_and(|member| member.state == MemberState::Lost);
-        is_lost && self.metadata.has_lost_pages() && state.returning(place).next().is_some()
+        let holds = |place: &u32| state.returning(*place).next().is_some();
+        self.metadata.has_lost_pages() && places.iter().any(holds)
+    }
+
+    /// The lost members that a lost member's drive has been, this one included; none of one that is not lost.
+    pub(super) fn lost_places_of(&self, place: u32) -> Vec<u32> {
+        let state = self.metadata.state();
+        let lost = |member: &&Member| member.state == MemberState::Lost;
+        let Some(own) = state.member(place).filter(lost) else { return Vec::new() };
+        let is_it = |(_, member): &(u32, &Member)| lost(member) && member.name == own.name;
+        state.members_by_place().filter(is_it).map(|(place, _)| place).collect()
     }
 }
 

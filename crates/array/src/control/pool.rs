@@ -320,7 +320,8 @@ impl PoolControl {
         };
         let _still = guarded.column_places.acquire(1).await;
         let (set, column) = Guarded::column(note.set, note.column);
-        if guarded.shape.sets.chunklet(set, column) != note.target {
+        let is_lost = !guarded.metadata.state().is_active(note.target.drive);
+        if is_lost || guarded.shape.sets.chunklet(set, column) != note.target {
             return Err(IoError::Gone);
         }
         let ranges = one_slot(home.index);

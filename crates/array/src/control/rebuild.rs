@@ -35,6 +35,8 @@ pub(crate) struct RebuildProgress {
     pub(super) without_spare: Cell<u64>,
     /// Some rebuild since the start has met pages that are lost.
     pub(super) met_lost_pages: Cell<bool>,
+    /// How often it was told that pages are lost.
+    pub(super) losses_told: Cell<u64>,
     /// Why the last round failed; none while one goes well.
     pub(super) waits: Cell<Option<IoError>>,
 }

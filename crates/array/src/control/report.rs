@@ -91,7 +91,9 @@ impl Control {
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(guarded), &state);
-        found.look_at_integrity(&integrity, guarded.scrub.settled.get(), &remedy_for_lost_pages(&state));
+        let is_under_way = guarded.rebuild.is_running() || guarded.scrub.running.get();
+        let remedy = remedy_for_lost_pages(&state, is_under_way);
+        found.look_at_integrity(&integrity, guarded.scrub.settled.get(), &remedy);
         found.look_at_pages_lost_before(guarded.metadata.has_lost_pages(), &integrity);
         found.look_at_spares(&state, &sets);
         found.look_at_space(&space, &guarded.space_rules.borrow());

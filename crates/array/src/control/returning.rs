@@ -55,6 +55,7 @@ impl Control {
             let lost = state.member(place).expect("it was found");
             (lost.id, lost.path.clone(), lost.sectors)
         };
+        let named_in_file = in_file.clone();
         let (path, said) = match path {
             Some(path) => (path, Said::ByAdministrator),
             None => match (opener.find(id).await, in_file) {
@@ -106,6 +107,9 @@ impl Control {
                  --path {path:?} --force)"
             ))
         })?;
+        let elsewhere = named_in_file.filter(|named| *named != path).map_or(String::new(), |named| {
+            format!("; it lies at {path:?}, and the array file says {named:?}: correct its path in the file")
+        });
         let brought = self.bring_in(number, name, new, Some((place, left))).await;
         self.finish_rejoins(number).await?;
         self.start_rebuilds(number);
@@ -114,10 +118,14 @@ impl Control {
         self.tell(Severity::Info, format!("drive {name}"), what, "");
         Ok(match left {
             Left::AsItIs => {
-                format!("drive {name} is back; what has changed since is rebuilt, as \"tier0 status\" shows")
+                format!(
+                    "drive {name} is back; what has changed since is rebuilt, as \"tier0 status\" shows{elsewhere}"
+                )
             }
             Left::Otherwise => {
-                format!("drive {name} is back; all that it lacks is rebuilt, as \"tier0 status\" shows")
+                format!(
+                    "drive {name} is back; all that it lacks is rebuilt, as \"tier0 status\" shows{elsewhere}"
+                )
             }
         })
     }
@@ -235,7 +243,9 @@ impl Guarded {
             };
             state.returning(*from).any(returns)
         };
-        let members = (0..state.members().len() as u32).filter(|place| self.rejoining.get() != Some(*place));
+        let joining = self.rejoining.get().and_then(|place| state.member(place)).map(|member| &*member.name);
+        let members = state.members_by_place().filter(|(_, member)| Some(&*member.name) != joining);
+        let members = members.map(|(place, _)| place);
         members.filter_map(|place| Some((place, serves_as(&state, place)?))).filter(is_due).collect()
     }
 

@@ -60,6 +60,7 @@ impl Control {
         let control = self.clone();
         let work = async move {
             control.begin_findings(number);
+            let told = control.guarded(number).rebuild.losses_told.get();
             let before = control.pages_found(number).await;
             let ended = control.scrub_pass(number, rate, &shared).await;
             let guarded = control.guarded(number);
@@ -67,7 +68,7 @@ impl Control {
                 guarded.scrub.settled.set(before);
             }
             if ended == ScrubEnd::Finished && from == 0 {
-                control.scrub_tells_lost_pages(number, &shared).await;
+                control.scrub_tells_lost_pages(number, &shared, told).await;
             }
             control.end_findings(number);
             control.tell_of_scrub(number, ended, &shared);

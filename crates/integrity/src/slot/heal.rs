@@ -115,7 +115,7 @@ impl SlotIo {
         tracing::trace!(?slot, ?column, "a slot is rebuilt");
         let is_unchanged = returned && !self.has_changed(slot.slot);
         let table = self.table_to_write(slot).await?;
-        let is_recalled = self.recall_table(&table, column, is_unchanged).await?;
+        let is_recalled = is_unchanged && self.recall_table(&table, column).await?;
         let set = table.home().set;
         let target = self.raid().sets().chunklet(set, column);
         let rows = self.slots().rows(slot.slot);

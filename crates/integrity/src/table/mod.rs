@@ -9,5 +9,5 @@ mod tables;
 pub use codec::{FoundTable, TABLE_VERSION, TableBlock, block_sectors, decode, encode};
 pub use error::TableError;
 pub use placement::{ColumnPlan, TableCopy, TablePlacement, table_sectors};
-pub(crate) use slot_table::{SlotTable, is_data};
+pub(crate) use slot_table::SlotTable;
 pub(crate) use tables::{Keeping, SlotTables};

@@ -110,18 +110,16 @@ impl SlotTable {
         self.dirty.set(true);
     }
 
-    /// Pages of which nothing is known: none passes before it is written.
-    pub(crate) fn unknown(&self) -> Vec<u32> {
-        let entries = self.entries.borrow();
-        (0..).zip(&**entries).filter(|(_, entry)| **entry == STAND_IN).map(|(page, _)| page).collect()
+    /// Whether there are pages of which nothing is known: none of them passes before it is written.
+    pub(crate) fn has_unknown(&self) -> bool {
+        self.entries.borrow().contains(&STAND_IN)
     }
 
-    /// A page of which nothing was known is what another copy of the table says.
-    pub(crate) fn recall(&self, page: u32, entry: u32) {
-        if self.entry(page) == STAND_IN && entry != STAND_IN {
-            self.put(page, entry);
-            self.dirty.set(true);
-        }
+    /// The table is what a copy says after all, in its write `generation`. Its own next write counts more than that copy.
+    pub(crate) fn recall(&self, generation: u64, entries: &[u32]) {
+        let newest = generation.max(self.generation.get());
+        self.load(newest, entries);
+        self.dirty.set(true);
     }
 
     /// A table as it was read, in its write `generation`.
@@ -232,7 +230,7 @@ impl SlotTable {
 
 /// Whether an entry stands for a page that is stored.
 #[inline]
-pub(crate) fn is_data(entry: u32) -> bool {
+fn is_data(entry: u32) -> bool {
     !matches!(entry, NOT_STORED | GIVEN_UP)
 }
 

@@ -402,24 +402,30 @@ impl SlotTables {
         found
     }
 
-    /// The entries of the newest copy of a table that lies where a column is being rebuilt to: its drive may have been taken
-    /// back. How old they are is not known.
-    pub(crate) async fn held_by_target(&self, table: &SlotTable, column: Column) -> Option<Vec<u32>> {
+    /// The newest write of a table that lies where a column is being rebuilt to, whose drive may have been taken back:
+    /// generation and entries. None where one of the two places cannot be read or is damaged, for that may have been newer.
+    pub(crate) async fn held_by_target(&self, table: &SlotTable, column: Column) -> Option<(u64, Vec<u32>)> {
         let mut copies = self.0.placement.copies(table.home().slot_in_set);
         let copy = copies.find(|copy| copy.column == column)?;
         let (sectors, members) = (self.0.placement.block_sectors(), self.0.raid.members());
-        let read_one = |place| async move {
+        let mut newest: Option<TableBlock> = None;
+        for place in 0..GENERATIONS {
             let (member, lba) = self.target_place(table, copy, place * sectors);
             let buf = BufMut::new(sectors as u32, PayloadWidth::REAL);
             let (result, buf) = members.read(member, lba, buf).await;
-            result.ok().map(|()| decode(buf.freeze().as_slice()))
-        };
-        let found = join_all((0..GENERATIONS).map(read_one)).await;
-        let own = found.into_iter().flatten().filter_map(|found| match found {
-            FoundTable::Valid(block) if self.is_of(&block, table.home()) => Some(block),
-            _ => None,
-        });
-        own.max_by_key(|block| block.generation).map(|block| block.entries)
+            result.ok()?;
+            match decode(buf.as_slice()) {
+                FoundTable::Valid(block) if self.is_of(&block, table.home()) => {
+                    let is_newer = newest.as_ref().is_none_or(|known| known.generation < block.generation);
+                    newest = if is_newer { Some(block) } else { newest };
+                }
+                // Another tenant's, or nothing: this slot's was never written there.
+                FoundTable::Valid(_) => {}
+                FoundTable::None if buf.as_slice().iter().all(|byte| *byte == 0) => {}
+                _ => return None,
+            }
+        }
+        newest.map(|block| (block.generation, block.entries))
     }
 
     async fn read_place(

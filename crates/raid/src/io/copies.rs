@@ -2,9 +2,7 @@
 //!
 //! As in [`crate::io::heal`], everything here runs under the row's lock.
 
-use futures_util::future::join_all;
-use tier0_units::{Lba, PAGE_SECTORS};
-use tier0_world::{Buf, BufMut};
+use tier0_world::Buf;
 
 use crate::io::RaidIo;
 use crate::io::expect::Expected;
@@ -12,23 +10,8 @@ use crate::io::grid::{Cell, Grid};
 use crate::io::patience::Stake;
 use crate::io::report::{PageFault, RepairSource};
 use crate::layout::{Column, ColumnMask, PagePlace};
-use crate::set::SetIndex;
 
 impl RaidIo {
-    /// What the columns that are there hold of a page of a set's data, right or not; nothing of those that cannot be read.
-    pub async fn held(&self, set: SetIndex, page: u64) -> Vec<Buf> {
-        let layout = self.sets().layout();
-        let at = layout.map(Lba(page * PAGE_SECTORS));
-        let live = layout.copies(at.row, at.unit) - self.lost_columns(set, at.row);
-        let lba = layout.column_lba(at.row, at.offset);
-        let read_one = |column| async move {
-            let buf = BufMut::new(PAGE_SECTORS as u32, self.members().width());
-            let (result, buf) = self.read_column(set, column, lba, buf).await;
-            result.ok().map(|()| buf.freeze())
-        };
-        join_all(live.iter().map(read_one)).await.into_iter().flatten().collect()
-    }
-
     /// A page of a mirror, from the first copy that is what it must be; copies that were found wrong are repaired.
     /// Without one, what one of them holds, if any can be read.
     pub(crate) async fn best_copy(

@@ -53,6 +53,21 @@ fn a_lost_drive_is_removed_only_by_who_gives_up_what_it_may_hold() {
     }
 }
 
+/// A drive that was taken back and is lost again is another member, of which nothing is known to be needed; what the one
+/// before it left there is.
+#[test]
+fn a_drive_that_is_lost_again_while_it_is_taken_back_is_needed_as_before() {
+    let array = with_a_spare("raid5", 4, 71);
+    live(3, move |world| async move {
+        let engine = taken_over_with_loss(&world, &array, 1).await;
+        array.media[1].reconnect();
+        engine.rejoin_drive(0, "d1", array.media[1].open(&world)).await.expect("it joins");
+        done(&engine, AdminRequest::DriveFail { drive: "d1".to_owned() }).await;
+        refused(&engine, remove(false, false), "take it back (tier0 drive rejoin)").await;
+        all_comes_back(&world, &engine, &array).await;
+    });
+}
+
 /// The same drive was forgotten at the end of the rebuild that found the losses, where it had been taken out or replaced
 /// before.
 #[test]
