@@ -242,11 +242,11 @@ impl Control {
             ControlMessage::TableLost { pool, slot } => self.note_table_lost(pool, slot),
             ControlMessage::GiveBack { pool, slot } => self.pools[pool].give_back(slot),
             ControlMessage::SlotRebuilt(note) => {
-                // It is rebuilt again later where that cannot be remembered.
+                // It is rebuilt again later where that cannot be remembered, and does not keep others from it.
                 let is_known = !note.has_lost_pages || self.rebuild_met_lost_pages(note.pool).await;
                 let result = match is_known {
                     true => self.pools[note.pool].slot_rebuilt(&note).await,
-                    false => Err(IoError::Gone),
+                    false => Err(IoError::Timeout),
                 };
                 let _ = note.reply.send(result);
             }

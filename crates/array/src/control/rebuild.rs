@@ -218,7 +218,7 @@ impl Control {
     ) -> Result<(), IoError> {
         let guarded = self.guarded(number);
         let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
-        let returned = target.is_some_and(|target| guarded.has_returned(set, column, target));
+        let returned = target.filter(|target| guarded.has_returned(set, column, *target));
         let what = RebuiltColumn { set, column, returned };
         let results = self.ask_all(|reply| ShardCommand::Rebuild { pool: number, column: what, reply }).await;
         results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;

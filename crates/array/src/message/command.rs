@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tier0_cache::WriteBackStatus;
-use tier0_pool::LogCopy;
+use tier0_pool::{ChunkletAddress, LogCopy};
 use tier0_units::{ExtentId, SlotRef, WriteCache};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
@@ -102,8 +102,8 @@ pub(crate) struct ShardReport {
 pub(crate) struct RebuiltColumn {
     pub(crate) set: u32,
     pub(crate) column: u32,
-    /// It is rebuilt where it was until its drive was lost, while this array ran.
-    pub(crate) returned: bool,
+    /// Where it was until its drive was lost, while this array ran, if it is rebuilt there.
+    pub(crate) returned: Option<ChunkletAddress>,
 }
 
 /// An extent that is to move.

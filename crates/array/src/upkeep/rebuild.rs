@@ -37,7 +37,7 @@ impl Shard {
         let (index, place) = (SetIndex(set), Column(column as u8));
         // Copies of a page that a power cut has caught may all fail its checksum until the log has written it again.
         pool.write_back.settle_recovered().await?;
-        tracing::debug!(shard = self.index, set, column, returned, "a column is rebuilt");
+        tracing::debug!(shard = self.index, set, column, ?returned, "a column is rebuilt");
         let mut pace = Pace::new(&self.world, &self.activity, None);
         let mut result = Ok(());
         loop {

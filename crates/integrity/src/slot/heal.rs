@@ -100,8 +100,8 @@ impl SlotIo {
     /// Rebuilds a slot's share of a column that was moved to a spare chunklet
     /// ([`RaidSets::start_rebuild`](tier0_raid::set::RaidSets::start_rebuild)), with the copy of its table, and
     /// flushes. The caller makes that known to the metadata and then calls [`SlotRebuilt::declare_present`]. `returned`
-    /// says that the target is where the column was until its drive was lost, while this array ran: what has not
-    /// changed since is there.
+    /// is where the column was until its drive was lost, while this array ran: if it is rebuilt there, what has not changed
+    /// since is there.
     ///
     /// # Errors
     /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::Gone`] or what else the spare's drive fails with.
@@ -109,15 +109,17 @@ impl SlotIo {
         &self,
         slot: SlotRef,
         column: Column,
-        returned: bool,
+        returned: Option<ChunkletAddress>,
     ) -> Result<SlotRebuilt, IoError> {
         let guard = self.0.locks.lock([slot.slot].into()).await;
         tracing::trace!(?slot, ?column, "a slot is rebuilt");
-        let is_unchanged = returned && !self.has_changed(slot.slot);
         let table = self.table_to_write(slot).await?;
-        let is_recalled = is_unchanged && self.recall_table(&table, column).await?;
         let set = table.home().set;
         let target = self.raid().sets().chunklet(set, column);
+        // The column may have moved on since the caller asked.
+        let returned = returned == Some(target);
+        let is_unchanged = returned && !self.has_changed(slot.slot);
+        let is_recalled = is_unchanged && self.recall_table(&table, column).await?;
         let rows = self.slots().rows(slot.slot);
         // A table that was written anew is to be there too.
         let rebuilt = if is_unchanged && !is_recalled {

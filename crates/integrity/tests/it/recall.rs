@@ -78,7 +78,7 @@ async fn take_back(
     let start = u64::from(place.index) * rack.chunklet_sectors;
     let drive = rack.media[place.drive as usize].open(&shard.world);
     drive.write(Lba(start), image, false).await.expect("it holds that");
-    let rebuilt = shard.io.rebuild_slot(SLOT, column, returned).await.expect("a rebuild");
+    let rebuilt = shard.io.rebuild_slot(SLOT, column, returned.then_some(place)).await.expect("a rebuild");
     assert!(rebuilt.declare_present());
     sets.finish_rebuild(SET, column);
 }

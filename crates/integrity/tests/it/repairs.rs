@@ -220,7 +220,7 @@ fn lose(rack: &Rack, shard: &Shard, set: SetIndex, column: Column) {
 async fn rebuild(rack: &Rack, shard: &Shard, set: SetIndex, column: Column) {
     let sets = shard.io.raid().sets();
     sets.start_rebuild(set, column, rack.take_spare(set, column));
-    assert!(shard.io.rebuild_slot(SLOT, column, false).await.expect("a rebuild").declare_present());
+    assert!(shard.io.rebuild_slot(SLOT, column, None).await.expect("a rebuild").declare_present());
     sets.finish_rebuild(set, column);
 }
 
@@ -314,7 +314,7 @@ fn a_slot_that_has_all_its_columns_again_has_not_changed_for_the_next_drive() {
         let sets = shard.io.raid().sets();
         let return_column = async |column: Column, place: ChunkletAddress| {
             sets.start_rebuild(set, column, place);
-            let rebuilt = shard.io.rebuild_slot(SLOT, column, true).await.expect("a rebuild");
+            let rebuilt = shard.io.rebuild_slot(SLOT, column, Some(place)).await.expect("a rebuild");
             let rows = rebuilt.rows_written();
             assert!(rebuilt.declare_present());
             sets.finish_rebuild(set, column);
@@ -329,5 +329,22 @@ fn a_slot_that_has_all_its_columns_again_has_not_changed_for_the_next_drive() {
         lose(&rack, &shard, set, Column(1));
         let other = ChunkletAddress { index: spare.index, ..sets.chunklet(set, Column(2)) };
         assert_eq!(return_column(Column(1), other).await, 0, "all that was written was on all columns");
+    });
+}
+
+/// A rebuild that had a column move on to another drive under way went on there as if that drive held it.
+#[test]
+fn what_returns_to_one_chunklet_is_not_believed_to_be_in_another() {
+    let rack = Rack::new(Shape(RaidLevel::Raid1, 2, SMALL), 7, PayloadWidth::REAL);
+    run(1, |world| async move {
+        let shard = rack.open(&world, SlotIoOptions::default());
+        shard.io.allocate(SLOT);
+        shard.io.write_batch(batch([(0, 1)]), &NoLog).await.expect("a batch");
+        let set = shard.io.slots().place(SLOT.slot).set;
+        let before = shard.io.raid().sets().chunklet(set, Column(0));
+        lose(&rack, &shard, set, Column(0));
+        shard.io.raid().sets().start_rebuild(set, Column(0), rack.take_spare(set, Column(0)));
+        let rebuilt = shard.io.rebuild_slot(SLOT, Column(0), Some(before)).await.expect("a rebuild");
+        assert_ne!(rebuilt.rows_written(), 0);
     });
 }

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tier0_world::Buf;
 
 use crate::io::RaidIo;
-use crate::io::expect::Expect;
+use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, ColumnRun, Grid};
 use crate::io::patience::Stake;
 use crate::io::report::{PageFault, RepairEvent, RepairSource};
@@ -144,8 +144,13 @@ impl RaidIo {
         let mut wait = self.wait(stake);
         loop {
             let live = group - self.lost_columns(at.set, at.row);
-            // A parity may yet agree with the other that a page is not zeros.
-            let is_heard = |offset: &usize| grid.unreadable(parity & live, &[*offset]).is_empty();
+            // A parity may yet agree with the other that a page is not zeros; where something has a checksum, that decides.
+            let is_heard = |offset: &usize| {
+                let wrong = Slice::new(layout, grid, *offset, expect).wrong();
+                parity.len() == 1
+                    || wrong.iter().any(|data| matches!(data.expected, Expected::Crc(_)))
+                    || grid.unreadable(parity & live, &[*offset]).is_empty()
+            };
             let (heard, unheard) = open.into_iter().partition(is_heard);
             open = self.solve_all(grid, heard, Resort::Zeros, expect).await;
             open.extend::<Vec<usize>>(unheard);
@@ -225,6 +230,38 @@ impl RaidIo {
             tracing::warn!("a repaired parity of set {} cannot be made stable: {error}", at.set.0);
         }
         flushed.is_ok()
+    }
+
+    /// Has offsets at which all data are known agree with the parities that are left, before a parity is made of what the
+    /// drives hold: what lies where nothing is stored, and what was given up, no checksum vouches for. A parity that says
+    /// something else is made anew, or the page is zeros if it says that.
+    pub(crate) async fn agree_on_zeros(&self, grid: &mut Grid, offsets: &[usize], expect: &dyn Expect) {
+        let at = grid.at();
+        let layout = self.sets().layout();
+        let live = layout.all_columns() - self.lost_columns(at.set, at.row);
+        let parities = layout.parity_columns(at.row, at.group).mask() & live;
+        let is_unvouched = |offset: &usize| {
+            let slice = Slice::new(layout, grid, *offset, expect);
+            slice.data.iter().any(|page| page.expected.reads_as_zeros())
+        };
+        let unvouched: Vec<usize> = offsets.iter().copied().filter(is_unvouched).collect();
+        self.read_live(grid, parities, &unvouched).await;
+        for offset in unvouched {
+            let slice = Slice::new(layout, grid, offset, expect);
+            let lies = if parities.is_empty() { slice.lies() } else { slice.lies_by_parity() };
+            let mut zeros = Vec::new();
+            for data in lies {
+                if live.contains(data.column) {
+                    self.report_data(grid, offset, &data, PageFault::Rot, Some(RepairSource::Zeros));
+                    zeros.push((data.column, self.blank_page()));
+                }
+                grid.set(data.column, offset, Cell::Page(self.blank_page()));
+            }
+            let are_readable = grid.unreadable(parities, &[offset]).is_empty();
+            if !are_readable || self.make_parities_anew(grid, offset, live, expect).await {
+                self.repair_pages(grid, offset, zeros).await;
+            }
+        }
     }
 
     async fn repair_pages(&self, grid: &Grid, offset: usize, repairs: Vec<(Column, Buf)>) {

@@ -16,7 +16,7 @@ use crate::io::expect::{Expect, Expected};
 use crate::io::grid::{Cell, Grid, GroupRow};
 use crate::io::locks::RowGuard;
 use crate::io::patience::Stake;
-use crate::io::solve::{Resort, Slice};
+use crate::io::solve::{DataPage, Resort, Slice};
 use crate::layout::{Column, ColumnMask, Group, PagePlace, Role, Row, Unit};
 use crate::set::SetIndex;
 
@@ -93,7 +93,8 @@ impl RaidIo {
         expect: &dyn Expect,
     ) -> Result<RowOutcome, IoError> {
         let layout = self.sets().layout();
-        if self.is_unwritten(set, row, expect) {
+        // A row that is given up counts as unwritten, but a write of it that was logged may yet be replayed.
+        if self.was_never_written(set, row, expect) {
             return Ok(RowOutcome::default());
         }
         let mut outcome = RowOutcome { written: true, lost_pages: Vec::new() };
@@ -143,8 +144,17 @@ impl RaidIo {
 
     /// Whether no page of a row has any content.
     pub(crate) fn is_unwritten(&self, set: SetIndex, row: Row, expect: &dyn Expect) -> bool {
+        self.pages_of_row(row).all(|page| expect.expect(set, page).reads_as_zeros())
+    }
+
+    /// Whether nothing is known to have been in any page of a row.
+    fn was_never_written(&self, set: SetIndex, row: Row, expect: &dyn Expect) -> bool {
+        self.pages_of_row(row).all(|page| expect.expect(set, page) == Expected::Zero)
+    }
+
+    fn pages_of_row(&self, row: Row) -> Range<u64> {
         let pages = self.sets().layout().row_pages() as u64;
-        (row.0 * pages..(row.0 + 1) * pages).all(|page| expect.expect(set, page).reads_as_zeros())
+        row.0 * pages..(row.0 + 1) * pages
     }
 
     /// The pages of a mirrored column in a row, from the copies that are left.
@@ -212,6 +222,8 @@ impl RaidIo {
         let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
         let open = self.try_to_complete(&mut grid, &offsets, Stake::Content, expect).await;
         let open = self.try_with_target(&mut grid, column, open, expect).await;
+        let whole: Vec<usize> = offsets.iter().copied().filter(|offset| !open.contains(offset)).collect();
+        self.agree_on_zeros(&mut grid, &whole, expect).await;
         for lost in self.give_up(&grid, open, expect) {
             match lost.data.expected {
                 Expected::Unknown => return Err(IoError::Medium),
@@ -255,10 +267,16 @@ impl RaidIo {
             let is_right = slice.data.iter().any(|page| page.column == column && slice.is_vouched_for(page));
             // What else lies there counts if what follows from it passes.
             let wrong = slice.wrong();
-            let is_checked = is_right || !wrong.is_empty();
-            let may_solve = is_checked && wrong.iter().all(|page| matches!(page.expected, Expected::Crc(_)));
-            if may_solve && self.solve_all(grid, vec![offset], Resort::Parity, expect).await.is_empty() {
-                continue;
+            let has_checksum = |page: &DataPage| matches!(page.expected, Expected::Crc(_));
+            let is_known = |page: &DataPage| has_checksum(page) || page.expected == Expected::Zero;
+            let is_checked = is_right || wrong.iter().any(has_checksum);
+            if is_checked && wrong.iter().all(is_known) {
+                let open = self.solve_all(grid, vec![offset], Resort::Parity, expect).await;
+                // A page of which nothing is stored is zeros, whatever lies there, if what has a checksum follows from that.
+                let resort = if wrong.iter().any(has_checksum) { Resort::Zeros } else { Resort::Parity };
+                if self.solve_all(grid, open, resort, expect).await.is_empty() {
+                    continue;
+                }
             }
             // What is right is kept, whatever becomes of the others.
             if !is_right {

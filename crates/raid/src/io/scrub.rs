@@ -15,6 +15,7 @@ use crate::io::patience::Stake;
 use crate::io::report::{PageFault, RepairSource};
 use crate::io::solve::Slice;
 use crate::layout::{Column, ColumnMask, Group, PagePlace, Row, Unit};
+use crate::parity;
 use crate::set::SetIndex;
 
 /// What a scrub found; counts are of pages on drives.
@@ -109,8 +110,11 @@ impl RaidIo {
         let layout = self.sets().layout();
         let live = layout.all_columns() - self.lost_columns(at.set, at.row);
         let mut wrong = 0;
+        let mut lies = Vec::new();
         for &offset in offsets {
             let slice = Slice::new(layout, grid, offset, expect);
+            let there = slice.lies().into_iter().filter(|data| live.contains(data.column));
+            lies.extend(there.map(|data| (data.column, offset)));
             for data in slice.data.iter().filter(|data| live.contains(data.column)) {
                 if let Some(fault) = slice.fault(data) {
                     outcome.count(fault);
@@ -126,6 +130,14 @@ impl RaidIo {
         let before: Vec<(Column, Vec<Cell>)> =
             parities.iter().map(|column| (column, stored(column, grid))).collect();
         let lost = self.complete(grid, offsets, Stake::Answer, expect).await;
+        // A page beside them was recovered with zeros in their place.
+        let is_zero = |(column, offset): &&(Column, usize)| {
+            grid.page(*column, *offset).is_some_and(|page| parity::is_zero(page.as_slice()))
+        };
+        for _ in lies.iter().filter(is_zero) {
+            outcome.count(PageFault::Rot);
+            outcome.repaired += 1;
+        }
         let hopeless = |offset: usize| lost.iter().any(|page| page.offset == offset);
         outcome.repaired += wrong - lost.iter().filter(|page| live.contains(page.data.column)).count() as u64;
         let with_checksum = lost.iter().filter(|page| !page.data.expected.reads_as_zeros());
@@ -154,13 +166,15 @@ impl RaidIo {
     ) {
         let at = grid.at();
         let slice = Slice::new(self.sets().layout(), grid, offset, expect);
-        let Some(data) = slice.lie_by_parity().filter(|data| live.contains(data.column)) else { return };
-        outcome.count(PageFault::Rot);
-        outcome.repaired += 1;
-        self.report_data(grid, offset, &data, PageFault::Rot, Some(RepairSource::P));
-        let blank = self.blank_page();
-        grid.set(data.column, offset, Cell::Page(blank.clone()));
-        self.repair_page(at.set, at.row, offset, data.column, blank).await;
+        let lies = slice.lies_by_parity().into_iter().filter(|data| live.contains(data.column));
+        for data in lies.collect::<Vec<_>>() {
+            outcome.count(PageFault::Rot);
+            outcome.repaired += 1;
+            self.report_data(grid, offset, &data, PageFault::Rot, Some(RepairSource::P));
+            let blank = self.blank_page();
+            grid.set(data.column, offset, Cell::Page(blank.clone()));
+            self.repair_page(at.set, at.row, offset, data.column, blank).await;
+        }
     }
 
     /// Compares one parity page with what the data, all right by now, say.

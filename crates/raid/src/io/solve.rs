@@ -165,13 +165,22 @@ impl<'a> Slice<'a> {
         (p.pages[0].1.as_slice() == q.pages[0].1.as_slice()).then_some(p)
     }
 
-    /// A page of which nothing is stored, and which is there and is not zeros, although a parity says that it is.
-    pub(crate) fn lie_by_parity(&self) -> Option<DataPage> {
-        let says = |page: &DataPage, source| {
-            self.candidate(source, &[*page], &[], Expected::admits_recovered).is_some()
+    /// The pages of which nothing is stored, and which are there and are not zeros, although a parity says that they are: one,
+    /// or all that there are.
+    pub(crate) fn lies_by_parity(&self) -> Vec<DataPage> {
+        let lies = self.lies();
+        let Some((first, others)) = lies.split_first() else { return lies };
+        if !self.wrong().is_empty() {
+            return Vec::new();
+        }
+        let says = |page: &DataPage, zeros: &[DataPage]| {
+            let by = |source| self.candidate(source, &[*page], zeros, Expected::admits_recovered).is_some();
+            by(RepairSource::P) || by(RepairSource::Q)
         };
-        let is_zeros = |page: &DataPage| says(page, RepairSource::P) || says(page, RepairSource::Q);
-        if self.wrong().is_empty() { self.lies().into_iter().find(is_zeros) } else { None }
+        if says(first, others) {
+            return lies;
+        }
+        lies.iter().find(|page| says(page, &[])).copied().into_iter().collect()
     }
 
     /// One page is known to be wrong, and each parity alone says something that fails: a page without a checksum may

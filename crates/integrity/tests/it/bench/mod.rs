@@ -295,7 +295,7 @@ impl Model {
             sets.start_rebuild(set, column, rack.take_spare(set, column));
             for slot in shard.io.slots().slots_of(set) {
                 let slot = self.slots[slot as usize].0;
-                let rebuilt = shard.io.rebuild_slot(slot, column, false).await.expect("a rebuild");
+                let rebuilt = shard.io.rebuild_slot(slot, column, None).await.expect("a rebuild");
                 assert!(rebuilt.declare_present());
                 if random.chance(0.3) {
                     self.write(shard, random).await.expect("a batch");

@@ -3,5 +3,6 @@
 mod concurrent;
 mod farm;
 mod model;
+mod sequences;
 mod torn;
 mod zeros;
