@@ -67,10 +67,8 @@ impl Ranked {
 
 /// The rankings of a study: one for each load that at least two configurations bear.
 pub fn rankings(outcome: &StudyOutcome) -> Vec<Ranking> {
-    let grid = outcome.study.grid.as_ref();
-    let is_point = |id: &str| grid.is_some_and(|grid| grid.points.iter().any(|point| point.id == id));
     let mut groups: Vec<Vec<&Measured>> = Vec::new();
-    for measured in outcome.measured.iter().filter(|measured| !is_point(&measured.configuration.id)) {
+    for measured in outcome.outside_grid() {
         let setup = &measured.configuration.setup;
         let bears_it = |group: &&mut Vec<&Measured>| is_same_load(&group[0].configuration.setup, setup);
         match groups.iter_mut().find(bears_it) {

@@ -125,6 +125,14 @@ pub struct StudyOutcome {
 }
 
 impl StudyOutcome {
+    /// The configurations that are no points of a grid.
+    pub fn outside_grid(&self) -> impl Iterator<Item = &Measured> {
+        let grid = self.study.grid.as_ref();
+        let is_point =
+            move |id: &str| grid.is_some_and(|grid| grid.points.iter().any(|point| point.id == id));
+        self.measured.iter().filter(move |measured| !is_point(&measured.configuration.id))
+    }
+
     /// The records as `--json` prints them: one JSON array.
     pub fn json(&self) -> String {
         let records: Vec<&Record> = self.records.iter().map(|judged| &judged.record).collect();

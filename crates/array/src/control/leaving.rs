@@ -81,9 +81,13 @@ impl Control {
         if state == MemberState::Active && leave == Leave::CopyFirst {
             self.check_room(number, place, name)?;
         }
-        let is_given_up = self.guarded(number).may_be_needed(place);
-        if is_given_up {
-            self.check_given_up(number, place, leave)?;
+        let is_needed = self.guarded(number).may_be_needed(place);
+        if is_needed && leave == Leave::CopyFirst {
+            return Err(self.refusal_to_give_up(number, place));
+        }
+        if is_needed {
+            let guarded = self.guarded(number);
+            guarded.given_up.borrow_mut().extend(guarded.lost_places_of(place));
         }
         let lacks_space = self.guarded(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.let_go(number, place, state, leave).await?;
@@ -94,11 +98,10 @@ impl Control {
             .unwrap_or_default();
         self.start_rebuilds(number);
         let done = match (state, leave) {
-            (MemberState::Lost, _) if is_given_up => {
-                format!(
-                    "drive {name} is lost and is forgotten as soon as what it held is rebuilt; what it may hold of lost pages is given up"
-                )
-            }
+            (MemberState::Lost, _) if is_needed => format!(
+                "drive {name} is lost and is forgotten as soon as what it held is rebuilt; what it may hold of lost pages is \
+                 given up"
+            ),
             (MemberState::Lost, _) if held.is_ok() => format!(
                 "drive {name} is forgotten: it was lost, and what it held is rebuilt already, so nothing is less redundant"
             ),
@@ -115,20 +118,16 @@ impl Control {
         Ok(format!("{done}{spares}"))
     }
 
-    /// What a lost drive may hold of lost pages is given up only by who says so.
-    fn check_given_up(&self, number: usize, place: u32, leave: Leave) -> Result<(), AdminError> {
+    /// What a lost drive may hold of lost pages is given up only with force.
+    fn refusal_to_give_up(&self, number: usize, place: u32) -> AdminError {
         let guarded = self.guarded(number);
-        if leave == Leave::AtOnce {
-            guarded.given_up.borrow_mut().extend(guarded.lost_places_of(place));
-            return Ok(());
-        }
         let name = guarded.drive_name(place);
         let is_leaving = guarded.metadata.state().member(place).is_some_and(|member| member.leaving);
         let keep = if is_leaving { "keep it (tier0 drive remove --stop), then " } else { "" };
-        Err(AdminError::new(format!(
+        AdminError::new(format!(
             "drive {name:?} is lost and may hold what is right of pages of which no copy is; {keep}take it back (tier0 drive \
              rejoin), or give up what it holds (tier0 drive remove ARRAY {name} --force)"
-        )))
+        ))
     }
 
     /// A drive that is leaving stays. The columns that are under way go to the end of their way.

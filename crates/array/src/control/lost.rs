@@ -8,7 +8,6 @@ use tier0_pool::{Member, MemberState, PoolState};
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, named};
 
 use super::report::Findings;
-use super::verification::serves_as;
 use super::{Control, Guarded};
 use crate::admin::{Health, IntegrityStatus, LostRange};
 use crate::message::command::{LostSectors, ShardCommand};
@@ -26,22 +25,25 @@ pub(super) fn remedy_for_lost_pages(state: &PoolState, is_under_way: bool) -> St
         member.state == MemberState::Lost && state.returning(*place).next().is_some()
     };
     let may_hold = || state.members_by_place().filter(holds);
-    let is_back = |place: u32| serves_as(state, place).is_some();
+    let is_back = |place: u32| state.serves_as(place).is_some();
     let lost: Vec<&Member> =
         may_hold().filter(|(place, _)| !is_back(*place)).map(|(_, member)| member).collect();
     if lost.is_empty() {
         let back: BTreeSet<&str> = may_hold().map(|(_, member)| member.name.as_str()).collect();
         let names: Vec<&str> = back.into_iter().collect();
         if names.is_empty() {
-            let wait = "wait for the end of the rebuild and the scrub (tier0 status), then restore from a backup what is still wrong";
-            return if is_under_way { wait } else { "restore them from a backup" }.to_owned();
+            return match is_under_way {
+                true => "wait for the end of the rebuild and the scrub (tier0 status), then restore from a backup what is still \
+                         wrong",
+                false => "restore them from a backup",
+            }
+            .to_owned();
         }
-        let (was, it) = if names.len() == 1 { ("was", "it") } else { ("were", "they") };
+        let (were, they_are) = if names.len() == 1 { ("was", "it is") } else { ("were", "they are") };
         return format!(
-            "{} {was} taken back and may hold what is right: wait until {it} {} rebuilt (tier0 status), then scrub, and restore \
-             from a backup what is wrong then",
-            named("drive", &names),
-            if names.len() == 1 { "is" } else { "are" }
+            "{} {were} taken back and may hold what is right: wait until {they_are} rebuilt (tier0 status), then scrub, and \
+             restore from a backup what is wrong then",
+            named("drive", &names)
         );
     }
     let (names, leaving): (Vec<&str>, Vec<bool>) =
@@ -72,8 +74,8 @@ impl Control {
         }
     }
 
-    /// A scrub that has looked at everything knows whether there are pages of which no copy is right.
-    /// Where some were told since it began, `told` times by then, it may have been past them.
+    /// A scrub that has looked at everything knows whether there are pages of which no copy is right; not where some were told
+    /// since it began, `told` having been told by then: it may have been past them.
     pub(super) async fn scrub_tells_lost_pages(
         self: &Rc<Self>,
         number: usize,

@@ -10,7 +10,6 @@ use tier0_units::{Nanos, SECTOR_BYTES, named};
 use super::Guarded;
 use super::drives::{can_return, replace_command};
 use super::report::Findings;
-use super::verification::serves_as;
 use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
 use crate::stats::PoolStats;
 
@@ -56,7 +55,7 @@ impl Guarded {
         // One that has joined again serves in a new place; the old one is there until what it held is rebuilt and verified.
         let there = (0u32..).zip(state.members()).filter(|(place, member)| match member.state {
             MemberState::Removed => false,
-            MemberState::Lost => serves_as(state, *place).is_none(),
+            MemberState::Lost => state.serves_as(*place).is_none(),
             MemberState::Active => true,
         });
         let drive = |(place, member): (u32, &Member)| {

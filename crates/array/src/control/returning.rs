@@ -21,7 +21,6 @@ use super::admin::Done;
 use super::originals::Said;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
-use super::verification::serves_as;
 use super::{Control, Guarded};
 use crate::ArrayError;
 use crate::admin::{AdminError, Severity};
@@ -246,7 +245,7 @@ impl Guarded {
         let joining = self.rejoining.get().and_then(|place| state.member(place)).map(|member| &*member.name);
         let members = state.members_by_place().filter(|(_, member)| Some(&*member.name) != joining);
         let members = members.map(|(place, _)| place);
-        members.filter_map(|place| Some((place, serves_as(&state, place)?))).filter(is_due).collect()
+        members.filter_map(|place| Some((place, state.serves_as(place)?))).filter(is_due).collect()
     }
 
     /// Whether a column is being rebuilt where it was until its drive was lost, and has been nowhere else since.

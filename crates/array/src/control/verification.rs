@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use tier0_pool::{Member, MemberState, PoolState};
+use tier0_pool::PoolState;
 use tier0_raid::set::SetIndex;
 use tier0_units::named;
 
@@ -32,13 +32,6 @@ pub(crate) struct Unverified {
     overwritten_covered: RefCell<BTreeSet<u32>>,
 }
 
-/// The member that the drive of a lost one serves as, since it was taken back: no two drives have one name otherwise.
-pub(super) fn serves_as(state: &PoolState, place: u32) -> Option<u32> {
-    let before = state.member(place).filter(|member| member.state == MemberState::Lost)?;
-    let serves = |(_, member): &(u32, &Member)| member.is_active() && member.name == before.name;
-    (0u32..).zip(state.members()).find(serves).map(|(place, _)| place)
-}
-
 impl Unverified {
     /// A drive was taken back by what has changed since it had this place.
     pub(super) fn add(&self, place: u32) {
@@ -60,7 +53,7 @@ impl Unverified {
     /// What an earlier run has taken back and not forgotten. Some may be verified, or have been rebuilt wholly: that it did
     /// not note.
     pub(super) fn resume(&self, state: &PoolState) {
-        let places = (0..state.members().len() as u32).filter(|place| serves_as(state, *place).is_some());
+        let places = (0..state.members().len() as u32).filter(|place| state.serves_as(*place).is_some());
         let places: BTreeSet<u32> = places.collect();
         self.places.borrow_mut().extend(places.iter().map(|place| (*place, false)));
         *self.resumed.borrow_mut() = places;
@@ -69,7 +62,7 @@ impl Unverified {
     /// A rebuild has ended: which drives have all that is to be there.
     pub(super) fn note_rebuilt(&self, state: &PoolState) {
         for (place, is_rebuilt) in self.places.borrow_mut().iter_mut() {
-            let Some(member) = serves_as(state, *place) else { continue };
+            let Some(member) = state.serves_as(*place) else { continue };
             let lacks = state.lost_columns().any(|(set, column)| state.column(set, column).drive == *place)
                 || state.rebuilds().any(|(_, _, rebuild)| rebuild.target.drive == member);
             *is_rebuilt |= !lacks;
@@ -78,13 +71,13 @@ impl Unverified {
 
     /// Whether the place must not be forgotten yet.
     pub(super) fn holds(&self, state: &PoolState, place: u32) -> bool {
-        self.places.borrow().contains_key(&place) && serves_as(state, place).is_some()
+        self.places.borrow().contains_key(&place) && state.serves_as(place).is_some()
     }
 
     /// The members that the drives serve as.
     pub(super) fn members(&self, state: &PoolState) -> BTreeSet<u32> {
         let taken_back = self.places.borrow();
-        let taken_back = taken_back.keys().filter_map(|place| serves_as(state, *place));
+        let taken_back = taken_back.keys().filter_map(|place| state.serves_as(*place));
         taken_back.chain(self.overwritten(state)).collect()
     }
 
@@ -92,7 +85,7 @@ impl Unverified {
     pub(super) fn members_of_this_run(&self, state: &PoolState) -> BTreeSet<u32> {
         let (places, resumed) = (self.places.borrow(), self.resumed.borrow());
         let own = places.keys().filter(|place| !resumed.contains(place));
-        own.filter_map(|place| serves_as(state, *place)).chain(self.overwritten(state)).collect()
+        own.filter_map(|place| state.serves_as(*place)).chain(self.overwritten(state)).collect()
     }
 
     /// The places of which a scrub reads everything.
@@ -102,7 +95,7 @@ impl Unverified {
 
     /// Whether a scrub is due.
     pub(super) fn is_due(&self, state: &PoolState) -> bool {
-        self.rebuilt().into_iter().any(|place| serves_as(state, place).is_some())
+        self.rebuilt().into_iter().any(|place| state.serves_as(place).is_some())
     }
 
     /// A pass of a scrub begins: whether it must begin at the first slot, because it goes for drives for which the last one
@@ -150,7 +143,7 @@ impl Control {
             let state = self.guarded(number).metadata.state();
             let members = (0u32..).zip(state.members());
             let stays =
-                members.filter(|(place, member)| !member.leaving && serves_as(&state, *place).is_some());
+                members.filter(|(place, member)| !member.leaving && state.serves_as(*place).is_some());
             stays.map(|(place, _)| place).collect()
         };
         for place in old {

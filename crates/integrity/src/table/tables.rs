@@ -48,6 +48,9 @@ struct Inner {
     keeping: Keeping,
 }
 
+/// The drive of a copy, and where a sector of its place lies there.
+type PlaceOf = fn(&SlotTables, &SlotTable, TableCopy, u64) -> (usize, Lba);
+
 /// What there is of tables at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
@@ -307,7 +310,7 @@ impl SlotTables {
             if live.is_empty() {
                 return Err(TableError::ColumnsLost { slot, set, columns: lost });
             }
-            let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy))).await;
+            let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy, Self::place))).await;
             if !is_doubtful(&found) {
                 wait.succeeded();
                 return Ok(found);
@@ -355,8 +358,8 @@ impl SlotTables {
         Ok(table)
     }
 
-    /// Reads both generations of a copy.
-    async fn read_copy(&self, table: &SlotTable, copy: TableCopy) -> FoundCopy {
+    /// Reads both generations of a copy, which lies where `at` says.
+    async fn read_copy(&self, table: &SlotTable, copy: TableCopy, at: PlaceOf) -> FoundCopy {
         let mut found = FoundCopy {
             copy,
             valid: Vec::new(),
@@ -365,7 +368,7 @@ impl SlotTables {
             damaged: Vec::new(),
             is_gone: false,
         };
-        let both = self.read_place(table, copy, 0, self.0.placement.place_sectors()).await;
+        let both = self.read_place(at(self, table, copy, 0), self.0.placement.place_sectors()).await;
         let blocks: Vec<(u64, Result<Buf, IoError>)> = match both {
             Ok(both) => {
                 let sectors = self.0.placement.block_sectors() as u32;
@@ -375,7 +378,7 @@ impl SlotTables {
             Err(_) => {
                 let single = |place| async move {
                     let sectors = self.0.placement.block_sectors();
-                    (place, self.read_place(table, copy, place * sectors, sectors).await)
+                    (place, self.read_place(at(self, table, copy, place * sectors), sectors).await)
                 };
                 join_all((0..GENERATIONS).map(single)).await
             }
@@ -407,35 +410,13 @@ impl SlotTables {
     pub(crate) async fn held_by_target(&self, table: &SlotTable, column: Column) -> Option<(u64, Vec<u32>)> {
         let mut copies = self.0.placement.copies(table.home().slot_in_set);
         let copy = copies.find(|copy| copy.column == column)?;
-        let (sectors, members) = (self.0.placement.block_sectors(), self.0.raid.members());
-        let mut newest: Option<TableBlock> = None;
-        for place in 0..GENERATIONS {
-            let (member, lba) = self.target_place(table, copy, place * sectors);
-            let buf = BufMut::new(sectors as u32, PayloadWidth::REAL);
-            let (result, buf) = members.read(member, lba, buf).await;
-            result.ok()?;
-            match decode(buf.as_slice()) {
-                FoundTable::Valid(block) if self.is_of(&block, table.home()) => {
-                    let is_newer = newest.as_ref().is_none_or(|known| known.generation < block.generation);
-                    newest = if is_newer { Some(block) } else { newest };
-                }
-                // Another tenant's, or nothing: this slot's was never written there.
-                FoundTable::Valid(_) => {}
-                FoundTable::None if buf.as_slice().iter().all(|byte| *byte == 0) => {}
-                _ => return None,
-            }
-        }
-        newest.map(|block| (block.generation, block.entries))
+        let found = self.read_copy(table, copy, Self::target_place).await;
+        let is_whole = found.unreadable.is_empty() && found.damaged.is_empty() && found.too_new.is_none();
+        let found = [found];
+        newest(&found).filter(|_| is_whole).map(|block| (block.generation, block.entries.clone()))
     }
 
-    async fn read_place(
-        &self,
-        table: &SlotTable,
-        copy: TableCopy,
-        offset: u64,
-        sectors: u64,
-    ) -> Result<Buf, IoError> {
-        let (member, lba) = self.place(table, copy, offset);
+    async fn read_place(&self, (member, lba): (usize, Lba), sectors: u64) -> Result<Buf, IoError> {
         let members = self.0.raid.members();
         let (result, buf) = members.read(member, lba, BufMut::new(sectors as u32, PayloadWidth::REAL)).await;
         result.map(|()| buf.freeze())
@@ -528,7 +509,7 @@ impl SlotTables {
             return Ok(0);
         }
         let (live, _) = self.live_copies(table);
-        let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy))).await;
+        let found = join_all(live.iter().map(|copy| self.read_copy(table, *copy, Self::place))).await;
         let newest = NewestWrite::of(table);
         self.note(table, &found, &newest);
         let has_strange =
@@ -582,7 +563,7 @@ impl SlotTables {
         table: &SlotTable,
         place: u64,
         copies: &[TableCopy],
-        at: impl Fn(&SlotTables, &SlotTable, TableCopy, u64) -> (usize, Lba),
+        at: PlaceOf,
     ) -> Result<(), IoError> {
         let block = self.encode(table);
         table.unflushed.set(true);

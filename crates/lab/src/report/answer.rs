@@ -1,6 +1,6 @@
 //! What both reports open with: which configuration is best under the load, and how far to trust that.
 
-use super::view::{RecordLine, predictions};
+use super::view::{RecordLine, interval, predictions};
 use crate::ranking::{Ranked, Ranking, rankings};
 use crate::record::format_number;
 use crate::run::StudyOutcome;
@@ -37,7 +37,7 @@ impl RankedLine {
             id: ranked.id,
             title: ranked.title,
             iops: ranked.iops.map_or("limit not kept".to_owned(), format_number),
-            interval: ranked.half_width.map_or(String::new(), |share| format!("± {:.1} %", share * 100.0)),
+            interval: interval(ranked.half_width),
             p99_ms: format_number(ranked.p99_ms),
             usable_tb: format_number(ranked.usable.0 as f64 / TB),
             drives: ranked.drives.to_string(),

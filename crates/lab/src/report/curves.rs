@@ -16,11 +16,7 @@ pub(super) fn charts(outcome: &StudyOutcome) -> Vec<Chart> {
             charts.push(axis_chart(outcome, grid, &reference, axis, title));
         }
     }
-    let in_grid = |id: &str| {
-        outcome.study.grid.as_ref().is_some_and(|grid| grid.points.iter().any(|point| point.id == id))
-    };
-    let others: Vec<&Measured> =
-        outcome.measured.iter().filter(|measured| !in_grid(&measured.configuration.id)).collect();
+    let others: Vec<&Measured> = outcome.outside_grid().collect();
     for (number, some) in others.chunks(SERIES_MAX).enumerate() {
         let title =
             if number == 0 { "configurations".to_owned() } else { format!("configurations, {}", number + 1) };

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::Provenance;
 use super::terminal::table;
+use super::view::interval;
 use crate::record::format_number;
 use crate::sensitivity::{Sensitivity, Varied};
 
@@ -15,7 +16,7 @@ pub fn sensitivity(found: &Sensitivity, provenance: &Provenance, width: Option<u
     let mut text = String::new();
     let mut figures = table(width, ["", "figure", "value", "", "unit"], &[0, 2, 3]);
     for (number, figure) in found.figures.iter().enumerate() {
-        let interval = figure.half_width.map_or(String::new(), |share| format!("± {:.1} %", share * 100.0));
+        let interval = interval(figure.half_width);
         let value = format_number(figure.value);
         figures.add_row([name(number), figure.id.clone(), value, interval, figure.unit.clone()]);
     }

@@ -188,13 +188,10 @@ fn grid(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
 }
 
 fn measurements(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
-    let in_grid = |id: &str| {
-        outcome.study.grid.as_ref().is_some_and(|grid| grid.points.iter().any(|point| point.id == id))
-    };
     let header = ["configuration", "IOPS", "MB/s", "read ms", "write ms", "under way", "busiest"];
     let mut table = table(width, header, &[1, 2, 3, 4, 5]);
     let mut any = false;
-    for measured in outcome.measured.iter().filter(|measured| !in_grid(&measured.configuration.id)) {
+    for measured in outcome.outside_grid() {
         let l = MeasurementLine::of(measured);
         any = true;
         table.add_row([l.id, l.iops, l.megabytes_per_s, l.read_ms, l.write_ms, l.outstanding, l.busiest]);

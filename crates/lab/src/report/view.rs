@@ -46,7 +46,7 @@ impl RecordLine {
             tolerance: judged.tolerance.map_or(String::new(), |tolerance| tolerance.to_string()),
             verdict: record.judge(judged.tolerance.as_ref()),
             distance,
-            interval: judged.half_width.map_or(String::new(), |share| format!("± {:.1} %", share * 100.0)),
+            interval: interval(judged.half_width),
         }
     }
 
@@ -75,6 +75,11 @@ impl RecordLine {
     pub(super) fn is_withheld(&self) -> bool {
         self.published == WITHHELD
     }
+}
+
+/// Half the width of a 95 % interval; nothing where it is not known.
+pub(super) fn interval(half_width: Option<f64>) -> String {
+    half_width.map_or(String::new(), |share| format!("± {:.1} %", share * 100.0))
 }
 
 /// The values of a fitted parameter at which every calibration figure is within its tolerance.

@@ -43,16 +43,21 @@ impl PoolState {
         self.check(&record).is_ok().then_some(record)
     }
 
+    /// The member that the drive of a lost one serves as, since it was taken back: no two drives have one name otherwise.
+    pub fn serves_as(&self, lost: u32) -> Option<u32> {
+        let before = self.member(lost).filter(|member| member.state == MemberState::Lost)?;
+        let serves = |(_, member): &(u32, &Member)| member.is_active() && member.name == before.name;
+        self.members_by_place().find(serves).map(|(place, _)| place)
+    }
+
     /// Where a column that is lost lay, if its drive has returned, and nothing else is there.
     pub(crate) fn own_place(&self, set: u32, column: u32) -> Option<ChunkletAddress> {
         let lost = self.members_by_place().filter(|(_, member)| member.state == MemberState::Lost);
         let held = lost.flat_map(|(lost, _)| self.returning(lost));
         let own = held.filter(|(its_set, its_column, _)| (*its_set, *its_column) == (set, column));
-        let on_return = own.flat_map(|(_, _, old)| {
-            let name = &self.inventory.members[old.drive as usize].name;
-            let is_it = move |(_, member): &(u32, &Member)| member.is_active() && member.name == *name;
-            let returned = self.members_by_place().filter(is_it);
-            returned.map(move |(drive, _)| ChunkletAddress { drive, index: old.index })
+        let on_return = own.filter_map(|(_, _, old)| {
+            let drive = self.serves_as(old.drive)?;
+            Some(ChunkletAddress { drive, index: old.index })
         });
         let can_be = |target: &ChunkletAddress| self.check_rebuilding(set, column, *target).is_ok();
         on_return.filter(can_be).last()
@@ -65,14 +70,7 @@ impl PoolState {
         let is_other = |(its_set, its_column): &(u32, u32)| *its_set == set && *its_column != column;
         let left = self.inventory.left_behind.iter().filter(|(_, whose)| is_other(whose));
         let places = at_home.chain(left.map(|(chunklet, _)| chunklet.drive));
-        let lost =
-            places.filter_map(|place| self.member(place)).filter(|member| member.state == MemberState::Lost);
-        let names: BTreeSet<&str> = lost.map(|member| member.name.as_str()).collect();
-        if names.is_empty() {
-            return BTreeSet::new();
-        }
-        let serving = self.members_by_place().filter(|(_, member)| member.is_active());
-        serving.filter(|(_, member)| names.contains(&*member.name)).map(|(place, _)| place).collect()
+        places.filter_map(|place| self.serves_as(place)).collect()
     }
 
     /// The numbers of a member's chunklets that are kept for what lies there, and have no owner.

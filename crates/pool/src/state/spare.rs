@@ -75,9 +75,8 @@ impl PoolState {
 
     /// Where a lost column of a set should be rebuilt: on the member that the set does not use, of the class of the
     /// lost one if there is such a member, with the most free chunklets; only where no other is left, on one to which another
-    /// column of the set is to return. Called for set after set, with the records
-    /// applied in between, this spreads a rebuild over all drives. Where no chunklet is free, the one is left that is kept for
-    /// the column itself.
+    /// column of the set is to return. Called for set after set, with the records applied in between, this spreads a rebuild
+    /// over all drives. Where no chunklet is free, the one is left that is kept for the column itself.
     pub fn choose_spare(&self, set: u32, column: u32) -> Option<ChunkletAddress> {
         let lost = self.member(self.column(set, column).drive)?;
         let place = self.choose_drive(set, column, lost.class, |place| self.free_chunklets(place));

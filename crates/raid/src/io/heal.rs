@@ -249,14 +249,7 @@ impl RaidIo {
         for offset in unvouched {
             let slice = Slice::new(layout, grid, offset, expect);
             let lies = if parities.is_empty() { slice.lies() } else { slice.lies_by_parity() };
-            let mut zeros = Vec::new();
-            for data in lies {
-                if live.contains(data.column) {
-                    self.report_data(grid, offset, &data, PageFault::Rot, Some(RepairSource::Zeros));
-                    zeros.push((data.column, self.blank_page()));
-                }
-                grid.set(data.column, offset, Cell::Page(self.blank_page()));
-            }
+            let zeros = self.take_for_zeros(grid, offset, lies, RepairSource::Zeros);
             let are_readable = grid.unreadable(parities, &[offset]).is_empty();
             if !are_readable || self.make_parities_anew(grid, offset, live, expect).await {
                 self.repair_pages(grid, offset, zeros).await;
@@ -264,7 +257,28 @@ impl RaidIo {
         }
     }
 
-    async fn repair_pages(&self, grid: &Grid, offset: usize, repairs: Vec<(Column, Buf)>) {
+    /// Takes pages that are there for zeros, and tells of them; what is to be written to the columns that are not lost.
+    pub(crate) fn take_for_zeros(
+        &self,
+        grid: &mut Grid,
+        offset: usize,
+        pages: Vec<DataPage>,
+        source: RepairSource,
+    ) -> Vec<(Column, Buf)> {
+        let at = grid.at();
+        let lost = self.lost_columns(at.set, at.row);
+        let mut zeros = Vec::new();
+        for data in pages {
+            if !lost.contains(data.column) {
+                self.report_data(grid, offset, &data, PageFault::Rot, Some(source));
+                zeros.push((data.column, self.blank_page()));
+            }
+            grid.set(data.column, offset, Cell::Page(self.blank_page()));
+        }
+        zeros
+    }
+
+    pub(crate) async fn repair_pages(&self, grid: &Grid, offset: usize, repairs: Vec<(Column, Buf)>) {
         let at = grid.at();
         let writes =
             repairs.into_iter().map(|(column, page)| self.repair_page(at.set, at.row, offset, column, page));

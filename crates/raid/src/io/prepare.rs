@@ -209,19 +209,13 @@ impl RaidIo {
         update: &mut GroupUpdate,
     ) {
         let (layout, at) = (self.sets().layout(), grid.at());
-        let live = layout.all_columns() - self.lost_columns(at.set, at.row);
         for band in bands {
             for offset in offsets(band).filter(|offset| !modify[*offset]) {
                 let lies = Slice::new(layout, grid, offset, expect).lies();
-                for data in lies.into_iter().filter(|data| !band.written.contains(data.unit)) {
-                    let blank = self.blank_page();
-                    if live.contains(data.column) {
-                        self.report_data(grid, offset, &data, PageFault::Rot, Some(RepairSource::Zeros));
-                        let lba = layout.page_column_lba(at.row, offset);
-                        update.blanks.push(ColumnWrite { column: data.column, lba, buf: blank.clone() });
-                    }
-                    grid.set(data.column, offset, Cell::Page(blank));
-                }
+                let kept = lies.into_iter().filter(|data| !band.written.contains(data.unit)).collect();
+                let lba = layout.page_column_lba(at.row, offset);
+                let zeros = self.take_for_zeros(grid, offset, kept, RepairSource::Zeros);
+                update.blanks.extend(zeros.into_iter().map(|(column, buf)| ColumnWrite { column, lba, buf }));
             }
         }
     }

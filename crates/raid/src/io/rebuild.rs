@@ -271,10 +271,12 @@ impl RaidIo {
             let is_known = |page: &DataPage| has_checksum(page) || page.expected == Expected::Zero;
             let is_checked = is_right || wrong.iter().any(has_checksum);
             if is_checked && wrong.iter().all(is_known) {
-                let open = self.solve_all(grid, vec![offset], Resort::Parity, expect).await;
+                let mut open = self.solve_all(grid, vec![offset], Resort::Parity, expect).await;
                 // A page of which nothing is stored is zeros, whatever lies there, if what has a checksum follows from that.
-                let resort = if wrong.iter().any(has_checksum) { Resort::Zeros } else { Resort::Parity };
-                if self.solve_all(grid, open, resort, expect).await.is_empty() {
+                if wrong.iter().any(has_checksum) {
+                    open = self.solve_all(grid, open, Resort::Zeros, expect).await;
+                }
+                if open.is_empty() {
                     continue;
                 }
             }

@@ -164,17 +164,14 @@ impl RaidIo {
         expect: &dyn Expect,
         outcome: &mut ScrubOutcome,
     ) {
-        let at = grid.at();
         let slice = Slice::new(self.sets().layout(), grid, offset, expect);
-        let lies = slice.lies_by_parity().into_iter().filter(|data| live.contains(data.column));
-        for data in lies.collect::<Vec<_>>() {
+        let lies = slice.lies_by_parity().into_iter().filter(|data| live.contains(data.column)).collect();
+        let zeros = self.take_for_zeros(grid, offset, lies, RepairSource::P);
+        for _ in &zeros {
             outcome.count(PageFault::Rot);
             outcome.repaired += 1;
-            self.report_data(grid, offset, &data, PageFault::Rot, Some(RepairSource::P));
-            let blank = self.blank_page();
-            grid.set(data.column, offset, Cell::Page(blank.clone()));
-            self.repair_page(at.set, at.row, offset, data.column, blank).await;
         }
+        self.repair_pages(grid, offset, zeros).await;
     }
 
     /// Compares one parity page with what the data, all right by now, say.

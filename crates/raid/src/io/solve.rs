@@ -97,24 +97,26 @@ impl<'a> Slice<'a> {
     /// follows only if it is not, or both parities agree on what it is: they count what a drive holds that lied about a
     /// write.
     fn solve_past_zeros(&self) -> Option<Solution> {
-        let (mut zeros, others): (Vec<DataPage>, Vec<DataPage>) =
+        let (zeros, others): (Vec<DataPage>, Vec<DataPage>) =
             self.wrong().into_iter().partition(|page| page.expected == Expected::Zero);
         let solution = match (zeros.as_slice(), others.as_slice()) {
             ([zero], []) => self.agreed(*zero).or_else(|| self.zeros(&zeros)),
             (_, []) => self.zeros(&zeros),
-            _ => self.with_zeros(&others, &zeros),
+            _ => self.with_zeros(&others, &zeros).or_else(|| self.solve_past_lies(&others, zeros)),
         };
-        // What is known to be zeros may be there and lie, while the parities count zeros. Only a checksum tells.
-        let is_checked = others.iter().any(|page| matches!(page.expected, Expected::Crc(_)));
-        let with_lies = || {
-            let lies = self.lies();
-            let are_any = is_checked && !lies.is_empty();
-            zeros.extend(lies);
-            are_any.then(|| self.with_zeros(&others, &zeros)).flatten()
-        };
-        let solution = solution.or_else(with_lies);
-        let solution = solution.or_else(|| is_checked.then(|| self.solve_by(Expected::admits)).flatten())?;
-        Some(Solution { contradicts_parity: true, ..solution })
+        Some(Solution { contradicts_parity: true, ..solution? })
+    }
+
+    /// What is known to be zeros may be there and lie, while the parities count zeros; or they count what a drive holds that
+    /// lied. Only a checksum tells.
+    fn solve_past_lies(&self, others: &[DataPage], mut zeros: Vec<DataPage>) -> Option<Solution> {
+        if !others.iter().any(|page| matches!(page.expected, Expected::Crc(_))) {
+            return None;
+        }
+        let lies = self.lies();
+        zeros.extend(&lies);
+        let past_lies = (!lies.is_empty()).then(|| self.with_zeros(others, &zeros)).flatten();
+        past_lies.or_else(|| self.solve_by(Expected::admits))
     }
 
     /// What is wrong besides pages that are zeros, whatever the drives and one of the parities say of these.

@@ -231,16 +231,21 @@ async fn taken_over(world: &World, engine: &Engine) {
     }
 }
 
+/// Fills a volume, and has the drive join that was plugged in last.
+async fn fill_and_add(world: &World, engine: &Engine, drives: &Drives, spare: &str) {
+    done(engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
+    fill(world, engine, 0..PIECES, 1).await;
+    engine.drain().await.expect("destaged");
+    let medium = drives.media.last().expect("it was plugged in");
+    engine.add_drive(0, spare, medium.open(world)).await.expect("it joins");
+}
+
 /// An array with a drive more than its sets need, of which `d1` is gone since all was on it.
 fn with_a_spare(raid: &str, drives: usize, seed: u64) -> Drives {
     let mut array = Drives::founded(raid, drives, drives, 2, seed);
     let spare = array.plug_in();
     array.life(1, move |world, engine, drives| async move {
-        done(&engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
-        fill(&world, &engine, 0..PIECES, 1).await;
-        engine.drain().await.expect("destaged");
-        let medium = drives.media.last().expect("it was plugged in");
-        engine.add_drive(0, &spare, medium.open(&world)).await.expect("it joins");
+        fill_and_add(&world, &engine, &drives, &spare).await;
     });
     // What the log still holds is brought to all drives, and not to those alone that are left.
     array.life(2, |_, engine, _| async move { engine.drain().await.expect("destaged") });
@@ -357,11 +362,7 @@ fn a_drive_is_taken_back_although_the_spare_that_took_over_is_lost() {
             let spare = array.plug_in();
             let fail = |drive: &str| AdminRequest::DriveFail { drive: drive.to_owned() };
             array.life(1, move |world, engine, drives| async move {
-                done(&engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
-                fill(&world, &engine, 0..PIECES, 1).await;
-                engine.drain().await.expect("destaged");
-                let medium = drives.media.last().expect("it was plugged in");
-                engine.add_drive(0, &spare, medium.open(&world)).await.expect("it joins");
+                fill_and_add(&world, &engine, &drives, &spare).await;
                 done(&engine, fail("d1")).await;
                 half_taken_over(&world, &engine).await;
                 fill(&world, &engine, 0..PIECES, 51).await;

@@ -11,13 +11,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_drive::{Command, Drive, DriveHandle, DriveInfo, FaultDrive, StoreDrive};
+use tier0_drive::{Command, Drive, DriveHandle, DriveInfo, Fault, FaultDrive, FaultPlan, StoreDrive};
 use tier0_pool::{ChunkletAddress, DATA_START_SECTORS};
 use tier0_raid::checksum::page_checksum;
 use tier0_raid::io::{
     Expect, Expected, FailureReport, LostDrives, Members, RaidIo, RepairEvent, RepairReport, Rest,
 };
-use tier0_raid::layout::{Column, ColumnMask, Group, Layout, PagePlace, RaidConfig, RaidLevel, Row};
+use tier0_raid::layout::{Column, ColumnMask, Group, Layout, PagePlace, RaidConfig, RaidLevel, Row, Unit};
 use tier0_raid::parity;
 use tier0_raid::set::{RaidSets, SetIndex};
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount};
@@ -53,12 +53,21 @@ pub(crate) fn on_each_shape<F: Future<Output = ()> + 'static>(
     seed: u64,
     test: impl Fn(Rc<Farm>, Random) -> F,
 ) {
-    for (level, columns) in SHAPES {
-        let runtime = VirtualRuntime::new(seed, WIDTH);
-        let farm = Rc::new(Farm::new(runtime.world(), level, columns));
-        let random = runtime.world().random(seed);
-        runtime.run(test(farm, random));
+    for shape in SHAPES {
+        on(shape, seed, &test);
     }
+}
+
+/// Runs a test on a fresh farm of one shape.
+pub(crate) fn on<F: Future<Output = ()> + 'static>(
+    (level, columns): (RaidLevel, usize),
+    seed: u64,
+    test: impl Fn(Rc<Farm>, Random) -> F,
+) {
+    let runtime = VirtualRuntime::new(seed, WIDTH);
+    let farm = Rc::new(Farm::new(runtime.world(), level, columns));
+    let random = runtime.world().random(seed);
+    runtime.run(test(farm, random));
 }
 
 /// Counts the commands that reach a drive.
@@ -358,6 +367,37 @@ impl Farm {
     pub(crate) fn sectors_of(&self, column: Column, row: Row, offset: usize) -> (usize, Range<u64>) {
         let (drive, lba) = self.place(column, row, offset);
         (drive, lba.0..lba.0 + PAGE_SECTORS)
+    }
+
+    /// The drive of a column cannot read one page of it from now on.
+    pub(crate) fn make_unreadable(&self, column: Column, row: Row, offset: usize) {
+        let (drive, sectors) = self.sectors_of(column, row, offset);
+        self.faults[drive].inject(FaultPlan::always_in(Fault::ReadError, sectors));
+    }
+
+    /// Moves a column, or rebuilds it where it is lost, to the n-th of the spare drives; the pages that are lost by that.
+    pub(crate) async fn renew(&self, column: Column, spare: u32) -> Vec<u64> {
+        let target = ChunkletAddress { drive: self.layout.columns() as u32 + spare, index: 0 };
+        match self.io.lost_columns(SET, Row(0)).contains(column) {
+            true => self.sets.start_rebuild(SET, column, target),
+            false => self.sets.start_evacuation(SET, column, target),
+        }
+        let moved = self.io.rebuild_rows(SET, column, self.rows(), &*self.table).await.expect("moved");
+        let lost = moved.lost_pages.clone();
+        self.sets.set_rebuilt(SET, column, self.rows());
+        drop(moved);
+        self.sets.finish_rebuild(SET, column);
+        lost
+    }
+
+    /// The number among the set's data of a page of the first row.
+    pub(crate) fn page_at(&self, unit: u8, offset: usize) -> u64 {
+        self.layout.page_of_set(Row(0), PagePlace { unit: Unit(unit), offset })
+    }
+
+    /// The column of a unit of the first row.
+    pub(crate) fn data_column(&self, unit: u8) -> Column {
+        self.layout.data_column(Row(0), Unit(unit))
     }
 
     /// Loses the drive of a column.

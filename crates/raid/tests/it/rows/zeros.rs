@@ -4,9 +4,7 @@
 use std::rc::Rc;
 
 use super::farm::{Farm, PAGE_BYTES, RowPages, SET, on_each_shape};
-use tier0_drive::{Fault, FaultPlan};
-use tier0_pool::ChunkletAddress;
-use tier0_raid::layout::{Column, Group, PagePlace, Row, Unit};
+use tier0_raid::layout::{Column, Group, Row, Unit};
 use tier0_units::Nanos;
 use tier0_world::Random;
 
@@ -17,24 +15,6 @@ async fn row_with_zeros(farm: &Rc<Farm>, random: &mut Random) -> (Column, usize)
     let all = (0..farm.row_pages()).map(|page| (page, (page != 1).then(|| vec![page as u8 + 1; 32])));
     farm.destage(Row(0), &all.collect(), random).await.expect("written");
     (farm.layout.data_column(Row(0), Unit(0)), 1)
-}
-
-/// Moves or rebuilds a column to a spare drive.
-async fn renew(farm: &Rc<Farm>, column: Column) {
-    renew_on(farm, column, 0).await;
-}
-
-/// The same to the n-th of them.
-async fn renew_on(farm: &Rc<Farm>, column: Column, spare: u32) {
-    let target = ChunkletAddress { drive: farm.layout.columns() as u32 + spare, index: 0 };
-    match farm.io.lost_columns(SET, Row(0)).contains(column) {
-        true => farm.sets.start_rebuild(SET, column, target),
-        false => farm.sets.start_evacuation(SET, column, target),
-    }
-    let moved = farm.io.rebuild_rows(SET, column, farm.rows(), &*farm.table).await.expect("moved");
-    farm.sets.set_rebuilt(SET, column, farm.rows());
-    drop(moved);
-    farm.sets.finish_rebuild(SET, column);
 }
 
 /// A drive that lies about a write leaves something where zeros were written. A scrub writes the zeros, of which the
@@ -61,7 +41,7 @@ fn what_lies_where_zeros_are_due() {
         let outcome = farm.io.scrub_rows(SET, Row(0)..Row(1), &*farm.table).await.expect("a scrub");
         assert_eq!((outcome.rotten, outcome.parity_different), (0, farm.layout.parities() as u64));
         assert_eq!(farm.stored(column, Row(0), offset).await, lies_there);
-        renew(&farm, column).await;
+        farm.renew(column, 0).await;
         farm.check_all().await;
         farm.check_redundancy().await;
         assert_eq!(farm.stored(column, Row(0), offset).await, lies_there);
@@ -78,7 +58,7 @@ fn a_rotten_parity_makes_no_content_of_zeros() {
         let (column, offset) = row_with_zeros(&farm, &mut random).await;
         farm.rot(p, Row(0), offset, &mut random).await;
         farm.lose(column);
-        renew(&farm, column).await;
+        farm.renew(column, 0).await;
         assert_eq!(farm.stored(column, Row(0), offset).await, vec![0; PAGE_BYTES]);
         farm.check_all().await;
         farm.check_redundancy().await;
@@ -100,7 +80,7 @@ fn zeros_are_known_where_they_cannot_be_read() {
             farm.rot(rotten, Row(0), offset, &mut random).await;
         }
         farm.lose(column);
-        renew(&farm, column).await;
+        farm.renew(column, 0).await;
         assert_eq!(farm.stored(column, Row(0), offset).await, vec![0; PAGE_BYTES]);
         farm.check_all().await;
     });
@@ -110,10 +90,6 @@ fn zeros_are_known_where_they_cannot_be_read() {
 fn data_columns(farm: &Farm) -> Vec<Column> {
     let units = farm.layout.group_unit_mask(Group(0));
     units.iter().map(|unit| farm.layout.data_column(ROW, unit)).collect()
-}
-
-fn page_at(farm: &Farm, unit: u8, offset: usize) -> u64 {
-    farm.layout.page_of_set(ROW, PagePlace { unit: Unit(unit), offset })
 }
 
 /// Parity made from the whole row counted what a drive held that lied about a write. A drive that forgot that was believed
@@ -129,14 +105,14 @@ fn parity_made_from_the_row_counts_zeros_where_nothing_is_stored() {
         // All others of the offset: parity is made anew.
         let others = 1..farm.layout.group_unit_mask(Group(0)).iter().count() as u8;
         let new: RowPages =
-            others.map(|unit| (page_at(&farm, unit, offset), Some(vec![0x80 + unit; PAGE_BYTES]))).collect();
+            others.map(|unit| (farm.page_at(unit, offset), Some(vec![0x80 + unit; PAGE_BYTES]))).collect();
         farm.destage(ROW, &new, &mut random).await.expect("written");
         // Only three columns are too few for what is kept to be read.
         if farm.layout.columns() > 3 {
             assert_eq!(farm.stored(column, ROW, offset).await, vec![0; PAGE_BYTES], "{:?}", farm.layout);
         }
         farm.plant(column, ROW, offset, &[0; PAGE_BYTES]).await;
-        let own = [(page_at(&farm, 0, offset), Some(vec![0x77; PAGE_BYTES]))].into_iter().collect();
+        let own = [(farm.page_at(0, offset), Some(vec![0x77; PAGE_BYTES]))].into_iter().collect();
         farm.destage(ROW, &own, &mut random).await.expect("written");
         farm.check_redundancy().await;
         farm.lose(*data_columns(&farm).last().expect("data"));
@@ -170,14 +146,14 @@ fn a_page_that_is_given_up_vouches_for_nothing() {
         let Some(q) = farm.layout.parity_columns(ROW, Group(0)).q else { return };
         let (column, offset) = row_with_zeros(&farm, &mut random).await;
         let given_up = data_columns(&farm)[1];
-        let none = [(page_at(&farm, 1, offset), None)].into_iter().collect();
+        let none = [(farm.page_at(1, offset), None)].into_iter().collect();
         farm.destage(ROW, &none, &mut random).await.expect("written");
         farm.rot(q, ROW, offset, &mut random).await;
         farm.lose(column);
         farm.lose(given_up);
-        renew_on(&farm, column, 0).await;
+        farm.renew(column, 0).await;
         assert_eq!(farm.stored(column, ROW, offset).await, vec![0; PAGE_BYTES]);
-        renew_on(&farm, given_up, 1).await;
+        farm.renew(given_up, 1).await;
         farm.check_all().await;
         farm.check_redundancy().await;
     });
@@ -199,8 +175,8 @@ fn a_parity_that_cannot_be_read_is_waited_for() {
             let lies_there = farm.stored(column, ROW, offset).await;
             assert_ne!(lies_there, vec![0; PAGE_BYTES]);
             farm.lose(column);
-            let (drive, sectors) = farm.sectors_of(q, ROW, offset);
-            farm.faults[drive].inject(FaultPlan::always_in(Fault::ReadError, sectors));
+            let drive = farm.sectors_of(q, ROW, offset).0;
+            farm.make_unreadable(q, ROW, offset);
             let clear = comes_back.then(|| {
                 let farm = farm.clone();
                 farm.world.clone().spawn(async move {
@@ -208,7 +184,7 @@ fn a_parity_that_cannot_be_read_is_waited_for() {
                     farm.faults[drive].clear();
                 })
             });
-            renew(&farm, column).await;
+            farm.renew(column, 0).await;
             if let Some(clear) = clear {
                 clear.await;
             }
