@@ -135,7 +135,8 @@ pub(crate) struct RemovedDrive {
     array: PathBuf,
     /// The drive's name
     drive: String,
-    /// Take it out of service at once; until what it held is rebuilt, the array is less redundant
+    /// Take it out of service at once; until what it held is rebuilt, the array is less redundant. Of a lost drive: give
+    /// up what it may hold of pages of which no copy is right
     #[arg(long, conflicts_with = "stop")]
     force: bool,
     /// Let it stay: what is being copied is copied to its end, and no more is begun
