@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tier0_world::Buf;
 
 use crate::io::RaidIo;
-use crate::io::expect::{Expect, Expected};
+use crate::io::expect::Expect;
 use crate::io::grid::{Cell, ColumnRun, Grid};
 use crate::io::patience::Stake;
 use crate::io::report::{PageFault, RepairEvent, RepairSource};
@@ -140,20 +140,10 @@ impl RaidIo {
         let layout = self.sets().layout();
         let at = grid.at();
         let group = layout.group_column_mask(at.group);
-        let parity = layout.parity_columns(at.row, at.group).mask();
         let mut wait = self.wait(stake);
         loop {
             let live = group - self.lost_columns(at.set, at.row);
-            // A parity may yet agree with the other that a page is not zeros; where something has a checksum, that decides.
-            let is_heard = |offset: &usize| {
-                let wrong = Slice::new(layout, grid, *offset, expect).wrong();
-                parity.len() == 1
-                    || wrong.iter().any(|data| matches!(data.expected, Expected::Crc(_)))
-                    || grid.unreadable(parity & live, &[*offset]).is_empty()
-            };
-            let (heard, unheard) = open.into_iter().partition(is_heard);
-            open = self.solve_all(grid, heard, Resort::Zeros, expect).await;
-            open.extend::<Vec<usize>>(unheard);
+            open = self.solve_all(grid, open, Resort::Zeros, expect).await;
             // Parity counts what pages hold of which nothing is stored any more, so it must not be made without them.
             let is_missed = |offset: &usize| {
                 let wrong = Slice::new(layout, grid, *offset, expect).wrong();
@@ -206,7 +196,6 @@ impl RaidIo {
         live: ColumnMask,
         expect: &dyn Expect,
     ) -> bool {
-        let at = grid.at();
         let made = Slice::new(self.sets().layout(), grid, offset, expect).parities();
         let mut repairs = Vec::new();
         for (column, right) in made.into_iter().filter(|(column, _)| live.contains(*column)) {
@@ -219,13 +208,21 @@ impl RaidIo {
             grid.set(column, offset, Cell::Page(right.clone()));
             repairs.push((column, right));
         }
-        if repairs.is_empty() {
-            return true;
+        // One after the other: a power cut tears one of them at most, and the other makes up for that.
+        for (column, page) in repairs {
+            self.repair_pages(grid, offset, vec![(column, page)]).await;
+            if !self.flush_column(grid, column).await {
+                return false;
+            }
         }
-        let members: Vec<usize> =
-            repairs.iter().map(|(column, _)| self.sets().place_of_row(at.set, *column, at.row).0).collect();
-        self.repair_pages(grid, offset, repairs).await;
-        let flushed = self.members().flush_these(members).await;
+        true
+    }
+
+    /// Makes stable what was repaired on a column; whether it is.
+    pub(crate) async fn flush_column(&self, grid: &Grid, column: Column) -> bool {
+        let at = grid.at();
+        let member = self.sets().place_of_row(at.set, column, at.row).0;
+        let flushed = self.members().flush_these(vec![member]).await;
         if let Err(error) = flushed {
             tracing::warn!("a repaired parity of set {} cannot be made stable: {error}", at.set.0);
         }
@@ -233,8 +230,8 @@ impl RaidIo {
     }
 
     /// Has offsets at which all data are known agree with the parities that are left, before a parity is made of what the
-    /// drives hold: what lies where nothing is stored, and what was given up, no checksum vouches for. A parity that says
-    /// something else is made anew, or the page is zeros if it says that.
+    /// drives hold: what lies where nothing is stored, and what was given up, no checksum vouches for. A drive that holds
+    /// something where zeros were written lied: it gets them, and a parity that says something else is made anew before.
     pub(crate) async fn agree_on_zeros(&self, grid: &mut Grid, offsets: &[usize], expect: &dyn Expect) {
         let at = grid.at();
         let layout = self.sets().layout();
@@ -247,8 +244,7 @@ impl RaidIo {
         let unvouched: Vec<usize> = offsets.iter().copied().filter(is_unvouched).collect();
         self.read_live(grid, parities, &unvouched).await;
         for offset in unvouched {
-            let slice = Slice::new(layout, grid, offset, expect);
-            let lies = if parities.is_empty() { slice.lies() } else { slice.lies_by_parity() };
+            let lies = Slice::new(layout, grid, offset, expect).lies();
             let zeros = self.take_for_zeros(grid, offset, lies, RepairSource::Zeros);
             let are_readable = grid.unreadable(parities, &[offset]).is_empty();
             if !are_readable || self.make_parities_anew(grid, offset, live, expect).await {

@@ -142,36 +142,32 @@ impl RaidIo {
         outcome.repaired += wrong - lost.iter().filter(|page| live.contains(page.data.column)).count() as u64;
         let with_checksum = lost.iter().filter(|page| !page.data.expected.reads_as_zeros());
         outcome.lost_pages.extend(with_checksum.map(|page| page.data.page));
+        // A drive that holds something where zeros were written lied: it gets them when the parities count them. Were they made
+        // to count what lies there, a drive that then forgets that as well would be believed to hold what was written.
+        let mut zeros = Vec::new();
         for &offset in offsets.iter().filter(|offset| !hopeless(**offset)) {
-            self.scrub_zeros(grid, offset, live, expect, outcome).await;
+            let lies = Slice::new(layout, grid, offset, expect).lies();
+            zeros.push((offset, self.take_for_zeros(grid, offset, lies, RepairSource::Zeros)));
+        }
+        for _ in zeros.iter().flat_map(|(_, pages)| pages) {
+            outcome.count(PageFault::Rot);
+            outcome.repaired += 1;
         }
         for (column, cells) in before {
+            let repaired = outcome.repaired;
             for (&offset, cell) in offsets.iter().zip(cells) {
                 if !hopeless(offset) {
                     self.scrub_parity_page(grid, column, offset, &cell, expect, outcome).await;
                 }
             }
+            // A power cut tears one parity at most, and the other makes up for that.
+            if outcome.repaired > repaired && !self.flush_column(grid, column).await {
+                return;
+            }
         }
-    }
-
-    /// Writes the zeros that a drive has lied about: nothing is stored of the page, and a parity knows it. Were the parity
-    /// made to count what lies there, a drive that then forgets that as well would be believed to hold what was written.
-    async fn scrub_zeros(
-        &self,
-        grid: &mut Grid,
-        offset: usize,
-        live: ColumnMask,
-        expect: &dyn Expect,
-        outcome: &mut ScrubOutcome,
-    ) {
-        let slice = Slice::new(self.sets().layout(), grid, offset, expect);
-        let lies = slice.lies_by_parity().into_iter().filter(|data| live.contains(data.column)).collect();
-        let zeros = self.take_for_zeros(grid, offset, lies, RepairSource::P);
-        for _ in &zeros {
-            outcome.count(PageFault::Rot);
-            outcome.repaired += 1;
+        for (offset, pages) in zeros {
+            self.repair_pages(grid, offset, pages).await;
         }
-        self.repair_pages(grid, offset, zeros).await;
     }
 
     /// Compares one parity page with what the data, all right by now, say.

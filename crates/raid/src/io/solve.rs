@@ -93,16 +93,16 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// The same where the parities contradict a page of which nothing is stored. It is zeros, unless what else is missed
-    /// follows only if it is not, or both parities agree on what it is: they count what a drive holds that lied about a
-    /// write.
+    /// The same where the parities contradict a page of which nothing is stored: it is zeros, unless what else is missed
+    /// follows only if it is not.
     fn solve_past_zeros(&self) -> Option<Solution> {
-        let (zeros, others): (Vec<DataPage>, Vec<DataPage>) =
+        let (mut zeros, others): (Vec<DataPage>, Vec<DataPage>) =
             self.wrong().into_iter().partition(|page| page.expected == Expected::Zero);
-        let solution = match (zeros.as_slice(), others.as_slice()) {
-            ([zero], []) => self.agreed(*zero).or_else(|| self.zeros(&zeros)),
-            (_, []) => self.zeros(&zeros),
-            _ => self.with_zeros(&others, &zeros).or_else(|| self.solve_past_lies(&others, zeros)),
+        let solution = if others.is_empty() {
+            zeros.extend(self.lies());
+            self.zeros(&zeros)
+        } else {
+            self.with_zeros(&others, &zeros).or_else(|| self.solve_past_lies(&others, zeros))
         };
         Some(Solution { contradicts_parity: true, ..solution? })
     }
@@ -140,7 +140,13 @@ impl<'a> Slice<'a> {
     }
 
     fn solve_by(&self, admits: Admits) -> Option<Solution> {
-        let wrong = self.wrong();
+        let mut wrong = self.wrong();
+        let lies = self.lies();
+        if !lies.is_empty() && wrong.iter().all(|page| page.expected == Expected::GivenUp) {
+            // Nothing vouches for what a parity says of them, and it would take the lies along.
+            wrong.extend(lies);
+            return self.zeros(&wrong);
+        }
         let by = |source| self.candidate(source, &wrong, &[], admits);
         match wrong.as_slice() {
             [only] => by(RepairSource::P)
@@ -158,31 +164,6 @@ impl<'a> Slice<'a> {
         let blank = BufMut::zeroed(like.sectors(), like.width()).freeze();
         let pages = pages.iter().map(|page| (*page, blank.clone())).collect();
         Some(Solution { source: RepairSource::Zeros, pages, contradicts_parity: true })
-    }
-
-    /// What both parities say of a page, if it is the same.
-    fn agreed(&self, page: DataPage) -> Option<Solution> {
-        let by = |source| self.candidate(source, &[page], &[], Expected::admits);
-        let (p, q) = (by(RepairSource::P)?, by(RepairSource::Q)?);
-        (p.pages[0].1.as_slice() == q.pages[0].1.as_slice()).then_some(p)
-    }
-
-    /// The pages of which nothing is stored, and which are there and are not zeros, although a parity says that they are: one,
-    /// or all that there are.
-    pub(crate) fn lies_by_parity(&self) -> Vec<DataPage> {
-        let lies = self.lies();
-        let Some((first, others)) = lies.split_first() else { return lies };
-        if !self.wrong().is_empty() {
-            return Vec::new();
-        }
-        let says = |page: &DataPage, zeros: &[DataPage]| {
-            let by = |source| self.candidate(source, &[*page], zeros, Expected::admits_recovered).is_some();
-            by(RepairSource::P) || by(RepairSource::Q)
-        };
-        if says(first, others) {
-            return lies;
-        }
-        lies.iter().find(|page| says(page, &[])).copied().into_iter().collect()
     }
 
     /// One page is known to be wrong, and each parity alone says something that fails: a page without a checksum may

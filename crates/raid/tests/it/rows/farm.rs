@@ -112,6 +112,96 @@ impl Drive for CountingDrive {
     }
 }
 
+/// What drives have taken since they were asked to remember it, in order: for power cuts that are decided on afterwards.
+#[derive(Default)]
+pub(crate) struct Journal {
+    pub(crate) is_kept: bool,
+    /// Pages that were written: when, on which drive, where, what was there and what is now.
+    pub(crate) writes: Vec<PageWrite>,
+    /// When a drive was flushed.
+    pub(crate) flushes: Vec<(u64, usize)>,
+    /// The number of the next command.
+    pub(crate) next: u64,
+    /// Pages, by drive and first sector, that cannot be read before they are written.
+    pub(crate) unreadable: std::collections::BTreeSet<(usize, u64)>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PageWrite {
+    pub(crate) at: u64,
+    pub(crate) drive: usize,
+    pub(crate) lba: u64,
+    pub(crate) old: Vec<u8>,
+    pub(crate) new: Vec<u8>,
+}
+
+impl Journal {
+    fn tick(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+}
+
+/// Remembers what its drive has taken.
+struct JournalDrive {
+    number: usize,
+    above: DriveHandle,
+    beneath: DriveHandle,
+    journal: Rc<RefCell<Journal>>,
+}
+
+impl Drive for JournalDrive {
+    fn info(&self) -> &DriveInfo {
+        self.above.info()
+    }
+
+    fn world(&self) -> &World {
+        self.above.world()
+    }
+
+    fn submit(&self, command: Command, completion: Completion) {
+        if !self.journal.borrow().is_kept {
+            return self.above.submit(command, completion);
+        }
+        let (number, above, beneath) = (self.number, self.above.clone(), self.beneath.clone());
+        let journal = self.journal.clone();
+        let work = async move {
+            let (first, sectors) = command.range();
+            let pages =
+                || (first.0..first.0 + sectors).step_by(PAGE_SECTORS as usize).map(|lba| (number, lba));
+            match &command {
+                Command::Read { .. } if pages().any(|page| journal.borrow().unreadable.contains(&page)) => {
+                    return command.refuse(IoError::Medium, completion);
+                }
+                Command::Write { buf, .. } => {
+                    let (read, old) = beneath.read(first, BufMut::new(sectors as u32, WIDTH)).await;
+                    read.expect("read beneath");
+                    let mut journal = journal.borrow_mut();
+                    let contents = old.as_slice().chunks(PAGE_BYTES).zip(buf.as_slice().chunks(PAGE_BYTES));
+                    for ((drive, lba), (old, new)) in pages().zip(contents) {
+                        journal.unreadable.remove(&(drive, lba));
+                        let at = journal.tick();
+                        journal.writes.push(PageWrite {
+                            at,
+                            drive,
+                            lba,
+                            old: old.to_vec(),
+                            new: new.to_vec(),
+                        });
+                    }
+                }
+                Command::Flush => {
+                    let at = journal.borrow_mut().tick();
+                    journal.borrow_mut().flushes.push((at, number));
+                }
+                _ => {}
+            }
+            above.submit(command, completion);
+        };
+        self.world().spawn(work).detach();
+    }
+}
+
 #[derive(Default)]
 struct Losses;
 
@@ -147,11 +237,13 @@ pub(crate) struct Farm {
     pub(crate) sets: Arc<RaidSets>,
     pub(crate) io: RaidIo,
     pub(crate) faults: Vec<FaultDrive>,
-    beneath: Vec<DriveHandle>,
+    pub(crate) beneath: Vec<DriveHandle>,
+    /// What the drives have taken, once it is asked for.
+    pub(crate) journal: Rc<RefCell<Journal>>,
     pub(crate) counts: Rc<RefCell<Counts>>,
     pub(crate) events: Rc<Events>,
     pub(crate) table: Rc<Table>,
-    model: RefCell<Vec<u8>>,
+    pub(crate) model: RefCell<Vec<u8>>,
 }
 
 /// New content of a row's pages: none for a page that becomes zeros and is not stored.
@@ -175,7 +267,12 @@ impl Farm {
         };
         let faults: Vec<FaultDrive> =
             beneath.iter().enumerate().map(|(n, drive)| FaultDrive::new(counting(drive), n as u64)).collect();
-        let drives = faults.iter().map(|fault| Some(DriveHandle::new(fault.clone()))).collect();
+        let journal = Rc::new(RefCell::new(Journal::default()));
+        let journaled = |(number, fault): (usize, &FaultDrive)| {
+            let (above, beneath) = (DriveHandle::new(fault.clone()), beneath[number].clone());
+            Some(DriveHandle::new(JournalDrive { number, above, beneath, journal: journal.clone() }))
+        };
+        let drives = faults.iter().enumerate().map(journaled).collect();
         let members = Members::new(drives, LostDrives::new(count), Rc::new(Losses));
         let events = Rc::new(Events::default());
         let io = RaidIo::with_report(sets.clone(), members, events.clone());
@@ -187,6 +284,7 @@ impl Farm {
             io,
             faults,
             beneath,
+            journal,
             counts,
             events,
             table: Rc::new(Table(RefCell::new(vec![Expected::Zero; pages]))),

@@ -2,7 +2,9 @@
 
 mod concurrent;
 mod farm;
+mod lies;
 mod model;
 mod sequences;
 mod torn;
+mod walk;
 mod zeros;
