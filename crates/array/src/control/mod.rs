@@ -185,6 +185,7 @@ impl Control {
                 control.start_rebuilds(number);
                 control.resume_scrub(number);
                 control.resume_restripe(number);
+                control.ask_all(|reply| ShardCommand::ScrubReplayed { pool: number, reply }).await;
             };
             self.world.spawn(begin).detach();
             self.world.spawn(self.clone().watch_drives(number)).detach();

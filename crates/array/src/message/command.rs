@@ -27,6 +27,8 @@ pub(crate) enum ShardCommand {
         shared: Arc<ScrubShared>,
         reply: oneshot::Sender<()>,
     },
+    /// Scrub the rows whose parity recovery has taken from this shard's log.
+    ScrubReplayed { pool: usize, reply: oneshot::Sender<()> },
     /// Destage what recovery has found in this shard's log.
     Settle { pool: usize, reply: oneshot::Sender<Result<(), IoError>> },
     /// Move extents to other slots; how many of this shard's have moved.

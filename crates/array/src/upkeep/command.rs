@@ -24,6 +24,10 @@ impl ShardCommand {
                 shard.scrub_slots(pool, rate, &shared).await;
                 let _ = reply.send(());
             }
+            ShardCommand::ScrubReplayed { pool, reply } => {
+                shard.scrub_replayed(pool).await;
+                let _ = reply.send(());
+            }
             ShardCommand::Settle { pool, reply } => {
                 let _ = reply.send(shard.pool(pool).write_back.settle_recovered().await);
             }

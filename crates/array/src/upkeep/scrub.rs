@@ -87,6 +87,35 @@ impl Shard {
         shared.look_at(self.index, u64::MAX);
     }
 
+    /// Scrubs the rows whose parity recovery has taken from this shard's log, as the pace of background work allows.
+    pub(crate) async fn scrub_replayed(self: &Rc<Self>, number: usize) {
+        let pool = self.pool(number).clone();
+        let rows = pool.slot_io.take_replayed();
+        if rows.is_empty() || pool.write_back.settle_recovered().await.is_err() {
+            return;
+        }
+        tracing::info!(
+            shard = self.index,
+            pool = number,
+            rows = rows.len(),
+            "rows of the last run's log are scrubbed"
+        );
+        let row_sectors = pool.slot_io.raid().sets().layout().row_sectors().0;
+        let mut pace = Pace::new(&self.world, &self.activity, None);
+        for row in rows {
+            let begun = self.world.now();
+            let Some(pinned) = pool.mapping.pin(row.extent, row.slot) else { continue };
+            let Some(kept) = pool.write_back.keep(row.extent, row.slot) else { continue };
+            if !pool.write_back.has_failed(row.extent)
+                && let Err(error) = pool.slot_io.scrub_replayed(row).await
+            {
+                tracing::warn!("{} is not scrubbed: {error}", self.extent_name(&pool, row.extent));
+            }
+            drop((kept, pinned));
+            pace.rest(begun, row_sectors * SECTOR_BYTES).await;
+        }
+    }
+
     async fn until_stopped(&self, shared: &ScrubShared) {
         while !shared.is_stopping() {
             self.world.sleep(STOP_LOOK).await;

@@ -121,18 +121,19 @@ impl SlotIo {
         let is_unchanged = returned && !self.has_changed(slot.slot);
         let is_recalled = is_unchanged && self.recall_table(&table, column).await?;
         let rows = self.slots().rows(slot.slot);
-        // A table that was written anew is to be there too.
-        let rebuilt = if is_unchanged && !is_recalled {
-            self.raid().keep_rows(set, rows).await
-        } else {
-            let rebuilt = self.raid().rebuild_rows(set, column, rows, table.as_ref()).await?;
+        let is_kept = is_unchanged && !is_recalled;
+        let rebuilt = match is_kept {
+            true => self.raid().keep_rows(set, rows).await,
+            false => self.raid().rebuild_rows(set, column, rows, table.as_ref()).await?,
+        };
+        // A table that was begun anew is to be there too: what the drive has of it counts more otherwise.
+        if !is_kept || table.has_unknown() {
             self.0.tables.write_columns(&table, ColumnMask::only(column)).await?;
             if !planted(PlantedBug::CommitRebuildBeforeFlush) {
                 self.raid().flush_sets([set]).await?;
             }
             self.0.tables.flushed(&table);
-            rebuilt
-        };
+        }
         if !self.is_target(set, column, target) {
             return Err(IoError::Gone);
         }

@@ -11,6 +11,8 @@ mod request;
 mod unchecked;
 mod write;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -22,6 +24,7 @@ use tier0_world::sync::Semaphore;
 use tier0_world::{Buf, BufMut, IoError};
 
 pub use heal::{SlotRebuilt, SlotScrub};
+pub use replay::ReplayedRow;
 pub use request::{PageContent, SlotOutcome, SlotWrite};
 
 use crate::counts::IntegrityCounts;
@@ -64,6 +67,8 @@ struct Inner {
     tables: SlotTables,
     locks: Rc<SlotLocks>,
     changed: ChangedSlots,
+    /// Rows that recovery has replayed and nobody has scrubbed since.
+    replayed: RefCell<BTreeSet<ReplayedRow>>,
     counts: Rc<IntegrityCounts>,
     /// What unwritten pages are filled with.
     zero_page: Buf,
@@ -98,6 +103,7 @@ impl SlotIo {
             tables,
             locks: Rc::default(),
             changed: ChangedSlots::default(),
+            replayed: RefCell::default(),
             counts,
             zero_page,
             rows,

@@ -7,6 +7,7 @@
 
 use std::rc::Rc;
 
+use tier0_raid::io::Stake;
 use tier0_raid::layout::Column;
 use tier0_world::IoError;
 
@@ -20,9 +21,16 @@ impl SlotIo {
         if !table.has_unknown() {
             return Ok(false);
         }
-        let Some((generation, entries)) = self.0.tables.held_by_target(table, column).await else {
-            return Ok(false);
+        let mut wait = self.raid().wait(Stake::Content);
+        let held = loop {
+            match self.0.tables.held_by_target(table, column).await {
+                Err(IoError::Medium) if wait.again().await => {}
+                held => break held,
+            }
         };
+        let Ok(held) = held else { return Ok(false) };
+        wait.succeeded();
+        let Some((generation, entries)) = held else { return Ok(false) };
         table.recall(generation, &entries);
         tracing::warn!(home = ?table.home(), "checksums are known again from a drive that was taken back");
         self.0.tables.write(table).await?;

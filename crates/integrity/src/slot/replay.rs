@@ -1,14 +1,28 @@
 //! Recovery: rows whose write a power cut may have broken off are written again as their intents say.
+//!
+//! An intent has the parity that was right when it was made. If a drive had lied by then, a scrub may have made that parity
+//! right since, and what was never logged is lost again: so these rows are scrubbed once more.
 
 use std::collections::BTreeMap;
 
 use tier0_raid::io::Rest;
-use tier0_raid::layout::{Column, ColumnMask, Unit};
-use tier0_units::{Lba, PAGE_SECTORS};
+use tier0_raid::layout::{Column, ColumnMask, Row, Unit};
+use tier0_units::{ExtentId, Lba, PAGE_SECTORS, SlotRef};
 use tier0_world::{Buf, IoError, PlantedBug, planted};
 
 use super::SlotIo;
 use crate::intent::{Intent, IntentPage};
+
+/// A row whose parity recovery has taken from the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReplayedRow {
+    /// The extent.
+    pub extent: ExtentId,
+    /// Its slot.
+    pub slot: SlotRef,
+    /// The row of the slot's set.
+    pub row: Row,
+}
 
 impl SlotIo {
     /// Writes the rows of one extent as its intents say, in the order of the log: each with the contents of its
@@ -80,6 +94,10 @@ impl SlotIo {
             let kept = intent.parity.iter().filter(|piece| !stale.contains(piece.column));
             let parity: Vec<(Column, Lba, Buf)> =
                 kept.map(|piece| (piece.column, piece.lba, piece.buf.clone())).collect();
+            if !parity.is_empty() {
+                let (extent, slot, row) = (intent.extent, intent.slot, intent.row);
+                self.0.replayed.borrow_mut().insert(ReplayedRow { extent, slot, row });
+            }
             self.raid().replay_row(intent.set, intent.row, &contents, &parity, Rest::Kept).await?
         };
         for ((page, source), (_, buf)) in intent.pages.iter().zip(&contents) {
@@ -89,6 +107,30 @@ impl SlotIo {
             }
         }
         drop(written);
+        Ok(())
+    }
+
+    /// The rows whose parity recovery has taken from the log, each once, by extent; they are the caller's to scrub.
+    pub fn take_replayed(&self) -> Vec<ReplayedRow> {
+        self.0.replayed.take().into_iter().collect()
+    }
+
+    /// Scrubs such a row, unless it lacks a column: then what is read from the others is no verdict on them. What is repaired is
+    /// stable when it ends. What the log still has must have been destaged before.
+    ///
+    /// # Errors
+    /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost.
+    pub async fn scrub_replayed(&self, ReplayedRow { slot, row, .. }: ReplayedRow) -> Result<(), IoError> {
+        let _guard = self.0.locks.lock([slot.slot].into()).await;
+        let table = self.table(slot).await?;
+        let set = table.home().set;
+        if !self.raid().lost_columns(set, row).is_empty() {
+            return Ok(());
+        }
+        let found = self.raid().scrub_rows(set, row..Row(row.0 + 1), table.as_ref()).await?;
+        if found.repaired > 0 {
+            self.raid().flush_sets([set]).await?;
+        }
         Ok(())
     }
 

@@ -95,18 +95,11 @@ impl SlotTable {
         self.load(1, &vec![checksum; self.pages as usize]);
     }
 
-    /// In the place of a table that is lost: every page is stored, and none passes.
-    pub(super) fn load_lost(&self) {
-        self.load(1, &vec![STAND_IN; self.pages as usize]);
-        self.dirty.set(true);
-    }
-
-    /// A table that was read in its write `generation`, while a newer one may be on a drive that cannot be read: what
-    /// is stored by this one has its checksum, and nothing else passes before it is written.
-    pub(super) fn load_doubtful(&self, generation: u64, entries: &[u32]) {
-        let known: Vec<u32> =
-            entries.iter().map(|entry| if is_data(*entry) { *entry } else { STAND_IN }).collect();
-        self.load(generation, &known);
+    /// In the place of a table that is lost, or of which only a write `generation` can be read that may not be the newest:
+    /// every page is stored, and none passes before it is written. What an older write has the checksum of may have been given
+    /// up since, and still lie there.
+    pub(super) fn load_lost(&self, generation: u64) {
+        self.load(generation, &vec![STAND_IN; self.pages as usize]);
         self.dirty.set(true);
     }
 

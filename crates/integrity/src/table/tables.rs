@@ -321,10 +321,10 @@ impl SlotTables {
         }
     }
 
-    /// The table of a slot that is to be written, its slot locked. Where every copy was read and none is right, it begins
-    /// anew, and no page passes before it is written: what is lost must not keep others from being written. Where something
-    /// that may be newer stays unreadable, it goes on from what can be read; a page that is zeros there may have been
-    /// written since, and does not pass either. The new table is stable when this ends, in both places of every live copy.
+    /// The table of a slot that is to be written, its slot locked. Where no copy shows what is newest, it begins anew, and no
+    /// page passes before it is written: what is lost must not keep others from being written. What can be read does not
+    /// count where something that may be newer cannot. The new table is stable when this ends, in both places of every live
+    /// copy.
     pub(crate) async fn get_or_begin(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
         let mut wait = self.0.raid.wait(Stake::Content);
         let lost = loop {
@@ -342,8 +342,8 @@ impl SlotTables {
         let table = self.zero(slot);
         let found = self.find(&table).await?;
         match newest(&found) {
-            Some(older) if is_doubtful(&found) => table.load_doubtful(older.generation, &older.entries),
-            None if matches!(lost, TableError::Lost { read: true, .. }) => table.load_lost(),
+            Some(older) if is_doubtful(&found) => table.load_lost(older.generation),
+            None if matches!(lost, TableError::Lost { read: true, .. }) => table.load_lost(1),
             _ => return Err(lost),
         }
         self.insert(table.clone());
@@ -406,14 +406,24 @@ impl SlotTables {
     }
 
     /// The newest write of a table that lies where a column is being rebuilt to, whose drive may have been taken back:
-    /// generation and entries. None where one of the two places cannot be read or is damaged, for that may have been newer.
-    pub(crate) async fn held_by_target(&self, table: &SlotTable, column: Column) -> Option<(u64, Vec<u32>)> {
+    /// generation and entries. None where there is none, or one of the two places is damaged, for that may have been newer.
+    ///
+    /// # Errors
+    /// [`IoError::Medium`] where a place cannot be read, which may have been newer too; what else its drive fails with.
+    pub(crate) async fn held_by_target(
+        &self,
+        table: &SlotTable,
+        column: Column,
+    ) -> Result<Option<(u64, Vec<u32>)>, IoError> {
         let mut copies = self.0.placement.copies(table.home().slot_in_set);
-        let copy = copies.find(|copy| copy.column == column)?;
+        let Some(copy) = copies.find(|copy| copy.column == column) else { return Ok(None) };
         let found = self.read_copy(table, copy, Self::target_place).await;
-        let is_whole = found.unreadable.is_empty() && found.damaged.is_empty() && found.too_new.is_none();
-        let found = [found];
-        newest(&found).filter(|_| is_whole).map(|block| (block.generation, block.entries.clone()))
+        if !found.unreadable.is_empty() {
+            return Err(if found.is_gone { IoError::Gone } else { IoError::Medium });
+        }
+        let is_whole = found.damaged.is_empty() && found.too_new.is_none();
+        let newest = newest(std::slice::from_ref(&found)).filter(|_| is_whole);
+        Ok(newest.map(|block| (block.generation, block.entries.clone())))
     }
 
     async fn read_place(&self, (member, lba): (usize, Lba), sectors: u64) -> Result<Buf, IoError> {

@@ -270,6 +270,53 @@ fn old_parity_is_not_replayed_over_a_column_that_was_rebuilt_since() {
     }
 }
 
+/// A drive lied about a parity, a write modified that and logged it, and a scrub made it right, which is not logged. The log's
+/// comes back when the server is killed: recovery knows the row, and scrubs it once more.
+#[test]
+fn a_row_whose_parity_came_back_from_the_log_is_scrubbed() {
+    let mut came_back = 0;
+    for shape in SHAPES {
+        let rack = Rack::new(shape, 7, PayloadWidth::REAL);
+        if rack.layout.parities() == 0 {
+            continue;
+        }
+        let different = std::rc::Rc::new(std::cell::Cell::new(0));
+        let found = different.clone();
+        run(1, |world| async move {
+            let shard = rack.open(&world, SlotIoOptions::default());
+            shard.io.allocate(SLOT);
+            let (set, row) = (shard.io.slots().place(SLOT.slot).set, shard.io.slots().rows(SLOT.slot).start);
+            let all = (0..rack.layout.row_pages() as u32).map(|page| (page, 1 + u64::from(page)));
+            shard.io.write_batch(batch(all), &NoLog).await.expect("a batch");
+            let parity = rack.layout.parity_columns(row, Group(0)).p.expect("a level with parity");
+            let (drive, start) = rack.column_start(set, parity);
+            let lba = start + rack.plan.table_sectors + rack.layout.column_lba(row, SectorCount(0)).0;
+            let lie = page(PayloadWidth::REAL, 66);
+            rack.media[drive].open(&world).write(Lba(lba), lie, false).await.expect("it lies");
+            let log = Kept::default();
+            shard.io.write_batch(batch([(0, 100)]), &log).await.expect("a batch");
+            shard.io.scrub_slot(SLOT).await.expect("a scrub");
+            assert_eq!(shard.io.take_replayed(), []);
+            // The process dies; the log still has the intent.
+            let shard = rack.open(&world, SlotIoOptions::default());
+            let intents = log.0.borrow().clone();
+            let pages = [page(PayloadWidth::REAL, 100)];
+            shard.io.replay_intents(&[(&intents[0], &pages)]).await.expect("a replay");
+            shard.io.sync().await.expect("a sync");
+            let replayed = shard.io.take_replayed();
+            assert_eq!(replayed.iter().map(|one| (one.slot, one.row)).collect::<Vec<_>>(), [(SLOT, row)]);
+            for row in replayed {
+                shard.io.scrub_replayed(row).await.expect("a scrub");
+            }
+            found.set(shard.io.counts().repaired_parity());
+            let scrub = shard.io.scrub_slot(SLOT).await.expect("a scrub");
+            assert_eq!(scrub.rows.parity_different, 0, "{shape:?}: {scrub:?}");
+        });
+        came_back += different.get();
+    }
+    assert!(came_back > 0, "no write has modified a parity");
+}
+
 /// A page that was given up still holds what it held, and parity counts it. Where a drive has forgotten it, as one does
 /// whose file was cut short, the page cannot be told from one that was zeros all along.
 #[test]
