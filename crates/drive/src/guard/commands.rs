@@ -413,7 +413,17 @@ impl Inner {
                 inner.world().sleep(held.pause).await;
                 held.pause = Nanos(held.pause.0 * 2).min(PAUSE_MAX);
             }
-            inner.pass_or_hold(held);
+            // A device that was pulled fails every write, and is behind another descriptor when it is put back: only who
+            // recovers from an outage looks for that.
+            let answers = match held.tries > 1 && !inner.is_closed.get() {
+                true => inner.in_time(inner.patience.answer, inner.answers()).await,
+                false => Some(true),
+            };
+            match answers {
+                Some(true) => inner.pass_or_hold(held),
+                Some(false) => inner.close(held, IoError::Medium),
+                None => inner.close(held, IoError::Timeout),
+            }
             inner.trouble(|troubles| troubles.retries -= 1);
         };
         self.world().spawn(retry).detach();

@@ -114,6 +114,26 @@ fn errors_that_pass_are_seen_by_nobody_but_the_counters() {
     });
 }
 
+/// A device that was pulled fails what is written with EIO, as a bad sector does. Where nothing else was asked of it, its path was
+/// not opened again when it was back, and the pool waited until hosts got errors.
+#[test]
+fn a_drive_that_writes_and_reads_nothing_is_away() {
+    run(async |rig| {
+        rig.fail_all();
+        rig.later(S(20), SimMedium::clear_plans);
+        *rig.judge.knows.borrow_mut() = Err("it is another one".to_owned());
+        let (world, judge) = (rig.world.clone(), rig.judge.clone());
+        let known = async move {
+            world.sleep(S(40)).await;
+            *judge.knows.borrow_mut() = Ok(());
+        };
+        rig.world.spawn(known).detach();
+        assert_eq!(rig.write(0, 2).await, Ok(()));
+        assert!(rig.world.now() >= S(40), "it is written to a drive that was not recognised");
+        assert!(rig.guard.health().outages() > 0);
+    });
+}
+
 #[test]
 fn a_drive_that_cannot_be_done_without_is_waited_for() {
     run(async |rig| {
