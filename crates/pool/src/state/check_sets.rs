@@ -127,7 +127,9 @@ impl PoolState {
         target: ChunkletAddress,
     ) -> Result<(), MetaError> {
         self.check_column(set, column)?;
-        self.check_chunklet_free(target)?;
+        if self.place_to_go_back(set, column) != Some(target) {
+            self.check_chunklet_free(target)?;
+        }
         let columns = 0..self.geometry.columns();
         let mut others = columns.zip(self.drives_of(set)).filter(|(other, _)| *other != column);
         match others.find(|(_, drive)| *drive == target.drive) {

@@ -392,3 +392,27 @@ async fn all_returns(world: &World, engine: &Engine, drives: &Drives, spare: &st
     drives.media[0].unplug();
     check(world, engine, 0..PIECES, 51).await;
 }
+
+/// The drive to which all was moving died, and no chunklet was free: what had been moved was on it alone, and stayed without
+/// redundancy for ever, although the old drive serves.
+#[test]
+fn what_was_moving_to_a_drive_that_is_lost_is_rebuilt_where_it_is() {
+    for (raid, drives) in [("raid1", 2), ("raid5", 3)] {
+        let mut array = Drives::founded(raid, drives, drives, 1, 83);
+        let new = array.plug_in();
+        array.life(1, move |world, engine, drives| async move {
+            fill_and_add(&world, &engine, &drives, &new).await;
+            let leave = |stop| AdminRequest::DriveRemove { drive: "d1".to_owned(), force: false, stop };
+            done(&engine, leave(false)).await;
+            half_taken_over(&world, &engine).await;
+            done(&engine, AdminRequest::DriveFail { drive: new.clone() }).await;
+            done(&engine, leave(true)).await;
+            let forget = AdminRequest::DriveRemove { drive: new.clone(), force: false, stop: false };
+            done(&engine, forget).await;
+            whole(&world, &engine).await;
+            assert!(pool(&engine).await.drives.iter().all(|drive| drive.name != new));
+            drives.media[0].unplug();
+            check(&world, &engine, 0..PIECES, 1).await;
+        });
+    }
+}

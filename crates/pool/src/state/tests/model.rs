@@ -96,7 +96,16 @@ impl Model {
     }
 
     fn rebuild(&mut self, set: u32, column: u32, target: (u32, u32)) -> bool {
-        if set as usize >= self.sets.len() || column > 1 || !self.is_free(target) {
+        if set as usize >= self.sets.len() || column > 1 {
+            return false;
+        }
+        // It goes back to where it is if the drive that it was moving to is lost.
+        let is_active = |drive: u32| self.active.get(drive as usize) == Some(&true);
+        let under_way = self.rebuilds.get(&(set, column));
+        let goes_back = target == self.sets[set as usize][column as usize]
+            && is_active(target.0)
+            && under_way.is_some_and(|(target, _)| !is_active(target.0));
+        if !goes_back && !self.is_free(target) {
             return false;
         }
         if self.place(set, 1 - column).0 == target.0 {

@@ -110,3 +110,34 @@ fn a_column_returns_although_the_spare_that_took_it_over_is_lost() {
     let record = MetaRecord::ColumnRebuilding { set: 0, column: 0, target };
     assert_eq!(moving.return_record((0, 0), target), Some(record));
 }
+
+/// Where no chunklet was free, a column whose drive serves stayed without redundancy for ever if the drive that it was moving to
+/// was lost.
+#[test]
+fn a_column_is_rebuilt_where_it_is_if_the_drive_it_was_moving_to_is_lost() {
+    let mut state = full();
+    let own = state.column(0, 0);
+    let away = MetaRecord::ColumnEvacuating { set: 0, column: 0, target: chunklet(4, 5) };
+    let back = MetaRecord::ColumnRebuilding { set: 0, column: 0, target: own };
+    assert!(matches!(refused(&state, back.clone()), MetaError::ChunkletTaken { .. }));
+    state.apply_all(&[away]).expect("valid");
+    assert!(matches!(refused(&state, back.clone()), MetaError::ChunkletTaken { .. }), "it is on its way");
+    state.apply_all(&[MetaRecord::MemberLost { member: 4 }]).expect("valid");
+    let other = state.choose_spare(0, 0).expect("others come first");
+    assert_ne!(other, own);
+    for drive in 0..5 {
+        let free: Vec<u32> = state.free_runs(drive).into_iter().flatten().collect();
+        let taken = free.into_iter().map(|index| (chunklet(drive, index), Owner::Log));
+        state.inventory.owners.extend(taken);
+    }
+    assert_eq!(state.choose_spare(0, 0), Some(own), "it is all that is left");
+    let rebuilt = [
+        back,
+        MetaRecord::SlotsRebuilt { set: 0, column: 0, ranges: vec![0..4] },
+        MetaRecord::ColumnRebuilt { set: 0, column: 0, with_lost_pages: true },
+    ];
+    state.apply_all(&rebuilt).expect("valid");
+    assert_eq!((state.place_of(0, 0), state.rebuild(0, 0)), (own, None));
+    assert_eq!(state.inventory.owners.get(&chunklet(4, 5)), None);
+    assert_eq!(state.inventory.owners.get(&own), Some(&Owner::Set { set: 0, column: 0 }));
+}
