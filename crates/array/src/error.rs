@@ -162,6 +162,20 @@ pub enum ArrayError {
         /// What is free.
         free: tier0_units::ByteCount,
     },
+    /// A set of such chunklets holds no extent.
+    #[error(
+        "pool {pool:?}: a RAID set of chunklets of {chunklet} has no room for one extent of {extent} with its checksums; set pool.chunklet to {least} or more, or pool.extent to less"
+    )]
+    ChunkletTooSmall {
+        /// The pool.
+        pool: String,
+        /// The size of its chunklets.
+        chunklet: tier0_units::ByteCount,
+        /// The size of its extents.
+        extent: tier0_units::ByteCount,
+        /// A chunklet that is large enough.
+        least: tier0_units::ByteCount,
+    },
     /// The chunklets do not even make one set.
     #[error("pool {pool:?} has no room for one RAID set; use larger drives or a smaller chunklet")]
     NoSet {

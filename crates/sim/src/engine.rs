@@ -140,7 +140,13 @@ impl System for Array {
 
 /// Whether the array cannot be made of such drives, which is no fault of anybody's.
 fn is_refusal(error: &ArrayError) -> bool {
-    matches!(error, ArrayError::NoSet { .. } | ArrayError::Unusable { .. } | ArrayError::NoSpace { .. })
+    matches!(
+        error,
+        ArrayError::NoSet { .. }
+            | ArrayError::ChunkletTooSmall { .. }
+            | ArrayError::Unusable { .. }
+            | ArrayError::NoSpace { .. }
+    )
 }
 
 /// The description of an array: what `array.toml` would say.

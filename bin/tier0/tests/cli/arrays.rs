@@ -265,7 +265,14 @@ fn check_finds_what_create_would_refuse() {
     let volume = right.find("[[volume]]").expect("it has one");
     let large = format!("{}{}", &right[..volume], right[volume..].replacen("size = \"", "size = \"9", 1));
     let small = right.replacen("size = \"64MiB\"", "size = \"1MiB\"", 1);
-    for (content, words) in [(large, "volume \"lun0\""), (small, "drive \"d0\"")] {
+    // It said "use a smaller chunklet", which does not work.
+    let chunklet = right.replacen("raid = \"raid1\"", "raid = \"raid1\"\nchunklet = \"1MiB\"", 1);
+    let refused = [
+        (large, "volume \"lun0\""),
+        (small, "drive \"d0\""),
+        (chunklet, "set pool.chunklet to 2MiB or more"),
+    ];
+    for (content, words) in refused {
         let array = file(at, "array.toml", &content);
         let before = contents(at);
         let told = ["tier0 create", "is refused as it is", words];

@@ -5,7 +5,7 @@
 //! and the log, where nothing is brought up to date, get it again at most once a minute and at the end of the pass.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tier0_integrity::{TableEvent, TableFault};
 use tier0_raid::io::{PageFault, RepairEvent, RepairSource};
@@ -25,6 +25,8 @@ const INTERVAL: Nanos = Nanos::from_secs(60);
 pub(super) struct Found {
     /// By member: pages repaired and pages that nothing could make good.
     pages: RefCell<BTreeMap<u32, (u64, u64)>>,
+    /// Members that gave something wrong without an error, and may have more: no scrub has read everything since.
+    untrue: RefCell<BTreeSet<u32>>,
     /// The events to which findings are added, by member.
     open: RefCell<BTreeMap<(u32, Kind), Batch>>,
     /// Whether what goes on is a pass of a scrub.
@@ -88,6 +90,17 @@ impl Found {
     /// Pages repaired on a member's drive, and pages on it that nothing could make good.
     pub(super) fn pages_on(&self, member: u32) -> (u64, u64) {
         self.pages.borrow().get(&member).copied().unwrap_or_default()
+    }
+
+    /// Members that gave something wrong without an error, as a drive does that was put back to an older image; those not
+    /// that a scrub has read whole since.
+    pub(super) fn untrue(&self) -> BTreeSet<u32> {
+        self.untrue.borrow().clone()
+    }
+
+    /// A pass of a scrub has read everything that every member has.
+    pub(super) fn all_read(&self) {
+        self.untrue.borrow_mut().clear();
     }
 
     fn count(&self, member: u32, repaired: bool) {
@@ -177,6 +190,9 @@ impl Control {
         let guarded = self.guarded(number);
         let chunklet = guarded.shape.sets.chunklet(event.set, event.column);
         guarded.found.count(chunklet.drive, event.source.is_some());
+        if event.fault != PageFault::Unreadable {
+            guarded.found.untrue.borrow_mut().insert(chunklet.drive);
+        }
         let (_, start) = guarded.shape.sets.place(event.set, event.column);
         let lba = start + SectorCount(event.column_page * PAGE_SECTORS);
         let fault = match event.fault {

@@ -67,6 +67,9 @@ impl Control {
             if ended == ScrubEnd::Finished && shared.found_nothing() {
                 guarded.scrub.settled.set(before);
             }
+            if ended == ScrubEnd::Finished && from == 0 && shared.skipped() == 0 {
+                guarded.found.all_read();
+            }
             if ended == ScrubEnd::Finished && from == 0 {
                 control.scrub_tells_lost_pages(number, &shared, told).await;
             }

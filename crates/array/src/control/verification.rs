@@ -152,27 +152,40 @@ impl Control {
         Ok(())
     }
 
-    /// Whether a drive can be taken out by an administrator while others are not verified.
+    /// Whether a drive can be taken out by an administrator while others are not verified, or gave something wrong.
     pub(super) fn check_verified(&self, number: usize, place: u32) -> Result<(), AdminError> {
         let guarded = self.guarded(number);
-        let mut without = guarded.unverified.members(&guarded.metadata.state());
-        without.remove(&place);
-        if without.is_empty() {
-            return Ok(());
-        }
-        let names = guarded.names(&without);
-        without.insert(place);
-        let (state, sets) = (guarded.metadata.state(), &guarded.shape.sets);
-        let lacks = |set: SetIndex, column, drive: u32| {
-            without.contains(&drive) || !state.is_active(drive) || sets.lacking_columns(set).contains(column)
+        let state = guarded.metadata.state();
+        let unverified = guarded.unverified.members(&state);
+        let untrue = guarded.found.untrue();
+        let sets = &guarded.shape.sets;
+        let survives = |doubted: &BTreeSet<u32>| {
+            let is_without =
+                |drive: u32| drive == place || doubted.contains(&drive) || !state.is_active(drive);
+            let lacks = |set: SetIndex, column, drive: u32| {
+                is_without(drive) || sets.lacking_columns(set).contains(column)
+            };
+            !doubted.iter().any(|drive| *drive != place) || sets_survive(sets, state.set_count(), lacks)
         };
-        if sets_survive(sets, state.set_count(), lacks) {
+        let but_it = |doubted: &BTreeSet<u32>| guarded.names(&(doubted - &BTreeSet::from([place])));
+        let (why, wait) = if !survives(&unverified) {
+            let names = but_it(&unverified);
+            let why = format!("{} taken back, or overwritten, and not verified yet", were(&names));
+            (why, "wait for the end of the scrub (tier0 status)")
+        } else if !survives(&(&unverified | &untrue)) {
+            let names = but_it(&untrue);
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let why = format!(
+                "what {} held was wrong in places that were met, and no scrub has read all of it since",
+                named("drive", &names)
+            );
+            (why, "scrub first (tier0 scrub)")
+        } else {
             return Ok(());
-        }
+        };
         Err(AdminError::new(format!(
-            "{} taken back, or overwritten, and not verified yet, and what drive {:?} holds may be all that is right; wait for the end of \
-             the scrub (tier0 status), or take it out all the same (tier0 drive remove --force)",
-            were(&names),
+            "{why}, and what drive {:?} holds may be all that is right; {wait}, or take it out all the same (tier0 drive \
+             remove --force)",
             guarded.drive_name(place)
         )))
     }

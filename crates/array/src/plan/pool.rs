@@ -62,7 +62,17 @@ impl NewPool<'_> {
             }));
         }
         if plan.slots_per_set == 0 {
-            return Err(ArrayError::NoSet { pool: pool.name.clone() });
+            let works = |sectors: &u64| {
+                column_plan(&layout, *sectors, extent_sectors, pool.checksums).slots_per_set > 0
+            };
+            let least =
+                std::iter::successors(Some(chunklet_sectors), |sectors| Some(2 * sectors)).find(works);
+            return Err(ArrayError::ChunkletTooSmall {
+                pool: pool.name.clone(),
+                chunklet: SectorCount(chunklet_sectors).bytes(),
+                extent: SectorCount(extent_sectors).bytes(),
+                least: SectorCount(least.expect("a large chunklet holds an extent")).bytes(),
+            });
         }
         let geometry = Geometry {
             chunklet_sectors,

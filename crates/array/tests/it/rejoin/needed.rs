@@ -1,8 +1,8 @@
 //! Lost drives that may hold what is right of pages of which no copy is: they are not forgotten by the way.
 
-use tier0_array::admin::{AdminReply, AdminRequest, DriveState};
+use tier0_array::admin::{AdminReply, AdminRequest, DriveState, DriveStatus};
 use tier0_array::engine::Engine;
-use tier0_units::ByteCount;
+use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 
 use super::{PIECES, check, damage, fill, rejoin, scrub, taken_over, taken_over_with_loss, with_a_spare};
@@ -62,7 +62,14 @@ fn a_drive_that_is_lost_again_while_it_is_taken_back_is_needed_as_before() {
         let engine = taken_over_with_loss(&world, &array, 1).await;
         array.media[1].reconnect();
         engine.rejoin_drive(0, "d1", array.media[1].open(&world)).await.expect("it joins");
-        done(&engine, AdminRequest::DriveFail { drive: "d1".to_owned() }).await;
+        let fail = AdminRequest::DriveFail { drive: "d1".to_owned() };
+        refused(&engine, fail, "what drive d0 held was wrong in places that were met").await;
+        array.media[1].unplug();
+        let is_lost = |drive: &DriveStatus| drive.name == "d1" && drive.state != DriveState::Active;
+        while !pool(&engine).await.drives.iter().any(is_lost) {
+            world.sleep(Nanos::from_secs(1)).await;
+        }
+        array.media[1].reconnect();
         refused(&engine, remove(false, false), "take it back (tier0 drive rejoin)").await;
         all_comes_back(&world, &engine, &array).await;
     });
@@ -102,4 +109,27 @@ fn a_drive_that_is_being_removed_stays_known_where_its_rebuild_finds_losses() {
             assert!(pool(&engine).await.drives.iter().all(|drive| drive.state == DriveState::Active));
         });
     }
+}
+
+/// A drive had been put back to an older image; reads had met some of that and repaired it. An administrator who then took the
+/// other drive out was not told that the rest had its only right copy there.
+#[test]
+fn a_drive_beside_one_that_gave_something_wrong_is_taken_out_after_a_scrub() {
+    let array = Drives::founded("raid5", 3, 3, 1, 72);
+    array.life(1, |world, engine, _| async move {
+        done(&engine, create_volume("big", ByteCount::mib(PIECES), true)).await;
+        fill(&world, &engine, 0..PIECES, 1).await;
+        engine.drain().await.expect("destaged");
+    });
+    array.life(2, |_, engine, _| async move { engine.drain().await.expect("destaged") });
+    array.life(3, |world, engine, drives| async move {
+        let fail = || AdminRequest::DriveFail { drive: "d1".to_owned() };
+        damage(&drives.media[0]);
+        check(&world, &engine, 0..1, 1).await;
+        assert!(pool(&engine).await.integrity.repaired > 0);
+        refused(&engine, fail(), "what drive d0 held was wrong in places that were met").await;
+        scrub(&world, &engine).await;
+        done(&engine, fail()).await;
+        check(&world, &engine, 0..PIECES, 1).await;
+    });
 }
