@@ -84,24 +84,34 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
             format!("{text}; take it out of the array file too, or the next start creates it anew, empty")
         }
         AdminRequest::DriveReplace { .. } | AdminRequest::DriveRemove { .. } => {
-            match pools_left_unnamed(file) {
-                Some(pools) => format!(
-                    "{text}; the array file leads to no drive that stays in {}, and a start would not find it: put what \"tier0 \
-                 config\" prints in the file's place",
-                    named("pool", &pools)
-                ),
-                None => text,
+            let (with_one, with_none): (Vec<_>, Vec<_>) =
+                pools_left_unnamed(file).into_iter().partition(|(_, has_one)| *has_one);
+            let told = |pools: &[(String, bool)], fact: &str| {
+                let names: Vec<&str> = pools.iter().map(|(name, _)| name.as_str()).collect();
+                (!names.is_empty())
+                    .then(|| format!("; the array file leads to {} {fact}", named("pool", &names)))
+            };
+            let none = told(&with_none, "by no drive that stays, and a start would not find it");
+            let one = told(&with_one, "by one drive alone, without which a start would not find it");
+            let facts: String = none.into_iter().chain(one).collect();
+            match facts.is_empty() {
+                true => text,
+                false => format!("{text}{facts}: put what \"tier0 config\" prints in the file's place"),
             }
         }
         _ => text,
     }
 }
 
-/// Pools of which a start with this file would find no drive, once what leaves has left.
-fn pools_left_unnamed(file: Description) -> Option<Vec<String>> {
-    let facts = facts(&file).ok().flatten()?;
-    let left = move || file.pools_left_unnamed(&facts).into_iter().map(str::to_owned).collect::<Vec<_>>();
-    within(LOOK_LIMIT, left).filter(|pools| !pools.is_empty())
+/// Pools of which a start with this file would find no drive, or one alone, once what leaves has left; of each whether it is
+/// one.
+fn pools_left_unnamed(file: Description) -> Vec<(String, bool)> {
+    let Some(facts) = facts(&file).ok().flatten() else { return Vec::new() };
+    let left = move || {
+        let left = file.pools_left_unnamed(&facts);
+        left.into_iter().map(|(pool, has_one)| (pool.to_owned(), has_one)).collect::<Vec<_>>()
+    };
+    within(LOOK_LIMIT, left).unwrap_or_default()
 }
 
 fn sentence(reply: AdminReply) -> Result<String, Failure> {

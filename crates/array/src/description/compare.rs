@@ -120,16 +120,20 @@ impl Description {
                 .any(|directory| path.parent().is_some_and(|parent| plain(parent) == plain(directory)))
     }
 
-    /// The pools of which a start would find no drive, once those have left that are leaving.
-    pub fn pools_left_unnamed<'a>(&self, facts: &'a [PoolFacts]) -> Vec<&'a str> {
-        let left = |pool: &&PoolFacts| self.leads_to_none(pool, |drive| !drive.leaving);
-        facts.iter().filter(left).map(|pool| pool.name.as_str()).collect()
+    /// The pools of which a start would find no drive, or one alone, once those have left that are leaving; of each whether it
+    /// is one.
+    pub fn pools_left_unnamed<'a>(&self, facts: &'a [PoolFacts]) -> Vec<(&'a str, bool)> {
+        let left = |pool: &'a PoolFacts| {
+            let paths: Vec<&Path> = paths_of(pool, |drive| !drive.leaving).collect();
+            let named = paths.iter().filter(|path| self.leads_to(path)).count();
+            (paths.len() > named && named < 2).then_some((pool.name.as_str(), named == 1))
+        };
+        facts.iter().filter_map(left).collect()
     }
 
     /// Whether a start finds none of the drives of a pool that serve from somewhere and count.
     fn leads_to_none(&self, pool: &PoolFacts, counts: impl Fn(&DriveFacts) -> bool) -> bool {
-        let serving = pool.drives.iter().filter(|drive| drive.state == DriveState::Active && counts(drive));
-        let mut paths = serving.filter_map(|drive| drive.path.as_deref()).peekable();
+        let mut paths = paths_of(pool, counts).peekable();
         paths.peek().is_some() && !paths.any(|path| self.leads_to(path))
     }
 
@@ -220,6 +224,12 @@ impl Description {
             }
         }
     }
+}
+
+/// Where the drives of a pool lie that serve from somewhere and count.
+fn paths_of(pool: &PoolFacts, counts: impl Fn(&DriveFacts) -> bool) -> impl Iterator<Item = &Path> {
+    let serving = pool.drives.iter().filter(move |drive| drive.state == DriveState::Active && counts(drive));
+    serving.filter_map(|drive| drive.path.as_deref())
 }
 
 /// Fields of a pool in which the file contradicts what was created, and what counts.
