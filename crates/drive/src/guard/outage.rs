@@ -23,8 +23,11 @@ const ROUND_MAX: usize = 32;
 type Attempt = Pin<Box<dyn Future<Output = Result<(), IoError>>>>;
 
 impl Inner {
-    /// Has a command wait for the gate; a read only if it may wait.
+    /// Has a command wait for the gate; a read only if it may wait, and none for a drive that is lost: nobody opens its gate.
     pub(super) fn hold(&self, held: Held) {
+        if self.health.is_lost() {
+            return held.fail(IoError::Gone);
+        }
         match self.health.refuses_reads().filter(|_| held.is_read()) {
             Some(error) => held.fail(error),
             None => self.waiting.borrow_mut().push(held),

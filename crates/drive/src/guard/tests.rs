@@ -405,3 +405,31 @@ fn a_drive_that_only_flushes_does_not_answer() {
         assert!(rig.world.now() < S(5));
     });
 }
+
+/// A write that was tried again asked whether the drive answers, and that read hung. Meanwhile the drive was judged lost, and
+/// everything answered; the write came later to a gate that nobody opened any more.
+#[test]
+fn a_write_whose_probe_outlives_the_drive_is_answered() {
+    run(async |rig| {
+        rig.judge.verdict.set(Verdict::Lost);
+        rig.fail(Fault::WriteError);
+        let hangs = Fault::Latency(S(60));
+        rig.medium.inject(FaultPlan {
+            fault: hangs,
+            probability: 1.0,
+            range: Some(128..136),
+            times: Some(1),
+        });
+        rig.fail(Fault::ReadError);
+        let drive = rig.drive.clone();
+        let write = rig.world.spawn(async move { drive.write(Lba(512), page(1), false).await });
+        rig.world.sleep(S(1)).await;
+        rig.fail(Fault::FlushError);
+        assert_eq!(rig.drive.flush().await, Err(IoError::Gone));
+        let ended = Rc::new(Cell::new(None));
+        let told = ended.clone();
+        rig.world.spawn(async move { told.set(Some(write.await)) }).detach();
+        rig.world.sleep(S(3600)).await;
+        assert_eq!(ended.get(), Some(Err(IoError::Gone)), "after an hour");
+    });
+}

@@ -116,7 +116,7 @@ impl SlotIo {
     }
 
     /// Scrubs such a row, unless it lacks a column: then what is read from the others is no verdict on them. What is repaired is
-    /// stable when it ends. What the log still has must have been destaged before.
+    /// stable when it ends.
     ///
     /// # Errors
     /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost.
