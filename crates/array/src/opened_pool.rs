@@ -15,7 +15,7 @@ use crate::born::Born;
 use crate::control::judge::MemberJudge;
 use crate::message::control::ControlMessage;
 use crate::plan::{PoolShape, members_max};
-use crate::pool_shard::{PoolSeed, format_ring};
+use crate::pool_shard::{PoolSeed, ShardMemory, format_ring};
 
 /// A pool whose metadata are open.
 pub(crate) struct OpenedPool {
@@ -59,7 +59,7 @@ impl OpenedPool {
         for (place, drive) in drives.iter().enumerate() {
             drive.iter().for_each(|drive| MemberJudge::appoint(drive, number, place, control));
         }
-        let seed = PoolSeed { number, state, shape, lost, born: None };
+        let seed = PoolSeed { number, state, shape, lost, born: None, memory: ShardMemory::default() };
         Ok(OpenedPool { metadata, seed, drives })
     }
 
@@ -75,7 +75,8 @@ impl OpenedPool {
         let lost = LostDrives::new(members_max(drives.len()));
         let metadata = Metadata::volatile(world, state.clone(), loss_hook(number, &lost, control));
         let shape = PoolShape::new(&state)?;
-        let seed = PoolSeed { number, state: Arc::new(state), shape, lost, born: Some(born) };
+        let (state, memory) = (Arc::new(state), ShardMemory::default());
+        let seed = PoolSeed { number, state, shape, lost, born: Some(born), memory };
         Ok(OpenedPool { metadata, seed, drives: drives.into_iter().map(Some).collect() })
     }
 }

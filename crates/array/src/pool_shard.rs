@@ -12,7 +12,7 @@ use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
 use tier0_journal::{CopyState, LossReport, Recovered, Region, Ring, RingError, Settings};
 use tier0_pool::{LogCopy, LogRing, PoolState};
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
-use tier0_units::{ExtentId, Lba, Nanos};
+use tier0_units::{ByteCount, ExtentId, Lba, Nanos};
 use tier0_volume::owner;
 use tier0_world::sync::MailSender;
 use tier0_world::{IoError, World};
@@ -30,6 +30,8 @@ pub(crate) struct PoolShard {
     pub(crate) slot_io: SlotIo,
     pub(crate) mapping: Rc<ShardMapping>,
     pub(crate) write_back: WriteBack,
+    /// What tables and dirty pages may take.
+    pub(crate) memory: ShardMemory,
     /// None in a pool without a log.
     log: Option<ShardLog>,
 }
@@ -50,6 +52,38 @@ pub(crate) struct PoolSeed {
     pub(crate) lost: Arc<LostDrives>,
     /// Of a pool that is new, so that there is no log to be recovered.
     pub(crate) born: Option<Born>,
+    pub(crate) memory: ShardMemory,
+}
+
+/// Memory that a pool has in a shard, for slot tables and dirty pages together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShardMemory(ByteCount);
+
+impl Default for ShardMemory {
+    /// 320 MiB: 256 MiB of dirty pages, and the tables of 64 GiB of data beside them.
+    fn default() -> ShardMemory {
+        ShardMemory(ByteCount::mib(320))
+    }
+}
+
+impl ShardMemory {
+    /// The least.
+    const MIN: ByteCount = ByteCount::mib(16);
+
+    /// An equal share of what an array has.
+    pub(crate) fn share_of(memory: ByteCount, shards: usize, pools: usize) -> ShardMemory {
+        let shares = (shards * pools.max(1)) as u64;
+        ShardMemory(ByteCount(memory.0 / shares).max(ShardMemory::MIN))
+    }
+
+    pub(crate) fn bytes(self) -> ByteCount {
+        self.0
+    }
+
+    /// What dirty pages may take of it at most; tables have the rest, and what dirty pages do not need.
+    fn dirty_pages(self) -> ByteCount {
+        ByteCount(self.0.0 / 5 * 4)
+    }
 }
 
 /// Which shard of how many.
@@ -93,7 +127,8 @@ impl PoolShard {
         let thin = state.volumes().map(|volume| (volume.number, volume.thin));
         let mapping = ShardMapping::new(seed.number, control.clone(), seed.shape.clone(), thin);
         learn_extents(world, state, &mapping, owns).await;
-        let options = WriteBackOptions::default();
+        let options =
+            WriteBackOptions { memory_max: seed.memory.dirty_pages(), ..WriteBackOptions::default() };
         let (log, entries) = match log {
             None => (None, None),
             Some(OpenLog { ring, entries, losses }) => (Some(ShardLog { ring, losses }), entries),
@@ -128,6 +163,7 @@ impl PoolShard {
             slot_io,
             mapping,
             write_back,
+            memory: seed.memory,
             log,
         }))
     }
@@ -196,10 +232,10 @@ const TURN: Nanos = Nanos::from_micros(1);
 /// What destaging may have under way.
 fn slot_io_options(drive_count: usize, seed: &PoolSeed) -> SlotIoOptions {
     SlotIoOptions {
+        memory_bytes: seed.memory.0.0 as usize,
         rows_in_flight: ROWS_PER_DRIVE * drive_count,
         checksums: seed.state.geometry().checksums,
         born_full: seed.born == Some(Born::Full),
-        ..SlotIoOptions::default()
     }
 }
 
@@ -340,5 +376,18 @@ impl LossReport for LogLosses {
     fn report(&self, copy: usize, error: IoError) -> Pin<Box<dyn Future<Output = ()>>> {
         let member = self.members.borrow()[copy];
         self.reporter.report(member, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_and_pools_share_memory_alike() {
+        let share = |bytes, shards, pools| ShardMemory::share_of(bytes, shards, pools).bytes();
+        assert_eq!(share(ByteCount::gib(2), 4, 2), ByteCount::mib(256));
+        assert_eq!(share(ByteCount::mib(64), 64, 1), ByteCount::mib(16), "less is no use");
+        assert_eq!(ShardMemory::default().dirty_pages(), ByteCount::mib(256));
     }
 }

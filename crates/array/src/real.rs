@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::survey_without;
 use tier0_pool::{PoolState, SpaceRules};
-use tier0_units::Nanos;
+use tier0_units::{ByteCount, Nanos};
 use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
@@ -25,7 +25,7 @@ use crate::message::request::ShardRequest;
 use crate::open::medium::guarded_drive;
 use crate::open::{Consents, Kind, Medium, OpenArray, ToOpen, examine};
 use crate::opened_pool::OpenedPool;
-use crate::pool_shard::{PoolSeed, ShardId};
+use crate::pool_shard::{PoolSeed, ShardId, ShardMemory};
 use crate::shard::Shard;
 use crate::{ArrayError, ExportRegistry, Volume};
 
@@ -206,6 +206,7 @@ impl ShardStart<'_> {
         let control = self.control.clone();
         let place = PoolsStart {
             array: self.array.name.clone(),
+            memory: self.array.memory,
             pause_timeout: self.array.pause_timeout,
             space: self.array.space.clone(),
             events: self.array.events.clone(),
@@ -280,6 +281,7 @@ impl Source {
 /// What a shard starts with.
 struct PoolsStart {
     array: String,
+    memory: Option<ByteCount>,
     pause_timeout: Nanos,
     space: BTreeMap<String, SpaceRules>,
     events: Option<mpsc::SyncSender<Event>>,
@@ -330,7 +332,9 @@ impl PoolsStart {
             };
             drives.push(part.media.iter().enumerate().map(open).collect::<Result<Vec<_>, ArrayError>>()?);
         }
-        let seeds: Vec<PoolSeed> = parts.into_iter().map(|part| part.seed).collect();
+        let memory = self.memory.map(|memory| ShardMemory::share_of(memory, self.id.shards, parts.len()));
+        let memory = memory.unwrap_or_default();
+        let seeds: Vec<PoolSeed> = parts.into_iter().map(|part| PoolSeed { memory, ..part.seed }).collect();
         let shard = start_shard(&world, self.id, &seeds, drives, &self.control, self.peers).await?;
         world.spawn(shard.clone().answer(inbox)).detach();
         let volumes = Volume::all(&shard);

@@ -184,6 +184,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
     Ok(Description {
         name: "sim".to_owned(),
         cores: Some(config.shards),
+        memory: None,
         keep_awake: false,
         pause_timeout: tier0_units::Nanos::from_secs(120),
         witness: None,

@@ -28,8 +28,8 @@ what only the file says (search, control, [nbd]) is as the file has it.";
 
 /// What a file lacks that was lost.
 const LACK: &str = "\
-# The array file could not be read. What only the file says has to be added: witness, search, keep_awake, pause_timeout,
-# control and events where they are not beside it, who may connect (control_mode, socket_mode, ...).
+# The array file could not be read. What only the file says has to be added: witness, search, memory, keep_awake,
+# pause_timeout, control and events where they are not beside it, who may connect (control_mode, socket_mode, ...).
 ";
 /// The same where the server tells no addresses, as one of an earlier version.
 const LACK_OF_ADDRESSES: &str = "\

@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::support::{
-    Background, Ended, Scene, Served, array_file, array_text, directory, file, json, let_be_read, refuse,
-    run, run_as_nobody, succeed, text, tier0,
+    Background, Ended, Scene, Served, array_file, array_text, directory, file, json, let_be_read, plain,
+    refuse, run, run_as_nobody, run_in, served, succeed, text, tier0,
 };
 
 /// What a verb says of an array on a terminal of so many columns.
@@ -377,4 +377,26 @@ fn what_a_user_may_not_use_is_refused_with_one_code() {
     }
     std::fs::set_permissions(scene.directory(), std::fs::Permissions::from_mode(0o755)).expect("it is ours");
     scene.stop();
+}
+
+/// What an array takes for checksums and pages not yet destaged was 320 MiB for each core and pool, and nobody could say less.
+#[test]
+fn the_array_file_says_how_much_memory_it_takes() {
+    let directory = directory();
+    let home = directory.path();
+    file(home, "array.toml", &plain("test", "memory = \"1MiB\"\n"));
+    let refused = run_in(home, &["check", "array.toml"]);
+    let range = "array.memory: 1MiB is out of range; use 64MiB to 1PiB";
+    assert!(refused.code == Some(2) && refused.stderr.contains(range), "{}", refused.stderr);
+    file(home, "array.toml", &plain("test", "cores = 2\nmemory = \"96MiB\"\n"));
+    assert_eq!(run_in(home, &["create", "array.toml"]).code, Some(0));
+    let server = served(home);
+    let status: serde_json::Value =
+        serde_json::from_str(&run_in(home, &["status", "array.toml", "--json"]).stdout).expect("JSON");
+    assert_eq!(status["pools"][0]["integrity"]["tables"]["memory_bytes"], 96 << 20);
+    let said = run_in(home, &["status", "array.toml"]).stdout;
+    assert!(said.contains("memory: 0B of checksums, of 96MiB for them and pages not yet destaged"), "{said}");
+    let printed = run_in(home, &["config", "array.toml"]).stdout;
+    assert!(printed.contains("memory = \"96MiB\""), "{printed}");
+    assert_eq!(server.interrupt(), Some(0));
 }

@@ -14,5 +14,5 @@ pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
     DriveHealth, DriveStanding, DriveState, DriveStatus, Event, Health, IntegrityStatus, LogStatus,
     LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus, ScrubStatus,
-    SetsStatus, Severity, SpaceStatus, Status, VolumeStatus,
+    SetsStatus, Severity, SpaceStatus, Status, TablesStatus, VolumeStatus,
 };

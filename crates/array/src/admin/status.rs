@@ -363,6 +363,22 @@ pub struct IntegrityStatus {
     /// Pages that are in no range of `lost`, because there are too many.
     #[serde(default)]
     pub lost_left_off: u64,
+    /// The tables that say what pages must be.
+    #[serde(default)]
+    pub tables: TablesStatus,
+}
+
+/// Slot tables in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TablesStatus {
+    /// What they take.
+    pub bytes: u64,
+    /// What they and dirty pages may take together.
+    pub memory_bytes: u64,
+    /// How often one was asked for since the start.
+    pub asked: u64,
+    /// How often it was not in memory, and was read from the drives.
+    pub read: u64,
 }
 
 /// Neighbouring pages of a volume that no copy has.

@@ -16,7 +16,7 @@ use super::space::Spares;
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
     Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
-    SetsStatus, Status, VolumeStatus,
+    SetsStatus, Status, TablesStatus, VolumeStatus,
 };
 use crate::message::command::ShardReport;
 use crate::stats::PoolStats;
@@ -80,6 +80,12 @@ impl Control {
             unrecoverable: reports.iter().map(|report| report.pages_unrecoverable).sum(),
             lost,
             lost_left_off: not_listed + reports.iter().map(|report| report.lost_left_off).sum::<u64>(),
+            tables: reports.iter().fold(TablesStatus::default(), |all, report| TablesStatus {
+                bytes: all.bytes + report.tables.bytes,
+                memory_bytes: all.memory_bytes + report.tables.memory_bytes,
+                asked: all.asked + report.tables.asked,
+                read: all.read + report.tables.read,
+            }),
         };
         let drives = guarded.drives_status(&state, stats, gone, self.world.now());
         let paused = self.pause_status(guarded);

@@ -21,6 +21,8 @@ use super::{
 
 /// Cores and thus shards an array may have.
 const CORES_MAX: usize = 256;
+/// Memory for slot tables and dirty pages that makes sense, bytes.
+const MEMORY_BYTES: Range<u64> = 64 << 20..(1 << 50) + 1;
 /// Times that hosts may wait for a paused pool, seconds: at least what a drive's own patience takes, at most a day.
 const PAUSE_SECONDS: std::ops::RangeInclusive<u64> = 5..=86_400;
 /// Fills of a pool of which the administrator is told.
@@ -38,6 +40,7 @@ const LOG_BYTES: Range<u64> = 1 << 20..(1 << 40) + 1;
 pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, DescriptionError> {
     check_name("array.name", &file.array.name, place)?;
     let cores = file.array.cores.as_ref().map(|cores| check_cores(cores, place)).transpose()?;
+    let memory = file.array.memory.as_ref().map(|memory| check_memory(memory, place)).transpose()?;
     let mut drives = Vec::new();
     for section in &file.drives {
         expand_drive(section, &mut drives, place)?;
@@ -85,6 +88,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     Ok(Description {
         name,
         cores,
+        memory,
         keep_awake,
         pause_timeout,
         witness,
@@ -126,6 +130,15 @@ fn check_cores(cores: &Spanned<usize>, place: &Place<'_>) -> Result<usize, Descr
         cores.span(),
         format!("array.cores: {} is out of range; use 1 to {CORES_MAX}", cores.get_ref()),
     ))
+}
+
+fn check_memory(memory: &Spanned<ByteCount>, place: &Place<'_>) -> Result<ByteCount, DescriptionError> {
+    let bytes = *memory.get_ref();
+    if MEMORY_BYTES.contains(&bytes.0) {
+        return Ok(bytes);
+    }
+    let (least, most) = (ByteCount(MEMORY_BYTES.start), ByteCount(MEMORY_BYTES.end - 1));
+    Err(place.wrong(memory.span(), format!("array.memory: {bytes} is out of range; use {least} to {most}")))
 }
 
 fn check_pause_timeout(seconds: &Spanned<u64>, place: &Place<'_>) -> Result<Nanos, DescriptionError> {

@@ -37,6 +37,8 @@ pub struct Description {
     pub name: String,
     /// Shards, one per core; as many as the machine has cores where none are given.
     pub cores: Option<usize>,
+    /// What slot tables and dirty pages take at most, all shards and pools together.
+    pub memory: Option<ByteCount>,
     /// Whether the machine's processors are kept awake under load.
     pub keep_awake: bool,
     /// How long hosts wait for drives that a pool cannot do without before they get errors.
@@ -258,6 +260,7 @@ struct File {
 struct ArraySection {
     name: Spanned<String>,
     cores: Option<Spanned<usize>>,
+    memory: Option<Spanned<ByteCount>>,
     keep_awake: Option<bool>,
     pause_timeout: Option<Spanned<u64>>,
     witness: Option<Spanned<String>>,

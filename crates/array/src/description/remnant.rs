@@ -68,6 +68,7 @@ impl Remnant {
         Description {
             name: name.to_owned(),
             cores: None,
+            memory: None,
             keep_awake: false,
             pause_timeout: PAUSE_TIMEOUT,
             witness: None,

@@ -27,6 +27,7 @@ impl Description {
         let Description {
             name,
             cores,
+            memory,
             keep_awake,
             pause_timeout,
             witness,
@@ -45,6 +46,7 @@ impl Description {
         page.open("[array]", "array".to_owned());
         page.field("name", quoted(name));
         page.field_if("cores", *cores);
+        page.field_if("memory", memory.map(|memory| quoted(&memory.to_string())));
         page.field("keep_awake", keep_awake);
         page.field("pause_timeout", pause_timeout.0 / Nanos::from_secs(1).0);
         page.field_if("witness", witness.as_deref().map(quoted_path));
@@ -295,6 +297,7 @@ mod tests {
             Description {
                 name: "a".to_owned(),
                 cores,
+                memory: told.then(|| ByteCount::gib(3)),
                 keep_awake,
                 pause_timeout: Nanos::from_secs(5),
                 witness: Some("/elsewhere/witness".into()),

@@ -12,6 +12,7 @@ use tier0_world::sync::{MailSender, oneshot};
 
 use super::control::ControlMessage;
 use super::scrub::ScrubShared;
+use crate::admin::TablesStatus;
 use crate::open::medium::Medium;
 use crate::stats::PoolStats;
 
@@ -95,6 +96,7 @@ pub(crate) struct ShardReport {
     /// Those that are lost now, and how many are not among them.
     pub(crate) lost: Vec<LostSectors>,
     pub(crate) lost_left_off: u64,
+    pub(crate) tables: TablesStatus,
     /// Slots in stock that thin volumes have not used.
     pub(crate) stock_slots: u64,
 }

@@ -50,6 +50,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         cores_wanted,
         keep_awake: description.keep_awake,
         events: None,
+        memory: description.memory,
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
         log_drives: description.log_drives(),

@@ -54,6 +54,8 @@ pub struct OpenArray {
     pub(crate) cores: usize,
     /// Shards that it should run on.
     pub(crate) cores_wanted: usize,
+    /// What slot tables and dirty pages take at most, all shards and pools together, if the file says so.
+    pub(crate) memory: Option<tier0_units::ByteCount>,
     pub(crate) keep_awake: bool,
     /// Who is told of events.
     pub(crate) events: Option<SyncSender<Event>>,

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use tier0_units::{ExtentId, PAGE_SECTORS};
 
+use crate::admin::TablesStatus;
 use crate::control::judge::MemberJudge;
 use crate::message::command::{LostSectors, ShardCommand, ShardReport};
 use crate::open::medium::guarded_drive;
@@ -117,7 +118,18 @@ fn report(pool: &PoolShard) -> ShardReport {
         pages_unrecoverable: counts.unrecoverable(),
         lost: lost_sectors(pool),
         lost_left_off: counts.unrecoverable_left_off(),
+        tables: tables(pool),
         stock_slots: pool.mapping.thin_stock(),
+    }
+}
+
+fn tables(pool: &PoolShard) -> TablesStatus {
+    let lookups = pool.slot_io.table_lookups();
+    TablesStatus {
+        bytes: pool.slot_io.table_memory_bytes() as u64,
+        memory_bytes: pool.memory.bytes().0,
+        asked: lookups.asked,
+        read: lookups.read,
     }
 }
 

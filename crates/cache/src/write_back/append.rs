@@ -118,6 +118,7 @@ impl Inner {
         state.voided_pages += voided;
         drop(state);
         drop(admission);
+        self.leave_memory();
         Logging {
             inner: self.clone(),
             append: Some(append),

@@ -90,6 +90,7 @@ impl Inner {
         drop(state);
         self.release();
         self.state.borrow_mut().end_rates(now, batch.page_count());
+        self.leave_memory();
         self.progress.notify_all();
         self.work.notify_all();
     }

@@ -317,6 +317,12 @@ impl Inner {
         }
     }
 
+    /// Slot tables have what dirty pages do not take.
+    fn leave_memory(&self) {
+        let dirty = self.state.borrow().records.pages() * PAGE_BYTES;
+        self.slots.leave_memory(dirty as usize);
+    }
+
     /// Whether every page that recovery has loaded is destaged, but for those of extents that cannot be.
     fn is_settled(&self) -> bool {
         let state = self.state.borrow();

@@ -31,13 +31,14 @@ use crate::counts::IntegrityCounts;
 use crate::slot::changed::ChangedSlots;
 use crate::slot::locks::SlotLocks;
 use crate::slot::unchecked::Unchecked;
-use crate::table::{Keeping, SlotTable, SlotTables, TableError};
+use crate::table::{Keeping, SlotTable, SlotTables, TableError, TableLookups};
 
 /// How much a [`SlotIo`] may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotIoOptions {
-    /// Slot tables in memory, bytes: 4 per page of a slot that holds data. Tables in use may exceed it.
-    pub table_memory_bytes: usize,
+    /// Memory for slot tables, bytes, 4 per page of a slot that holds data, together with what others have of it
+    /// ([`SlotIo::leave_memory`]). Tables in use may exceed it.
+    pub memory_bytes: usize,
     /// Rows and tables that batches read or write at once. What is under way stands before the log's writes in the
     /// queues of drives that have both, so more of it delays writers.
     pub rows_in_flight: usize,
@@ -50,7 +51,7 @@ pub struct SlotIoOptions {
 impl Default for SlotIoOptions {
     /// 64 MiB of tables, enough for 64 GiB of data in use; 64 rows; with checksums.
     fn default() -> SlotIoOptions {
-        SlotIoOptions { table_memory_bytes: 64 << 20, rows_in_flight: 64, checksums: true, born_full: false }
+        SlotIoOptions { memory_bytes: 64 << 20, rows_in_flight: 64, checksums: true, born_full: false }
     }
 }
 
@@ -94,7 +95,7 @@ impl SlotIo {
             (true, false) => Keeping::Tables,
             (true, true) => Keeping::TablesSince(page_checksum(zero_page.as_slice())),
         };
-        let memory = options.table_memory_bytes;
+        let memory = options.memory_bytes;
         let tables = SlotTables::new(raid.clone(), slots.clone(), pool, memory, counts.clone(), keeping);
         let rows = Semaphore::new(options.rows_in_flight as u64);
         SlotIo(Rc::new(Inner {
@@ -144,6 +145,16 @@ impl SlotIo {
     /// Bytes that slot tables take in memory now.
     pub fn table_memory_bytes(&self) -> usize {
         self.0.tables.memory_bytes()
+    }
+
+    /// So many bytes of the memory are somebody else's for now: tables make room, but keep a fifth of it.
+    pub fn leave_memory(&self, bytes: usize) {
+        self.0.tables.leave_memory(bytes);
+    }
+
+    /// How often a slot's table was asked for, and how often it had to be read from the drives.
+    pub fn table_lookups(&self) -> TableLookups {
+        self.0.tables.lookups()
     }
 
     /// A slot was just allocated: all its pages read as zeros from now on. To be said before it is used; a slot whose

@@ -10,4 +10,5 @@ pub use codec::{FoundTable, TABLE_VERSION, TableBlock, block_sectors, decode, en
 pub use error::TableError;
 pub use placement::{ColumnPlan, TableCopy, TablePlacement, table_sectors};
 pub(crate) use slot_table::SlotTable;
+pub use tables::TableLookups;
 pub(crate) use tables::{Keeping, SlotTables};

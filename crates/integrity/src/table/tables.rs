@@ -37,8 +37,11 @@ struct Inner {
     pool: u64,
     placement: TablePlacement,
     pages_per_slot: u32,
-    /// Entries in memory beyond which unused tables are forgotten, bytes.
+    /// Entries in memory, with what is left to others, beyond which unused tables are forgotten, bytes.
     memory_limit: usize,
+    /// What is left to others, bytes.
+    left: Cell<usize>,
+    lookups: Cell<TableLookups>,
     usage: Usage,
     tables: RefCell<BTreeMap<u64, Rc<SlotTable>>>,
     /// The slot at which eviction goes on.
@@ -46,6 +49,15 @@ struct Inner {
     loading: RefCell<BTreeMap<u64, Rc<Loading>>>,
     counts: Rc<IntegrityCounts>,
     keeping: Keeping,
+}
+
+/// How often tables were asked for since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableLookups {
+    /// In all.
+    pub asked: u64,
+    /// Those for which a table was read from its drives.
+    pub read: u64,
 }
 
 /// The drive of a copy, and where a sector of its place lies there.
@@ -176,6 +188,8 @@ impl SlotTables {
             placement,
             pages_per_slot,
             memory_limit,
+            left: Cell::default(),
+            lookups: Cell::default(),
             usage: Usage::default(),
             tables: RefCell::default(),
             hand: Cell::new(0),
@@ -221,6 +235,8 @@ impl SlotTables {
         let tables = self.0.tables.borrow();
         let table = tables.get(&slot.slot).filter(|table| table.home().slot == slot)?;
         table.referenced.set(true);
+        let lookups = self.lookups();
+        self.0.lookups.set(TableLookups { asked: lookups.asked + 1, ..lookups });
         Some(table.clone())
     }
 
@@ -268,6 +284,8 @@ impl SlotTables {
     }
 
     async fn load(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
+        let TableLookups { asked, read } = self.lookups();
+        self.0.lookups.set(TableLookups { asked: asked + 1, read: read + 1 });
         let table = self.zero(slot);
         let found = self.find(&table).await?;
         let columns = found.iter().map(|found| found.copy.column).collect();
@@ -644,6 +662,23 @@ impl SlotTables {
         self.bytes_of(self.0.tables.borrow().len())
     }
 
+    /// So many bytes of the memory are somebody else's.
+    pub(crate) fn leave_memory(&self, bytes: usize) {
+        if self.0.left.replace(bytes) < bytes {
+            self.evict();
+        }
+    }
+
+    pub(crate) fn lookups(&self) -> TableLookups {
+        self.0.lookups.get()
+    }
+
+    /// What tables may take now.
+    fn limit(&self) -> usize {
+        let limit = self.0.memory_limit;
+        limit.saturating_sub(self.0.left.get()).max(limit / 5)
+    }
+
     fn bytes_of(&self, tables: usize) -> usize {
         self.0.usage.get() + tables * size_of::<SlotTable>()
     }
@@ -656,9 +691,9 @@ impl SlotTables {
     /// Forgets tables that are not in use and that the drives have, until the rest fits: those that were not asked for
     /// since the last time around first (CLOCK; Corbató, "A Paging Experiment with the Multics System", 1968).
     fn evict(&self) {
-        let mut tables = self.0.tables.borrow_mut();
+        let (mut tables, limit) = (self.0.tables.borrow_mut(), self.limit());
         for _ in 0..2 * tables.len() {
-            if self.bytes_of(tables.len()) <= self.0.memory_limit {
+            if self.bytes_of(tables.len()) <= limit {
                 return;
             }
             let next = tables.range(self.0.hand.get()..).chain(tables.iter()).next();

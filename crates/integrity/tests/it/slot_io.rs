@@ -418,15 +418,22 @@ fn tables_that_nobody_uses_give_way() {
         }
         let all = shard.io.table_memory_bytes();
         let limit = all / 2;
-        let tight =
-            SlotIoOptions { table_memory_bytes: limit, rows_in_flight: 8, ..SlotIoOptions::default() };
+        let tight = SlotIoOptions { memory_bytes: limit, rows_in_flight: 8, ..SlotIoOptions::default() };
         let shard = rack.open(&world, tight);
         for slot in 0..model.slots.len() {
             model.check_range(&shard, slot, 0, 8).await;
             assert!(shard.io.table_memory_bytes() <= limit, "slot {slot}: more than {limit} of {all} bytes");
         }
         assert!(shard.io.table_memory_bytes() > 0, "not everything is forgotten");
+        let before = shard.io.table_lookups();
+        assert!(before.read > 0 && before.asked >= before.read, "{before:?}");
+        // Dirty pages take it all but for a fifth, and give it back.
+        shard.io.leave_memory(limit);
+        let least = (limit / 5).max(all / model.slots.len());
+        assert!(shard.io.table_memory_bytes() <= least, "{} of {limit}", shard.io.table_memory_bytes());
+        shard.io.leave_memory(0);
         model.check(&shard).await;
+        assert!(shard.io.table_memory_bytes() > least || all <= 2 * least);
     });
 }
 

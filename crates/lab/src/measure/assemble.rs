@@ -88,6 +88,7 @@ impl Bench {
         Ok(Description {
             name: configuration.id.clone(),
             cores: None,
+            memory: None,
             keep_awake: false,
             pause_timeout: tier0_units::Nanos::from_secs(120),
             witness: None,

@@ -2,7 +2,7 @@
 
 use tier0_array::admin::{
     IntegrityStatus, LostRange, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus, SpaceStatus,
-    VolumeStatus,
+    TablesStatus, VolumeStatus,
 };
 use tier0_units::{ByteCount, counted};
 
@@ -59,9 +59,21 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
         false => "  checksums: none; what a drive returns wrongly is not noticed".to_owned(),
     });
     lines.extend(lost(integrity));
+    lines.extend(integrity.checksums.then(|| memory(&integrity.tables)));
     let lines: Vec<String> = lines.iter().map(|line| wrapped(line, "    ")).collect();
     let (drives, volumes) = (drives::text(&pool.drives, pool.paused.is_some()), volumes(&pool.volumes));
     format!("\n{}\n\n{drives}\n\n{volumes}\n", lines.join("\n"))
+}
+
+/// How far checksums are in memory when they are needed.
+fn memory(tables: &TablesStatus) -> String {
+    let found = tables.asked - tables.read.min(tables.asked);
+    let share = match tables.asked {
+        0 => String::new(),
+        asked => format!("; {} of lookups found them there since the start", percent(found, asked)),
+    };
+    let (bytes, all) = (ByteCount(tables.bytes), ByteCount(tables.memory_bytes));
+    format!("  memory: {bytes} of checksums, of {all} for them and pages not yet destaged{share}")
 }
 
 /// Lost ranges that are told; `--json` has the others too.

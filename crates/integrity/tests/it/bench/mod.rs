@@ -210,7 +210,7 @@ impl Rack {
 
 /// Enough for some tables, too little for all: eviction is always at work.
 pub(crate) const TIGHT: SlotIoOptions =
-    SlotIoOptions { table_memory_bytes: 700, rows_in_flight: 4, checksums: true, born_full: false };
+    SlotIoOptions { memory_bytes: 700, rows_in_flight: 4, checksums: true, born_full: false };
 
 /// The engine in one world; clones share it.
 #[derive(Clone)]
