@@ -208,7 +208,7 @@ impl RaidIo {
             grid.set(column, offset, Cell::Page(right.clone()));
             repairs.push((column, right));
         }
-        // One after the other: a power cut tears one of them at most, and the other makes up for that.
+        // One after the other: a power cut tears one of them at most.
         for (column, page) in repairs {
             self.repair_pages(grid, offset, vec![(column, page)]).await;
             if !self.flush_column(grid, column).await {

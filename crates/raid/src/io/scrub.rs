@@ -160,7 +160,7 @@ impl RaidIo {
                     self.scrub_parity_page(grid, column, offset, &cell, expect, outcome).await;
                 }
             }
-            // A power cut tears one parity at most, and the other makes up for that.
+            // A power cut tears one parity at most.
             if outcome.repaired > repaired && !self.flush_column(grid, column).await {
                 return;
             }
