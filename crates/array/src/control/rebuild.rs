@@ -118,6 +118,8 @@ impl Control {
             }
             guarded.rebuild.running.set(false);
             control.look_at_rebuild(number);
+            // Those that lacked a column when the array started.
+            control.ask_all(|reply| ShardCommand::ScrubReplayed { pool: number, reply }).await;
             guarded.unverified.note_rebuilt(&guarded.metadata.state());
             if guarded.unverified.is_due(&guarded.metadata.state()) {
                 control.start_scrub(number, None);
@@ -157,6 +159,10 @@ impl Control {
             .await;
         // What is lost comes first.
         rebuilt?;
+        if guarded.rebuild.without_spare.get() > 0 && missing > 0 {
+            // What was rebuilt may have left a chunklet that another column can have.
+            guarded.rebuild.again.set(true);
+        }
         self.move_columns(number, moves).await
     }
 

@@ -115,16 +115,18 @@ impl SlotIo {
         self.0.replayed.take().into_iter().collect()
     }
 
-    /// Scrubs such a row, unless it lacks a column: then what is read from the others is no verdict on them. What is repaired is
-    /// stable when it ends.
+    /// Scrubs such a row; what is repaired is stable when it ends. One that lacks a column is left for later, for what is read
+    /// from the others is no verdict on them: [`SlotIo::take_replayed`] gives it again.
     ///
     /// # Errors
     /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost.
-    pub async fn scrub_replayed(&self, ReplayedRow { slot, row, .. }: ReplayedRow) -> Result<(), IoError> {
+    pub async fn scrub_replayed(&self, replayed: ReplayedRow) -> Result<(), IoError> {
+        let ReplayedRow { slot, row, .. } = replayed;
         let _guard = self.0.locks.lock([slot.slot].into()).await;
         let table = self.table(slot).await?;
         let set = table.home().set;
         if !self.raid().lost_columns(set, row).is_empty() {
+            self.0.replayed.borrow_mut().insert(replayed);
             return Ok(());
         }
         let found = self.raid().scrub_rows(set, row..Row(row.0 + 1), table.as_ref()).await?;

@@ -304,6 +304,13 @@ fn a_row_whose_parity_came_back_from_the_log_is_scrubbed() {
             shard.io.replay_intents(&[(&intents[0], &pages)]).await.expect("a replay");
             shard.io.sync().await.expect("a sync");
             let replayed = shard.io.take_replayed();
+            // It waits for a column that it lacks.
+            let column = rack.layout.data_column(row, Unit(0));
+            let (member, _) = rack.column_start(set, column);
+            shard.io.raid().members().lost().set_lost(member);
+            shard.io.scrub_replayed(replayed[0]).await.expect("it is left alone");
+            assert_eq!(shard.io.take_replayed(), replayed);
+            let shard = rack.open(&world, SlotIoOptions::default());
             assert_eq!(replayed.iter().map(|one| (one.slot, one.row)).collect::<Vec<_>>(), [(SLOT, row)]);
             for row in replayed {
                 shard.io.scrub_replayed(row).await.expect("a scrub");

@@ -76,12 +76,18 @@ impl PoolState {
     /// Where a lost column of a set should be rebuilt: on the member that the set does not use, of the class of the
     /// lost one if there is such a member, with the most free chunklets; only where no other is left, on one to which another
     /// column of the set is to return. Called for set after set, with the records applied in between, this spreads a rebuild
-    /// over all drives. Where no chunklet is free, the one is left that is kept for the column itself, or that it has.
+    /// over all drives. Where no chunklet is free, the one is left that is kept for the column itself. A column that was moving
+    /// from a drive that serves goes back to where it is.
     pub fn choose_spare(&self, set: u32, column: u32) -> Option<ChunkletAddress> {
         let lost = self.member(self.column(set, column).drive)?;
+        let back = self.place_to_go_back(set, column);
+        // One that is to leave stays where it is only if there is no other place.
+        if lost.takes_more() && back.is_some() {
+            return back;
+        }
         let place = self.choose_drive(set, column, lost.class, |place| self.free_chunklets(place));
         let free = place.and_then(|place| self.free_chunklet(place, 0));
-        free.or_else(|| self.own_place(set, column)).or_else(|| self.place_to_go_back(set, column))
+        free.or_else(|| self.own_place(set, column)).or(back)
     }
 
     /// The chunklet that a column has on a drive that serves, while the drive that it was moving to is lost: it can be rebuilt

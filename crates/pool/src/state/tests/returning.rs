@@ -123,7 +123,9 @@ fn a_column_is_rebuilt_where_it_is_if_the_drive_it_was_moving_to_is_lost() {
     state.apply_all(&[away]).expect("valid");
     assert!(matches!(refused(&state, back.clone()), MetaError::ChunkletTaken { .. }), "it is on its way");
     state.apply_all(&[MetaRecord::MemberLost { member: 4 }]).expect("valid");
-    let other = state.choose_spare(0, 0).expect("others come first");
+    assert_eq!(state.choose_spare(0, 0), Some(own));
+    state.apply_all(&[MetaRecord::MemberLeaving { member: own.drive, leaving: true }]).expect("valid");
+    let other = state.choose_spare(0, 0).expect("others come first where it is to leave");
     assert_ne!(other, own);
     for drive in 0..5 {
         let free: Vec<u32> = state.free_runs(drive).into_iter().flatten().collect();
