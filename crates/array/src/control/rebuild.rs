@@ -118,12 +118,12 @@ impl Control {
             }
             guarded.rebuild.running.set(false);
             control.look_at_rebuild(number);
-            // Those that lacked a column when the array started.
-            control.ask_all(|reply| ShardCommand::ScrubReplayed { pool: number, reply }).await;
             guarded.unverified.note_rebuilt(&guarded.metadata.state());
             if guarded.unverified.is_due(&guarded.metadata.state()) {
                 control.start_scrub(number, None);
             }
+            // Those that lacked a column when the array started.
+            control.ask_all(|reply| ShardCommand::ScrubReplayed { pool: number, reply }).await;
         };
         self.world.spawn(work).detach();
     }

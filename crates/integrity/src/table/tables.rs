@@ -662,8 +662,10 @@ impl SlotTables {
         self.bytes_of(self.0.tables.borrow().len())
     }
 
-    /// So many bytes of the memory are somebody else's.
+    /// So many bytes of the memory are somebody else's, about: looking for tables to forget takes time, so it is done in steps.
     pub(crate) fn leave_memory(&self, bytes: usize) {
+        let step = (self.0.memory_limit / 64).max(1);
+        let bytes = bytes.next_multiple_of(step);
         if self.0.left.replace(bytes) < bytes {
             self.evict();
         }

@@ -90,8 +90,41 @@ pub(super) fn is_rolled_back(own: &Superblock, all: &[&Superblock]) -> bool {
     all.iter().any(|other| follows(&other))
 }
 
+/// Whether a drive was joining when its start was cut short, and never did: its own label names it, and that of a drive which
+/// went on knows nothing of it, although the pool would know it if anything had been acknowledged with it. The start that was
+/// cut short went on itself without it; or a drive that was to serve with it was there at a later start, which recorded no loss of
+/// that drive: it would have told of the one that had joined.
+fn never_joined(own: &Superblock, other: &Superblock) -> bool {
+    let Some(start) = own.label.starts.current() else { return false };
+    if other.generation < own.generation
+        || state_of(&other.label, own.member).is_some()
+        || is_of_another_history(own, other)
+    {
+        return false;
+    }
+    if other.label.starts.current() == Some(start) {
+        return other.generation > own.generation;
+    }
+    let came_to = |from: u64| {
+        let others = own.label.members.iter().filter(|member| member.is_active() && member.id != own.member);
+        let mut others = others.map(|member| member.id);
+        others.any(|id| {
+            is_active(&other.label, id) || lost_in(&other.label, id).is_some_and(|lost| lost > from)
+        })
+    };
+    let was_given_up = !other.label.given_up.is_empty();
+    !was_given_up && other.label.starts.after(start).any(came_to)
+}
+
 /// Chooses among the superblocks of all drives that are there and were not rolled back.
 pub(super) fn choose(all: &[(usize, &Superblock)]) -> Choice {
+    let has_joined = |own: &Superblock| !all.iter().any(|(_, other)| never_joined(own, other));
+    let joined: Vec<(usize, &Superblock)> = all.iter().copied().filter(|(_, own)| has_joined(own)).collect();
+    choose_among(if joined.is_empty() { all } else { &joined })
+}
+
+/// As [`choose`], of drives that have joined.
+fn choose_among(all: &[(usize, &Superblock)]) -> Choice {
     let chosen = match choose_by_descent(all) {
         Choice::One(chosen) => chosen,
         split @ Choice::Split(..) => return split,
@@ -255,6 +288,38 @@ mod tests {
         let mut again = half(15, &[0]);
         again.label.lost_in = BTreeMap::from([(1, 11)]);
         assert_eq!(choice(&[renewed(20, 11), again]), Choice::One(0));
+    }
+
+    /// A drive was being taken back when the power was cut, and its label alone named it; the next start did without it. When the
+    /// drives of that time had been replaced one by one, a start was refused as a split, although nobody had gone on with it.
+    #[test]
+    fn a_joining_that_was_cut_short_is_no_history() {
+        let joining = |generation| {
+            let mut joining = superblock(3, generation, generation - 1, &[1, 2]);
+            joining.label.starts = Starts::of(&[(1, 0xa)]);
+            joining
+        };
+        let later = |starts: &[(u64, u64)], lost_in: u64| {
+            let mut later = superblock(2, 11, 10, &[0, 1]);
+            later.label.members.truncate(3);
+            later.label.lost_in = BTreeMap::from([(0, lost_in), (1, 3)]);
+            later.label.starts = Starts::of(starts);
+            later
+        };
+        // The first drive was there at the start from generation 6 on, and was lost later.
+        assert_eq!(choice(&[joining(5), later(&[(1, 0xa), (6, 0xb)], 9)]), Choice::One(1));
+        // It was lost by that start: it may have served with the one that joined.
+        let split = Choice::Split(vec![0], vec![1]);
+        assert_eq!(choice(&[joining(5), later(&[(1, 0xa), (6, 0xb)], 6)]), split);
+        // Who has forgotten that start tells nothing.
+        assert!(!never_joined(&joining(5), &later(&[(6, 0xb)], 9)));
+        // The same start went on without it.
+        assert_eq!(choice(&[joining(5), later(&[(1, 0xa)], 9)]), Choice::One(1));
+        assert!(!never_joined(&joining(11), &later(&[(1, 0xa)], 9)), "it was the last that this start did");
+        // Something that a drive did by itself was given up at some time: that may be what it was.
+        let mut given_up = later(&[(1, 0xa), (6, 0xb)], 9);
+        given_up.label.given_up = BTreeMap::from([(0, 5)]);
+        assert_eq!(choice(&[joining(5), given_up]), split);
     }
 
     /// A drive of a copy of the array that had been served elsewhere was taken for the array's own: as many

@@ -47,6 +47,12 @@ impl Starts {
         self.0.iter().any(|start| start.from == generation)
     }
 
+    /// The first generations of the starts that came after this one, as far as it is remembered.
+    pub(super) fn after(&self, nonce: u64) -> impl Iterator<Item = u64> {
+        let later = self.0.iter().skip_while(move |start| start.nonce != nonce).skip(1);
+        later.map(|start| start.from)
+    }
+
     /// Whether none is remembered: a program has written them that knows nothing of starts.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -13,6 +13,11 @@ const KEPT: &[(u64, &str)] = &[
     ),
     (5_000_104, "as 5000044"),
     (
+        1_700_014,
+        "a start was refused as a split for a drive that had been joining when the power was cut, once the drives of that time \
+         had been replaced",
+    ),
+    (
         700_548,
         "a drive had lost a record of the log unnoticed, and the copy of another left after a scrub was clean",
     ),
