@@ -26,7 +26,7 @@ const KNOWN: [(PlantedBug, u64); 38] = [
     (PlantedBug::FreeWhileMapped, 958),
     (PlantedBug::ForgetMapping, 0),
     (PlantedBug::IgnoreIntents, 62),
-    (PlantedBug::ForgetLoss, 499),
+    (PlantedBug::ForgetLoss, 682),
     (PlantedBug::MetadataBeforeStable, 41),
     (PlantedBug::CheckpointInPlace, 0),
     (PlantedBug::PageInPlace, 113),
