@@ -553,3 +553,24 @@ impl Farm {
         }
     }
 }
+
+/// What the log has of a write: data, parity, and what the pages hold.
+pub(crate) type Logged = (Vec<(u64, Buf)>, Vec<(Column, Lba, Buf)>, RowPages);
+
+/// A write of the first row that is carried out, and what the log has of it.
+pub(crate) async fn logged(farm: &Farm, pages: RowPages, random: &mut Random) -> Logged {
+    let data = farm.buffers(&pages, random);
+    let prepared = farm.io.prepare(SET, Row(0), &data, Rest::Kept, &*farm.table).await.expect("prepared");
+    let parity = prepared.parity().map(|(column, lba, buf)| (column, lba, buf.clone())).collect();
+    let written = prepared.write().await.expect("written");
+    farm.accept(Row(0), &pages);
+    drop(written);
+    (data, parity, pages)
+}
+
+/// The same write, replayed.
+pub(crate) async fn replay(farm: &Farm, (data, parity, pages): &Logged) {
+    let written = farm.io.replay_row(SET, Row(0), data, parity, Rest::Kept).await.expect("replayed");
+    farm.accept(Row(0), pages);
+    drop(written);
+}

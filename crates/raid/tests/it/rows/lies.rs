@@ -3,10 +3,9 @@
 
 use std::rc::Rc;
 
-use super::farm::{Farm, PAGE_BYTES, RowPages, SET, WIDTH, on};
+use super::farm::{Farm, PAGE_BYTES, RowPages, SET, WIDTH, logged, on, replay};
 use tier0_raid::io::{Expected, Rest};
-use tier0_raid::layout::{Column, RaidLevel, Row};
-use tier0_units::Lba;
+use tier0_raid::layout::{RaidLevel, Row};
 use tier0_world::{Buf, BufMut, Random};
 
 const ROW: Row = Row(0);
@@ -27,25 +26,6 @@ async fn row(farm: &Rc<Farm>, zeros: &[u8], random: &mut Random) -> RowPages {
 
 async fn trim(farm: &Rc<Farm>, unit: u8, random: &mut Random) {
     farm.destage(ROW, &[(farm.page_at(unit, 1), None)].into_iter().collect(), random).await.expect("trimmed");
-}
-
-type Logged = (Vec<(u64, Buf)>, Vec<(Column, Lba, Buf)>, RowPages);
-
-/// A write that is carried out, and what the log has of it.
-async fn logged(farm: &Farm, pages: RowPages, random: &mut Random) -> Logged {
-    let data = farm.buffers(&pages, random);
-    let prepared = farm.io.prepare(SET, ROW, &data, Rest::Kept, &*farm.table).await.expect("prepared");
-    let parity = prepared.parity().map(|(column, lba, buf)| (column, lba, buf.clone())).collect();
-    let written = prepared.write().await.expect("written");
-    farm.accept(ROW, &pages);
-    drop(written);
-    (data, parity, pages)
-}
-
-async fn replay(farm: &Farm, (data, parity, pages): &Logged) {
-    let written = farm.io.replay_row(SET, ROW, data, parity, Rest::Kept).await.expect("replayed");
-    farm.accept(ROW, pages);
-    drop(written);
 }
 
 /// A row written whole has no parity in its intent: it follows.

@@ -3,12 +3,12 @@
 use std::future::Future;
 use std::rc::Rc;
 
-use super::farm::{Farm, PAGE_BYTES, RowPages, SET, WIDTH, on};
+use super::farm::{Farm, PAGE_BYTES, RowPages, SET, WIDTH, logged, on, replay};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_pool::ChunkletAddress;
 use tier0_raid::io::Rest;
 use tier0_raid::layout::{Column, ColumnMask, Group, RaidLevel, Row, Unit};
-use tier0_units::{Lba, Nanos};
+use tier0_units::Nanos;
 use tier0_world::{Buf, BufMut, Random};
 
 const ROW: Row = Row(0);
@@ -36,25 +36,6 @@ async fn seconds<T>(farm: &Farm, work: impl Future<Output = T>) -> (f64, T) {
     let began = farm.world.now();
     let result = work.await;
     (farm.world.now().saturating_sub(began).as_secs_f64(), result)
-}
-
-type Logged = (Vec<(u64, Buf)>, Vec<(Column, Lba, Buf)>, RowPages);
-
-/// A write that is carried out, and what the log has of it.
-async fn logged(farm: &Farm, pages: RowPages, random: &mut Random) -> Logged {
-    let data = farm.buffers(&pages, random);
-    let prepared = farm.io.prepare(SET, ROW, &data, Rest::Kept, &*farm.table).await.expect("prepared");
-    let parity = prepared.parity().map(|(column, lba, buf)| (column, lba, buf.clone())).collect();
-    let written = prepared.write().await.expect("written");
-    farm.accept(ROW, &pages);
-    drop(written);
-    (data, parity, pages)
-}
-
-async fn replay(farm: &Farm, (data, parity, pages): &Logged) {
-    let written = farm.io.replay_row(SET, ROW, data, parity, Rest::Kept).await.expect("replayed");
-    farm.accept(ROW, pages);
-    drop(written);
 }
 
 /// No drive is faulty. A write of a row is logged, the row is given up, a column is moved, and after a kill the write is
