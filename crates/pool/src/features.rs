@@ -21,8 +21,11 @@ pub struct Features {
 pub(crate) const STARTS: u64 = 1 << 0;
 /// Compatible, without bytes: pages were found of which no copy is right, and no scrub has found since that there are none.
 pub(crate) const LOST_PAGES: u64 = 1 << 1;
+/// Compatible: a superblock says in which generation members left that were removed.
+pub(crate) const LEFT: u64 = 1 << 2;
 /// What this code knows in superblocks.
-pub(crate) const IN_SUPERBLOCKS: Features = Features { compatible: STARTS | LOST_PAGES, ..Features::NONE };
+pub(crate) const IN_SUPERBLOCKS: Features =
+    Features { compatible: STARTS | LOST_PAGES | LEFT, ..Features::NONE };
 /// Compatible: a checkpoint says what lies on lost drives that may be needed.
 pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
 /// What it knows in checkpoints.

@@ -58,12 +58,12 @@ impl Core {
             let mut labels = self.labels.borrow_mut();
             labels.generation += steps;
             let Labels { generation, complete, label, .. } = &mut *labels;
-            let lost = |label: &PoolLabel, place: usize| label.members[place].state == MemberState::Lost;
-            let before: Vec<bool> = (0..label.members.len()).map(|place| lost(label, place)).collect();
+            let gone = |label: &PoolLabel, place: usize| !label.members[place].is_active();
+            let before: Vec<bool> = (0..label.members.len()).map(|place| gone(label, place)).collect();
             change(label);
             label.features = label.features.of_next_superblock();
             label.settled = *complete;
-            let newly = (0..label.members.len()).filter(|place| lost(label, *place));
+            let newly = (0..label.members.len()).filter(|place| gone(label, *place));
             let newly: Vec<usize> = newly.filter(|place| before.get(*place) != Some(&true)).collect();
             label.lost_in.extend(newly.into_iter().map(|place| (place as u32, *generation)));
         }
@@ -282,7 +282,10 @@ impl LossReport for JournalLosses {
 }
 
 pub(super) fn set_state(label: &mut PoolLabel, member: u32, state: MemberState) {
-    label.members[member as usize].state = state;
-    label.lost_in.remove(&member);
+    let before = std::mem::replace(&mut label.members[member as usize].state, state);
+    // Who was lost and is taken out has been gone since it was lost.
+    if (before, state) != (MemberState::Lost, MemberState::Removed) {
+        label.lost_in.remove(&member);
+    }
     label.carriers.retain(|carrier| *carrier != member);
 }

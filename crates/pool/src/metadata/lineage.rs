@@ -10,6 +10,7 @@
 
 use uuid::Uuid;
 
+use super::open::MISSING_STEPS;
 use super::superblock::{PoolLabel, Superblock};
 use crate::state::MemberState;
 
@@ -31,19 +32,37 @@ fn is_active(label: &PoolLabel, id: Uuid) -> bool {
     state_of(label, id) == Some(MemberState::Active)
 }
 
-/// In which generation a member was lost, as far as a label knows; of one that serves, before it was believed again.
+/// In which generation a member was lost, or removed without having been lost, as far as a label knows; of one that
+/// serves, before it was believed again.
 fn lost_in(label: &PoolLabel, id: Uuid) -> Option<u64> {
     let place = label.members.iter().position(|member| member.id == id)?;
     label.lost_in.get(&(place as u32)).copied()
 }
 
-/// Whether the drive of `own` went on by itself, as `other` tells, which calls it lost. A drive that is being lost has at
-/// most the generation before that in which the loss is recorded, so it has a later one only by a history of its own, or
-/// because it was about to be believed again, which it says then.
+/// Whether the drive of `own` went on by itself, as `other` tells, which calls it lost or removed. A drive that is being
+/// lost has at most the generation before that in which the loss is recorded, so it has a later one only by a history of
+/// its own, or because it was about to be believed again, which it says then. With the generation before that it may have
+/// gone on as well.
 fn went_on_without(own: &Superblock, other: &Superblock) -> bool {
-    let lost = state_of(&other.label, own.member) == Some(MemberState::Lost);
-    let lost_in = lost_in(&other.label, own.member).filter(|_| lost);
-    lost_in.is_some_and(|lost| own.generation >= lost && self::lost_in(&own.label, own.member) != Some(lost))
+    let is_gone = !is_active(&other.label, own.member);
+    let Some(gone_in) = lost_in(&other.label, own.member).filter(|_| is_gone) else { return false };
+    let is_believed_again = lost_in(&own.label, own.member) == Some(gone_in);
+    !is_believed_again
+        && (own.generation >= gone_in || own.generation + 1 == gone_in && parted_at_once(own, other, gone_in))
+}
+
+/// Whether the newest that the drive of `own` has is that somebody was lost, of which `other` knows nothing, and that may
+/// have been complete, because all others whom it calls active were gone by the generation in which `other` calls it gone:
+/// then it may have gone on with them, or alone, before it wrote anything else.
+fn parted_at_once(own: &Superblock, other: &Superblock, gone_in: u64) -> bool {
+    let lost_then = |label: &PoolLabel, id| lost_in(label, id) == Some(own.generation);
+    let (mut active, mut gone) = (
+        own.label.members.iter().filter(|member| member.is_active()),
+        own.label.members.iter().filter(|member| !member.is_active()),
+    );
+    let was_gone = |id| lost_in(&other.label, id).is_some_and(|lost| lost <= gone_in);
+    gone.any(|member| lost_then(&own.label, member.id) && !lost_then(&other.label, member.id))
+        && active.all(|member| member.id == own.member || was_gone(member.id))
 }
 
 /// Whether two drives were served by two starts at a generation that both know to be complete, or may have been, because one
@@ -90,14 +109,15 @@ pub(super) fn is_rolled_back(own: &Superblock, all: &[&Superblock]) -> bool {
     all.iter().any(|other| follows(&other))
 }
 
-/// Whether a drive was joining when its start was cut short, and never did: its own label names it, and that of a drive which
-/// went on knows nothing of it, although the pool would know it if anything had been acknowledged with it. The start that was
-/// cut short went on itself without it; or a drive that was to serve with it was there at a later start, which recorded no loss of
-/// that drive: it would have told of the one that had joined.
+/// Whether a joining was cut short, and never came about: the label of a drive that was joining, or of one that had just been
+/// told, names a member of which a drive that went on knows nothing, although the pool would know it if anything had been
+/// acknowledged with it. The start that was cut short went on itself without it; or a drive that was to serve with it was
+/// there at a later start, which recorded no loss of that drive: it would have told of the one that had joined.
 fn never_joined(own: &Superblock, other: &Superblock) -> bool {
     let Some(start) = own.label.starts.current() else { return false };
+    let active = || own.label.members.iter().filter(|member| member.is_active()).map(|member| member.id);
     if other.generation < own.generation
-        || state_of(&other.label, own.member).is_some()
+        || active().all(|id| state_of(&other.label, id).is_some())
         || is_of_another_history(own, other)
     {
         return false;
@@ -105,15 +125,17 @@ fn never_joined(own: &Superblock, other: &Superblock) -> bool {
     if other.label.starts.current() == Some(start) {
         return other.generation > own.generation;
     }
+    // The next start writes at most so many generations above the last that it finds: what it found was written by the same
+    // start after the joining.
+    let went_on =
+        other.label.starts.after(start).next().is_some_and(|from| from > own.generation + MISSING_STEPS);
     let came_to = |from: u64| {
-        let others = own.label.members.iter().filter(|member| member.is_active() && member.id != own.member);
-        let mut others = others.map(|member| member.id);
-        others.any(|id| {
+        active().filter(|id| *id != own.member).any(|id| {
             is_active(&other.label, id) || lost_in(&other.label, id).is_some_and(|lost| lost > from)
         })
     };
     let was_given_up = !other.label.given_up.is_empty();
-    !was_given_up && other.label.starts.after(start).any(came_to)
+    !was_given_up && (went_on || other.label.starts.after(start).any(came_to))
 }
 
 /// Chooses among the superblocks of all drives that are there and were not rolled back.
@@ -320,6 +342,109 @@ mod tests {
         let mut given_up = later(&[(1, 0xa), (6, 0xb)], 9);
         given_up.label.given_up = BTreeMap::from([(0, 5)]);
         assert_eq!(choice(&[joining(5), given_up]), split);
+    }
+
+    /// The superblock of a member, at a generation before which all was complete: the starts, and the members' states with
+    /// the generation in which they left. Members are 0 and 1, the drives of a mirror; 2, which was joining; 3 and 4, by
+    /// which the mirror was renewed.
+    fn mirror(
+        own: u32,
+        generation: u64,
+        starts: &[(u64, u64)],
+        members: &[(u32, MemberState, u64)],
+    ) -> Superblock {
+        let mut one = superblock(0, generation, generation - 1, &[]);
+        let as_member =
+            |(number, state, _): &(u32, MemberState, u64)| Member { state: *state, ..member(*number) };
+        one.member = member(own).id;
+        one.label.members = members.iter().map(as_member).collect();
+        let left = (0u32..).zip(members).filter(|(_, (_, _, left))| *left > 0);
+        one.label.lost_in = left.map(|(place, (_, _, left))| (place, *left)).collect();
+        one.label.starts = Starts::of(starts);
+        one
+    }
+
+    use MemberState::{Active, Lost, Removed};
+
+    const FIRST: (u64, u64) = (1, 0xa);
+    const SECOND: (u64, u64) = (6, 0xb);
+
+    /// What the renewed mirror says, at a generation, of its first drives.
+    fn renewed(generation: u64, starts: &[(u64, u64)], first: [(MemberState, u64); 2]) -> Superblock {
+        let [a, b] = first;
+        mirror(3, generation, starts, &[(0, a.0, a.1), (1, b.0, b.1), (3, Active, 0), (4, Active, 0)])
+    }
+
+    /// As above, but the drives of that time were replaced or removed: nothing told when they had left.
+    #[test]
+    fn a_joining_that_was_cut_short_is_no_history_when_its_drives_were_removed() {
+        let joining = || mirror(2, 5, &[FIRST], &[(0, Active, 0), (1, Active, 0), (2, Active, 0)]);
+        for first in [[(Removed, 9), (Removed, 12)], [(Lost, 9), (Removed, 12)], [(Removed, 9), (Lost, 5)]] {
+            assert_eq!(
+                choice(&[joining(), renewed(30, &[FIRST, SECOND], first)]),
+                Choice::One(1),
+                "{first:?}"
+            );
+        }
+        // The start went on without it, and others came after the drives had left.
+        let gone = [(Removed, 9), (Removed, 12)];
+        assert_eq!(choice(&[joining(), renewed(33, &[FIRST, (32, 0xb)], gone)]), Choice::One(1));
+        // They left before the next start, or with it: one of them may have gone on with the one that joined.
+        let before = [(Removed, 5), (Lost, 6)];
+        assert!(matches!(choice(&[joining(), renewed(30, &[FIRST, SECOND], before)]), Choice::Split(..)));
+    }
+
+    /// The joining had been told to one of the others when it was cut short. That one was away when the rest went on, and
+    /// was no stale drive but a split when the others had been replaced.
+    #[test]
+    fn a_joining_that_one_other_had_heard_of_is_no_history() {
+        let told = mirror(1, 5, &[FIRST], &[(0, Active, 0), (1, Active, 0), (2, Active, 0)]);
+        let starts = [FIRST, SECOND];
+        assert_eq!(choice(&[told.clone(), renewed(30, &starts, [(Active, 0), (Lost, 6)])]), Choice::One(1));
+        assert_eq!(choice(&[told.clone(), renewed(30, &starts, [(Lost, 20), (Lost, 6)])]), Choice::One(1));
+        // The other one is gone since that start: nobody proves that it did not go on with the one that joined.
+        let split = choice(&[told, renewed(30, &starts, [(Lost, 6), (Lost, 6)])]);
+        assert!(matches!(split, Choice::Split(..)));
+    }
+
+    /// One half was renewed and had taken the other out, which had gone on by itself: what that had acknowledged was gone
+    /// without a word.
+    #[test]
+    fn halves_of_which_one_was_renewed_and_forgot_the_other_are_a_split() {
+        let half = |generation| mirror(1, generation, &[FIRST, (6, 0xc)], &[(0, Lost, 6), (1, Active, 0)]);
+        for first in [[(Removed, 20), (Removed, 6)], [(Lost, 20), (Removed, 6)], [(Removed, 20), (Lost, 6)]] {
+            let later = renewed(40, &[FIRST, SECOND], first);
+            assert_eq!(choice(&[half(9), later]), Choice::Split(vec![0], vec![1]), "{first:?}");
+        }
+        // It was emptied and taken out, and is of then.
+        let stale = mirror(1, 9, &[FIRST], &[(0, Active, 0), (1, Active, 0)]);
+        assert_eq!(
+            choice(&[stale, renewed(40, &[FIRST, (30, 0xb)], [(Removed, 20), (Removed, 10)])]),
+            Choice::One(1)
+        );
+    }
+
+    /// A half that had recorded the other's loss and nothing after it had gone on all the same, as long as it liked for a
+    /// minute; when the other half had been renewed, that was not seen.
+    #[test]
+    fn a_half_that_has_only_recorded_the_others_loss_may_have_gone_on() {
+        let half = mirror(1, 5, &[FIRST], &[(0, Lost, 5), (1, Active, 0)]);
+        let later = |first| renewed(40, &[FIRST, SECOND], first);
+        assert_eq!(
+            choice(&[half.clone(), later([(Removed, 20), (Lost, 6)])]),
+            Choice::Split(vec![0], vec![1])
+        );
+        // Both know of that loss: it is stale and no more.
+        assert_eq!(choice(&[half.clone(), later([(Lost, 5), (Lost, 6)])]), Choice::One(1));
+        // It calls one active that served on: what it had begun to record was not complete.
+        let of_three = mirror(1, 5, &[FIRST], &[(0, Lost, 5), (1, Active, 0), (3, Active, 0)]);
+        assert_eq!(choice(&[of_three, later([(Removed, 20), (Lost, 6)])]), Choice::One(1));
+        // That one was missing as well when the others went on: they may have gone on together.
+        let mut missing = later([(Removed, 20), (Lost, 6)]);
+        missing.label.members.push(Member { state: Lost, ..member(5) });
+        missing.label.lost_in.insert(4, 6);
+        let two = mirror(1, 5, &[FIRST], &[(0, Lost, 5), (1, Active, 0), (5, Active, 0)]);
+        assert_eq!(choice(&[two, missing]), Choice::Split(vec![0], vec![1]));
     }
 
     /// A drive of a copy of the array that had been served elsewhere was taken for the array's own: as many

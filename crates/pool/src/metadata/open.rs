@@ -323,8 +323,8 @@ impl Opening {
             is_changed |= label.members[place as usize].state != agreed;
             if label.members[place as usize].state != agreed {
                 set_state(label, place, agreed);
-                if agreed == MemberState::Lost {
-                    label.lost_in.insert(place, self.found.generation + MISSING_STEPS);
+                if agreed != MemberState::Active {
+                    label.lost_in.entry(place).or_insert(self.found.generation + MISSING_STEPS);
                 }
             }
             // The label is written first.

@@ -49,7 +49,7 @@ use crate::checkpoint::{
     PATHS_COUNT_BYTES, decode_area, decode_member, decode_paths, encode_area, encode_member, encode_paths,
 };
 use crate::codec::{Reader, Writer, crc64};
-use crate::features::{Features, IN_SUPERBLOCKS, STARTS};
+use crate::features::{Features, IN_SUPERBLOCKS, LEFT, STARTS};
 use crate::state::{Member, MemberState};
 use crate::{MetadataArea, PoolError};
 
@@ -64,6 +64,9 @@ const MAGIC: [u8; 8] = *b"tier0sb\0";
 const HEADER_BYTES: usize = 48;
 const CHECKSUM_AT: usize = 40;
 const MEMBER_BYTES_MIN: usize = 28;
+/// Bytes of a member that left: its place, and when; and of how many there are.
+const LEFT_BYTES: usize = 12;
+const LEFT_COUNT_BYTES: usize = 4;
 const COPY_BYTES: usize = 64 << 10;
 /// A copy is read and written in multiples of this: no drive has larger blocks.
 const BLOCK_BYTES: usize = 4096;
@@ -103,7 +106,8 @@ pub struct PoolLabel {
     pub features: Features,
     /// The last generation known to be complete on all members that it calls active; 0 if none is known.
     pub settled: u64,
-    /// By place: the generation in which a member was recorded lost, where that is known.
+    /// By place: the generation in which a member was recorded lost, or removed if it was not lost before, where that is
+    /// known.
     pub lost_in: BTreeMap<u32, u64>,
     /// By place: the generation up to which the history of a member that went on by itself was given up by the
     /// administrator.
@@ -172,27 +176,61 @@ pub(super) fn fits_with_starts(label: &PoolLabel) -> bool {
 }
 
 fn bytes_needed(label: &PoolLabel) -> usize {
-    HEADER_BYTES + encode_fixed(label).0.len() + PATHS_COUNT_BYTES + starts::COUNT_BYTES
+    HEADER_BYTES + encode_fixed(label, false).0.len() + PATHS_COUNT_BYTES + starts::COUNT_BYTES
 }
 
 fn encode_label(label: &PoolLabel) -> Vec<u8> {
-    let mut writer = encode_fixed(label);
     let has_starts = label.features.compatible & STARTS != 0;
     let for_starts = if has_starts { label.starts.bytes() } else { 0 };
     let room = |writer: &Writer| COPY_BYTES.saturating_sub(HEADER_BYTES + writer.0.len());
-    let for_paths = room(&writer).saturating_sub(for_starts);
+    let fixed = encode_fixed(label, false);
+    let left = encode_left(label, room(&fixed).saturating_sub(for_starts + PATHS_COUNT_BYTES));
+    let mut writer = if left.is_empty() { fixed } else { encode_fixed(label, true) };
+    let for_paths = room(&writer).saturating_sub(for_starts + left.len());
     encode_paths(&mut writer, &label.members, for_paths);
     if has_starts {
-        let room = room(&writer);
+        let room = room(&writer) - left.len();
         label.starts.encode(&mut writer, room);
+    }
+    writer.0.extend_from_slice(&left);
+    writer.0
+}
+
+/// When removed members left, as far as that is known, the last ones, as many as fit `room` bytes; nothing where there are
+/// none.
+fn encode_left(label: &PoolLabel, room: usize) -> Vec<u8> {
+    let is_removed = |place: u32| label.members[place as usize].state == MemberState::Removed;
+    let known = label.lost_in.iter().filter(|(place, _)| is_removed(**place));
+    let mut left: Vec<(u64, u32)> = known.map(|(place, generation)| (*generation, *place)).collect();
+    left.sort_unstable();
+    let kept = left.len().min(room.saturating_sub(LEFT_COUNT_BYTES) / LEFT_BYTES);
+    let mut writer = Writer::default();
+    if kept > 0 {
+        writer.count(kept);
+        for (generation, place) in &left[left.len() - kept..] {
+            writer.u32(*place);
+            writer.u64(*generation);
+        }
     }
     writer.0
 }
 
-/// All but paths and starts.
-fn encode_fixed(label: &PoolLabel) -> Writer {
+/// Reads what [`encode_left`] wrote.
+fn decode_left(reader: &mut Reader<'_>, label: &mut PoolLabel) -> Option<()> {
+    for (place, generation) in reader.many(LEFT_BYTES, |reader| Some((reader.u32()?, reader.u64()?)))? {
+        let is_removed = label.members.get(place as usize)?.state == MemberState::Removed;
+        if !is_removed || generation == 0 || label.lost_in.insert(place, generation).is_some() {
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// All but paths, starts and when removed members left, which `has_left` says there is.
+fn encode_fixed(label: &PoolLabel, has_left: bool) -> Writer {
     let mut writer = Writer::default();
-    label.features.encode(&mut writer);
+    let compatible = label.features.compatible & !LEFT | if has_left { LEFT } else { 0 };
+    Features { compatible, ..label.features }.encode(&mut writer);
     writer.uuid(label.pool);
     writer.text(&label.array);
     writer.text(&label.name);
@@ -253,6 +291,9 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
     }
     if features.compatible & STARTS != 0 {
         label.starts = Starts::decode(&mut reader)?;
+    }
+    if features.compatible & LEFT != 0 {
+        decode_left(&mut reader, &mut label)?;
     }
     let known = |place: &u32| (*place as usize) < label.members.len();
     let is_whole = reader.is_empty() || features.has_rest_beyond(IN_SUPERBLOCKS);

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::starts::Starts;
 use super::superblock::{self, Copy, PoolLabel, Superblock};
 use crate::codec::crc64;
+use crate::features::LEFT;
 use crate::fixtures;
 use crate::samples::{area, member};
 use crate::{Features, Member, MemberState};
@@ -114,6 +115,65 @@ fn the_frozen_image_with_starts_is_read_and_written() {
 }
 
 #[test]
+fn the_frozen_image_that_says_when_members_left_is_read_and_written() {
+    let mut with_left = superblock();
+    with_left.label.features.compatible = LEFT | 1;
+    with_left.label.starts = Starts::of(&[(1, 5)]);
+    with_left.label.lost_in.insert(3, 7);
+    fixtures::check("superblock-v3-left.bin", &superblock::encode(&with_left), |bytes| {
+        assert_eq!(superblock::decode(bytes), Copy::Valid(Box::new(with_left.clone())));
+    });
+    // Of members that are not removed, of none, or twice it is said by nobody.
+    let bytes = superblock::encode(&with_left);
+    let used = bytes.iter().rposition(|byte| *byte != 0).expect("not empty") + 1;
+    let place = used - 1 - 4;
+    assert_eq!(bytes[place], 3, "the place is here");
+    for wrong in [0, 2, 5] {
+        let mut bytes = bytes.clone();
+        bytes[place] = wrong;
+        let length = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;
+        let checksum = crc64(&[&bytes[..40], &bytes[48..48 + length]]);
+        bytes[40..48].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(superblock::decode(&bytes), Copy::Damaged, "{wrong}");
+    }
+}
+
+/// The members that left last are remembered where there is no room for all, and paths give way to them.
+#[test]
+fn as_many_that_left_are_remembered_as_there_is_room_for() {
+    let mut label = superblock().label;
+    label.features.compatible = 1;
+    let name = |number: u32| format!("{number:0>200}");
+    let gone =
+        (5..250).map(|number| Member { name: name(number), state: MemberState::Removed, ..member(number) });
+    label.members.extend(gone);
+    label.lost_in.extend((5..250).map(|place| (place, u64::from(place))));
+    let read = |label: &PoolLabel| match superblock::decode(&superblock::encode(&Superblock {
+        generation: 300,
+        member: label.members[0].id,
+        label: label.clone(),
+    })) {
+        Copy::Valid(read) => read.label,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(read(&label).lost_in, label.lost_in);
+    let last = (250..).map(|number| Member { name: name(number), ..member(number) });
+    for member in last {
+        let mut larger = label.clone();
+        larger.members.push(member);
+        if !superblock::fits(&larger) {
+            break;
+        }
+        label = larger;
+    }
+    let known = read(&label).lost_in;
+    assert!(known.len() < label.lost_in.len(), "{} of {}", known.len(), label.lost_in.len());
+    assert!(known.iter().all(|(place, generation)| label.lost_in[place] == *generation));
+    let removed: Vec<u32> = known.keys().copied().filter(|place| *place >= 5).collect();
+    assert!(removed.iter().rev().zip((5..250).rev()).all(|(place, last)| *place == last), "the last stay");
+}
+
+#[test]
 fn the_frozen_image_of_version_2_is_read() {
     let mut old = superblock();
     old.label.members[1].path.clear();
@@ -137,7 +197,7 @@ fn with_features(features: Features) -> Copy {
 #[test]
 fn features_that_are_not_known_are_ignored_or_refused() {
     for features in
-        [Features { compatible: 4, ..Features::default() }, Features { read_only: 1, ..Features::default() }]
+        [Features { compatible: 8, ..Features::default() }, Features { read_only: 1, ..Features::default() }]
     {
         let mut expected = superblock();
         expected.label.features = features;

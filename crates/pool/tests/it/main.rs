@@ -9,4 +9,5 @@ mod lives;
 mod overwritten;
 mod paged;
 mod readmission;
+mod renewal;
 mod upgrade;

@@ -1,0 +1,84 @@
+//! A pool that was renewed drive by drive still knows a half of it that went on by itself.
+
+use crate::common::{DRIVE_SECTORS, Rack, member, new_state, no_hook, only_pool, open};
+use tier0_drive::DriveHandle;
+use tier0_pool::metadata::{Metadata, survey};
+use tier0_pool::{Member, MetaRecord, PoolError, PoolState};
+use uuid::Uuid;
+
+/// Two drives without sets: both can leave at any time.
+fn bare() -> PoolState {
+    let geometry = new_state(2).geometry().clone();
+    let members = (0..2).map(member).collect();
+    PoolState::new("lab", "pool0", Uuid::from_u128(7), geometry, members).expect("valid")
+}
+
+fn newcomer(number: u32) -> Member {
+    Member { sectors: DRIVE_SECTORS, ..member(number) }
+}
+
+async fn use_it(metadata: &Metadata) {
+    let end = metadata.state().allocation_end() + 10;
+    metadata.commit(vec![MetaRecord::AllocationsReserved { end }]).await.expect("accepted");
+}
+
+/// What is wrong with the pool that these drives hold.
+fn problem(rack: &Rack, life: u64, which: &'static [usize]) -> Option<PoolError> {
+    let found = rack.run(life, move |_, drives| async move {
+        let drives: Vec<DriveHandle> = which.iter().map(|drive| drives[*drive].clone()).collect();
+        only_pool(survey(drives).await).expect("there is a pool").problem
+    });
+    found.expect("the power stays")
+}
+
+/// The first drive goes on without the second, is joined by two others, and leaves; the second is taken out, or only known
+/// as lost. Meanwhile the second serves elsewhere, by itself, or lies in a drawer.
+fn renewed(is_taken_out: bool, served_elsewhere: bool) -> Rack {
+    let rack = Rack::new(4, 91);
+    rack.run(0, |world, drives| async move {
+        let first = drives.into_iter().take(2).collect();
+        use_it(&Metadata::create(&world, first, bare(), no_hook()).await.expect("created")).await;
+    });
+    rack.run(1, move |world, drives| async move {
+        let metadata = open(&world, vec![drives[0].clone()]).await.expect("the first goes on");
+        use_it(&metadata).await;
+        for joins in [2, 3] {
+            metadata.add_member(drives[joins].clone(), newcomer(joins as u32)).await.expect("it joins");
+        }
+        let leave: &[u32] = if is_taken_out { &[1, 0] } else { &[0] };
+        for member in leave {
+            metadata.remove_member(*member).await.expect("it leaves");
+        }
+        use_it(&metadata).await;
+    });
+    if served_elsewhere {
+        rack.run(2, |world, drives| async move {
+            let metadata = open(&world, vec![drives[1].clone()]).await.expect("the second goes on");
+            use_it(&metadata).await;
+        });
+    }
+    rack
+}
+
+#[test]
+fn a_half_that_went_on_by_itself_is_a_split_though_it_was_taken_out() {
+    for is_taken_out in [false, true] {
+        let rack = renewed(is_taken_out, true);
+        let found = problem(&rack, 3, &[1, 2, 3]);
+        assert!(matches!(found, Some(PoolError::Split { .. })), "taken out: {is_taken_out}: {found:?}");
+    }
+}
+
+#[test]
+fn a_half_that_did_nothing_meanwhile_is_no_split() {
+    for is_taken_out in [false, true] {
+        let rack = renewed(is_taken_out, false);
+        let found = problem(&rack, 3, &[1, 2, 3]);
+        assert!(found.is_none(), "taken out: {is_taken_out}: {found:?}");
+        rack.run(4, |world, drives| async move {
+            let metadata = open(&world, drives[1..].to_vec()).await.expect("opens");
+            let serving: Vec<bool> = metadata.state().members().iter().map(Member::is_active).collect();
+            assert_eq!(serving, [false, false, true, true]);
+        });
+    }
+}
