@@ -41,28 +41,28 @@ fn lost_in(label: &PoolLabel, id: Uuid) -> Option<u64> {
 
 /// Whether the drive of `own` went on by itself, as `other` tells, which calls it lost or removed. A drive that is being
 /// lost has at most the generation before that in which the loss is recorded, so it has a later one only by a history of
-/// its own, or because it was about to be believed again, which it says then. With the generation before that it may have
-/// gone on as well.
+/// its own, or because it was about to be believed again, which it says then. With an earlier one it may have gone on as
+/// well, if it was lost at a start, which did not know how far the drive had come.
 fn went_on_without(own: &Superblock, other: &Superblock) -> bool {
     let is_gone = !is_active(&other.label, own.member);
     let Some(gone_in) = lost_in(&other.label, own.member).filter(|_| is_gone) else { return false };
     let is_believed_again = lost_in(&own.label, own.member) == Some(gone_in);
-    !is_believed_again
-        && (own.generation >= gone_in || own.generation + 1 == gone_in && parted_at_once(own, other, gone_in))
+    !is_believed_again && (own.generation >= gone_in || parted(own, other, gone_in))
 }
 
-/// Whether the newest that the drive of `own` has is that somebody was lost, of which `other` knows nothing, and that may
-/// have been complete, because all others whom it calls active were gone by the generation in which `other` calls it gone:
-/// then it may have gone on with them, or alone, before it wrote anything else.
-fn parted_at_once(own: &Superblock, other: &Superblock, gone_in: u64) -> bool {
-    let lost_then = |label: &PoolLabel, id| lost_in(label, id) == Some(own.generation);
-    let (mut active, mut gone) = (
-        own.label.members.iter().filter(|member| member.is_active()),
-        own.label.members.iter().filter(|member| !member.is_active()),
-    );
-    let was_gone = |id| lost_in(&other.label, id).is_some_and(|lost| lost <= gone_in);
-    gone.any(|member| lost_then(&own.label, member.id) && !lost_then(&other.label, member.id))
-        && active.all(|member| member.id == own.member || was_gone(member.id))
+/// Whether the drive of `own` knows of a loss of which `other` knows nothing, although it knows that member, and which may
+/// have been complete, because all others whom `own` calls active were gone by the generation in which `other` calls it
+/// gone: then it may have gone on with them, or alone.
+fn parted(own: &Superblock, other: &Superblock, gone_in: u64) -> bool {
+    let left = |label: &PoolLabel, id| lost_in(label, id).filter(|_| !is_active(label, id));
+    let members = || own.label.members.iter().map(|member| member.id);
+    let is_unheard_of = |id| {
+        let here = left(&own.label, id);
+        here.is_some() && left(&other.label, id).is_some_and(|there| here != Some(there))
+    };
+    let was_gone = |id| left(&other.label, id).is_some_and(|left| left <= gone_in);
+    let are_gone = || members().filter(|id| *id != own.member && is_active(&own.label, *id)).all(was_gone);
+    members().any(is_unheard_of) && are_gone()
 }
 
 /// Whether two drives were served by two starts at a generation that both know to be complete, or may have been, because one
