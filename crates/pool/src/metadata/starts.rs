@@ -63,6 +63,12 @@ impl Starts {
         self.0.last().map(|start| start.nonce)
     }
 
+    /// One more.
+    #[cfg(test)]
+    pub(super) fn push(&mut self, from: u64, nonce: u64) {
+        self.0.push(Start { from, nonce });
+    }
+
     /// A new one begins with this generation, which is above all others.
     pub(super) fn begin(&mut self, world: &World, from: u64) {
         if self.0.len() == STARTS_MAX {
