@@ -231,10 +231,11 @@ impl History {
                 panic!("seed {seed}: write {write} on drive {drive} is gone\n{told}\n{:#?}", labels[one]);
             }
         }
-        for place in 0..drives.len() {
-            if label.members[place].is_active() && drives[place].is_none() {
-                label.members[place].state = MemberState::Lost;
-                label.lost_in.insert(place as u32, generation + MISSING_STEPS);
+        for (place, drive) in (0u32..).zip(&drives) {
+            let member = &mut label.members[place as usize];
+            if member.is_active() && drive.is_none() {
+                member.state = MemberState::Lost;
+                label.lost_in.insert(place, generation + MISSING_STEPS);
                 is_changed = true;
             }
         }
