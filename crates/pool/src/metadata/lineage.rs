@@ -10,7 +10,6 @@
 
 use uuid::Uuid;
 
-use super::open::MISSING_STEPS;
 use super::superblock::{PoolLabel, Superblock};
 use crate::state::MemberState;
 
@@ -39,30 +38,30 @@ fn lost_in(label: &PoolLabel, id: Uuid) -> Option<u64> {
     label.lost_in.get(&(place as u32)).copied()
 }
 
-/// Whether the drive of `own` went on by itself, as `other` tells, which calls it lost or removed. A drive that is being
-/// lost has at most the generation before that in which the loss is recorded, so it has a later one only by a history of
-/// its own, or because it was about to be believed again, which it says then. With an earlier one it may have gone on as
-/// well, if it was lost at a start, which did not know how far the drive had come.
-fn went_on_without(own: &Superblock, other: &Superblock) -> bool {
-    let is_gone = !is_active(&other.label, own.member);
-    let Some(gone_in) = lost_in(&other.label, own.member).filter(|_| is_gone) else { return false };
-    let is_believed_again = lost_in(&own.label, own.member) == Some(gone_in);
-    !is_believed_again && (own.generation >= gone_in || parted(own, other, gone_in))
+/// In which generation a member left that is lost or removed, as far as a label knows.
+fn left_in(label: &PoolLabel, id: Uuid) -> Option<u64> {
+    lost_in(label, id).filter(|_| !is_active(label, id))
 }
 
-/// Whether the drive of `own` knows of a loss of which `other` knows nothing, although it knows that member, and which may
-/// have been complete, because all others whom `own` calls active were gone by the generation in which `other` calls it
-/// gone: then it may have gone on with them, or alone.
-fn parted(own: &Superblock, other: &Superblock, gone_in: u64) -> bool {
-    let left = |label: &PoolLabel, id| lost_in(label, id).filter(|_| !is_active(label, id));
+/// Whether the drive of `own` went on by itself, as `other` tells, which calls it lost or removed: with those whom it calls
+/// active, or alone. They must have been gone by then, for one that served on knew nothing of it; and its label must be of
+/// no earlier generation, or know of a loss of which `other` knows nothing. A drive that is being lost has at most the
+/// generation before that in which the loss is recorded, so it has a later one only by a history of its own, or because it
+/// was about to be believed again, which it says then; an earlier one proves nothing if it was lost at a start, which did
+/// not know how far the drive had come.
+fn went_on_without(own: &Superblock, other: &Superblock) -> bool {
+    let Some(gone_in) = left_in(&other.label, own.member) else { return false };
+    if lost_in(&own.label, own.member) == Some(gone_in) {
+        return false;
+    }
     let members = || own.label.members.iter().map(|member| member.id);
+    let others = || members().filter(|id| *id != own.member && is_active(&own.label, *id));
+    let are_gone = others().all(|id| left_in(&other.label, id).is_some_and(|left| left <= gone_in));
     let is_unheard_of = |id| {
-        let here = left(&own.label, id);
-        here.is_some() && left(&other.label, id).is_some_and(|there| here != Some(there))
+        let here = left_in(&own.label, id);
+        here.is_some() && left_in(&other.label, id).is_some_and(|there| here != Some(there))
     };
-    let was_gone = |id| left(&other.label, id).is_some_and(|left| left <= gone_in);
-    let are_gone = || members().filter(|id| *id != own.member && is_active(&own.label, *id)).all(was_gone);
-    members().any(is_unheard_of) && are_gone()
+    are_gone && (own.generation >= gone_in || members().any(is_unheard_of))
 }
 
 /// Whether two drives were served by two starts at a generation that both know to be complete, or may have been, because one
@@ -125,16 +124,17 @@ fn never_joined(own: &Superblock, other: &Superblock) -> bool {
     if other.label.starts.current() == Some(start) {
         return other.generation > own.generation;
     }
-    // The next start writes at most so many generations above the last that it finds: what it found was written by the same
-    // start after the joining.
-    let went_on =
-        other.label.starts.after(start).next().is_some_and(|from| from > own.generation + MISSING_STEPS);
+    // A loss that the same start recorded afterwards is in a label that did not know of the joining.
+    let next = other.label.starts.after(start).next();
+    let since = |id| left_in(&other.label, id).filter(|left| *left > own.generation);
+    let went_on = next.is_some_and(|next| active().any(|id| since(id).is_some_and(|left| left < next)));
     let came_to = |from: u64| {
         active().filter(|id| *id != own.member).any(|id| {
             is_active(&other.label, id) || lost_in(&other.label, id).is_some_and(|lost| lost > from)
         })
     };
-    let was_given_up = !other.label.given_up.is_empty();
+    // What such a drive did by itself may have been given up, and it has all of this one's history then, or all but the end.
+    let was_given_up = other.label.given_up.values().any(|up_to| up_to + 1 >= own.generation);
     !was_given_up && (went_on || other.label.starts.after(start).any(came_to))
 }
 
@@ -341,7 +341,10 @@ mod tests {
         // Something that a drive did by itself was given up at some time: that may be what it was.
         let mut given_up = later(&[(1, 0xa), (6, 0xb)], 9);
         given_up.label.given_up = BTreeMap::from([(0, 5)]);
-        assert_eq!(choice(&[joining(5), given_up]), split);
+        assert_eq!(choice(&[joining(5), given_up.clone()]), split);
+        // What was given up before it joined cannot be.
+        given_up.label.given_up = BTreeMap::from([(0, 3)]);
+        assert_eq!(choice(&[joining(5), given_up]), Choice::One(1));
     }
 
     /// The superblock of a member, at a generation before which all was complete: the starts, and the members' states with
@@ -445,6 +448,37 @@ mod tests {
         missing.label.lost_in.insert(4, 6);
         let two = mirror(1, 5, &[FIRST], &[(0, Lost, 5), (1, Active, 0), (5, Active, 0)]);
         assert_eq!(choice(&[two, missing]), Choice::Split(vec![0], vec![1]));
+    }
+
+    /// Starts that were cut before anybody had heard of them raise the generation from which the next one counts: it proves
+    /// nothing. What one half had acknowledged with a drive that had joined it was left out.
+    #[test]
+    fn starts_that_were_cut_prove_nothing_of_a_joining() {
+        let half = mirror(1, 7, &[FIRST], &[(0, Lost, 5), (1, Active, 0), (2, Lost, 5), (4, Active, 0)]);
+        for next in [7, 10, 40] {
+            let members = [(0, Active, 0), (1, Lost, next), (2, Active, 0)];
+            let other = mirror(0, next + 3, &[FIRST, (next, 0xb)], &members);
+            assert_eq!(choice(&[half.clone(), other]), Choice::Split(vec![0], vec![1]), "{next}");
+        }
+    }
+
+    /// Two starts were cut when one drive alone had heard of them. It called the other active, which served on: it had gone
+    /// on with nobody, but was refused when the other had been replaced.
+    #[test]
+    fn a_drive_that_calls_one_active_which_served_on_is_stale() {
+        let starts = [FIRST, (5, 0xc), (7, 0xd)];
+        let mut cut = mirror(1, 7, &starts, &[(0, Active, 0), (1, Active, 0)]);
+        cut.label.settled = 4;
+        for first in [[(Removed, 20), (Removed, 6)], [(Lost, 20), (Lost, 6)]] {
+            assert_eq!(
+                choice(&[cut.clone(), renewed(40, &[FIRST, SECOND], first)]),
+                Choice::One(1),
+                "{first:?}"
+            );
+        }
+        // If that one left with it, they may have gone on together.
+        let both = renewed(40, &[FIRST, SECOND], [(Lost, 6), (Lost, 6)]);
+        assert_eq!(choice(&[cut, both]), Choice::Split(vec![0], vec![1]));
     }
 
     /// A drive of a copy of the array that had been served elsewhere was taken for the array's own: as many
