@@ -138,14 +138,25 @@ fn never_joined(own: &Superblock, other: &Superblock) -> bool {
     !was_given_up && (went_on || other.label.starts.after(start).any(came_to))
 }
 
-/// Chooses among the superblocks of all drives that are there and were not rolled back.
-pub(super) fn choose(all: &[(usize, &Superblock)]) -> Choice {
-    let has_joined = |own: &Superblock| !all.iter().any(|(_, other)| never_joined(own, other));
-    let joined: Vec<(usize, &Superblock)> = all.iter().copied().filter(|(_, own)| has_joined(own)).collect();
-    choose_among(if joined.is_empty() { all } else { &joined })
+/// Whether the pool surely went on without a drive, which did nothing by itself: that it is gone was complete. Then it counts
+/// for nothing, whatever became of the others since: where each of their labels was interrupted, its own is complete.
+fn was_left_behind(own: &Superblock, other: &Superblock) -> bool {
+    let gone_in = left_in(&other.label, own.member);
+    gone_in.is_some_and(|gone_in| own.generation < gone_in && gone_in <= other.label.settled)
+        && !is_of_another_history(own, other)
+        && descends(other, own)
 }
 
-/// As [`choose`], of drives that have joined.
+/// Chooses among the superblocks of all drives that are there and were not rolled back.
+pub(super) fn choose(all: &[(usize, &Superblock)]) -> Choice {
+    let counts = |own: &Superblock| {
+        !all.iter().any(|(_, other)| never_joined(own, other) || was_left_behind(own, other))
+    };
+    let counting: Vec<(usize, &Superblock)> = all.iter().copied().filter(|(_, own)| counts(own)).collect();
+    choose_among(if counting.is_empty() { all } else { &counting })
+}
+
+/// As [`choose`], of drives that have joined and were not left behind.
 fn choose_among(all: &[(usize, &Superblock)]) -> Choice {
     let chosen = match choose_by_descent(all) {
         Choice::One(chosen) => chosen,
@@ -479,6 +490,27 @@ mod tests {
         // If that one left with it, they may have gone on together.
         let both = renewed(40, &[FIRST, SECOND], [(Lost, 6), (Lost, 6)]);
         assert_eq!(choice(&[cut, both]), Choice::Split(vec![0], vec![1]));
+    }
+
+    /// Two power cuts had left the drives that serve with labels none of which was complete, and a drive that had been taken
+    /// out long before took the array over, for everybody of its time was gone.
+    #[test]
+    fn a_drive_that_was_left_behind_does_not_take_over() {
+        let starts = [FIRST, SECOND];
+        let gone = [(0, Removed, 10), (1, Removed, 12), (2, Removed, 7)];
+        let of = |own, generation, settled, a: (MemberState, u64)| {
+            let members = [&gone[..], &[(3, a.0, a.1), (4, Active, 0), (5, Active, 0)]].concat();
+            let mut of = mirror(own, generation, &starts, &members);
+            of.label.settled = settled;
+            of
+        };
+        let old = mirror(2, 5, &[FIRST], &[(0, Active, 0), (1, Active, 0), (2, Active, 0)]);
+        // The loss of one was recorded on the last drive alone; the next start had reached the first two.
+        let (a, b) = (of(3, 21, 18, (Active, 0)), of(4, 21, 18, (Active, 0)));
+        let c = of(5, 19, 18, (Lost, 19));
+        for all in [vec![a.clone(), b.clone(), c.clone()], vec![a, b, c, old]] {
+            assert_eq!(choice(&all), Choice::One(0), "{}", all.len());
+        }
     }
 
     /// A drive of a copy of the array that had been served elsewhere was taken for the array's own: as many
