@@ -1,185 +1,233 @@
-//! Which versions a block may hold, while writes to it come and go.
+//! Which versions a unit may hold, while writes come and go and what stores them crashes.
 //!
-//! Versions of a block count up from 1 in the order of issue. A write is sure to be overwritten only by one
-//! that was issued after it had been answered; writes that overlapped in time may have landed in any order. A
-//! write that failed may have landed or not. So a block at rest has usually one version, kept in four bytes,
-//! and only blocks with writes under way or an uncertain outcome have an entry of their own.
+//! A unit is what is written as a whole or not at all: a sector, or a block of which all writes cover whole ones. Its
+//! writes have numbers that grow in the order in which they begin.
+//!
+//! A write is certainly overwritten only by one that began after it had ended, was acknowledged, and covers the unit for
+//! certain. Writes that overlapped in time may have landed in any order. A write that failed, or was under way in a
+//! crash, may have landed or not.
+//!
+//! Two questions differ where a cache is volatile: what may a read find now (overwritten by what was acknowledged), and
+//! what may be found after a crash (overwritten by what is stable). So a version stays in the book until something
+//! stable has overwritten it.
+//!
+//! What was read once while no write was under way stays until the next write, and so does what a restart has found: who
+//! recovers decides by what it reads.
+//!
+//! A unit at rest takes four bytes. The book draws nothing at random, and knows neither data nor addresses.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Moments of the book: it counts the beginnings and ends of writes.
-type Moment = u64;
+use super::read::{Allowed, Noted, ReadTicket};
+use super::write::{Effect, Entry, Moment, Version};
 
-/// A version that a block may hold.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    version: u32,
-    began: Moment,
-    /// Nothing while the write is under way.
-    ended: Option<Moment>,
+/// The versions of all units of a range.
+#[derive(Clone, Debug)]
+pub struct Book {
+    /// The last version of every unit that is at rest; nothing else can be there, now or after a crash.
+    settled: Vec<u32>,
+    /// The last write of a unit that left zeros.
+    zeroed: BTreeMap<u64, u32>,
+    /// Units of which more is to be said.
+    busy: BTreeMap<u64, Busy>,
+    now: Moment,
+    stable_when_acknowledged: bool,
 }
 
-/// A block with more than one candidate.
-#[derive(Debug)]
+/// A unit that may hold one of several versions.
+#[derive(Clone, Debug)]
 struct Busy {
-    candidates: Vec<Candidate>,
-    /// The highest version issued.
+    /// In the order in which they began.
+    entries: Vec<Entry>,
+    /// The highest number of all, whether it may still be there or not.
     issued: u32,
 }
 
-/// What is known of a block at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    /// The highest version issued.
-    pub(super) issued: u32,
-    /// No write was under way.
-    pub(super) quiet: bool,
-}
-
-/// The versions of all blocks of a range, by block number.
-#[derive(Debug)]
-pub(super) struct Book {
-    settled: Vec<u32>,
-    busy: BTreeMap<u64, Busy>,
-    now: Moment,
-}
-
 impl Book {
-    /// `blocks` blocks, none written.
-    pub(super) fn new(blocks: usize) -> Book {
-        Book { settled: vec![0; blocks], busy: BTreeMap::new(), now: 0 }
+    /// `units` units, none written. `stable_when_acknowledged` where every acknowledged write survives a crash.
+    pub fn new(units: usize, stable_when_acknowledged: bool) -> Book {
+        let (zeroed, busy) = (BTreeMap::new(), BTreeMap::new());
+        Book { settled: vec![0; units], zeroed, busy, now: 0, stable_when_acknowledged }
     }
 
-    pub(super) fn blocks(&self) -> u64 {
+    /// How many units there are.
+    pub fn units(&self) -> u64 {
         self.settled.len() as u64
     }
 
-    /// Issues the next version of a block.
-    pub(super) fn begin_write(&mut self, block: u64) -> u32 {
+    /// The number of the unit's last write that has begun; 0 for none.
+    pub fn issued(&self, unit: u64) -> u32 {
+        self.busy.get(&unit).map_or(self.settled[unit as usize], |busy| busy.issued)
+    }
+
+    /// Whether a write of the unit has ever begun.
+    pub fn is_written(&self, unit: u64) -> bool {
+        self.issued(unit) > 0
+    }
+
+    /// A write of the unit begins. Its number must be higher than those before it.
+    pub fn begin_write(&mut self, unit: u64, number: u32, effect: Effect) {
         self.now += 1;
-        let settled = self.settled[block as usize];
-        let busy = self.busy.entry(block).or_insert_with(|| {
-            let before = Candidate { version: settled, began: 0, ended: Some(0) };
-            Busy { candidates: vec![before], issued: settled }
+        let before = self.at_rest(unit);
+        let busy = self.busy.entry(unit).or_insert_with(|| Busy {
+            entries: vec![Entry::certain(before, 0, true)],
+            issued: before.number,
         });
-        busy.issued = busy.issued.checked_add(1).expect("a block is written fewer than 2^32 times in a run");
-        busy.candidates.push(Candidate { version: busy.issued, began: self.now, ended: None });
-        busy.issued
+        assert!(number > busy.issued, "version {number} of unit {unit} comes after {}", busy.issued);
+        busy.issued = number;
+        busy.entries.push(Entry::begun(number, effect, self.now));
+        if effect != Effect::Stamp {
+            self.zeroed.insert(unit, number);
+        }
     }
 
-    /// The write of that version was answered, or failed with an unknown outcome.
-    pub(super) fn end_write(&mut self, block: u64, version: u32, answered: bool) {
+    /// A write under way ended: `acknowledged`, or failed with an unknown outcome. `durable` where its acknowledgement
+    /// promised that it is stable.
+    pub fn end_write(&mut self, unit: u64, number: u32, acknowledged: bool, durable: bool) {
         self.now += 1;
-        let busy = self.busy.get_mut(&block).expect("a block with a write under way is busy");
-        let ended = busy.candidates.iter_mut().find(|candidate| candidate.version == version);
-        let ended = ended.expect("a write under way is a candidate");
-        ended.ended = Some(self.now);
-        let began = ended.began;
-        if answered {
-            busy.candidates.retain(|candidate| candidate.ended.is_none_or(|ended| ended > began));
-        }
-        self.settle(block);
+        let busy = self.busy.get_mut(&unit).expect("a unit with a write under way is busy");
+        let under_way = |entry: &&mut Entry| entry.version.number == number && entry.ended.is_none();
+        let entry = busy.entries.iter_mut().find(under_way).expect("a write under way is in the book");
+        entry.ended = Some(self.now);
+        entry.acknowledged = acknowledged;
+        entry.stable = acknowledged && (durable || self.stable_when_acknowledged);
+        self.tidy(unit);
     }
 
-    /// Where a quiet block was seen whole with this version, no other is possible any more.
-    pub(super) fn resolve(&mut self, block: u64, version: u32, seen: Seen) {
-        if !seen.quiet || self.seen(block) != seen {
-            return;
+    /// A flush begins.
+    pub fn begin_flush(&mut self) -> Moment {
+        self.now += 1;
+        self.now
+    }
+
+    /// The flush that began at `began` was acknowledged: what was acknowledged before it began is stable. (A flush that
+    /// failed promises nothing.)
+    pub fn end_flush(&mut self, began: Moment) {
+        for entry in self.busy.values_mut().flat_map(|busy| &mut busy.entries) {
+            entry.stable |= entry.acknowledged && entry.ended.is_some_and(|ended| ended < began);
         }
-        if let Some(busy) = self.busy.get_mut(&block) {
-            busy.candidates.retain(|candidate| candidate.version == version);
-            self.settle(block);
+        self.tidy_all();
+    }
+
+    /// What stores the units died: nothing is under way any more, and of what is not stable nothing is certain.
+    pub fn crash(&mut self) {
+        self.now += 1;
+        for entry in self.busy.values_mut().flat_map(|busy| &mut busy.entries).filter(|entry| !entry.stable) {
+            entry.acknowledged = false;
+            entry.ended = Some(self.now);
+        }
+        self.tidy_all();
+    }
+
+    /// A read of these units begins. Whatever is written from now on will get a number above `numbered`, where the units
+    /// share their numbers; 0 where each counts for itself.
+    pub fn begin_read(&self, units: Range<u64>, numbered: u32, ticket: &mut ReadTicket) {
+        ticket.first = units.start;
+        ticket.units.clear();
+        ticket.known.clear();
+        for unit in units {
+            let quiet = self.readable(unit, &mut ticket.known);
+            let above = self.issued(unit).max(numbered);
+            ticket.units.push(Noted { above, quiet, known_end: ticket.known.len() });
         }
     }
 
-    /// A block with one candidate at rest, the highest issued, needs no entry. (Were it a lower one, the next
-    /// write would get a number that was used before.)
-    fn settle(&mut self, block: u64) {
-        let busy = &self.busy[&block];
-        if let [Candidate { version, ended: Some(_), .. }] = busy.candidates[..]
-            && version == busy.issued
-        {
-            self.settled[block as usize] = version;
-            self.busy.remove(&block);
+    /// What a read that ends now may have found in one of its units.
+    pub fn allowed<'a>(&self, ticket: &'a ReadTicket, unit: u64) -> Allowed<'a> {
+        let (noted, known) = ticket.noted(unit);
+        let issued = self.issued(unit);
+        let at_rest = noted.quiet && issued <= noted.above;
+        let mut known = Cow::Borrowed(known);
+        if at_rest && known.len() > 1 {
+            // Another read may have decided meanwhile what is there.
+            let mut decided = Vec::new();
+            self.readable(unit, &mut decided);
+            known = Cow::Owned(decided);
+        }
+        let zeroed_since = self.zeroed.get(&unit).copied().filter(|number| *number > noted.above);
+        Allowed { known, above: noted.above, up_to: issued.max(noted.above), zeroed_since, at_rest }
+    }
+
+    /// The read has found this version of what is `allowed`: if no write was under way, nothing else is there.
+    pub fn observe(&mut self, unit: u64, allowed: &Allowed<'_>, number: u32) {
+        if allowed.at_rest && allowed.known.len() > 1 {
+            self.decide(unit, number, self.stable_when_acknowledged);
         }
     }
 
-    pub(super) fn seen(&self, block: u64) -> Seen {
-        match self.busy.get(&block) {
-            None => Seen { issued: self.settled[block as usize], quiet: true },
-            Some(busy) => {
-                let quiet = busy.candidates.iter().all(|candidate| candidate.ended.is_some());
-                Seen { issued: busy.issued, quiet }
+    /// A restart after a crash has found this version, which is allowed: it will survive the next crash too.
+    pub fn recovered(&mut self, unit: u64, number: u32) {
+        self.decide(unit, number, true);
+    }
+
+    /// The unit holds this version for certain. Its write stays in the book too: a flush that began before may yet tell that
+    /// nothing older will come back.
+    fn decide(&mut self, unit: u64, number: u32, stable: bool) {
+        let Some(busy) = self.busy.get_mut(&unit) else { return };
+        let seen = busy.entries.iter().find(|entry| entry.version.number == number);
+        let Some(version) = seen.map(|entry| entry.version) else { return };
+        self.now += 1;
+        busy.entries.push(Entry::certain(version, self.now, stable));
+        self.tidy(unit);
+    }
+
+    /// Appends what a read of this very moment may find; true if no write is under way.
+    fn readable(&self, unit: u64, found: &mut Vec<Version>) -> bool {
+        let Some(Busy { entries, .. }) = self.busy.get(&unit) else {
+            found.push(self.at_rest(unit));
+            return true;
+        };
+        let overwritten = entries.iter().filter_map(Entry::overwrites_since).max();
+        let start = found.len();
+        for entry in entries.iter().filter(|entry| !entry.is_overwritten_by(overwritten)) {
+            if !found[start..].contains(&entry.version) {
+                found.push(entry.version);
             }
         }
+        entries.iter().all(|entry| entry.ended.is_some())
     }
 
-    /// Appends every version that a read of this very moment may find.
-    pub(super) fn candidates(&self, block: u64, versions: &mut Vec<u32>) {
-        match self.busy.get(&block) {
-            None => versions.push(self.settled[block as usize]),
-            Some(busy) => versions.extend(busy.candidates.iter().map(|candidate| candidate.version)),
+    /// What a unit holds that is not busy.
+    fn at_rest(&self, unit: u64) -> Version {
+        let number = self.settled[unit as usize];
+        Version { number, zero: number == 0 || self.zeroed.get(&unit) == Some(&number) }
+    }
+
+    fn tidy(&mut self, unit: u64) {
+        if let Some(number) = self.busy.get_mut(&unit).and_then(Busy::tidy) {
+            self.settled[unit as usize] = number;
+            self.busy.remove(&unit);
         }
     }
 
-    /// Whether the block was ever written.
-    pub(super) fn is_written(&self, block: u64) -> bool {
-        self.settled[block as usize] > 0 || self.busy.contains_key(&block)
+    fn tidy_all(&mut self) {
+        let Book { settled, busy, .. } = self;
+        busy.retain(|unit, busy| {
+            let at_rest = busy.tidy();
+            at_rest.into_iter().for_each(|number| settled[*unit as usize] = number);
+            at_rest.is_none()
+        });
+    }
+}
+
+impl Busy {
+    /// Drops what something stable has overwritten. Gives the version if it is the only one left, and the last.
+    ///
+    /// (Were it not the last, the number of the last would be forgotten, and given again.)
+    fn tidy(&mut self) -> Option<u32> {
+        let stable = self.entries.iter().filter(|entry| entry.stable);
+        let overwritten = stable.filter_map(Entry::overwrites_since).max();
+        self.entries.retain(|entry| !entry.is_overwritten_by(overwritten));
+        match self.entries[..] {
+            [Entry { version, ended: Some(_), .. }] if version.number == self.issued => Some(version.number),
+            _ => None,
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn candidates(book: &Book) -> Vec<u32> {
-        let mut versions = Vec::new();
-        book.candidates(0, &mut versions);
-        versions
-    }
-
-    #[test]
-    fn one_write_after_the_other_leaves_one_version() {
-        let mut book = Book::new(1);
-        for version in 1..=3 {
-            assert_eq!(book.begin_write(0), version);
-            assert_eq!(candidates(&book), [version - 1, version]);
-            book.end_write(0, version, true);
-            assert_eq!(candidates(&book), [version]);
-        }
-        assert!(book.busy.is_empty(), "nothing is kept for a block at rest");
-    }
-
-    #[test]
-    fn overlapping_writes_may_have_landed_in_any_order() {
-        let mut book = Book::new(1);
-        assert_eq!((book.begin_write(0), book.begin_write(0)), (1, 2));
-        book.end_write(0, 2, true);
-        assert_eq!(candidates(&book), [1, 2], "the first is still under way and may land last");
-        assert_eq!(book.begin_write(0), 3);
-        book.end_write(0, 3, true);
-        assert_eq!(candidates(&book), [1, 3], "the second had been answered before the third was issued");
-        book.end_write(0, 1, true);
-        assert_eq!(candidates(&book), [1, 3]);
-        assert_eq!(book.begin_write(0), 4);
-        book.end_write(0, 4, true);
-        assert_eq!(candidates(&book), [4]);
-        assert!(book.busy.is_empty());
-    }
-
-    #[test]
-    fn a_failed_write_may_have_landed_or_not() {
-        let mut book = Book::new(1);
-        book.begin_write(0);
-        book.end_write(0, 1, true);
-        book.begin_write(0);
-        book.end_write(0, 2, false);
-        assert_eq!(candidates(&book), [1, 2]);
-        let seen = book.seen(0);
-        book.resolve(0, 1, seen);
-        assert_eq!(candidates(&book), [1]);
-        assert_eq!(book.begin_write(0), 3, "version 2 is not issued twice");
-        book.resolve(0, 1, seen);
-        assert_eq!(candidates(&book), [1, 3], "what was seen before the write says nothing now");
-    }
-}
+mod cases;
+#[cfg(test)]
+mod walk;

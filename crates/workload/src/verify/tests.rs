@@ -125,6 +125,19 @@ fn unwritten_blocks_are_zeros_or_anything() {
 }
 
 #[test]
+fn what_was_there_before_the_run_decides_nothing() {
+    let mut used = Bench::new(512, false);
+    let (mut data, mut ticket) = (vec![0; 2 * 512], WriteTicket::default());
+    used.verifier.begin_write(Lba(START), &mut data, &mut ticket);
+    used.verifier.end_write(&ticket, false);
+    assert_eq!(used.read(0, 1), Ok(()), "what was there may be anything");
+    used.disk[..2 * 512].copy_from_slice(&data);
+    assert_eq!(used.read(0, 1), Ok(()), "the failed write has landed");
+    used.disk.fill(0);
+    assert_eq!(used.found(0), Found::Zeros, "once it was seen, it is there");
+}
+
+#[test]
 fn the_sweep_visits_what_was_written() {
     let mut bench = Bench::new(16, true);
     bench.write(1, 3);

@@ -2,9 +2,8 @@
 
 use tier0_units::{ByteCount, Lba, SectorCount};
 
-use super::book::{Book, Seen};
-use super::stamp::{STAMP_BYTES_MIN, claim, stamp};
-use super::{Found, Mismatch};
+use super::stamp::{STAMP_BYTES_MIN, stamp};
+use super::{Allowed, Book, Effect, Found, Holds, Mismatch, ReadTicket, first_difference};
 use crate::spec::SpecError;
 
 /// The most memory that the versions of a range may take: four bytes per block, so 2 TiB of 8 KiB blocks.
@@ -15,23 +14,6 @@ pub const VERSION_MAP_MAX: ByteCount = ByteCount::gib(1);
 pub struct WriteTicket {
     first: u64,
     versions: Vec<u32>,
-}
-
-/// A read under way. It can be used again for the next one.
-#[derive(Debug, Default)]
-pub struct ReadTicket {
-    lba: u64,
-    blocks: Vec<BlockTicket>,
-    /// The candidates of all blocks, one block's after the other's.
-    versions: Vec<u32>,
-}
-
-/// What was known of a block when the read began.
-#[derive(Debug)]
-struct BlockTicket {
-    seen: Seen,
-    /// Where its candidates end in the list of all.
-    versions_end: usize,
 }
 
 /// Knows what every block of a range may hold.
@@ -65,7 +47,7 @@ impl Verifier {
         if needed > VERSION_MAP_MAX {
             return Err(SpecError::VersionMapTooLarge { needed, allowed: VERSION_MAP_MAX });
         }
-        let book = Book::new(blocks as usize);
+        let book = Book::new(blocks as usize, true);
         Ok(Verifier { seed, width, start: start.0, block_sectors: block.0, fresh, book })
     }
 
@@ -90,7 +72,9 @@ impl Verifier {
         ticket.versions.clear();
         let (width, mut sector_lba) = (self.width, lba.0);
         for (block, bytes) in blocks.zip(data.chunks_exact_mut(self.block_bytes())) {
-            let version = self.book.begin_write(block);
+            let version = self.book.issued(block).checked_add(1);
+            let version = version.expect("a block is written fewer than 2^32 times in a run");
+            self.book.begin_write(block, version, Effect::Stamp);
             ticket.versions.push(version);
             for sector in bytes.chunks_exact_mut(width) {
                 stamp(sector, sector_lba, version, self.seed);
@@ -102,21 +86,13 @@ impl Verifier {
     /// The write was answered; after a failure (`answered` false) its data may be there or not.
     pub fn end_write(&mut self, ticket: &WriteTicket, answered: bool) {
         for (block, version) in (ticket.first..).zip(&ticket.versions) {
-            self.book.end_write(block, *version, answered);
+            self.book.end_write(block, *version, answered, false);
         }
     }
 
     /// Notes what a read of `sectors` at `lba` may find from now on.
     pub fn begin_read(&self, lba: Lba, sectors: SectorCount, ticket: &mut ReadTicket) {
-        ticket.lba = lba.0;
-        ticket.blocks.clear();
-        ticket.versions.clear();
-        for block in self.blocks(lba.0, sectors.0 as usize * self.width) {
-            self.book.candidates(block, &mut ticket.versions);
-            ticket
-                .blocks
-                .push(BlockTicket { seen: self.book.seen(block), versions_end: ticket.versions.len() });
-        }
+        self.book.begin_read(self.blocks(lba.0, sectors.0 as usize * self.width), 0, ticket);
     }
 
     /// Judges the data of an answered read.
@@ -125,21 +101,12 @@ impl Verifier {
     /// The first wrong sector, and how many are wrong.
     pub fn end_read(&mut self, ticket: &ReadTicket, data: &[u8]) -> Result<(), (Mismatch, u64)> {
         let mut wrong: Option<(Mismatch, u64)> = None;
-        let mut versions_start = 0;
-        let first = self.blocks(ticket.lba, data.len()).start;
-        for ((block, noted), bytes) in
-            (first..).zip(&ticket.blocks).zip(data.chunks_exact(self.block_bytes()))
-        {
-            let known = &ticket.versions[versions_start..noted.versions_end];
-            versions_start = noted.versions_end;
-            let allowed = Allowed {
-                known,
-                above: noted.seen.issued,
-                up_to: self.book.seen(block).issued,
-                fresh: self.fresh,
-            };
+        let blocks = ticket.units().count();
+        assert_eq!(data.len(), blocks * self.block_bytes(), "what is judged is what was asked for");
+        for (block, bytes) in ticket.units().zip(data.chunks_exact(self.block_bytes())) {
+            let allowed = self.book.allowed(ticket, block);
             match self.judge_block(block, bytes, &allowed) {
-                Ok(Some(version)) => self.book.resolve(block, version, noted.seen),
+                Ok(Some(version)) => self.book.observe(block, &allowed, version),
                 Ok(None) => {}
                 Err((mismatch, count)) => wrong.get_or_insert((mismatch, 0)).1 += count,
             }
@@ -156,73 +123,55 @@ impl Verifier {
     ) -> Result<Option<u32>, (Mismatch, u64)> {
         let block_lba = self.start + block * self.block_sectors;
         let mut wrong: Option<(Mismatch, u64)> = None;
-        let mut common: Option<Option<u32>> = None;
+        let (mut seen, mut is_one) = (None, true);
         for (lba, sector) in (block_lba..).zip(bytes.chunks_exact(self.width)) {
             match self.judge_sector(lba, sector, allowed) {
-                Ok(version) => {
-                    common = Some(version.filter(|v| common.is_none_or(|common| common == Some(*v))))
-                }
+                Ok(version) => is_one &= *seen.get_or_insert(version) == version,
                 Err(found) => {
-                    let first =
-                        || Mismatch { lba: Lba(lba), block: Lba(block_lba), allowed: allowed.list(), found };
+                    let (lba, block) = (Lba(lba), Lba(block_lba));
+                    let first = || Mismatch { lba, block, allowed: allowed.numbers(), found };
                     wrong.get_or_insert_with(|| (first(), 0)).1 += 1;
                 }
             }
         }
-        wrong.map_or(Ok(common.flatten()), Err)
+        wrong.map_or(Ok(seen.flatten().filter(|_| is_one)), Err)
     }
 
-    /// The version of a right sector; nothing where it is what was there before the run and cannot be told.
+    /// The version of a right sector; nothing where it may be what was there before the run and cannot be told.
     fn judge_sector(&self, lba: u64, sector: &[u8], allowed: &Allowed<'_>) -> Result<Option<u32>, Found> {
-        let (claimed_lba, version, seed) = claim(sector);
-        if version > 0 && allowed.contains(version) && self.is_stamp(sector, lba, version, self.seed) {
-            return Ok(Some(version));
+        let holds = Holds::of(sector, self.seed);
+        let version = allowed.version_of(&holds, lba);
+        if version.is_some_and(|version| version > 0 || self.fresh) {
+            return Ok(version);
         }
-        let zeros = sector.iter().all(|byte| *byte == 0);
-        if allowed.contains(0) && (zeros || !allowed.fresh) {
-            return Ok(allowed.fresh.then_some(0));
+        if !self.fresh && allowed.is_perhaps_unwritten() {
+            return Ok(None);
         }
-        if zeros {
-            return Err(Found::Zeros);
-        }
-        let seed = seed.unwrap_or(self.seed);
-        if !self.is_stamp(sector, claimed_lba, version, seed) {
-            return Err(Found::Corrupt { byte: self.first_difference(lba, sector, allowed.newest()) });
-        }
-        Err(if seed != self.seed {
-            Found::OtherSeed { lba: Lba(claimed_lba), version, seed }
-        } else if claimed_lba != lba {
-            Found::Misdirected { lba: Lba(claimed_lba), version }
-        } else if version > allowed.newest() {
-            Found::Unissued { version }
-        } else {
-            Found::Stale { version }
+        let newest = allowed.newest();
+        Err(match holds {
+            Holds::Zeros => Found::Zeros,
+            Holds::Noise => {
+                let byte = first_difference(sector, lba, newest, self.seed);
+                Found::Corrupt { byte: byte.unwrap_or(0) }
+            }
+            Holds::OtherSeed { address, version, seed } => {
+                Found::OtherSeed { lba: Lba(address), version, seed }
+            }
+            Holds::Stamp { address, version } if address != lba => {
+                Found::Misdirected { lba: Lba(address), version }
+            }
+            Holds::Stamp { version, .. } if version > newest => Found::Unissued { version },
+            Holds::Stamp { version, .. } => Found::Stale { version },
         })
-    }
-
-    fn is_stamp(&self, sector: &[u8], lba: u64, version: u32, seed: u64) -> bool {
-        let mut expected = [0; 512];
-        let expected = &mut expected[..self.width];
-        stamp(expected, lba, version, seed);
-        sector == expected
-    }
-
-    fn first_difference(&self, lba: u64, sector: &[u8], version: u32) -> usize {
-        let mut expected = [0; 512];
-        let expected = &mut expected[..self.width];
-        if version > 0 {
-            stamp(expected, lba, version, self.seed);
-        }
-        sector.iter().zip(expected.iter()).position(|(found, expected)| found != expected).unwrap_or(0)
     }
 
     /// The next run of blocks that were written, from `from` on: its first sector and its sectors, at most
     /// `sectors_max` (or one block). For the sweep at the end.
     pub fn next_written(&self, from: Lba, sectors_max: SectorCount) -> Option<(Lba, SectorCount)> {
         let from = from.0.saturating_sub(self.start).div_ceil(self.block_sectors);
-        let first = (from..self.book.blocks()).find(|block| self.book.is_written(*block))?;
+        let first = (from..self.book.units()).find(|block| self.book.is_written(*block))?;
         let blocks_max = (sectors_max.0 / self.block_sectors).max(1);
-        let end = first.saturating_add(blocks_max).min(self.book.blocks());
+        let end = first.saturating_add(blocks_max).min(self.book.units());
         let run = (first..end).take_while(|block| self.book.is_written(*block)).count() as u64;
         Some((Lba(self.start + first * self.block_sectors), SectorCount(run * self.block_sectors)))
     }
@@ -230,30 +179,5 @@ impl Verifier {
     /// Sectors of a block.
     pub fn block_sectors(&self) -> SectorCount {
         SectorCount(self.block_sectors)
-    }
-}
-
-/// The versions that a block may hold when a read ends: those it might hold when the read began, and all
-/// issued since.
-struct Allowed<'a> {
-    known: &'a [u32],
-    above: u32,
-    up_to: u32,
-    fresh: bool,
-}
-
-impl Allowed<'_> {
-    fn contains(&self, version: u32) -> bool {
-        self.known.contains(&version) || (version > self.above && version <= self.up_to)
-    }
-
-    fn newest(&self) -> u32 {
-        self.known.iter().copied().max().unwrap_or(0).max(self.up_to)
-    }
-
-    fn list(&self) -> Vec<u32> {
-        let mut all: Vec<u32> = self.known.iter().copied().chain(self.above + 1..=self.up_to).collect();
-        all.sort_unstable();
-        all
     }
 }
