@@ -229,10 +229,9 @@ async fn verify<R: Running>(
         for range in pieces(sectors, &losses) {
             let count = (range.end - range.start) as u32;
             let (lba, may_be_lost) = (Lba(range.start), is_among(range.start, &losses));
-            let ticket = session.auditor.borrow_mut().begin_read(number, lba, u64::from(count));
+            let ticket = session.auditor.borrow().begin_read(number, lba, u64::from(count));
             let (result, buf) = volume.read(lba, world.buffer(count)).await;
             if may_be_lost {
-                session.auditor.borrow_mut().abandon_read(&ticket);
                 let (again, second) = volume.read(lba, world.buffer(count)).await;
                 if result.is_ok() && again.is_ok() && buf.as_slice() != second.as_slice() {
                     return Err(format!("volume {number} gives two answers at {lba}"));
@@ -242,7 +241,7 @@ async fn verify<R: Running>(
             if let Err(error) = result {
                 return Err(format!("volume {number} at {lba} is not said to be lost, and: {error}"));
             }
-            let judged = session.auditor.borrow_mut().end_read(ticket, buf.as_slice());
+            let judged = session.auditor.borrow_mut().end_read(&ticket, buf.as_slice());
             judged.map_err(|finding| format!("what is not said to be lost is wrong: {finding}"))?;
             session.count("reads verified after a last resort");
         }
