@@ -66,7 +66,7 @@ impl<'a, 'b> Blocks<'a, 'b> {
     ) -> Result<Blocks<'a, 'b>, TortureError> {
         let site = Site::describe(directory, shape, DRIVE_MIB, &VOLUMES)?;
         context.program.create(&site)?;
-        let ledger = Ledger::new(VOLUMES[0].1 * MIB_SECTORS, seed);
+        let ledger = Ledger::new(VOLUMES[0].1 * MIB_SECTORS, seed, shape.keeps_acknowledged());
         Ok(Blocks {
             context,
             campaign,
@@ -112,8 +112,7 @@ impl<'a, 'b> Blocks<'a, 'b> {
         actions.push((self.some_time(), self.end(shared, killed.clone())));
         let seed = self.random.bits();
         let uri = self.site.uri(VOLUMES[0].0);
-        let keeps = self.site.shape.keeps_acknowledged();
-        let tally = load(&uri, &self.ledger, keeps, seed, actions)?;
+        let tally = load(&uri, &self.ledger, seed, actions)?;
         self.rounds += 1;
         self.campaign.kills += u32::from(killed.get());
         self.campaign.acknowledged += tally.acknowledged;

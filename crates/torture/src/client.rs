@@ -18,7 +18,7 @@ use tier0_units::{Lba, Nanos, PAGE_SECTORS};
 use tier0_world::{Random, RealOptions, RealRuntime, Task, World};
 
 use crate::TortureError;
-use crate::ledger::{Change, Ledger};
+use crate::ledger::Ledger;
 
 /// Requests in flight: enough to fill a log's frames with several requests.
 const TASKS: u64 = 24;
@@ -78,13 +78,12 @@ pub(crate) struct Orders {
 pub(crate) fn load_until(
     uri: &str,
     ledger: &Rc<RefCell<Ledger>>,
-    keeps_acknowledged: bool,
     seed: u64,
     orders: Arc<Orders>,
 ) -> Result<(), TortureError> {
     let ledger = ledger.clone();
     in_world(seed, uri, move |world, client| async move {
-        let shared = Shared::new(client, ledger, &world, keeps_acknowledged, orders);
+        let shared = Shared::new(client, ledger, &world, orders);
         for task in Shared::tasks(&shared, seed) {
             shared.within(task).await?;
         }
@@ -99,13 +98,12 @@ const LOOK: Nanos = Nanos::from_micros(100);
 pub(crate) fn load(
     uri: &str,
     ledger: &Rc<RefCell<Ledger>>,
-    keeps_acknowledged: bool,
     seed: u64,
     actions: Vec<Action>,
 ) -> Result<Tally, TortureError> {
     let ledger = ledger.clone();
     in_world(seed, uri, move |world, client| async move {
-        let shared = Shared::new(client, ledger, &world, keeps_acknowledged, Arc::default());
+        let shared = Shared::new(client, ledger, &world, Arc::default());
         let tasks = Shared::tasks(&shared, seed);
         let last = actions.len().saturating_sub(1);
         for (index, (wait, action)) in actions.into_iter().enumerate() {
@@ -129,6 +127,7 @@ pub(crate) fn check(uri: &str, ledger: &Rc<RefCell<Ledger>>) -> Result<(), Tortu
         let sectors = ledger.borrow().sectors();
         for first in (0..sectors).step_by(CHECK_SECTORS as usize) {
             let count = CHECK_SECTORS.min(sectors - first);
+            let ticket = ledger.borrow().begin_read(&(first..first + count));
             let (result, data) = client.read(Lba(first), world.buffer(count as u32)).await;
             result.map_err(|error| {
                 TortureError::Failed(format!(
@@ -137,7 +136,7 @@ pub(crate) fn check(uri: &str, ledger: &Rc<RefCell<Ledger>>) -> Result<(), Tortu
             })?;
             ledger
                 .borrow_mut()
-                .judge_recovered(first, data.as_slice())
+                .judge_recovered(&ticket, data.as_slice())
                 .map_err(|wrong| TortureError::Failed(format!("after a restart {wrong}")))?;
         }
         client.close().await;
@@ -206,22 +205,15 @@ struct Shared {
     client: Client,
     ledger: Rc<RefCell<Ledger>>,
     world: World,
-    keeps_acknowledged: bool,
     orders: Arc<Orders>,
     /// The first failure that the end of the server does not explain.
     failure: RefCell<Option<String>>,
 }
 
 impl Shared {
-    fn new(
-        client: Client,
-        ledger: Rc<RefCell<Ledger>>,
-        world: &World,
-        keeps_acknowledged: bool,
-        orders: Arc<Orders>,
-    ) -> Rc<Shared> {
+    fn new(client: Client, ledger: Rc<RefCell<Ledger>>, world: &World, orders: Arc<Orders>) -> Rc<Shared> {
         let failure = RefCell::default();
-        Rc::new(Shared { client, ledger, world: world.clone(), keeps_acknowledged, orders, failure })
+        Rc::new(Shared { client, ledger, world: world.clone(), orders, failure })
     }
 
     /// The tasks that draw and carry out requests.
@@ -230,9 +222,11 @@ impl Shared {
         (0..TASKS).map(spawn).collect()
     }
 
-    /// Whatever is not answered by now never will be.
+    /// Where the server is gone, whatever is not answered by now never will be.
     fn finish(&self) -> Result<(), TortureError> {
-        self.ledger.borrow_mut().crashed();
+        if self.orders.ending.load(Relaxed) {
+            self.ledger.borrow_mut().crashed();
+        }
         self.failure.take().map_or(Ok(()), |failure| Err(TortureError::Failed(failure)))
     }
 
@@ -294,41 +288,46 @@ impl Shared {
     }
 
     async fn perform(&self, request: &Request) -> Result<(), Ended> {
-        let (lba, sectors) = (Lba(request.range.start), request.range.end - request.range.start);
-        let ticket = match request.kind {
-            Kind::Read => return self.read(request, lba, sectors).await,
-            Kind::Flush => {
-                let moment = self.ledger.borrow().begin_flush();
-                self.client.flush().await?;
-                self.ledger.borrow_mut().end_flush(moment);
-                return Ok(());
-            }
+        let (range, durable) = (&request.range, request.durable);
+        let (lba, sectors) = (Lba(range.start), range.end - range.start);
+        let (ticket, result) = match request.kind {
+            Kind::Read => return self.read(range).await,
+            Kind::Flush => return self.flush().await,
             Kind::Write => {
                 let mut data = self.world.buffer(sectors as u32);
-                let ticket = self.ledger.borrow_mut().begin_write(&request.range, data.as_mut_slice());
-                self.client.write(lba, data.freeze(), request.durable).await?;
-                ticket
+                let ticket = self.ledger.borrow_mut().begin_write(range, data.as_mut_slice());
+                (ticket, self.client.write(lba, data.freeze(), durable).await)
             }
             Kind::Zeroes { may_discard } => {
-                let ticket = self.ledger.borrow_mut().begin(&request.range, Change::Version(0));
-                self.client.write_zeroes(lba, sectors, may_discard, request.durable).await?;
-                ticket
+                let ticket = self.ledger.borrow_mut().begin_zeroes(range);
+                (ticket, self.client.write_zeroes(lba, sectors, may_discard, durable).await)
             }
             Kind::Discard => {
-                let ticket = self.ledger.borrow_mut().begin(&request.range, Change::Discard);
-                self.client.discard(lba, sectors).await?;
-                ticket
+                let ticket = self.ledger.borrow_mut().begin_discard(range);
+                (ticket, self.client.discard(lba, sectors).await)
             }
         };
-        self.ledger.borrow_mut().answered(ticket, request.durable || self.keeps_acknowledged);
+        // A discard cannot ask to be durable.
+        let durable = durable && !matches!(request.kind, Kind::Discard);
+        self.ledger.borrow_mut().end(ticket, result.is_ok(), durable);
+        result?;
         self.orders.acknowledged.fetch_add(1, Relaxed);
         Ok(())
     }
 
-    async fn read(&self, request: &Request, lba: Lba, sectors: u64) -> Result<(), Ended> {
-        let (result, data) = self.client.read(lba, self.world.buffer(sectors as u32)).await;
+    async fn flush(&self) -> Result<(), Ended> {
+        let began = self.ledger.borrow_mut().begin_flush();
+        self.client.flush().await?;
+        self.ledger.borrow_mut().end_flush(began);
+        Ok(())
+    }
+
+    async fn read(&self, range: &Range<u64>) -> Result<(), Ended> {
+        let ticket = self.ledger.borrow().begin_read(range);
+        let sectors = (range.end - range.start) as u32;
+        let (result, data) = self.client.read(Lba(range.start), self.world.buffer(sectors)).await;
         result?;
-        let judged = self.ledger.borrow().judge_running(request.range.start, data.as_slice());
+        let judged = self.ledger.borrow_mut().judge_running(&ticket, data.as_slice());
         judged.map_err(|wrong| Ended::WrongData(format!("while it runs {wrong}")))?;
         self.orders.reads.fetch_add(1, Relaxed);
         Ok(())

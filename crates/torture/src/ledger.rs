@@ -1,89 +1,58 @@
-//! What every sector of a volume may hold, given what was acknowledged.
+//! What was written to a volume, and whether what is read there is right.
 //!
-//! A write gets a version, and its sectors carry it ([`stamp`]); version 0 stands for zeros. As long as a write is not
-//! known to be stable, the sector has several candidates, in the order of issue. After a crash any of them may be
-//! there, and what is found is the only one from then on: recovery must not change its mind.
+//! A write gets a version, and its sectors carry it ([`stamp`]); which versions a sector may hold is the [`Book`]'s to
+//! say. After a crash everything is read before the load goes on, and what is found is the only one from then on: recovery
+//! must not change its mind.
 //!
-//! Invariants: requests in flight never overlap, the load sees to that; candidates are in the order of issue, and the
-//! one under way, if any, is the last.
+//! Invariant: requests in flight never overlap, the load sees to that, so that a sector at rest has one version.
 //!
 //! It does not know how the server works, nor which of its caches held what: only what was answered.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use tier0_workload::verify::stamp;
+use tier0_units::{PAGE_SECTORS, SECTOR_BYTES};
+use tier0_workload::verify::{Allowed, Book, Effect, Holds, Moment, ReadTicket, first_difference, stamp};
 
 /// Bytes of a sector.
-const SECTOR: usize = 512;
+const SECTOR: usize = SECTOR_BYTES as usize;
 
-/// What a request does to its sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// They hold this version afterwards; 0 for zeros.
-    Version(u32),
-    /// They hold anything that they once held, or zeros; after a crash, what is found.
-    Discard,
-}
-
-/// A request under way.
+/// A change under way.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     range: Range<u64>,
-    change: Change,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
     version: u32,
-    /// When it was answered; nothing while that is unknown.
-    answered: Option<u64>,
-}
-
-/// A sector of which more than one thing must be known.
-#[derive(Debug, Default)]
-struct Unsettled {
-    candidates: Vec<Candidate>,
-    /// When it was discarded, if no stable write has followed: any version may be there.
-    discarded: Option<u64>,
 }
 
 /// A sector that is not what it must be: an acknowledged write is lost, or data came from nowhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     lba: u64,
-    allowed: Vec<u32>,
-    found: Found,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    Version(u32),
-    OtherSector { lba: u64, version: u32 },
-    Corrupt { byte: usize },
+    allowed: Allowed<'static>,
+    holds: Holds,
+    /// The first byte that differs from the newest version.
+    byte: usize,
 }
 
 /// The versions of all sectors of a volume.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     seed: u64,
-    settled: Vec<u32>,
-    unsettled: BTreeMap<u64, Unsettled>,
+    book: Book,
     in_flight: Vec<Range<u64>>,
-    versions: u32,
-    now: u64,
+    version: u32,
 }
 
 impl Ledger {
-    /// Of a new volume of `sectors`, all zeros.
-    pub(crate) fn new(sectors: u64, seed: u64) -> Ledger {
-        let settled = vec![0; sectors as usize];
-        Ledger { seed, settled, unsettled: BTreeMap::new(), in_flight: Vec::new(), versions: 0, now: 0 }
+    /// Of a new volume of `sectors`, all zeros; `keeps_acknowledged` where every acknowledged write survives the end of
+    /// the server.
+    pub(crate) fn new(sectors: u64, seed: u64, keeps_acknowledged: bool) -> Ledger {
+        let book = Book::new(sectors as usize, keeps_acknowledged);
+        Ledger { seed, book, in_flight: Vec::new(), version: 0 }
     }
 
     pub(crate) fn sectors(&self) -> u64 {
-        self.settled.len() as u64
+        self.book.units()
     }
 
     /// Reserves a range for one request, unless another one is under way there.
@@ -103,163 +72,99 @@ impl Ledger {
 
     /// Stamps `data` with the next version, to be written to the reserved `range`.
     pub(crate) fn begin_write(&mut self, range: &Range<u64>, data: &mut [u8]) -> Ticket {
-        self.versions += 1;
+        let ticket = self.begin(range, |_| Effect::Stamp);
         for (lba, sector) in range.clone().zip(data.chunks_exact_mut(SECTOR)) {
-            stamp(sector, lba, self.versions, self.seed);
+            stamp(sector, lba, ticket.version, self.seed);
         }
-        self.begin(range, Change::Version(self.versions))
+        ticket
     }
 
-    /// Begins a request that changes the reserved `range`.
-    pub(crate) fn begin(&mut self, range: &Range<u64>, change: Change) -> Ticket {
-        self.now += 1;
-        for lba in range.clone() {
-            let settled = Candidate { version: self.settled[lba as usize], answered: Some(0) };
-            let sector = self
-                .unsettled
-                .entry(lba)
-                .or_insert_with(|| Unsettled { candidates: vec![settled], discarded: None });
-            match change {
-                Change::Version(version) => sector.candidates.push(Candidate { version, answered: None }),
-                Change::Discard => sector.discarded = Some(self.now),
-            }
-        }
-        Ticket { range: range.clone(), change }
+    /// Zeros are about to be written to the reserved `range`.
+    pub(crate) fn begin_zeroes(&mut self, range: &Range<u64>) -> Ticket {
+        self.begin(range, |_| Effect::Zeros)
     }
 
-    /// The request was answered well; `stable` where the answer promises that it survives a crash.
-    pub(crate) fn answered(&mut self, ticket: Ticket, stable: bool) {
-        self.now += 1;
-        let Change::Version(_) = ticket.change else { return };
-        for lba in ticket.range {
-            let sector = self.unsettled.get_mut(&lba).expect("a write under way is a candidate");
-            sector.candidates.last_mut().expect("the write is the last").answered = Some(self.now);
-            if stable {
-                self.settle(lba, self.now);
-            }
-        }
+    /// The reserved `range` is about to be discarded: whole pages read as zeros.
+    pub(crate) fn begin_discard(&mut self, range: &Range<u64>) -> Ticket {
+        self.begin(range, |lba| Effect::of_discard(range, PAGE_SECTORS, lba))
+    }
+
+    fn begin(&mut self, range: &Range<u64>, effect: impl Fn(u64) -> Effect) -> Ticket {
+        self.version += 1;
+        range.clone().for_each(|lba| self.book.begin_write(lba, self.version, effect(lba)));
+        Ticket { range: range.clone(), version: self.version }
+    }
+
+    /// The change was answered well, or failed; `durable` where the answer promises that it survives a crash.
+    pub(crate) fn end(&mut self, ticket: Ticket, acknowledged: bool, durable: bool) {
+        ticket.range.for_each(|lba| self.book.end_write(lba, ticket.version, acknowledged, durable));
     }
 
     /// What was answered up to now is stable once the flush that begins now is answered.
-    pub(crate) fn begin_flush(&self) -> u64 {
-        self.now
+    pub(crate) fn begin_flush(&mut self) -> Moment {
+        self.book.begin_flush()
     }
 
-    /// The flush that began at `moment` was answered.
-    pub(crate) fn end_flush(&mut self, moment: u64) {
-        let unsettled: Vec<u64> = self.unsettled.keys().copied().collect();
-        unsettled.into_iter().for_each(|lba| self.settle(lba, moment));
-    }
-
-    /// Whatever was answered by `moment` is stable: older candidates are out.
-    fn settle(&mut self, lba: u64, moment: u64) {
-        let sector = self.unsettled.get_mut(&lba).expect("only unsettled sectors are settled");
-        let stable = |candidate: &Candidate| candidate.answered.is_some_and(|answered| answered <= moment);
-        let Some(newest) = sector.candidates.iter().rposition(stable) else { return };
-        // A write after the discard decides again what is there.
-        let answered = sector.candidates[newest].answered;
-        sector.discarded = sector.discarded.filter(|discarded| answered < Some(*discarded));
-        sector.candidates.drain(..newest);
-        if let [only] = sector.candidates[..]
-            && sector.discarded.is_none()
-        {
-            self.settled[lba as usize] = only.version;
-            self.unsettled.remove(&lba);
-        }
+    /// The flush that began at `began` was answered.
+    pub(crate) fn end_flush(&mut self, began: Moment) {
+        self.book.end_flush(began);
     }
 
     /// The server is gone: nothing is under way any more, and whatever was is uncertain.
     pub(crate) fn crashed(&mut self) {
         self.in_flight.clear();
+        self.book.crash();
     }
 
-    /// Judges what was read while the server ran without a crash since: nothing older than what was answered last.
-    pub(crate) fn judge_running(&self, first: u64, data: &[u8]) -> Result<(), Box<Wrong>> {
-        for (lba, sector) in (first..).zip(data.chunks_exact(SECTOR)) {
-            let (all, discarded) = self.candidates(lba);
-            let newest = all.iter().rposition(|candidate| candidate.answered.is_some()).unwrap_or(0);
-            self.judge(lba, sector, &versions(&all[newest..]), discarded)?;
+    /// A read of the reserved `range` begins.
+    pub(crate) fn begin_read(&self, range: &Range<u64>) -> ReadTicket {
+        let mut ticket = ReadTicket::default();
+        self.book.begin_read(range.clone(), self.version, &mut ticket);
+        ticket
+    }
+
+    /// Judges what was read while the server ran.
+    pub(crate) fn judge_running(&mut self, ticket: &ReadTicket, data: &[u8]) -> Result<(), Box<Wrong>> {
+        for (lba, sector) in ticket.units().zip(data.chunks_exact(SECTOR)) {
+            let allowed = self.book.allowed(ticket, lba);
+            let version = self.judge(lba, sector, &allowed)?;
+            self.book.observe(lba, &allowed, version);
         }
         Ok(())
     }
 
     /// Judges what was read after a crash, and takes it for what is there from now on.
-    pub(crate) fn judge_recovered(&mut self, first: u64, data: &[u8]) -> Result<(), Box<Wrong>> {
-        for (lba, sector) in (first..).zip(data.chunks_exact(SECTOR)) {
-            let (all, discarded) = self.candidates(lba);
-            // Discarded or not, what the crash took is gone: a flush to come must not make it stable.
-            self.settled[lba as usize] = self.judge(lba, sector, &versions(&all), discarded)?;
-            self.unsettled.remove(&lba);
+    pub(crate) fn judge_recovered(&mut self, ticket: &ReadTicket, data: &[u8]) -> Result<(), Box<Wrong>> {
+        for (lba, sector) in ticket.units().zip(data.chunks_exact(SECTOR)) {
+            let allowed = self.book.allowed(ticket, lba);
+            let version = self.judge(lba, sector, &allowed)?;
+            self.book.recovered(lba, version);
         }
         Ok(())
     }
 
-    fn candidates(&self, lba: u64) -> (Vec<Candidate>, bool) {
-        match self.unsettled.get(&lba) {
-            Some(sector) => (sector.candidates.clone(), sector.discarded.is_some()),
-            None => (vec![Candidate { version: self.settled[lba as usize], answered: Some(0) }], false),
-        }
+    fn judge(&self, lba: u64, sector: &[u8], allowed: &Allowed<'_>) -> Result<u32, Box<Wrong>> {
+        let holds = Holds::of(sector, self.seed);
+        allowed.version_of(&holds, lba).ok_or_else(|| {
+            let byte = first_difference(sector, lba, allowed.newest(), self.seed).unwrap_or(0);
+            Box::new(Wrong { lba, allowed: allowed.clone().into_owned(), holds, byte })
+        })
     }
-
-    fn judge(&self, lba: u64, sector: &[u8], allowed: &[u32], any: bool) -> Result<u32, Box<Wrong>> {
-        let holds = |version| is_version(sector, lba, version, self.seed);
-        if let Some(&version) = allowed.iter().find(|version| holds(**version)) {
-            return Ok(version);
-        }
-        let found = self.identify(lba, sector, allowed[allowed.len() - 1]);
-        match found {
-            Found::Version(version) if any => Ok(version),
-            found => Err(Box::new(Wrong { lba, allowed: allowed.to_vec(), found })),
-        }
-    }
-
-    fn identify(&self, lba: u64, sector: &[u8], newest: u32) -> Found {
-        let claimed_lba = u64::from_le_bytes(sector[..8].try_into().expect("eight bytes"));
-        let version = u32::from_le_bytes(sector[8..12].try_into().expect("four bytes"));
-        if is_version(sector, lba, 0, self.seed) {
-            return Found::Version(0);
-        }
-        if is_version(sector, claimed_lba, version, self.seed) {
-            let here = claimed_lba == lba;
-            return if here {
-                Found::Version(version)
-            } else {
-                Found::OtherSector { lba: claimed_lba, version }
-            };
-        }
-        let expected = content(lba, newest, self.seed);
-        let differs = sector.iter().zip(&expected).position(|(found, expected)| found != expected);
-        Found::Corrupt { byte: differs.unwrap_or(0) }
-    }
-}
-
-fn versions(candidates: &[Candidate]) -> Vec<u32> {
-    candidates.iter().map(|candidate| candidate.version).collect()
-}
-
-fn content(lba: u64, version: u32, seed: u64) -> [u8; SECTOR] {
-    let mut bytes = [0; SECTOR];
-    if version > 0 {
-        stamp(&mut bytes, lba, version, seed);
-    }
-    bytes
-}
-
-fn is_version(sector: &[u8], lba: u64, version: u32, seed: u64) -> bool {
-    sector == content(lba, version, seed)
 }
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "sector {} must hold one of the versions {:?} (0: zeros) but holds ",
-            self.lba, self.allowed
-        )?;
-        match self.found {
-            Found::Version(version) => write!(f, "version {version}: a later write is lost"),
-            Found::OtherSector { lba, version } => write!(f, "version {version} of sector {lba}"),
-            Found::Corrupt { byte } => write!(f, "corrupt data, wrong from byte {byte} on"),
+        let Wrong { lba, allowed, holds, byte } = self;
+        write!(f, "sector {lba} must hold {allowed} but holds ")?;
+        match holds {
+            Holds::Zeros => f.write_str("zeros: a later write is lost"),
+            Holds::Stamp { address, version } if address == lba => {
+                write!(f, "version {version}: a later write is lost")
+            }
+            Holds::Stamp { address, version } => write!(f, "version {version} of sector {address}"),
+            Holds::OtherSeed { .. } | Holds::Noise => {
+                write!(f, "corrupt data, wrong from byte {byte} on")
+            }
         }
     }
 }
@@ -268,9 +173,12 @@ impl fmt::Display for Wrong {
 mod tests {
     use super::*;
 
-    /// A ledger of four sectors, and what a correct volume would hold.
-    fn ledger() -> (Ledger, Vec<u8>) {
-        (Ledger::new(4, 9), vec![0; 4 * SECTOR])
+    /// Sectors of the volume.
+    const SECTORS: u64 = 2 * PAGE_SECTORS;
+
+    /// A ledger, and what a correct volume would hold.
+    fn ledger(keeps_acknowledged: bool) -> (Ledger, Vec<u8>) {
+        (Ledger::new(SECTORS, 9, keeps_acknowledged), vec![0; SECTORS as usize * SECTOR])
     }
 
     /// A write of the sectors 1 and 2 that has begun; its data.
@@ -280,110 +188,150 @@ mod tests {
         (ticket, data)
     }
 
+    fn runs(ledger: &mut Ledger, volume: &[u8]) -> Result<(), Box<Wrong>> {
+        let ticket = ledger.begin_read(&(0..SECTORS));
+        ledger.judge_running(&ticket, volume)
+    }
+
+    fn recovers(ledger: &mut Ledger, volume: &[u8]) -> Result<(), Box<Wrong>> {
+        let ticket = ledger.begin_read(&(0..SECTORS));
+        ledger.judge_recovered(&ticket, volume)
+    }
+
+    fn flush(ledger: &mut Ledger) {
+        let began = ledger.begin_flush();
+        ledger.end_flush(began);
+    }
+
     #[test]
     fn what_was_acknowledged_must_be_there_and_what_was_not_may_be() {
-        let (mut ledger, mut volume) = ledger();
+        let (mut ledger, mut volume) = ledger(true);
         let (first, data) = write(&mut ledger);
-        ledger.answered(first, true);
-        assert!(ledger.judge_running(0, &volume).is_err(), "the write is lost");
+        ledger.end(first, true, false);
+        assert!(runs(&mut ledger, &volume).is_err(), "the write is lost");
         volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
-        ledger.judge_running(0, &volume).expect("it is there");
+        runs(&mut ledger, &volume).expect("it is there");
         let (_second, data) = write(&mut ledger);
         ledger.crashed();
-        ledger.judge_recovered(0, &volume).expect("the second write did not land");
+        recovers(&mut ledger, &volume).expect("the second write did not land");
         volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
-        let wrong = ledger.judge_recovered(0, &volume).expect_err("recovery may not change its mind");
-        assert_eq!((wrong.lba, wrong.found), (1, Found::Version(2)));
+        let wrong = recovers(&mut ledger, &volume).expect_err("recovery may not change its mind");
+        assert_eq!(
+            wrong.to_string(),
+            "sector 1 must hold version 1 but holds version 2: a later write is lost"
+        );
+    }
+
+    #[test]
+    fn a_failed_write_may_have_landed_and_a_read_tells() {
+        let (mut ledger, mut volume) = ledger(true);
+        let (failed, data) = write(&mut ledger);
+        ledger.end(failed, false, true);
+        volume[2 * SECTOR..3 * SECTOR].copy_from_slice(&data[SECTOR..]);
+        runs(&mut ledger, &volume).expect("half of it has");
+        volume[SECTOR..2 * SECTOR].copy_from_slice(&data[..SECTOR]);
+        assert!(runs(&mut ledger, &volume).is_err(), "the other half does not land later");
     }
 
     #[test]
     fn sectors_of_one_write_may_land_apart() {
-        let (mut ledger, mut volume) = ledger();
+        let (mut ledger, mut volume) = ledger(true);
         let (_ticket, data) = write(&mut ledger);
         ledger.crashed();
         volume[2 * SECTOR..3 * SECTOR].copy_from_slice(&data[SECTOR..]);
-        ledger.judge_recovered(0, &volume).expect("half of an unanswered write");
+        recovers(&mut ledger, &volume).expect("half of an unanswered write");
         volume[2 * SECTOR + 200] ^= 1;
-        let wrong = ledger.judge_recovered(0, &volume).expect_err("one bit is wrong");
-        assert_eq!((wrong.lba, wrong.found), (2, Found::Corrupt { byte: 200 }));
+        let wrong = recovers(&mut ledger, &volume).expect_err("one bit is wrong");
+        assert_eq!(
+            wrong.to_string(),
+            "sector 2 must hold version 1 but holds corrupt data, wrong from byte 200 on"
+        );
         volume[2 * SECTOR + 200] ^= 1;
         volume.copy_within(2 * SECTOR..3 * SECTOR, 0);
-        let wrong = ledger.judge_recovered(0, &volume).expect_err("it belongs elsewhere");
-        assert_eq!(wrong.found, Found::OtherSector { lba: 2, version: 1 });
+        let wrong = recovers(&mut ledger, &volume).expect_err("it belongs elsewhere");
+        assert_eq!(
+            wrong.to_string(),
+            "sector 0 must hold zeros, never written but holds version 1 of sector 2"
+        );
     }
 
     #[test]
     fn a_volatile_cache_may_lose_what_no_flush_covered() {
-        let (mut ledger, mut volume) = ledger();
-        let (first, _) = write(&mut ledger);
-        ledger.answered(first, false);
-        let moment = ledger.begin_flush();
+        let (mut ledger, mut volume) = ledger(false);
+        let (first, early) = write(&mut ledger);
+        ledger.end(first, true, false);
+        let began = ledger.begin_flush();
         let (second, data) = write(&mut ledger);
-        ledger.answered(second, false);
-        assert!(ledger.judge_running(0, &volume).is_err(), "while it runs, the newest is read");
-        ledger.end_flush(moment);
-        assert_eq!(ledger.unsettled[&1].candidates.len(), 2, "the first or the second");
-        volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
+        ledger.end(second, true, false);
+        assert!(runs(&mut ledger, &volume).is_err(), "while it runs, the newest is read");
+        ledger.end_flush(began);
         ledger.crashed();
-        ledger.judge_recovered(0, &volume).expect("the second has landed");
-        let moment = ledger.begin_flush();
-        ledger.end_flush(moment);
-        assert!(ledger.unsettled.is_empty());
-        volume.fill(0);
-        assert!(ledger.judge_recovered(0, &volume).is_err(), "a flush made it stable");
+        assert!(recovers(&mut ledger, &volume).is_err(), "the first or the second");
+        volume[SECTOR..2 * SECTOR].copy_from_slice(&early[..SECTOR]);
+        volume[2 * SECTOR..3 * SECTOR].copy_from_slice(&data[SECTOR..]);
+        recovers(&mut ledger, &volume).expect("the second has landed in part");
+        ledger.crashed();
+        recovers(&mut ledger, &volume).expect("it stays");
+        let (durable, data) = write(&mut ledger);
+        ledger.end(durable, true, true);
+        ledger.crashed();
+        assert!(recovers(&mut ledger, &volume).is_err(), "it was to be durable");
+        volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
+        recovers(&mut ledger, &volume).expect("it is there");
     }
 
     #[test]
-    fn discarded_sectors_hold_anything_of_theirs_until_they_are_written() {
-        let (mut ledger, mut volume) = ledger();
+    fn a_discard_zeroes_whole_pages_and_of_others_what_it_likes() {
+        let (mut ledger, mut volume) = ledger(true);
         let (first, data) = write(&mut ledger);
-        ledger.answered(first, true);
-        let ticket = ledger.begin(&(1..3), Change::Discard);
-        ledger.answered(ticket, true);
-        ledger.judge_running(0, &[0; 4 * SECTOR]).expect("zeros");
+        ledger.end(first, true, false);
         volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
-        ledger.judge_running(0, &volume).expect("what it held");
-        volume[SECTOR] ^= 1;
-        assert!(ledger.judge_running(0, &volume).is_err(), "but nothing else");
+        let ticket = ledger.begin_discard(&(2..SECTORS));
+        ledger.end(ticket, true, false);
+        assert!(runs(&mut ledger, &vec![0; volume.len()]).is_err(), "sector 1 was not discarded");
+        runs(&mut ledger, &volume).expect("the rest of the page is left alone");
+        let ticket = ledger.begin_discard(&(0..PAGE_SECTORS));
+        ledger.end(ticket, true, false);
+        assert!(runs(&mut ledger, &volume).is_err(), "zeros");
+        runs(&mut ledger, &vec![0; volume.len()]).expect("zeros");
         let (second, data) = write(&mut ledger);
-        ledger.answered(second, true);
+        ledger.end(second, true, false);
         volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
-        ledger.judge_recovered(0, &volume).expect("the write");
-        volume.fill(0);
-        assert!(ledger.judge_recovered(0, &volume).is_err(), "zeros no longer");
+        recovers(&mut ledger, &volume).expect("the write");
+        let ticket = ledger.begin_zeroes(&(1..2));
+        ledger.end(ticket, true, false);
+        volume[SECTOR..2 * SECTOR].fill(0);
+        runs(&mut ledger, &volume).expect("no more than the sectors of the request");
     }
 
     #[test]
     fn recovery_decides_what_a_discarded_sector_holds() {
-        let (mut ledger, mut volume) = ledger();
+        let (mut ledger, mut volume) = ledger(false);
         let (first, data) = write(&mut ledger);
-        ledger.answered(first, true);
-        let ticket = ledger.begin(&(1..3), Change::Discard);
-        ledger.answered(ticket, false);
+        ledger.end(first, true, true);
+        let ticket = ledger.begin_discard(&(0..PAGE_SECTORS));
+        ledger.end(ticket, true, false);
         ledger.crashed();
-        ledger.judge_recovered(0, &volume).expect("the discard has landed");
+        recovers(&mut ledger, &volume).expect("the discard has landed");
         volume[SECTOR..3 * SECTOR].copy_from_slice(&data);
-        assert!(ledger.judge_recovered(0, &volume).is_err(), "what was discarded comes back");
+        assert!(recovers(&mut ledger, &volume).is_err(), "what was discarded comes back");
     }
 
     #[test]
     fn a_flush_makes_nothing_stable_that_a_crash_has_taken() {
-        let (mut ledger, volume) = ledger();
-        let ticket = ledger.begin(&(1..3), Change::Discard);
-        ledger.answered(ticket, false);
+        let (mut ledger, volume) = ledger(false);
         let (lost, _) = write(&mut ledger);
-        ledger.answered(lost, false);
+        ledger.end(lost, true, false);
         ledger.crashed();
-        ledger.judge_recovered(0, &volume).expect("a volatile cache may lose the write");
-        let moment = ledger.begin_flush();
-        ledger.end_flush(moment);
-        ledger.judge_running(0, &volume).expect("it stays lost");
-        ledger.judge_recovered(0, &volume).expect("also after the next crash");
+        recovers(&mut ledger, &volume).expect("a volatile cache may lose the write");
+        flush(&mut ledger);
+        runs(&mut ledger, &volume).expect("it stays lost");
+        recovers(&mut ledger, &volume).expect("also after the next crash");
     }
 
     #[test]
     fn requests_under_way_do_not_overlap() {
-        let (mut ledger, _) = ledger();
+        let (mut ledger, _) = ledger(true);
         assert!(ledger.reserve(&(0..2)));
         assert!(!ledger.reserve(&(1..3)));
         assert!(ledger.reserve(&(2..3)));

@@ -42,9 +42,9 @@ pub(crate) struct Seen {
 }
 
 impl Host {
-    /// Of a new volume of `sectors`, all zeros.
+    /// Of a new volume of `sectors`, all zeros, which keeps what it has acknowledged.
     pub(crate) fn new(uri: String, sectors: u64) -> Host {
-        Host { uri, ledger: Some(Ledger::new(sectors, 18)), load: None, loads: 0 }
+        Host { uri, ledger: Some(Ledger::new(sectors, 18, true)), load: None, loads: 0 }
     }
 
     /// Begins a load; `errors_pass` where requests may fail.
@@ -57,7 +57,7 @@ impl Host {
         let given = orders.clone();
         let thread = std::thread::spawn(move || {
             let ledger = Rc::new(RefCell::new(ledger));
-            let done = load_until(&uri, &ledger, true, seed, given);
+            let done = load_until(&uri, &ledger, seed, given);
             let ledger = Rc::into_inner(ledger).expect("the load has ended").into_inner();
             (ledger, done)
         });
