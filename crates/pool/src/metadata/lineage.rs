@@ -1,12 +1,12 @@
 //! Which label of a pool counts: the labels of its drives compared (decision 0008, "At a start").
 //!
 //! Label *n* descends from *o* if its generation is not lower and it calls lost or removed everyone whom *o* does, or says
-//! that they were lost then and are believed again (the last resort), and does not call the drive lost that *o* lies on in
-//! a generation which that drive has passed: it went on by itself then. A label is complete if no drive that is there, and that
-//! it calls active, has a label that does not descend from it: then
-//! something may have been acknowledged on it. A label that is not complete was interrupted while it was written, and
-//! nothing was. Two complete labels of which neither descends from the other are two histories, and so are two drives that
-//! should serve together and were served by different starts ([`super::starts`]).
+//! that they were lost then and are believed again (the last resort), and the drive that *o* lies on did not go on by itself
+//! (`went_on_without`). A label is complete if no drive that is there, and that it calls active, has a label that does not
+//! descend from it: then something may have been acknowledged on it. A label that is not complete was interrupted while it
+//! was written, and nothing was. Two complete labels of which neither descends from the other are two histories, and so are
+//! two drives that should serve together and were served by different starts ([`super::starts`]). Labels of joinings that
+//! never came about, and of drives that were surely left behind, are not asked.
 
 use uuid::Uuid;
 
