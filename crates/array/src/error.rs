@@ -326,6 +326,12 @@ pub enum ArrayError {
         /// Those that it has.
         known: String,
     },
+    /// Consent to do without what lies at a path at which nothing lies.
+    #[error("nothing of the array lies at {path:?}, to be done without; name what \"tier0 check\" calls missing")]
+    NothingThere {
+        /// The path.
+        path: String,
+    },
     /// Another error, and what may have to do with it.
     #[error("{error}; besides: {hints}")]
     Hinted {

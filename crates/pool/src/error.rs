@@ -168,7 +168,7 @@ pub enum PoolError {
     },
     /// Two halves of a pool went on without each other, or some drives are of a copy of it that was served elsewhere.
     #[error(
-        "the drives of pool {pool:?} went on in two groups without each other, or some of them belong to a copy that was served elsewhere: {one}, and {other}; nothing was written; connect the right drives, or choose one group by giving up what the other did alone, with \"tier0 serve ARRAY --without DRIVE\" for each drive of the other; where neither can serve alone, \"tier0 pool recover ARRAY --without DRIVE\" says what one of them has"
+        "the drives of pool {pool:?} went on in two groups without each other, or some of them belong to a copy that was served elsewhere: {one}, and {other}; nothing was written; connect the right drives, or choose one group by giving up what the other did alone, with \"tier0 serve ARRAY --without DRIVE\" for each drive of the other, by its path where both have one of its name; where neither can serve alone, \"tier0 pool recover ARRAY --without DRIVE\" says what one of them has"
     )]
     Split {
         /// The pool's name.

@@ -23,9 +23,11 @@ pub(crate) const STARTS: u64 = 1 << 0;
 pub(crate) const LOST_PAGES: u64 = 1 << 1;
 /// Compatible: a superblock says in which generation members left that were removed.
 pub(crate) const LEFT: u64 = 1 << 2;
+/// Compatible: a superblock says what was given up of drives that are no members.
+pub(crate) const GIVEN_UP: u64 = 1 << 3;
 /// What this code knows in superblocks.
 pub(crate) const IN_SUPERBLOCKS: Features =
-    Features { compatible: STARTS | LOST_PAGES | LEFT, ..Features::NONE };
+    Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, ..Features::NONE };
 /// Compatible: a checkpoint says what lies on lost drives that may be needed.
 pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
 /// What it knows in checkpoints.

@@ -90,8 +90,8 @@ const REFUSED_ALL_THE_SAME: &str = "there is nothing to recover, and a start is 
 
 /// How to go on where there is nothing to recover: without the drives that were left out.
 fn nothing_to_do(pools: &[Recovery]) -> String {
-    let drives = pools.iter().flat_map(|one| &one.drives).filter(|drive| drive.role == Role::LeftOut);
-    let without: String = drives.map(|drive| format!(" --without {}", drive.name)).collect();
+    let drives = pools.iter().flat_map(|one| &one.without);
+    let without: String = drives.map(|drive| format!(" --without {drive}")).collect();
     match without.as_str() {
         "" => NOTHING_TO_DO.to_owned(),
         without => format!("there is nothing to recover: \"tier0 serve ARRAY{without}\" opens it"),
@@ -125,8 +125,11 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
         let served = served_instead(&description, &verb.array, &error);
         served.unwrap_or_else(|| error.without_a_start().into())
     })?;
-    let is_unknown =
-        |name: &&String| !pools.iter().any(|one| one.drives.iter().any(|drive| drive.name == **name));
+    // Whether anything lies at a path was seen before.
+    let is_unknown = |asked: &&String| {
+        let is_it = |drive: &DriveRole| drive.name == **asked;
+        !asked.contains('/') && !pools.iter().any(|one| one.drives.iter().any(is_it))
+    };
     if let Some(unknown) = verb.without.iter().find(is_unknown) {
         return Err(Failure::Input(format!("--without {unknown}: no pool has a drive of that name")));
     }
@@ -375,6 +378,7 @@ mod tests {
             is_needed: true,
             generation: 7,
             drives: roles.iter().enumerate().map(role).collect(),
+            without: Vec::new(),
             volumes: Vec::new(),
             notes: Vec::new(),
         }

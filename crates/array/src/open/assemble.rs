@@ -20,7 +20,7 @@ use super::missing::{AtHand, is_named};
 use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
 use crate::admin::PoolFacts;
-use crate::description::{PoolDescription, not_in_file, size_differs};
+use crate::description::{DriveDescription, PoolDescription, not_in_file, size_differs};
 use crate::left::left_from;
 use crate::open::CreateOptions;
 use crate::open::names::quoted;
@@ -39,7 +39,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         return create(description, CreateOptions::default());
     }
     check_no_memory(description)?;
-    let (media, found) = find(description, options)?;
+    let Finding { media, found, consents } = find(description, options)?;
     let cores = found.states.iter().map(|state| state.log().rings.len()).max().unwrap_or(1);
     let cores_wanted = cores_of(description, media.iter())?;
     let ids = found.states.iter().map(PoolState::id);
@@ -55,7 +55,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         space: description.space_rules(),
         log_drives: description.log_drives(),
         pools: found.states.iter().map(OpenPool::of_state).collect(),
-        kind: Kind::Lasting { media, pools, consents: consents_of(description, options) },
+        kind: Kind::Lasting { media, pools, consents },
         warnings: found.warnings,
         doubts: found.doubts,
     })
@@ -70,7 +70,7 @@ pub fn rehearse(description: &Description, options: &OpenOptions) -> Result<Vec<
         return create(description, CreateOptions::default()).map(|array| array.warnings);
     }
     check_no_memory(description)?;
-    let (media, found) = find(description, options)?;
+    let Finding { media, found, .. } = find(description, options)?;
     cores_of(description, media.iter())?;
     Ok(found.warnings.into_iter().chain(found.doubts).chain(witness_fault(description)?).collect())
 }
@@ -90,7 +90,7 @@ fn check_no_memory(description: &Description) -> Result<(), ArrayError> {
 /// # Errors
 /// The system has no world for it.
 pub fn witness_fault(description: &Description) -> Result<Option<String>, ArrayError> {
-    let consents = consents_of(description, &OpenOptions::default());
+    let consents = consents_of(description, Vec::new());
     if consents.witness.is_none() {
         return Ok(None);
     }
@@ -108,13 +108,22 @@ struct Found {
     doubts: Vec<String>,
 }
 
-fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Medium>>, Found), ArrayError> {
+/// An array that was found, and its drives.
+struct Finding {
+    media: Vec<Arc<Medium>>,
+    found: Found,
+    consents: Consents,
+}
+
+fn find(description: &Description, options: &OpenOptions) -> Result<Finding, ArrayError> {
     let opened = Opening::of(description, options)?;
+    let without = opened.without(description, &options.without)?;
     let (media, wanted) = (opened.media.clone(), description.clone());
-    let (consents, unopened, named) = (consents_of(description, options), opened.unopened, opened.named);
+    let (consents, unopened, named) = (consents_of(description, without), opened.unopened, opened.named);
+    let asked = consents.clone();
     let found = in_real_world(|world| async move {
         let at_hand = AtHand { media: &media, named, unopened: &unopened };
-        let found = look(&world, &at_hand, &wanted, &consents).await?;
+        let found = look(&world, &at_hand, &wanted, &asked).await?;
         Ok((at_hand.of_array(&world, &wanted.name).await, found))
     })?;
     let (media, mut found) = found.map_err(|error: ArrayError| match opened.warnings.is_empty() {
@@ -123,13 +132,13 @@ fn find(description: &Description, options: &OpenOptions) -> Result<(Vec<Arc<Med
         false => error.with_hints(&opened.warnings),
     })?;
     found.warnings.splice(0..0, opened.warnings);
-    Ok((media, found))
+    Ok(Finding { media, found, consents })
 }
 
 /// Who decides at this start that drives are done without.
-pub(super) fn consents_of(description: &Description, options: &OpenOptions) -> Consents {
+pub(super) fn consents_of(description: &Description, without: Vec<String>) -> Consents {
     let witness = description.witness.as_deref().map(Witness::new);
-    Consents { without: options.without.clone(), witness }
+    Consents { without, witness }
 }
 
 /// The drives in a world of their own, behind guards: one that hangs or fails for a moment is no reason to give it up.
@@ -153,9 +162,16 @@ async fn look(
     // What is done without, by consent or because the pool has lost the drive, need not answer.
     let mut dispensable = without.clone();
     dispensable.extend(candidates.iter().flat_map(|pool| lost_to(pool, description)));
+    let lies_there = |drive: &&DriveDescription| {
+        let path = drive.path.as_deref().and_then(Path::to_str);
+        path.is_some_and(|path| without.iter().any(|one| one == path))
+    };
+    dispensable.extend(description.drives.iter().filter(lies_there).map(|drive| drive.name.clone()));
     at_hand.check_answers(&dispensable)?;
     let foreign = tell_others(others, description, &dispensable, &mut warnings)?;
     let mut seen: Vec<String> = candidates.iter().flat_map(|pool| pool.strangers.clone()).collect();
+    let there: Vec<String> =
+        candidates.iter().flat_map(FoundPool::places_done_without).cloned().collect();
     let (mut states, mut additions) = (Vec::new(), Vec::new());
     for (number, pool) in description.pools.iter().enumerate() {
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
@@ -165,8 +181,8 @@ async fn look(
             false => error.with_hints(&left_behind),
         };
         check_label(pool, &found).map_err(with_hints)?;
-        check_without(pool, &found, without)?;
-        at_hand.check_missing(world, description, &found, without).await?;
+        check_without(pool, &found)?;
+        at_hand.check_missing(world, description, &found).await?;
         let inspected = examine(world, found, consents).await.map_err(with_hints)?;
         prove_log(world, &inspected).await.map_err(with_hints)?;
         doubts.extend(consents.doubt(world, &inspected).await);
@@ -181,7 +197,7 @@ async fn look(
     let facts: Vec<PoolFacts> = states.iter().map(|state| PoolFacts::of(state, |_| None)).collect();
     warnings.extend(description.without_effect(&facts));
     seen.extend(states.iter().flat_map(PoolState::members).map(|member| member.name.clone()));
-    if let Some(name) = without.iter().find(|name| !seen.contains(name)) {
+    if let Some(name) = without.iter().find(|name| !seen.contains(name) && !there.contains(name)) {
         seen.sort();
         seen.dedup();
         let known = quoted(seen.iter().map(String::as_str));
@@ -231,7 +247,7 @@ fn never_made(description: &Description, states: &[PoolState]) -> Vec<String> {
         .drives
         .iter()
         .filter(|drive| !is_member(&drive.name) && drive.path.as_deref().is_some_and(|path| !path.exists()));
-    let tell = |drive: &crate::description::DriveDescription| {
+    let tell = |drive: &DriveDescription| {
         format!(
             "drive {:?} of the array file does not exist and is in no pool; \"tier0 drive add\" makes and adds drives, the \
              file does not",
@@ -400,6 +416,13 @@ fn take_pool(
             Standing::Present | Standing::Lost | Standing::Removed => {}
         }
     }
+    warnings.extend(found.given_up.iter().map(|(name, path)| {
+        format!(
+            "what lies at {path:?} calls itself drive {name:?} of pool {:?} and joined where the others were not; what it did \
+             there was given up, and it is not used: take it away, or use it again (tier0 drive add --force)",
+            pool.name
+        )
+    }));
     Ok(found)
 }
 
@@ -421,10 +444,12 @@ fn no_pool(candidates: &[FoundPool], description: &Description, pool: &PoolDescr
 }
 
 /// Drives that the administrator does without must not be present.
-fn check_without(pool: &PoolDescription, found: &FoundPool, without: &[String]) -> Result<(), ArrayError> {
-    let mut present = found.standing(Standing::Present).map(|(_, member)| &member.name);
-    match present.find(|name| without.contains(name)) {
-        Some(name) => Err(ArrayError::NotWithout { drive: name.clone(), pool: pool.name.clone() }),
+fn check_without(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayError> {
+    let mut present = found.standing(Standing::Present);
+    match present.find(|(_, member)| found.is_done_without(member)) {
+        Some((_, member)) => {
+            Err(ArrayError::NotWithout { drive: member.name.clone(), pool: pool.name.clone() })
+        }
         None => Ok(()),
     }
 }
@@ -436,6 +461,7 @@ fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayErr
         drives(not_used.flat_map(|standing| found.standing(standing)).map(|(_, member)| member.name.as_str()))
     };
     match &found.problem {
+        Some(split @ PoolError::Split { .. }) => Err(ArrayError::Pool(split.clone())),
         Some(PoolError::Twice { first, second }) => {
             Err(ArrayError::Twice { first: first.clone(), second: second.clone() })
         }

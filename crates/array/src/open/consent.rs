@@ -3,7 +3,7 @@
 //! witness knows that the pool had come further than the drives that are there, those are older images, and the start
 //! takes consent in any case.
 
-use tier0_pool::MemberState;
+use tier0_pool::{Member, MemberState};
 use tier0_pool::metadata::Inspected;
 use tier0_raid::set::RaidSets;
 use tier0_world::{PlantedBug, World, planted};
@@ -21,7 +21,7 @@ const LAG_MAX: u64 = 16;
 /// Who decides that drives are done without.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consents {
-    /// Drives that the administrator consents to start without, by name.
+    /// Drives that the administrator consents to start without, by name or by where they lie.
     pub(crate) without: Vec<String>,
     /// Who knows which drives a pool went on without.
     pub(crate) witness: Option<Witness>,
@@ -45,10 +45,10 @@ impl Consents {
         inspected: &Inspected,
         sets: &RaidSets,
     ) -> Result<(), ArrayError> {
-        let consent = check_consent(inspected, sets, &self.without);
+        let consent = check_consent(inspected, sets, |member| inspected.is_done_without(member));
         let Some(witness) = &self.witness else { return consent };
         let state = inspected.state();
-        let others = unnamed_others(inspected, &self.without);
+        let others = unnamed_others(inspected);
         if others.is_empty() {
             return consent;
         }
@@ -116,11 +116,12 @@ impl Consents {
         let Some(witness) = &self.witness else { return Ok(()) };
         let state = inspected.state();
         let sets = PoolShape::new(state)?.sets;
-        let is_given = check_consent(inspected, &sets, &self.without).is_ok();
+        let is_given =
+            check_consent(inspected, &sets, |member| inspected.is_done_without(member)).is_ok();
         let parting = Parting::of(state, &[]).starting_from(inspected.counting_generation());
         let noted = witness.note(world, parting, is_given).await;
         match noted {
-            Err(fact) if check_consent(inspected, &sets, &[]).is_err() => {
+            Err(fact) if check_consent(inspected, &sets, |_| false).is_err() => {
                 Err(ArrayError::NotParted { pool: state.name().to_owned(), fact })
             }
             // The other drives cannot go on without those that are here, and the control task tells what is wrong with
@@ -136,18 +137,18 @@ fn is_outdated(noted: u64, has: u64) -> bool {
     noted > 0 && has.saturating_sub(noted) > LAG_MAX
 }
 
-/// Whether drives that are missing now could have gone on without those that are there: if so, the administrator must
-/// have consented to do without each of them.
+/// Whether drives that are missing now could have gone on without those that are there: if so, consent must be given to do
+/// without each of them.
 pub(super) fn check_consent(
     inspected: &Inspected,
     sets: &RaidSets,
-    without: &[String],
+    is_given: impl Fn(&Member) -> bool,
 ) -> Result<(), ArrayError> {
     let state = inspected.state();
     let away = |member: u32| inspected.newly_lost().contains(&member) && !inspected.is_set_aside(member);
     let carriers = inspected.carriers_before();
     let could_go_on = could_go_on(sets, state, carriers, away);
-    let unnamed = unnamed(inspected, without, away);
+    let unnamed = unnamed(inspected, is_given, away);
     if !could_go_on || unnamed.is_empty() || planted(PlantedBug::ServeWithoutConsent) {
         return Ok(());
     }
@@ -165,17 +166,21 @@ fn asks(inspected: &Inspected, drives: &[String]) -> ArrayError {
 
 /// The names of the members that would not serve, those included that were lost before, and that the administrator does
 /// not consent to do without.
-fn unnamed_others(inspected: &Inspected, without: &[String]) -> Vec<String> {
+fn unnamed_others(inspected: &Inspected) -> Vec<String> {
     let lost = inspected.state().members().iter().filter(|member| member.state == MemberState::Lost);
-    lost.map(|member| member.name.clone()).filter(|name| !without.contains(name)).collect()
+    let unnamed = lost.filter(|member| !inspected.is_done_without(member));
+    unnamed.map(|member| member.name.clone()).collect()
 }
 
-/// The names of the members of this kind that the pool would lose by this start, and that the administrator does not
-/// consent to do without.
-fn unnamed(inspected: &Inspected, without: &[String], is_meant: impl Fn(u32) -> bool) -> Vec<String> {
+/// The names of the members of this kind that the pool would lose by this start, and for which no consent is given.
+fn unnamed(
+    inspected: &Inspected,
+    is_given: impl Fn(&Member) -> bool,
+    is_meant: impl Fn(u32) -> bool,
+) -> Vec<String> {
     let lost = inspected.newly_lost().iter().filter(|place| is_meant(**place));
-    let names = lost.filter_map(|place| inspected.state().member(*place)).map(|member| member.name.clone());
-    names.filter(|name| !without.contains(name)).collect()
+    let members = lost.filter_map(|place| inspected.state().member(*place));
+    members.filter(|member| !is_given(member)).map(|member| member.name.clone()).collect()
 }
 
 /// What gives consent to do without these.

@@ -87,7 +87,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         kind: Kind::Lasting {
             media,
             pools: states.iter().map(|state| ToOpen { id: state.id(), additions: Vec::new() }).collect(),
-            consents: consents_of(description, &super::OpenOptions::default()),
+            consents: consents_of(description, Vec::new()),
         },
         warnings: Vec::new(),
         doubts: Vec::new(),

@@ -174,7 +174,7 @@ impl Opened {
         for (drive, path) in drives.into_iter().zip(paths) {
             // A link in a drive's place would make that one missing, or busy, which says nothing of the cause.
             if let Some((_, Some(identity))) = path
-                && !options.without.contains(&drive.name)
+                && !options.is_without(&drive.name, &path_of(&drive))
                 && let Some(first) = self.known.insert(identity, drive.name.clone())
             {
                 match named {
@@ -238,7 +238,10 @@ impl Opened {
             {
                 Ok(None)
             }
-            Err(error) if named == Named::ByChance || options.without.contains(&drive.name) => {
+            Err(error)
+                if named == Named::ByChance
+                    || options.is_without(&drive.name, drive.path.as_deref().unwrap_or(&path)) =>
+            {
                 self.warnings.push(format!("{error}; it is not looked at"));
                 let paths = [absolute(drive), path];
                 self.unopened.push(Unopened { paths, named: None, fact: error.to_string(), seen });

@@ -75,10 +75,9 @@ impl AtHand<'_> {
         world: &World,
         description: &Description,
         found: &FoundPool,
-        without: &[String],
     ) -> Result<(), ArrayError> {
         let mut overwritten = found.set_aside(Standing::Overwritten);
-        if let Some((member, path, _)) = overwritten.find(|(member, ..)| !without.contains(&member.name)) {
+        if let Some((member, path, _)) = overwritten.find(|(member, ..)| !found.is_done_without(member)) {
             let (drive, pool) = (member.name.clone(), found.label.name.clone());
             let fact = format!(
                 "what lies at {path:?} was overwritten at its front, and it is not known what else was; find out what wrote \
@@ -87,7 +86,7 @@ impl AtHand<'_> {
             return Err(ArrayError::Unrecognised { drive, pool, fact });
         }
         let missing = found.standing(Standing::Missing).map(|(_, member)| member);
-        for member in missing.filter(|member| !without.contains(&member.name)) {
+        for member in missing.filter(|member| !found.is_done_without(member)) {
             self.check_opened(world, member).await?;
             self.check_whole(world, found, member).await?;
             self.check_recognised(world, description, found, member).await?;

@@ -23,10 +23,11 @@ pub mod recover;
 mod room;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+use self::opening::is_same_place;
 use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, Space, SpaceRules};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
@@ -91,8 +92,20 @@ pub(crate) enum Kind {
 /// How an array is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Drives to start without, by name: what only they hold is given up.
+    /// Drives to start without, by name, or by a path (with a slash) at which one lies: what only they hold is given up.
     pub without: Vec<String>,
+}
+
+impl OpenOptions {
+    /// Whether to start without what the array file calls so, or has there.
+    fn is_without(&self, drive: &str, path: &Path) -> bool {
+        self.without.iter().any(|one| one == drive || is_path(one) && is_same_place(Path::new(one), path))
+    }
+}
+
+/// Whether what was given for a drive is a path: names have no slash.
+fn is_path(drive: &str) -> bool {
+    drive.contains('/')
 }
 
 /// A pool that was found and is to be opened.

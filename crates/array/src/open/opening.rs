@@ -11,7 +11,8 @@ use uuid::Uuid;
 use super::assemble::guarded;
 use super::examine::drives;
 use super::media::{Opened, Unopened, plain};
-use super::{Medium, OpenOptions, in_real_world};
+use super::{Medium, OpenOptions, in_real_world, is_path};
+use crate::description::DriveDescription;
 use crate::{ArrayError, Description};
 
 /// Everything that may be a drive of an array, open.
@@ -90,7 +91,7 @@ impl Opened {
             if !self.lie_at(&[(drive.clone(), path.clone())], &[member])? {
                 continue;
             }
-            if !options.without.contains(&drive) {
+            if !options.is_without(&drive, &path) {
                 let moved = drives(moved.iter().map(|(name, _)| name.as_str()));
                 return Err(ArrayError::LeftBehind { drive, path, moved });
             }
@@ -98,6 +99,34 @@ impl Opened {
                 .push(format!("drive {drive:?} lies at {path:?}, where it was last, and is left alone"));
         }
         Ok(())
+    }
+}
+
+impl Opening {
+    /// The drives to do without, each that was given by a path by that of what lies there, or by the name of what the array
+    /// file has there and cannot be opened.
+    ///
+    /// # Errors
+    /// A path at which nothing lies.
+    pub(super) fn without(
+        &self,
+        description: &Description,
+        asked: &[String],
+    ) -> Result<Vec<String>, ArrayError> {
+        let known = |path: &Path| {
+            let mut media = self.media.iter().filter_map(|medium| medium.path());
+            let at = media.find(|at| is_same_place(at, path)).and_then(|at| at.to_str().map(str::to_owned));
+            let is_there = |drive: &&DriveDescription| {
+                drive.path.as_deref().is_some_and(|at| is_same_place(at, path))
+            };
+            at.or_else(|| description.drives.iter().find(is_there).map(|drive| drive.name.clone()))
+        };
+        let found = |one: &String| match is_path(one) {
+            true => known(Path::new(one))
+                .ok_or_else(|| ArrayError::NothingThere { path: one.clone() }),
+            false => Ok(one.clone()),
+        };
+        asked.iter().map(found).collect()
     }
 }
 
@@ -151,7 +180,7 @@ async fn hold_any(world: &World, media: &[Arc<Medium>], members: &[Uuid]) -> Res
     Ok(there.into_iter().any(|member| members.contains(&member.member.id)))
 }
 
-fn is_same_place(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same_place(one: &Path, other: &Path) -> bool {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute(one) == absolute(other) || plain(one) == plain(other)
 }

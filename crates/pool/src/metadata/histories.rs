@@ -38,6 +38,7 @@ struct History {
     shelf: Vec<Shelved>,
     server: Option<Server>,
     members: u32,
+    cut: f64,
     nonces: u64,
     writes: u32,
     given_up: BTreeSet<u32>,
@@ -61,29 +62,31 @@ impl Server {
 }
 
 impl History {
-    fn new(drives: usize, seed: u64) -> History {
+    /// A pool of the first drives, whose starts are cut at a label with this chance.
+    fn new(drives: usize, first: u32, cut: f64, seed: u64) -> History {
         let mut shelf = vec![Shelved::default(); drives];
-        shelf[..2].iter_mut().for_each(|drive| drive.is_full = true);
+        shelf[..first as usize].iter_mut().for_each(|drive| drive.is_full = true);
         let label = PoolLabel {
             pool: uuid::Uuid::from_u128(1),
             array: "lab".into(),
             name: "p".into(),
             area: area(),
             carriers: vec![0],
-            members: vec![member(0), member(1)],
+            members: (0..first).map(member).collect(),
             features: Features::default(),
             settled: 0,
             lost_in: BTreeMap::new(),
             given_up: BTreeMap::new(),
             starts: Starts::of(&[(1, 1)]),
         };
-        let drives = vec![Some(0), Some(1)];
+        let drives = (0..first as usize).map(Some).collect();
         let server = Server { generation: 0, complete: 0, label, drives, holds: BTreeSet::new() };
         let mut history = History {
             random: Random::new(seed, 0),
             shelf,
             server: Some(server),
-            members: 2,
+            members: first,
+            cut,
             nonces: 1,
             writes: 0,
             given_up: BTreeSet::new(),
@@ -157,9 +160,7 @@ impl History {
         loop {
             let is_given_up = |own: &Superblock| {
                 labels.iter().filter(|other| other.member != own.member).any(|other| {
-                    let place = other.label.members.iter().position(|member| member.id == own.member);
-                    let up_to = place.and_then(|place| other.label.given_up.get(&(place as u32)));
-                    up_to.is_some_and(|up_to| own.generation <= *up_to)
+                    other.label.given_up.get(&own.member).is_some_and(|up_to| own.generation <= *up_to)
                 })
             };
             let all: Vec<&Superblock> = labels.iter().collect();
@@ -208,11 +209,13 @@ impl History {
         let mut drives = vec![None; label.members.len()];
         for (one, own) in labels.iter().enumerate() {
             let place = label.members.iter().position(|member| member.id == own.member);
-            let Some(place) = place else { continue };
             if left_out.contains(&one) {
-                label.given_up.insert(place as u32, own.generation);
+                label.given_up.insert(own.member, own.generation);
                 is_changed = true;
-            } else if label.members[place].is_active() && counting.contains(&one) {
+                continue;
+            }
+            let Some(place) = place else { continue };
+            if label.members[place].is_active() && counting.contains(&one) {
                 drives[place] = Some(present[one]);
                 is_changed |= own.generation != generation || own.label != labels[chosen].label;
             }
@@ -248,8 +251,9 @@ impl History {
         self.server = Some(Server { generation, complete, label, drives, holds });
         self.nonces += 1;
         let (from, nonce) = (generation + steps, self.nonces);
-        if self.publish(steps, 0.04, |label| label.starts.push(from, nonce)) {
-            self.publish(1, 0.04, |_| {});
+        let cut = self.cut;
+        if self.publish(steps, cut, |label| label.starts.push(from, nonce)) {
+            self.publish(1, cut, |_| {});
         }
     }
 
@@ -348,11 +352,15 @@ impl History {
     }
 }
 
-/// `HISTORIES` says how many; of each number of drives.
+/// `HISTORIES` says how many, `HISTORIES_FROM` with which seed they begin; of each number of drives.
 #[test]
 fn no_start_does_without_what_was_acknowledged() {
     let histories = std::env::var("HISTORIES").ok().and_then(|many| many.parse().ok()).unwrap_or(2000);
-    for drives in 2..5 {
-        (0..histories).for_each(|seed| History::new(drives, seed).live(seed));
+    let first: u64 = std::env::var("HISTORIES_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
+    for (drives, at_first) in [(2, 2), (3, 2), (4, 2), (4, 3), (5, 3)] {
+        for seed in first..first + histories {
+            let cut = [0.04, 0.3][(seed % 2) as usize];
+            History::new(drives, at_first, cut, seed).live(seed);
+        }
     }
 }

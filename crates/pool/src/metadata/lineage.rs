@@ -351,10 +351,10 @@ mod tests {
         assert!(!never_joined(&joining(11), &later(&[(1, 0xa)], 9)), "it was the last that this start did");
         // Something that a drive did by itself was given up at some time: that may be what it was.
         let mut given_up = later(&[(1, 0xa), (6, 0xb)], 9);
-        given_up.label.given_up = BTreeMap::from([(0, 5)]);
+        given_up.label.given_up = BTreeMap::from([(member(0).id, 5)]);
         assert_eq!(choice(&[joining(5), given_up.clone()]), split);
         // What was given up before it joined cannot be.
-        given_up.label.given_up = BTreeMap::from([(0, 3)]);
+        given_up.label.given_up = BTreeMap::from([(member(0).id, 3)]);
         assert_eq!(choice(&[joining(5), given_up]), Choice::One(1));
     }
 

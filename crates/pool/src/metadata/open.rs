@@ -123,6 +123,11 @@ impl Inspected {
         found.is_some_and(|found| matches!(found.standing, Standing::RolledBack | Standing::Overwritten))
     }
 
+    /// Whether the administrator does without a member.
+    pub fn is_done_without(&self, member: &crate::Member) -> bool {
+        self.opening.found.is_done_without(member)
+    }
+
     /// The generation of the superblock that counts.
     pub fn counting_generation(&self) -> u64 {
         self.opening.found.counting

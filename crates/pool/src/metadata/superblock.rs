@@ -49,7 +49,7 @@ use crate::checkpoint::{
     PATHS_COUNT_BYTES, decode_area, decode_member, decode_paths, encode_area, encode_member, encode_paths,
 };
 use crate::codec::{Reader, Writer, crc64};
-use crate::features::{Features, IN_SUPERBLOCKS, LEFT, STARTS};
+use crate::features::{Features, GIVEN_UP, IN_SUPERBLOCKS, LEFT, STARTS};
 use crate::state::{Member, MemberState};
 use crate::{MetadataArea, PoolError};
 
@@ -67,6 +67,8 @@ const MEMBER_BYTES_MIN: usize = 28;
 /// Bytes of a member that left: its place, and when; and of how many there are.
 const LEFT_BYTES: usize = 12;
 const LEFT_COUNT_BYTES: usize = 4;
+const GIVEN_UP_BYTES: usize = 24;
+const GIVEN_UP_COUNT_BYTES: usize = 4;
 const COPY_BYTES: usize = 64 << 10;
 /// A copy is read and written in multiples of this: no drive has larger blocks.
 const BLOCK_BYTES: usize = 4096;
@@ -109,9 +111,9 @@ pub struct PoolLabel {
     /// By place: the generation in which a member was recorded lost, or removed if it was not lost before, where that is
     /// known.
     pub lost_in: BTreeMap<u32, u64>,
-    /// By place: the generation up to which the history of a member that went on by itself was given up by the
-    /// administrator.
-    pub given_up: BTreeMap<u32, u64>,
+    /// By identity: the generation up to which the history of a drive that went on by itself was given up by the
+    /// administrator. It may be a drive that joined there and is no member here.
+    pub given_up: BTreeMap<Uuid, u64>,
     /// Who has served the pool when.
     pub starts: Starts,
 }
@@ -176,23 +178,31 @@ pub(super) fn fits_with_starts(label: &PoolLabel) -> bool {
 }
 
 fn bytes_needed(label: &PoolLabel) -> usize {
-    HEADER_BYTES + encode_fixed(label, false).0.len() + PATHS_COUNT_BYTES + starts::COUNT_BYTES
+    HEADER_BYTES + encode_fixed(label, 0).0.len() + PATHS_COUNT_BYTES + starts::COUNT_BYTES
 }
 
 fn encode_label(label: &PoolLabel) -> Vec<u8> {
     let has_starts = label.features.compatible & STARTS != 0;
     let for_starts = if has_starts { label.starts.bytes() } else { 0 };
     let room = |writer: &Writer| COPY_BYTES.saturating_sub(HEADER_BYTES + writer.0.len());
-    let fixed = encode_fixed(label, false);
-    let left = encode_left(label, room(&fixed).saturating_sub(for_starts + PATHS_COUNT_BYTES));
-    let mut writer = if left.is_empty() { fixed } else { encode_fixed(label, true) };
-    let for_paths = room(&writer).saturating_sub(for_starts + left.len());
+    let fixed = encode_fixed(label, 0);
+    let room_behind = room(&fixed).saturating_sub(for_starts + PATHS_COUNT_BYTES);
+    let left = encode_left(label, room_behind);
+    let strangers = encode_given_up(label, room_behind - left.len());
+    let has = |feature: u64, part: &[u8]| if part.is_empty() { 0 } else { feature };
+    let mut writer = match has(LEFT, &left) | has(GIVEN_UP, &strangers) {
+        0 => fixed,
+        features => encode_fixed(label, features),
+    };
+    let behind = left.len() + strangers.len();
+    let for_paths = room(&writer).saturating_sub(for_starts + behind);
     encode_paths(&mut writer, &label.members, for_paths);
     if has_starts {
-        let room = room(&writer) - left.len();
+        let room = room(&writer) - behind;
         label.starts.encode(&mut writer, room);
     }
     writer.0.extend_from_slice(&left);
+    writer.0.extend_from_slice(&strangers);
     writer.0
 }
 
@@ -226,10 +236,40 @@ fn decode_left(reader: &mut Reader<'_>, label: &mut PoolLabel) -> Option<()> {
     Some(())
 }
 
-/// All but paths, starts and when removed members left, which `has_left` says there is.
-fn encode_fixed(label: &PoolLabel, has_left: bool) -> Writer {
+/// What was given up of drives that are no members: the last generations, as many as fit `room` bytes; nothing where there
+/// is none.
+fn encode_given_up(label: &PoolLabel, room: usize) -> Vec<u8> {
+    let is_member = |id: &Uuid| label.members.iter().any(|member| member.id == *id);
+    let strangers = label.given_up.iter().filter(|(id, _)| !is_member(id));
+    let mut strangers: Vec<(u64, Uuid)> = strangers.map(|(id, generation)| (*generation, *id)).collect();
+    strangers.sort_unstable();
+    let kept = strangers.len().min(room.saturating_sub(GIVEN_UP_COUNT_BYTES) / GIVEN_UP_BYTES);
     let mut writer = Writer::default();
-    let compatible = label.features.compatible & !LEFT | if has_left { LEFT } else { 0 };
+    if kept > 0 {
+        writer.count(kept);
+        for (generation, id) in &strangers[strangers.len() - kept..] {
+            writer.uuid(*id);
+            writer.u64(*generation);
+        }
+    }
+    writer.0
+}
+
+/// Reads what [`encode_given_up`] wrote.
+fn decode_given_up(reader: &mut Reader<'_>, label: &mut PoolLabel) -> Option<()> {
+    for (id, generation) in reader.many(GIVEN_UP_BYTES, |reader| Some((reader.uuid()?, reader.u64()?)))? {
+        let is_member = label.members.iter().any(|member| member.id == id);
+        if is_member || generation == 0 || label.given_up.insert(id, generation).is_some() {
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// All but paths, starts and what lies behind them, whose features are `behind`.
+fn encode_fixed(label: &PoolLabel, behind: u64) -> Writer {
+    let mut writer = Writer::default();
+    let compatible = label.features.compatible & !(LEFT | GIVEN_UP) | behind;
     Features { compatible, ..label.features }.encode(&mut writer);
     writer.uuid(label.pool);
     writer.text(&label.array);
@@ -243,7 +283,7 @@ fn encode_fixed(label: &PoolLabel, has_left: bool) -> Writer {
     for (place, member) in (0u32..).zip(&label.members) {
         let known = label.lost_in.get(&place).filter(|_| member.state != MemberState::Removed);
         writer.u64(known.copied().unwrap_or(0));
-        writer.u64(label.given_up.get(&place).copied().unwrap_or(0));
+        writer.u64(label.given_up.get(&member.id).copied().unwrap_or(0));
     }
     writer
 }
@@ -284,7 +324,7 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
             }
             match reader.u64()? {
                 0 => {}
-                generation => _ = label.given_up.insert(place, generation),
+                generation => _ = label.given_up.insert(member.id, generation),
             }
         }
         decode_paths(&mut reader, &mut label.members)?;
@@ -294,6 +334,9 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
     }
     if features.compatible & LEFT != 0 {
         decode_left(&mut reader, &mut label)?;
+    }
+    if features.compatible & GIVEN_UP != 0 {
+        decode_given_up(&mut reader, &mut label)?;
     }
     let known = |place: &u32| (*place as usize) < label.members.len();
     let is_whole = reader.is_empty() || features.has_rest_beyond(IN_SUPERBLOCKS);

@@ -60,6 +60,19 @@ pub struct FoundPool {
     pub(super) newcomers: Vec<(Uuid, SetAside)>,
     /// What those are called by themselves.
     pub strangers: Vec<String>,
+    /// Drives that are given up, and that the superblock that counts does not know: what they are called by themselves, and
+    /// where they lie.
+    pub given_up: Vec<(String, String)>,
+    without: Without,
+}
+
+/// What the administrator does without.
+#[derive(Clone, Debug)]
+struct Without {
+    /// As he said it: names of drives, and where drives lie.
+    asked: Vec<String>,
+    /// The places among that at which drives of this pool lie, and whose those are.
+    there: Vec<(String, Uuid)>,
 }
 
 /// A member of a pool that was found.
@@ -115,12 +128,25 @@ struct Carrier {
     newest: Newest,
 }
 
+impl Carrier {
+    /// Whether one of these is its name, or where it lies.
+    fn is_any_of(&self, drives: &[String]) -> bool {
+        drives.contains(own_name(&self.newest.superblock)) || self.lies_at_any_of(drives)
+    }
+
+    /// Whether it lies at one of these: names have no slash, and say nothing of places.
+    fn lies_at_any_of(&self, drives: &[String]) -> bool {
+        drives.iter().any(|one| one.contains('/') && *one == self.drive.info().name)
+    }
+}
+
 /// Reads who these drives are, and puts the pools together.
 pub async fn survey(drives: Vec<DriveHandle>) -> Survey {
     survey_without(drives, &[]).await
 }
 
-/// As [`survey`], and gives up what the members of these names did without the others: they count as missing.
+/// As [`survey`], and gives up what some drives did without the others: they count as missing. They are given by name, which
+/// means all that ever had it, or by the path at which one lies.
 pub async fn survey_without(drives: Vec<DriveHandle>, without: &[String]) -> Survey {
     let looked = join_all(drives.into_iter().map(|drive| async move {
         let found = superblock::read(&drive).await;
@@ -168,12 +194,12 @@ struct Compared {
 }
 
 fn compare(carriers: &[Carrier], all: &[&Superblock], without: &[String]) -> Compared {
-    let trust_of = |superblock: &&Superblock| match () {
-        () if without.contains(own_name(superblock)) || is_given_up(superblock, all) => Trust::LeftOut,
-        () if lineage::is_rolled_back(superblock, all) => Trust::RolledBack,
-        () => Trust::Counts,
+    let trust_of = |carrier: &Carrier| match &carrier.newest.superblock {
+        superblock if carrier.is_any_of(without) || is_given_up(superblock, all) => Trust::LeftOut,
+        superblock if lineage::is_rolled_back(superblock, all) => Trust::RolledBack,
+        _ => Trust::Counts,
     };
-    let mut trust: Vec<Trust> = all.iter().map(trust_of).collect();
+    let mut trust: Vec<Trust> = carriers.iter().map(trust_of).collect();
     if !trust.contains(&Trust::Counts) {
         // Where no drive counts, there is none for which the others could be left out.
         trust.fill(Trust::Counts);
@@ -198,11 +224,13 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
     let (counting, counts) = (all[newest].generation, all[newest].clone());
     let (mut is_uneven, mut shrunk) = (counting != generation, None);
     for (superblock, _) in all.iter().zip(&trust).filter(|(_, trust)| **trust == Trust::LeftOut) {
-        if let Some(place) = label.members.iter().position(|member| member.id == superblock.member) {
-            label.given_up.insert(place as u32, superblock.generation);
-            is_uneven = true;
-        }
+        let up_to = label.given_up.insert(superblock.member, superblock.generation);
+        is_uneven |= up_to != Some(superblock.generation);
     }
+    let there = carriers.iter().filter(|carrier| carrier.lies_at_any_of(without));
+    let there = there
+        .map(|carrier| (carrier.drive.info().name.clone(), carrier.newest.superblock.member))
+        .collect();
     // Members that were being believed again when a crash came: what they hold is no newer for that.
     let half: BTreeMap<u32, u64> = label
         .lost_in
@@ -211,7 +239,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         .map(|(place, lost_in)| (*place, *lost_in))
         .collect();
     let mut members: Vec<FoundMember> = label.members.iter().map(FoundMember::absent).collect();
-    let (mut newcomers, mut strangers) = (Vec::new(), Vec::new());
+    let (mut newcomers, mut strangers, mut given_up) = (Vec::new(), Vec::new(), Vec::new());
     for (carrier, trust) in carriers.into_iter().zip(trust) {
         let own = &carrier.newest.superblock;
         let set_aside = || SetAside {
@@ -221,9 +249,12 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             is_of_a_copy: lineage::is_of_a_copy(own, &counts),
         };
         let Some(place) = label.members.iter().position(|member| member.id == own.member) else {
-            // It was added, and mostly the crash came before anybody else knew: it holds nothing then.
             strangers.push(own_name(own).clone());
-            newcomers.push((own.member, set_aside()));
+            match trust {
+                Trust::LeftOut => given_up.push((own_name(own).clone(), carrier.drive.info().name.clone())),
+                // It was added, and mostly the crash came before anybody else knew: it holds nothing then.
+                Trust::Counts | Trust::RolledBack => newcomers.push((own.member, set_aside())),
+            }
             continue;
         };
         let found = &mut members[place];
@@ -282,6 +313,8 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         is_half_recovered,
         newcomers,
         strangers,
+        given_up,
+        without: Without { asked: without.to_vec(), there },
     };
     // Where it could not be done without, that it has shrunk says more than that it is missing.
     let quorum = found.quorum_problem().map(|problem| shrunk.unwrap_or(problem));
@@ -332,8 +365,7 @@ fn own_name(superblock: &Superblock) -> &String {
 /// Whether another drive's label says that what this one did by itself does not count.
 fn is_given_up(own: &Superblock, all: &[&Superblock]) -> bool {
     let by = |other: &&&Superblock| {
-        let place = other.label.members.iter().position(|member| member.id == own.member);
-        let given_up = place.and_then(|place| other.label.given_up.get(&(place as u32)));
+        let given_up = other.label.given_up.get(&own.member);
         other.member != own.member && given_up.is_some_and(|generation| own.generation <= *generation)
     };
     all.iter().any(|other| by(&other))
@@ -367,6 +399,16 @@ impl FoundPool {
             self.label.members.push(member.clone());
             self.members.push(found);
         }
+    }
+
+    /// Whether the administrator does without a member.
+    pub fn is_done_without(&self, member: &Member) -> bool {
+        self.without.asked.contains(&member.name) || self.without.there.iter().any(|(_, id)| *id == member.id)
+    }
+
+    /// The places among those given to do without at which drives of this pool lie.
+    pub fn places_done_without(&self) -> impl Iterator<Item = &String> {
+        self.without.there.iter().map(|(place, _)| place)
     }
 
     /// The members of a standing: place and member.

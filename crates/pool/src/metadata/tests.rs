@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::starts::Starts;
 use super::superblock::{self, Copy, PoolLabel, Superblock};
 use crate::codec::crc64;
-use crate::features::LEFT;
+use crate::features::{GIVEN_UP, LEFT};
 use crate::fixtures;
 use crate::samples::{area, member};
 use crate::{Features, Member, MemberState};
@@ -32,7 +32,7 @@ fn superblock() -> Superblock {
         features: Features::default(),
         settled: 11,
         lost_in: BTreeMap::from([(2, 9)]),
-        given_up: BTreeMap::from([(2, 8)]),
+        given_up: BTreeMap::from([(member(2).id, 8)]),
         starts: Starts::default(),
     };
     Superblock { generation: 12, member: label.members[1].id, label }
@@ -138,6 +138,30 @@ fn the_frozen_image_that_says_when_members_left_is_read_and_written() {
     }
 }
 
+#[test]
+fn the_frozen_image_that_says_which_strangers_were_given_up_is_read_and_written() {
+    let mut with_strangers = superblock();
+    with_strangers.label.features.compatible = GIVEN_UP | LEFT | 1;
+    with_strangers.label.starts = Starts::of(&[(1, 5)]);
+    with_strangers.label.lost_in.insert(3, 7);
+    with_strangers.label.given_up.extend([(member(9).id, 10), (member(8).id, 12)]);
+    fixtures::check("superblock-v3-given-up.bin", &superblock::encode(&with_strangers), |bytes| {
+        assert_eq!(superblock::decode(bytes), Copy::Valid(Box::new(with_strangers.clone())));
+    });
+    // A member is no stranger, and nobody is one twice.
+    let bytes = superblock::encode(&with_strangers);
+    let last = bytes.iter().rposition(|byte| *byte != 0).expect("not empty") + 1 - 2;
+    assert_eq!(bytes[last], 8, "the last byte of an identity is here");
+    for wrong in [1, 9] {
+        let mut bytes = bytes.clone();
+        bytes[last] = wrong;
+        let length = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;
+        let checksum = crc64(&[&bytes[..40], &bytes[48..48 + length]]);
+        bytes[40..48].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(superblock::decode(&bytes), Copy::Damaged, "{wrong}");
+    }
+}
+
 /// The members that left last are remembered where there is no room for all, and paths give way to them.
 #[test]
 fn as_many_that_left_are_remembered_as_there_is_room_for() {
@@ -197,7 +221,7 @@ fn with_features(features: Features) -> Copy {
 #[test]
 fn features_that_are_not_known_are_ignored_or_refused() {
     for features in
-        [Features { compatible: 8, ..Features::default() }, Features { read_only: 1, ..Features::default() }]
+        [Features { compatible: 16, ..Features::default() }, Features { read_only: 1, ..Features::default() }]
     {
         let mut expected = superblock();
         expected.label.features = features;

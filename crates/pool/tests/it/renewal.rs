@@ -2,7 +2,7 @@
 
 use crate::common::{DRIVE_SECTORS, Rack, member, new_state, no_hook, only_pool, open};
 use tier0_drive::DriveHandle;
-use tier0_pool::metadata::{Metadata, survey};
+use tier0_pool::metadata::{Metadata, survey, survey_without};
 use tier0_pool::{Member, MetaRecord, PoolError, PoolState};
 use uuid::Uuid;
 
@@ -81,4 +81,29 @@ fn a_half_that_did_nothing_meanwhile_is_no_split() {
             assert_eq!(serving, [false, false, true, true]);
         });
     }
+}
+
+/// The side that was renewed is given up: the other one knows none of its drives, and was asked for it again at every start.
+#[test]
+fn a_side_that_the_other_does_not_know_stays_given_up() {
+    let rack = renewed(true, true);
+    rack.run(3, |world, drives| async move {
+        let without = ["drive2", "drive3"].map(str::to_owned);
+        let found = survey_without(drives[1..].to_vec(), &without).await;
+        let found = only_pool(found).expect("there is a pool");
+        assert_eq!(found.given_up.len(), 2);
+        use_it(&found.open(&world, no_hook()).await.expect("the second goes on")).await;
+    });
+    for which in [&[1, 2, 3][..], &[1, 3], &[2, 1]] {
+        let found = problem(&rack, 4, which);
+        assert!(found.is_none(), "{which:?}: {found:?}");
+    }
+    rack.run(5, |world, drives| async move {
+        let metadata = open(&world, drives[1..].to_vec()).await.expect("opens");
+        let serving: Vec<bool> = metadata.state().members().iter().map(Member::is_active).collect();
+        assert_eq!(serving, [false, true]);
+        use_it(&metadata).await;
+    });
+    // By themselves they are what they were.
+    assert!(problem(&rack, 6, &[2, 3]).is_none());
 }

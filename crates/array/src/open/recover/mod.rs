@@ -42,6 +42,9 @@ pub struct Recovery {
     pub generation: u64,
     /// Its drives, by place.
     pub drives: Vec<DriveRole>,
+    /// What leaves drives of it out, as it was given: names and paths.
+    #[serde(skip)]
+    pub without: Vec<String>,
     /// What may be lost, by volume; those that lose nothing are listed too. Empty where the metadata cannot be read.
     pub volumes: Vec<VolumeLoss>,
     /// What else should be known, a sentence each.
@@ -93,7 +96,7 @@ pub enum Role {
 /// What the administrator asks for.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
-    /// Drives that are not to be believed, by name.
+    /// Drives that are not to be believed, by name or by path.
     without: &'a [String],
     accepts_loss: bool,
 }
@@ -110,8 +113,9 @@ pub fn recover(
     without: &[String],
     accepts_loss: bool,
 ) -> Result<Vec<Recovery>, ArrayError> {
-    let Opening { media, warnings, .. } = Opening::of(description, &OpenOptions::default())?;
-    let (wanted, without) = (description.clone(), without.to_vec());
+    let opening = Opening::of(description, &OpenOptions::default())?;
+    let (wanted, without) = (description.clone(), opening.without(description, without)?);
+    let Opening { media, warnings, .. } = opening;
     let names: Vec<String> = description.pools.iter().map(|pool| pool.name.clone()).collect();
     let names: Vec<String> = names.into_iter().filter(|name| pool.is_none_or(|pool| pool == name)).collect();
     let mut recoveries = in_real_world(|world| async move {
@@ -172,6 +176,7 @@ fn nowhere(name: &str) -> Recovery {
         is_needed: true,
         generation: 0,
         drives: Vec::new(),
+        without: Vec::new(),
         volumes: Vec::new(),
         notes: Vec::new(),
     }
@@ -229,12 +234,15 @@ async fn recover_found(
     pools.dedup_by(|older, newer| older.label.name == newer.label.name);
     let mut recoveries = Vec::new();
     for found in pools {
-        let left_out = left_out(&found, asked.without);
+        let left_out = left_out(&found);
+        let places: Vec<String> = found.places_done_without().cloned().collect();
         let mut plan = Plan::of(world, found, &blanks, &mut id).await?;
         plan.recovery.notes.splice(0..0, notes.iter().cloned());
         plan.recovery.drives = once_each(plan.recovery.drives);
         let is_left_out = |drive: &&mut DriveRole| left_out.contains(&drive.name);
         plan.recovery.drives.iter_mut().filter(is_left_out).for_each(|drive| drive.role = Role::LeftOut);
+        let names = asked.without.iter().filter(|name| left_out.contains(name)).cloned();
+        plan.recovery.without = names.chain(places).collect();
         recoveries.push(plan.recovery.clone());
         if asked.accepts_loss && plan.recovery.is_needed && plan.recovery.obstacle.is_none() {
             plan.carry_out(world).await?;
@@ -256,9 +264,10 @@ fn once_each(drives: Vec<DriveRole>) -> Vec<DriveRole> {
 }
 
 /// The names of the members that are not believed because the administrator asks for that.
-fn left_out(found: &FoundPool, without: &[String]) -> Vec<String> {
+fn left_out(found: &FoundPool) -> Vec<String> {
     let unbelieved = found.members.iter().filter(|one| one.standing != Standing::Present);
-    unbelieved.map(|one| one.member.name.clone()).filter(|name| without.contains(name)).collect()
+    let left_out = unbelieved.filter(|one| found.is_done_without(&one.member));
+    left_out.map(|one| one.member.name.clone()).collect()
 }
 
 /// The parts of a pool's drives, before anybody decided anything.

@@ -96,6 +96,7 @@ impl Plan {
             is_needed: true,
             generation: found.generation,
             drives: roles,
+            without: Vec::new(),
             volumes: Vec::new(),
             notes: found.is_half_recovered.then(|| BROKEN_OFF.to_owned()).into_iter().collect(),
         };
@@ -118,7 +119,7 @@ impl Plan {
         let also: Vec<u32> = rings.iter().flat_map(RingFate::kept).filter(|one| !serving(one)).collect();
         let choice = choice::choose(before.state(), layout, &known, &also);
         let gone = log::bytes_gone(before.state(), &rings);
-        let consent = check_consent(&before, &shape.sets, &[]).err();
+        let consent = check_consent(&before, &shape.sets, |_| false).err();
         let cut = Cut::of(before.state(), &shape, &choice, drive);
         let is_cut = |slot| cut.needs(before.state(), &shape, slot);
         let mut recovery = Recovery {

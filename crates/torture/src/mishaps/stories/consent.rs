@@ -64,6 +64,54 @@ pub(super) fn split(scene: &mut Scene) -> Result<(), TortureError> {
     scene.nothing_lost()
 }
 
+/// One half was renewed drive by drive, and a new drive has the name of the other half: by its name both were given up, and
+/// a choice was asked for again at each start, because the other half knows no new drive.
+pub(super) fn split_of_a_renewed_half(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.away("d1")?;
+    scene.serve(&["--without", "d1"])?;
+    scene.done(&["drive", "remove", "@", "d1", "--yes"])?;
+    for (file, name) in [("n0", "n0"), ("n1", "d1")] {
+        scene.drive(file)?;
+        let path = scene.path(file).display().to_string();
+        scene.done(&["drive", "add", "@", "--name", name, "--path", &path])?;
+        let is_whole = |pool: &serde_json::Value| {
+            drive_state(pool, name) == "active" && pool["sets"]["degraded"] == 0
+        };
+        scene.pool("the end of the rebuild", 60, is_whole)?;
+        if name == "n0" {
+            scene.done(&["drive", "remove", "@", "d0", "--yes"])?;
+            scene.pool("the end of the removal", 60, |pool| drive_state(pool, "d0") == "gone")?;
+        }
+    }
+    scene.host.check()?;
+    scene.stop()?;
+    for gone in ["d0", "n0", "n1"] {
+        scene.away(gone)?;
+    }
+    scene.back("d1")?;
+    scene.serve(&["--without", "d0"])?;
+    scene.host.writes(200)?;
+    scene.stop()?;
+    scene.back("n0")?;
+    scene.back("n1")?;
+    scene.edit_file("name = \"d0\"", "name = \"n0\"")?;
+    scene.edit_file("d0.", "n0.")?;
+    let text = std::fs::read_to_string(scene.file()).map_err(TortureError::system("no file"))?;
+    let new = scene.path("n1").display().to_string();
+    scene.write_file(&format!("{text}\n[[drive]]\nname = \"n1\"\npath = \"{new}\"\n"))?;
+    let paths = ["n0", "n1"].map(|name| scene.path(name).display().to_string());
+    scene.refused_start(&[], &["groups", &paths[0], &paths[1], "--without"])?;
+    scene.refused_start(&["--without", "/nowhere"], &["nothing of the array lies at"])?;
+    scene.serve(&["--without", &paths[0], "--without", &paths[1]])?;
+    scene.nothing_lost()?;
+    scene.stop()?;
+    scene.serve(&[])?;
+    scene.nothing_lost()
+}
+
 /// A drive of a copy of the array, which had been served elsewhere, was taken as the array's own: its generations were as
 /// many, and what it held was read.
 pub(super) fn drive_of_a_copy(scene: &mut Scene) -> Result<(), TortureError> {

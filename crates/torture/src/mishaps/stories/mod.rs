@@ -59,6 +59,7 @@ pub(crate) const STORIES: &[Story] = {
         short("consent/stale-half-alone", Nothing, consent::stale_half_alone),
         short("consent/half-with-consent", Nothing, consent::half_with_consent),
         short("consent/split", Nothing, consent::split),
+        short("consent/split-of-a-renewed-half", Nothing, consent::split_of_a_renewed_half),
         short("consent/drive-of-a-copy", Nothing, consent::drive_of_a_copy),
         short("consent/witness", Nothing, consent::witness),
         short("consent/recover", Nothing, consent::recover),
