@@ -327,7 +327,9 @@ pub enum ArrayError {
         known: String,
     },
     /// Consent to do without what lies at a path at which nothing lies.
-    #[error("nothing of the array lies at {path:?}, to be done without; name what \"tier0 check\" calls missing")]
+    #[error(
+        "nothing of the array lies at {path:?}, to be done without; name what \"tier0 check\" calls missing"
+    )]
     NothingThere {
         /// The path.
         path: String,

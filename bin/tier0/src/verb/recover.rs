@@ -42,7 +42,7 @@ pub(crate) struct Recover {
     /// The pool, where not all
     #[arg(value_name = "POOL")]
     pool: Option<String>,
-    /// Take this drive for missing; can be given several times
+    /// Take this drive, by name or path, for missing; can be given several times
     #[arg(long, value_name = "DRIVE")]
     without: Vec<String>,
     /// Assemble it, and lose what is listed

@@ -49,7 +49,7 @@ pub(crate) struct Serve {
     /// Use epoll and threads instead of io_uring, which costs speed
     #[arg(long)]
     no_io_uring: bool,
-    /// Start without this drive, and give up what only it holds; may be given more than once
+    /// Start without this drive, by name or path, and give up what only it holds; may be given more than once
     #[arg(long, value_name = "DRIVE")]
     without: Vec<String>,
     /// Print the addresses as JSON

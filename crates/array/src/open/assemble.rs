@@ -170,8 +170,7 @@ async fn look(
     at_hand.check_answers(&dispensable)?;
     let foreign = tell_others(others, description, &dispensable, &mut warnings)?;
     let mut seen: Vec<String> = candidates.iter().flat_map(|pool| pool.strangers.clone()).collect();
-    let there: Vec<String> =
-        candidates.iter().flat_map(FoundPool::places_done_without).cloned().collect();
+    let there: Vec<String> = candidates.iter().flat_map(FoundPool::places_done_without).cloned().collect();
     let (mut states, mut additions) = (Vec::new(), Vec::new());
     for (number, pool) in description.pools.iter().enumerate() {
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;

@@ -3,8 +3,8 @@
 //! witness knows that the pool had come further than the drives that are there, those are older images, and the start
 //! takes consent in any case.
 
-use tier0_pool::{Member, MemberState};
 use tier0_pool::metadata::Inspected;
+use tier0_pool::{Member, MemberState};
 use tier0_raid::set::RaidSets;
 use tier0_world::{PlantedBug, World, planted};
 
@@ -116,8 +116,7 @@ impl Consents {
         let Some(witness) = &self.witness else { return Ok(()) };
         let state = inspected.state();
         let sets = PoolShape::new(state)?.sets;
-        let is_given =
-            check_consent(inspected, &sets, |member| inspected.is_done_without(member)).is_ok();
+        let is_given = check_consent(inspected, &sets, |member| inspected.is_done_without(member)).is_ok();
         let parting = Parting::of(state, &[]).starting_from(inspected.counting_generation());
         let noted = witness.note(world, parting, is_given).await;
         match noted {

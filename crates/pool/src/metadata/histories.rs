@@ -45,6 +45,27 @@ struct History {
     told: Vec<String>,
 }
 
+/// What a drive says, in a line: members with the generation in which they left, and starts.
+fn words((drive, own): (&usize, &Superblock)) -> String {
+    let label = &own.label;
+    let state = |(place, member): (u32, &Member)| {
+        let state = match member.state {
+            MemberState::Active => "",
+            MemberState::Lost => " lost",
+            MemberState::Removed => " removed",
+        };
+        let at = label.lost_in.get(&place).map(|at| format!(" {at}")).unwrap_or_default();
+        let own = if member.id == own.member { "*" } else { "" };
+        format!("{own}{place}{state}{at}")
+    };
+    let members: Vec<String> = (0..).zip(&label.members).map(state).collect();
+    let (members, starts) = (members.join(", "), &label.starts);
+    format!(
+        "drive {drive}: generation {} ({}), [{members}], {starts:?}, given up {:?}",
+        own.generation, label.settled, label.given_up
+    )
+}
+
 impl Server {
     fn serving(&self) -> impl Iterator<Item = (usize, usize)> {
         let members = self.drives.iter().zip(&self.label.members).enumerate();
@@ -231,7 +252,9 @@ impl History {
             let lost = |write: &&u32| !holds.contains(write) && !self.given_up.contains(write);
             if let Some(write) = self.shelf[*drive].holds.iter().find(lost) {
                 let told = self.told.join("\n");
-                panic!("seed {seed}: write {write} on drive {drive} is gone\n{told}\n{:#?}", labels[one]);
+                let labels: Vec<String> = present.iter().zip(labels).map(words).collect();
+                let labels = labels.join("\n");
+                panic!("seed {seed}: write {write} on drive {drive} ({one}) is gone\n{told}\n{labels}");
             }
         }
         for (place, drive) in (0u32..).zip(&drives) {
@@ -242,17 +265,18 @@ impl History {
                 is_changed = true;
             }
         }
-        for drive in believed {
-            self.shelf[drive].is_full = true;
-            self.shelf[drive].holds = holds.clone();
-        }
         let complete = if is_changed { label.settled } else { generation };
         let steps = if is_changed { MISSING_STEPS } else { 1 };
-        self.server = Some(Server { generation, complete, label, drives, holds });
+        self.server = Some(Server { generation, complete, label, drives, holds: holds.clone() });
         self.nonces += 1;
         let (from, nonce) = (generation + steps, self.nonces);
         let cut = self.cut;
         if self.publish(steps, cut, |label| label.starts.push(from, nonce)) {
+            let server = self.server.as_ref().expect("it serves");
+            for drive in server.serving().map(|(_, drive)| drive).collect::<Vec<_>>() {
+                self.shelf[drive].is_full = true;
+                self.shelf[drive].holds = holds.clone();
+            }
             self.publish(1, cut, |_| {});
         }
     }

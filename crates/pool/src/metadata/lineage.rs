@@ -5,8 +5,8 @@
 //! (`went_on_without`). A label is complete if no drive that is there, and that it calls active, has a label that does not
 //! descend from it: then something may have been acknowledged on it. A label that is not complete was interrupted while it
 //! was written, and nothing was. Two complete labels of which neither descends from the other are two histories, and so are
-//! two drives that should serve together and were served by different starts ([`super::starts`]). Labels of joinings that
-//! never came about, and of drives that were surely left behind, are not asked.
+//! two drives that were served by different starts ([`super::starts`]), or one whose label is older than what the other says
+//! was complete. Labels of joinings that never came about, and of drives that were surely left behind, are not asked.
 
 use uuid::Uuid;
 
@@ -140,17 +140,26 @@ fn never_joined(own: &Superblock, other: &Superblock) -> bool {
 
 /// Whether the pool surely went on without a drive, which did nothing by itself: that it is gone was complete. Then it counts
 /// for nothing, whatever became of the others since: where each of their labels was interrupted, its own is complete.
-fn was_left_behind(own: &Superblock, other: &Superblock) -> bool {
-    let gone_in = left_in(&other.label, own.member);
-    gone_in.is_some_and(|gone_in| own.generation < gone_in && gone_in <= other.label.settled)
-        && !is_of_another_history(own, other)
-        && descends(other, own)
+fn was_left_behind(own: &Superblock, all: &[(usize, &Superblock)]) -> bool {
+    let is_behind = |other: &Superblock| {
+        left_in(&other.label, own.member).is_some_and(|gone_in| own.generation < gone_in)
+            && !is_of_another_history(own, other)
+            && descends(other, own)
+    };
+    let is_complete = |other: &Superblock| {
+        left_in(&other.label, own.member).is_some_and(|gone_in| gone_in <= other.label.settled)
+    };
+    let others = || all.iter().map(|(_, other)| *other).filter(|other| other.member != own.member);
+    let mut with_it = others().filter(|other| is_active(&own.label, other.member)).peekable();
+    others().any(|other| is_complete(other) && is_behind(other))
+        // Whatever it was to serve with says so, of those that are there: they have all that it has.
+        || with_it.peek().is_some() && with_it.all(is_behind)
 }
 
 /// Chooses among the superblocks of all drives that are there and were not rolled back.
 pub(super) fn choose(all: &[(usize, &Superblock)]) -> Choice {
     let counts = |own: &Superblock| {
-        !all.iter().any(|(_, other)| never_joined(own, other) || was_left_behind(own, other))
+        !all.iter().any(|(_, other)| never_joined(own, other)) && !was_left_behind(own, all)
     };
     let counting: Vec<(usize, &Superblock)> = all.iter().copied().filter(|(_, own)| counts(own)).collect();
     choose_among(if counting.is_empty() { all } else { &counting })
@@ -163,8 +172,12 @@ fn choose_among(all: &[(usize, &Superblock)]) -> Choice {
         split @ Choice::Split(..) => return split,
     };
     let counts = all.iter().find(|(drive, _)| *drive == chosen).expect("one of them was chosen").1;
-    let is_strange =
-        |own: &Superblock| is_active(&counts.label, own.member) && is_of_another_history(own, counts);
+    // Who is lost there counts for nothing, unless it surely went on by itself. Where each label of those that went on was
+    // interrupted, they say all the same how far they had come.
+    let is_strange = |own: &Superblock| match is_active(&counts.label, own.member) {
+        true => is_of_another_history(own, counts),
+        false => is_of_a_copy(own, counts) || own.label.settled > counts.generation,
+    };
     let (strange, own): (Vec<_>, Vec<_>) = all.iter().partition(|(_, superblock)| is_strange(superblock));
     match strange.is_empty() {
         true => Choice::One(chosen),
@@ -513,6 +526,66 @@ mod tests {
         }
     }
 
+    /// One half was lost by a start that was cut and was told so twice; a later start of its own, with the drive that was lost
+    /// in between, was taken for a drive that did nothing, and what it had acknowledged was gone.
+    #[test]
+    fn two_starts_that_both_served_are_a_split_though_one_of_a_half_was_lost_later() {
+        let gone = [(0, Lost, 5), (1, Lost, 17), (2, Lost, 3), (3, Active, 0), (4, Active, 0)];
+        let one = mirror(3, 18, &[FIRST, (3, 2), (5, 7), (7, 8), (13, 10)], &gone);
+        let members = [(0, Active, 0), (1, Lost, 11), (2, Active, 0)];
+        let other = mirror(2, 12, &[FIRST, (7, 5), (11, 13)], &members);
+        assert_eq!(choice(&[one.clone(), other.clone()]), Choice::Split(vec![0], vec![1]));
+        // It is stale if it served under the same start.
+        let stale =
+            Superblock { label: PoolLabel { starts: one.label.starts.clone(), ..other.label }, ..other };
+        assert_eq!(choice(&[one, stale]), Choice::One(0));
+    }
+
+    /// Two power cuts had left the drives that serve with labels none of which was complete, and a drive that had served by
+    /// itself, or was to, took the array over with its old data, for it knows of no later ones.
+    #[test]
+    fn labels_that_were_cut_tell_how_far_they_had_come() {
+        let cut = |own, generation, last: (MemberState, u64)| {
+            let members = [(0, Lost, 6), (1, Active, 0), (2, Active, 0), (3, last.0, last.1)];
+            let mut cut = mirror(own, generation, &[FIRST, (7, 0xb)], &members);
+            cut.label.settled = 18;
+            cut
+        };
+        let (interrupted, next) = (cut(1, 20, (Lost, 20)), cut(2, 21, (Active, 0)));
+        for (alone, settled) in [(7, 4), (8, 7), (25, 24)] {
+            let lost = [(0, Active, 0), (1, Lost, 7), (2, Lost, 7)];
+            let mut own = mirror(0, alone, &[FIRST, (7, 0xc)], &lost);
+            own.label.settled = settled;
+            let all = [own, interrupted.clone(), next.clone()];
+            assert_eq!(choice(&all), Choice::Split(vec![0], vec![1, 2]), "{alone}");
+        }
+        assert!(matches!(choice(&[interrupted, next]), Choice::One(_)));
+    }
+
+    /// The loss of a drive was complete, but the starts after it were cut, and said so no more: with the last of those that
+    /// knew it away, the lost drive's old label was the only complete one, and it was believed.
+    #[test]
+    fn a_drive_of_which_all_others_say_that_it_is_gone_is_stale() {
+        let all_there = [(0, Active, 0), (1, Active, 0), (2, Active, 0), (3, Active, 0)];
+        let mut lost = mirror(3, 2, &[FIRST], &all_there);
+        lost.label.settled = 1;
+        let of = |own, generation, start, b: (MemberState, u64)| {
+            let mut of = mirror(
+                own,
+                generation,
+                &[FIRST, (generation, start)],
+                &[(0, Active, 0), (1, b.0, b.1), (2, Active, 0), (3, Lost, 3)],
+            );
+            of.label.settled = 2;
+            of
+        };
+        let (a, c) = (of(0, 7, 5, (Active, 0)), of(2, 5, 4, (Lost, 5)));
+        assert_eq!(choice(&[a.clone(), c.clone(), lost.clone()]), Choice::One(0));
+        // One that does not know of the loss makes it doubtful, as long as nothing says that it was complete.
+        let told_nothing = mirror(1, 2, &[FIRST], &all_there);
+        assert_eq!(choice(&[a, c, lost, told_nothing]), Choice::One(2));
+    }
+
     /// A drive of a copy of the array that had been served elsewhere was taken for the array's own: as many
     /// generations, and no drive lost.
     #[test]
@@ -549,10 +622,11 @@ mod tests {
         often.label.starts = Starts::of(&[(30, 0xd), (35, 0xe)]);
         assert!(is_of_another_history(&own(0, 10, 9), &often));
         assert!(!is_rolled_back(&own(0, 10, 9), &[&own(0, 10, 9), &often]));
-        // Who is lost is not believed anyway.
+        // That the array has lost it since does not make a stale drive of it: it was served elsewhere, which was not told.
         let mut without = own(0, 12, 9);
         without.label.members[1].state = MemberState::Lost;
-        assert_eq!(choice(&[without, of_copy(1, 11, 10)]), Choice::One(0));
+        assert_eq!(choice(&[without.clone(), of_copy(1, 11, 10)]), Choice::Split(vec![0], vec![1]));
+        assert_eq!(choice(&[without, begun]), Choice::One(0));
     }
 
     /// A start that no drive but one has heard of is no other history.

@@ -228,9 +228,8 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         is_uneven |= up_to != Some(superblock.generation);
     }
     let there = carriers.iter().filter(|carrier| carrier.lies_at_any_of(without));
-    let there = there
-        .map(|carrier| (carrier.drive.info().name.clone(), carrier.newest.superblock.member))
-        .collect();
+    let there =
+        there.map(|carrier| (carrier.drive.info().name.clone(), carrier.newest.superblock.member)).collect();
     // Members that were being believed again when a crash came: what they hold is no newer for that.
     let half: BTreeMap<u32, u64> = label
         .lost_in

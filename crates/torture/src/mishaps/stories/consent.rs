@@ -77,15 +77,12 @@ pub(super) fn split_of_a_renewed_half(scene: &mut Scene) -> Result<(), TortureEr
         scene.drive(file)?;
         let path = scene.path(file).display().to_string();
         scene.done(&["drive", "add", "@", "--name", name, "--path", &path])?;
-        let is_whole = |pool: &serde_json::Value| {
-            drive_state(pool, name) == "active" && pool["sets"]["degraded"] == 0
-        };
+        let is_whole =
+            |pool: &serde_json::Value| drive_state(pool, name) == "active" && pool["sets"]["degraded"] == 0;
         scene.pool("the end of the rebuild", 60, is_whole)?;
-        if name == "n0" {
-            scene.done(&["drive", "remove", "@", "d0", "--yes"])?;
-            scene.pool("the end of the removal", 60, |pool| drive_state(pool, "d0") == "gone")?;
-        }
     }
+    scene.done(&["drive", "remove", "@", "d0", "--yes"])?;
+    scene.pool("the end of the removal", 60, |pool| drive_state(pool, "d0") == "gone")?;
     scene.host.check()?;
     scene.stop()?;
     for gone in ["d0", "n0", "n1"] {
