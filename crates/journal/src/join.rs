@@ -4,6 +4,10 @@
 //! frame, verified on the way; the tail is not persisted past the frame that is being copied, so that nothing new is
 //! ever written where the copying still writes. When all is stable on the copy, a header is.
 //!
+//! A region may hold the same ring as others went on with it, without the copies that are here: frames and headers that
+//! are newer than those of this ring, and that a recovery would take for what was lost. So the ring gets an incarnation
+//! first that exceeds whatever may lie there, with a fence at its end, and headers of a higher generation.
+//!
 //! | step | copy | what the owner does | if the copy fails |
 //! |---|---|---|---|
 //! | [`Ring::add_copy`] is called | joining | its durable record does not name the copy | the call ends with the error |
@@ -19,9 +23,13 @@ use tier0_world::{Buf, IoError};
 
 use crate::copies::{COPIES_MAX, CopyState, Place, Target};
 use crate::reader::{Found, Reader};
-use crate::ring::{Core, bad_region, region_sectors};
+use crate::ring::{Core, bad_region, outdone, region_sectors};
 use crate::state::Live;
 use crate::{Position, Region, Ring, RingError};
+
+/// By how many incarnations a ring goes ahead of what it knows when a copy joins: where the region's headers are gone, more
+/// than the openings of a ring that others went on with, each of which is one.
+const INCARNATIONS_AHEAD: u64 = 1 << 20;
 
 impl Ring {
     /// Makes `region` copy `copy` of the ring, in the place of one that is lost or as the next one, while appends go on.
@@ -34,6 +42,7 @@ impl Ring {
         }
         core.take_place(copy, region.clone())?;
         let mut joining = JoinGuard { core: core.clone(), copy, complete: false };
+        core.outdo(&region).await?;
         core.copy_to(copy, &region).await?;
         core.persist_now().await?;
         core.still_joining(copy)?;
@@ -105,6 +114,18 @@ impl Core {
             (CopyState::Joining, _) => Ok(()),
             (_, error) => Err(RingError::Drive { copy, source: error.unwrap_or(IoError::Gone) }),
         }
+    }
+
+    /// Makes sure that nothing of a region's past ever counts.
+    async fn outdo(self: &Rc<Self>, region: &Region) -> Result<(), RingError> {
+        let (generation, incarnation) = outdone(std::slice::from_ref(region), self.id).await;
+        {
+            let mut state = self.state.borrow_mut();
+            state.generation = state.generation.max(generation);
+            state.incarnation = state.incarnation.max(incarnation) + INCARNATIONS_AHEAD;
+            state.fence = state.sequence;
+        }
+        self.persist_now().await
     }
 
     /// Copies what is live and was cut before now.

@@ -109,6 +109,11 @@ pub(crate) struct RejoinedDrive {
     /// Where it lies, if not where the array file has it, or where it was last
     #[arg(long)]
     path: Option<PathBuf>,
+    /// Also if it was served elsewhere without the others: asks first, what it holds of that is lost
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    agreement: Agreement,
     #[command(flatten)]
     answering: Answering,
 }
@@ -389,11 +394,11 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
             let request = AdminRequest::DriveFail { drive: drive.clone() };
             carry_out(array, &request, *answering, *agreement)
         }
-        Drive::Rejoin(RejoinedDrive { array, drive, path, answering }) => {
+        Drive::Rejoin(RejoinedDrive { array, drive, path, force, agreement, answering }) => {
             let path = path.as_deref().map(absolute).transpose()?;
             let in_file = place_in_file(array, drive);
-            let request = AdminRequest::DriveRejoin { drive: drive.clone(), path, in_file };
-            carry_out(array, &request, *answering, Agreement::default())
+            let request = AdminRequest::DriveRejoin { drive: drive.clone(), path, in_file, force: *force };
+            carry_out(array, &request, *answering, *agreement)
         }
         Drive::Remove(RemovedDrive { array, drive, force, stop, agreement, answering }) => {
             let request = AdminRequest::DriveRemove { drive: drive.clone(), force: *force, stop: *stop };

@@ -154,7 +154,11 @@ fn check_feasible(server: &Addressee, request: &AdminRequest) -> Result<(), Fail
 fn without_force(request: &AdminRequest) -> Option<AdminRequest> {
     let mut tried = request.clone();
     match &mut tried {
-        AdminRequest::DriveAdd { force, .. } | AdminRequest::DriveReplace { force, .. } if *force => {
+        AdminRequest::DriveAdd { force, .. }
+        | AdminRequest::DriveReplace { force, .. }
+        | AdminRequest::DriveRejoin { force, .. }
+            if *force =>
+        {
             *force = false;
             Some(tried)
         }

@@ -59,6 +59,9 @@ pub enum AdminRequest {
         /// Where the array file has it.
         #[serde(default)]
         in_file: Option<PathBuf>,
+        /// Also one that went on by itself meanwhile: what it holds of that is lost.
+        #[serde(default)]
+        force: bool,
     },
     /// Moves everything off a drive and forgets it.
     DriveRemove {

@@ -69,8 +69,8 @@ impl Control {
                 );
             }
             AdminRequest::DriveFail { drive } => self.fail_drive(&drive).await,
-            AdminRequest::DriveRejoin { drive, path, in_file } => {
-                self.rejoin_drive(&drive, path, in_file).await
+            AdminRequest::DriveRejoin { drive, path, in_file, force } => {
+                self.rejoin_drive(&drive, path, in_file, force).await
             }
             AdminRequest::DriveRemove { drive, stop: true, .. } => self.keep_drive(&drive).await,
             AdminRequest::DriveRemove { drive, force, .. } => {

@@ -28,12 +28,14 @@ use crate::description::DriveDescription;
 
 impl Control {
     /// Takes back a drive that was lost and answers again; its old place is forgotten. It lies at `path`, or where the array
-    /// file has it, or where it was last.
+    /// file has it, or where it was last. With `force` also one that went on by itself meanwhile: what it holds of that is
+    /// lost.
     pub(super) async fn rejoin_drive(
         self: &Rc<Self>,
         name: &str,
         path: Option<PathBuf>,
         in_file: Option<PathBuf>,
+        force: bool,
     ) -> Done {
         let (number, place, state) = self.member_named(name)?;
         if state == MemberState::Active {
@@ -106,6 +108,13 @@ impl Control {
                  --path {path:?} --force)"
             ))
         })?;
+        if !force && let Some(generation) = self.went_on_alone(number, &new.drive).await {
+            return Err(AdminError::Held(format!(
+                "drive {name:?} at {path:?} was served elsewhere without this array (generation {generation}), and what was \
+                 acknowledged there is not here; look at it first where this array is not connected, or give that up and make \
+                 the drive anew (--force)"
+            )));
+        }
         let elsewhere = named_in_file.filter(|named| *named != path).map_or(String::new(), |named| {
             format!("; it lies at {path:?}, and the array file says {named:?}: correct its path in the file")
         });
@@ -127,6 +136,12 @@ impl Control {
                 )
             }
         })
+    }
+
+    /// The generation to which a drive went on by itself, if it did and that was not given up.
+    async fn went_on_alone(&self, number: usize, drive: &DriveHandle) -> Option<u64> {
+        let own = superblock::read(drive).await.ok()??.superblock;
+        self.guarded(number).metadata.went_on_alone(&own).then_some(own.generation)
     }
 
     /// The place of the newest lost member of this name.

@@ -285,6 +285,45 @@ fn a_copy_is_added_while_the_ring_goes_round() {
     });
 }
 
+/// Two halves went on without each other, and the copy of the one joined the other: its newer headers and frames were taken
+/// for what the ring had lost, or for its own.
+#[test]
+fn a_copy_that_went_on_by_itself_joins_and_counts_for_nothing() {
+    for (openings, records, is_wiped) in
+        [(1, 1, false), (1, 20, false), (6, 5, false), (6, 5, true), (0, 9, false)]
+    {
+        run(move |world| async move {
+            let media = media(2, 64);
+            let ring = format(&world, &media, Settings::default()).await.expect("formats");
+            append_all(&ring, 1..=3).await;
+            drop(ring);
+            // The second goes on alone.
+            for _ in 0..openings {
+                let alone = recover_only(&world, &media, 1).await.expect("recovers");
+                append_all(&alone.ring, 100..100 + records).await;
+                alone.ring.release(alone.ring.stable());
+                alone.ring.persist_tail().await.expect("persists");
+            }
+            let own = recover_only(&world, &media, 0).await.expect("recovers");
+            append_all(&own.ring, [4]).await;
+            if is_wiped {
+                media[1].borrow_mut().stable[..2 * BLOCK].fill(0);
+            }
+            own.ring.add_copy(1, CrashDrive::region(&world, &media[1], 9)).await.expect("joins");
+            own.ring.confirm_copy(1).expect("counts");
+            append_all(&own.ring, 5..=6).await;
+            let expected: Vec<(u64, u8, usize)> = (0..6).map(|n| (n, n as u8 + 1, 1)).collect();
+            for which in [vec![0, 1], vec![1], vec![0]] {
+                let regions = regions(&world, &media).into_iter().enumerate();
+                let regions = regions.map(|(i, region)| which.contains(&i).then_some(region)).collect();
+                let found = Ring::inspect(&world, regions, ID).await;
+                let found = found.unwrap_or_else(|error| panic!("{openings} openings, {which:?}: {error}"));
+                assert_eq!(marks(&found.entries), expected, "{openings} openings, {which:?}");
+            }
+        });
+    }
+}
+
 #[test]
 fn the_ring_does_not_live_on_an_unconfirmed_copy() {
     run(|world| async move {

@@ -8,6 +8,7 @@ use tier0_drive::DriveHandle;
 
 use super::checkpoints;
 use super::core::Metadata;
+use super::lineage;
 use super::superblock::{self, Newest, Superblock};
 use crate::PoolError;
 use crate::state::Member;
@@ -16,6 +17,18 @@ impl Metadata {
     /// Whether this start wrote a superblock, and no other start of the same pool or of a copy of it.
     pub fn is_of_this_start(&self, superblock: &Superblock) -> bool {
         self.is_this_start(superblock.label.starts.current())
+    }
+
+    /// Whether the drive of a superblock of this pool went on by itself, so that it holds what others acknowledged, and nobody
+    /// has given that up.
+    pub fn went_on_alone(&self, superblock: &Superblock) -> bool {
+        let labels = self.0.labels.borrow();
+        let serving = labels.label.members.iter().find(|member| member.is_active());
+        serving.is_some_and(|member| {
+            let (generation, label) = (labels.generation, labels.label.clone());
+            let serving = Superblock { generation, member: member.id, label };
+            superblock.label.pool == serving.label.pool && lineage::went_on_alone(superblock, &serving)
+        })
     }
 
     pub(super) fn is_this_start(&self, start: Option<u64>) -> bool {

@@ -156,6 +156,15 @@ fn was_left_behind(own: &Superblock, all: &[(usize, &Superblock)]) -> bool {
         || with_it.peek().is_some() && with_it.all(is_behind)
 }
 
+/// Whether the drive of `own` surely went on by itself, as one that serves tells, and nobody has given that up.
+pub(super) fn went_on_alone(own: &Superblock, serving: &Superblock) -> bool {
+    let is_given_up = serving.label.given_up.get(&own.member).is_some_and(|up_to| own.generation <= *up_to);
+    !is_given_up
+        && (went_on_without(own, serving)
+            || is_of_a_copy(own, serving)
+            || own.label.settled > serving.generation)
+}
+
 /// Chooses among the superblocks of all drives that are there and were not rolled back.
 pub(super) fn choose(all: &[(usize, &Superblock)]) -> Choice {
     let counts = |own: &Superblock| {

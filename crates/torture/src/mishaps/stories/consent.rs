@@ -64,6 +64,44 @@ pub(super) fn split(scene: &mut Scene) -> Result<(), TortureError> {
     scene.nothing_lost()
 }
 
+/// The half that was given up had been served more often, and came back: its log held records that the next start took for
+/// ones that the array had lost. So did one that came back while the array was served, without a question.
+pub(super) fn rejoin_after_a_split(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    scene.away("d1")?;
+    let volume = uri(&scene.at, "lun0");
+    let load = ["load", &volume, "--read", "0", "--rate", "40", "--time", "1s", "--overwrite"];
+    scene.serve(&["--without", "d1"])?;
+    for _ in 0..5 {
+        scene.done(&load)?;
+        scene.stop()?;
+        scene.serve(&[])?;
+    }
+    scene.stop()?;
+    scene.away("d0")?;
+    scene.back("d1")?;
+    scene.serve(&["--without", "d0"])?;
+    scene.host.writes(12)?;
+    scene.back("d0")?;
+    scene.refused(&["drive", "rejoin", "@", "d0"], 2, &["served elsewhere", "--force"])?;
+    scene.stop()?;
+    scene.refused_start(&[], &["d0", "d1", "--without"])?;
+    scene.serve(&["--without", "d0"])?;
+    scene.done(&["drive", "rejoin", "@", "d0"])?;
+    scene.whole(2)?;
+    scene.host.writes(40)?;
+    scene.stop()?;
+    scene.serve(&[])?;
+    scene.nothing_lost()?;
+    scene.stop()?;
+    // All of it is on the drive that came back.
+    scene.away("d1")?;
+    scene.serve(&["--without", "d1"])?;
+    scene.nothing_lost()
+}
+
 /// One half was renewed drive by drive, and a new drive has the name of the other half: by its name both were given up, and
 /// a choice was asked for again at each start, because the other half knows no new drive.
 pub(super) fn split_of_a_renewed_half(scene: &mut Scene) -> Result<(), TortureError> {
@@ -139,7 +177,8 @@ pub(super) fn drive_of_a_copy(scene: &mut Scene) -> Result<(), TortureError> {
     // Nor while it serves: it joins as any other drive, and all of it is made anew.
     scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
     scene.put("d1", "d1.elsewhere")?;
-    let said = scene.done(&["drive", "rejoin", "@", "d1"])?;
+    scene.refused(&["drive", "rejoin", "@", "d1"], 2, &["served elsewhere", "--force"])?;
+    let said = scene.done(&["drive", "rejoin", "@", "d1", "--force", "--yes"])?;
     ensure(said.contains("all that it lacks"), || format!("it is taken as it is: {said}"))?;
     scene.whole(2)?;
     scene.host.writes(200)?;

@@ -60,6 +60,7 @@ pub(crate) const STORIES: &[Story] = {
         short("consent/half-with-consent", Nothing, consent::half_with_consent),
         short("consent/split", Nothing, consent::split),
         short("consent/split-of-a-renewed-half", Nothing, consent::split_of_a_renewed_half),
+        short("consent/rejoin-after-a-split", Nothing, consent::rejoin_after_a_split),
         short("consent/drive-of-a-copy", Nothing, consent::drive_of_a_copy),
         short("consent/witness", Nothing, consent::witness),
         short("consent/recover", Nothing, consent::recover),
