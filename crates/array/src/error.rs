@@ -318,13 +318,21 @@ pub enum ArrayError {
     },
     /// Consent to do without a drive that the array does not have.
     #[error(
-        "the array has no drive {drive:?} to start without; it has {known}, and \"tier0 check\" says what is missing"
+        "the array has no drive {drive:?} to start without; it has {known} (a path has a slash), and \"tier0 check\" says what is missing"
     )]
     UnknownDrive {
         /// What was named.
         drive: String,
         /// Those that it has.
         known: String,
+    },
+    /// Consent to do without all drives of a pool that are there.
+    #[error(
+        "pool {pool:?} cannot do without every drive that is here; leave those out of --without that it is to go on with"
+    )]
+    NothingLeft {
+        /// The pool.
+        pool: String,
     },
     /// Consent to do without what lies at a path at which nothing lies.
     #[error(

@@ -169,8 +169,7 @@ async fn look(
     dispensable.extend(description.drives.iter().filter(lies_there).map(|drive| drive.name.clone()));
     at_hand.check_answers(&dispensable)?;
     let foreign = tell_others(others, description, &dispensable, &mut warnings)?;
-    let mut seen: Vec<String> = candidates.iter().flat_map(|pool| pool.strangers.clone()).collect();
-    let there: Vec<String> = candidates.iter().flat_map(FoundPool::places_done_without).cloned().collect();
+    check_known(without, &candidates)?;
     let (mut states, mut additions) = (Vec::new(), Vec::new());
     for (number, pool) in description.pools.iter().enumerate() {
         let found = take_pool(&mut candidates, description, pool, &mut warnings)?;
@@ -179,6 +178,9 @@ async fn look(
             true => error,
             false => error.with_hints(&left_behind),
         };
+        if found.is_nothing_left() {
+            return Err(ArrayError::NothingLeft { pool: pool.name.clone() });
+        }
         check_label(pool, &found).map_err(with_hints)?;
         check_without(pool, &found)?;
         at_hand.check_missing(world, description, &found).await?;
@@ -195,14 +197,21 @@ async fn look(
     warnings.extend(never_made(description, &states));
     let facts: Vec<PoolFacts> = states.iter().map(|state| PoolFacts::of(state, |_| None)).collect();
     warnings.extend(description.without_effect(&facts));
-    seen.extend(states.iter().flat_map(PoolState::members).map(|member| member.name.clone()));
-    if let Some(name) = without.iter().find(|name| !seen.contains(name) && !there.contains(name)) {
-        seen.sort();
-        seen.dedup();
-        let known = quoted(seen.iter().map(String::as_str));
-        return Err(ArrayError::UnknownDrive { drive: name.clone(), known });
-    }
     Ok(Found { states, additions, warnings, doubts })
+}
+
+/// What is to be done without is some drive of these pools.
+fn check_known(without: &[String], pools: &[FoundPool]) -> Result<(), ArrayError> {
+    let members = pools.iter().flat_map(|pool| &pool.label.members).map(|member| &member.name);
+    let mut names: Vec<&String> = members.chain(pools.iter().flat_map(|pool| &pool.strangers)).collect();
+    let places: Vec<&String> = pools.iter().flat_map(FoundPool::places_done_without).collect();
+    let Some(drive) = without.iter().find(|one| !names.contains(one) && !places.contains(one)) else {
+        return Ok(());
+    };
+    names.sort();
+    names.dedup();
+    let known = quoted(names.into_iter().map(String::as_str));
+    Err(ArrayError::UnknownDrive { drive: drive.clone(), known })
 }
 
 /// Drives of a pool that are there and not used: put back to an older state than others have gone on from, or overwritten.

@@ -38,7 +38,7 @@ pub(super) struct Opened {
 #[derive(Clone)]
 pub(super) struct Unopened {
     /// As it was named, and as the file system knows it.
-    paths: [PathBuf; 2],
+    pub(super) paths: [PathBuf; 2],
     /// What the array file calls it, if it names it.
     pub(super) named: Option<String>,
     /// Why not.

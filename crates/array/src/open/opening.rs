@@ -116,8 +116,11 @@ impl Opening {
         let known = |path: &Path| {
             let mut media = self.media.iter().filter_map(|medium| medium.path());
             let at = media.find(|at| is_same_place(at, path)).and_then(|at| at.to_str().map(str::to_owned));
-            let is_there =
-                |drive: &&DriveDescription| drive.path.as_deref().is_some_and(|at| is_same_place(at, path));
+            let mut unopened = self.unopened.iter().flat_map(|one| &one.paths);
+            let is_unopened = unopened.any(|at| is_same_place(at, path));
+            let is_there = |drive: &&DriveDescription| {
+                is_unopened && drive.path.as_deref().is_some_and(|at| is_same_place(at, path))
+            };
             at.or_else(|| description.drives.iter().find(is_there).map(|drive| drive.name.clone()))
         };
         let found = |one: &String| match is_path(one) {

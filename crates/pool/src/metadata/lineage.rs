@@ -100,10 +100,14 @@ fn descends(newer: &Superblock, older: &Superblock) -> bool {
 }
 
 /// Whether a drive was put back to an older image: a label that calls it active says that a later generation was
-/// complete on all its members.
+/// complete on all its members, or one under another start.
 pub(super) fn is_rolled_back(own: &Superblock, all: &[&Superblock]) -> bool {
-    let later =
-        |other: &&&Superblock| own.generation < other.label.settled && is_active(&other.label, own.member);
+    // A start that was cut, which the others never heard of, may have raised the generation of an older image.
+    let has_missed = |other: &Superblock| {
+        let starts = own.label.starts.at(other.label.settled).zip(other.label.starts.at(other.label.settled));
+        own.generation < other.label.settled || starts.is_some_and(|(own, other)| own != other)
+    };
+    let later = |other: &&&Superblock| has_missed(other) && is_active(&other.label, own.member);
     let follows = |other: &&&Superblock| later(other) && !is_of_another_history(own, other);
     all.iter().any(|other| follows(&other))
 }
@@ -134,7 +138,7 @@ fn never_joined(own: &Superblock, other: &Superblock) -> bool {
         })
     };
     // What such a drive did by itself may have been given up, and it has all of this one's history then, or all but the end.
-    let was_given_up = other.label.given_up.values().any(|up_to| up_to + 1 >= own.generation);
+    let was_given_up = other.label.given_up.values().any(|given_up| given_up.up_to + 1 >= own.generation);
     !was_given_up && (went_on || other.label.starts.after(start).any(came_to))
 }
 
@@ -158,7 +162,7 @@ fn was_left_behind(own: &Superblock, all: &[(usize, &Superblock)]) -> bool {
 
 /// Whether the drive of `own` surely went on by itself, as one that serves tells, and nobody has given that up.
 pub(super) fn went_on_alone(own: &Superblock, serving: &Superblock) -> bool {
-    let is_given_up = serving.label.given_up.get(&own.member).is_some_and(|up_to| own.generation <= *up_to);
+    let is_given_up = serving.label.given_up.get(&own.member).is_some_and(|given_up| given_up.covers(own));
     !is_given_up
         && (went_on_without(own, serving)
             || is_of_a_copy(own, serving)
@@ -244,6 +248,7 @@ mod tests {
     use super::*;
     use crate::features::Features;
     use crate::metadata::starts::Starts;
+    use crate::metadata::superblock::GivenUp;
     use crate::samples::{area, member};
     use crate::{Member, MemberState};
 
@@ -373,10 +378,10 @@ mod tests {
         assert!(!never_joined(&joining(11), &later(&[(1, 0xa)], 9)), "it was the last that this start did");
         // Something that a drive did by itself was given up at some time: that may be what it was.
         let mut given_up = later(&[(1, 0xa), (6, 0xb)], 9);
-        given_up.label.given_up = BTreeMap::from([(member(0).id, 5)]);
+        given_up.label.given_up = BTreeMap::from([(member(0).id, GivenUp { up_to: 5, start: None })]);
         assert_eq!(choice(&[joining(5), given_up.clone()]), split);
         // What was given up before it joined cannot be.
-        given_up.label.given_up = BTreeMap::from([(member(0).id, 3)]);
+        given_up.label.given_up = BTreeMap::from([(member(0).id, GivenUp { up_to: 3, start: None })]);
         assert_eq!(choice(&[joining(5), given_up]), Choice::One(1));
     }
 

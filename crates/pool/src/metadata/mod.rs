@@ -26,8 +26,6 @@ mod commit;
 mod core;
 mod create;
 mod fronts;
-#[cfg(test)]
-mod histories;
 mod journal;
 mod labels;
 mod lending;

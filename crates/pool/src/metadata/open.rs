@@ -317,6 +317,15 @@ impl Opening {
             if found.is_readmitted && self.state.members()[place as usize].state == MemberState::Lost {
                 self.state.readmit(place)?;
             }
+            if self.state.members()[place as usize].id != label.members[place as usize].id {
+                return Err(PoolError::Unopenable {
+                    fact: format!(
+                        "the metadata of pool {:?} and its superblocks know different drives in place {place}: they are of \
+                         two histories; connect other drives of it, or start without those that do not belong here",
+                        label.name
+                    ),
+                });
+            }
             let known = self.state.members()[place as usize].state;
             let failed = self.lost.iter().any(|(lost, _)| *lost == place);
             let agreed = match label.members[place as usize].state {

@@ -53,6 +53,11 @@ impl Starts {
         later.map(|start| start.from)
     }
 
+    /// The first generations of all.
+    pub(super) fn generations(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|start| start.from)
+    }
+
     /// Whether none is remembered: a program has written them that knows nothing of starts.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

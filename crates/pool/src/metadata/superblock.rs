@@ -35,7 +35,7 @@
 //! damaged, hides nothing that matters. The format is read from untrusted bytes: every length is checked before it is
 //! used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join;
 use tier0_drive::DriveHandle;
@@ -67,8 +67,10 @@ const MEMBER_BYTES_MIN: usize = 28;
 /// Bytes of a member that left: its place, and when; and of how many there are.
 const LEFT_BYTES: usize = 12;
 const LEFT_COUNT_BYTES: usize = 4;
-const GIVEN_UP_BYTES: usize = 24;
+const GIVEN_UP_BYTES: usize = 32;
 const GIVEN_UP_COUNT_BYTES: usize = 4;
+/// Generations are below this: at a thousand a second it is reached after 140 million years.
+const GENERATIONS_END: u64 = 1 << 62;
 const COPY_BYTES: usize = 64 << 10;
 /// A copy is read and written in multiples of this: no drive has larger blocks.
 const BLOCK_BYTES: usize = 4096;
@@ -111,11 +113,34 @@ pub struct PoolLabel {
     /// By place: the generation in which a member was recorded lost, or removed if it was not lost before, where that is
     /// known.
     pub lost_in: BTreeMap<u32, u64>,
-    /// By identity: the generation up to which the history of a drive that went on by itself was given up by the
-    /// administrator. It may be a drive that joined there and is no member here.
-    pub given_up: BTreeMap<Uuid, u64>,
+    /// By identity: drives that went on by themselves, which the administrator gave up. One may have joined there and be no
+    /// member here.
+    pub given_up: BTreeMap<Uuid, GivenUp>,
     /// Who has served the pool when.
     pub starts: Starts,
+}
+
+/// What was given up of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Its history up to this generation.
+    pub up_to: u64,
+    /// The start that served it then, where that is known: under another one, as of an older image that was served again, it
+    /// is another history.
+    pub start: Option<u64>,
+}
+
+impl GivenUp {
+    /// All that a drive has.
+    pub(super) fn of(superblock: &Superblock) -> GivenUp {
+        GivenUp { up_to: superblock.generation, start: superblock.label.starts.current() }
+    }
+
+    /// Whether a drive has no more than that.
+    pub(super) fn covers(&self, own: &Superblock) -> bool {
+        own.generation <= self.up_to
+            && self.start.is_none_or(|start| own.label.starts.current() == Some(start))
+    }
 }
 
 /// A superblock.
@@ -187,14 +212,14 @@ fn encode_label(label: &PoolLabel) -> Vec<u8> {
     let room = |writer: &Writer| COPY_BYTES.saturating_sub(HEADER_BYTES + writer.0.len());
     let fixed = encode_fixed(label, 0);
     let room_behind = room(&fixed).saturating_sub(for_starts + PATHS_COUNT_BYTES);
-    let left = encode_left(label, room_behind);
-    let strangers = encode_given_up(label, room_behind - left.len());
+    let given_up = encode_given_up(label, room_behind);
+    let left = encode_left(label, room_behind - given_up.len());
     let has = |feature: u64, part: &[u8]| if part.is_empty() { 0 } else { feature };
-    let mut writer = match has(LEFT, &left) | has(GIVEN_UP, &strangers) {
+    let mut writer = match has(LEFT, &left) | has(GIVEN_UP, &given_up) {
         0 => fixed,
         features => encode_fixed(label, features),
     };
-    let behind = left.len() + strangers.len();
+    let behind = left.len() + given_up.len();
     let for_paths = room(&writer).saturating_sub(for_starts + behind);
     encode_paths(&mut writer, &label.members, for_paths);
     if has_starts {
@@ -202,7 +227,7 @@ fn encode_label(label: &PoolLabel) -> Vec<u8> {
         label.starts.encode(&mut writer, room);
     }
     writer.0.extend_from_slice(&left);
-    writer.0.extend_from_slice(&strangers);
+    writer.0.extend_from_slice(&given_up);
     writer.0
 }
 
@@ -236,20 +261,22 @@ fn decode_left(reader: &mut Reader<'_>, label: &mut PoolLabel) -> Option<()> {
     Some(())
 }
 
-/// What was given up of drives that are no members: the last generations, as many as fit `room` bytes; nothing where there
-/// is none.
+/// What was given up of drives that are no members, or under a start that is known: the last generations, as many as fit
+/// `room` bytes; nothing where there is none.
 fn encode_given_up(label: &PoolLabel, room: usize) -> Vec<u8> {
     let is_member = |id: &Uuid| label.members.iter().any(|member| member.id == *id);
-    let strangers = label.given_up.iter().filter(|(id, _)| !is_member(id));
-    let mut strangers: Vec<(u64, Uuid)> = strangers.map(|(id, generation)| (*generation, *id)).collect();
-    strangers.sort_unstable();
-    let kept = strangers.len().min(room.saturating_sub(GIVEN_UP_COUNT_BYTES) / GIVEN_UP_BYTES);
+    let told = label.given_up.iter().filter(|(id, given_up)| given_up.start.is_some() || !is_member(id));
+    let mut told: Vec<(u64, Uuid, u64)> =
+        told.map(|(id, given_up)| (given_up.up_to, *id, given_up.start.unwrap_or(0))).collect();
+    told.sort_unstable();
+    let kept = told.len().min(room.saturating_sub(GIVEN_UP_COUNT_BYTES) / GIVEN_UP_BYTES);
     let mut writer = Writer::default();
     if kept > 0 {
         writer.count(kept);
-        for (generation, id) in &strangers[strangers.len() - kept..] {
+        for (up_to, id, start) in &told[told.len() - kept..] {
             writer.uuid(*id);
-            writer.u64(*generation);
+            writer.u64(*up_to);
+            writer.u64(*start);
         }
     }
     writer.0
@@ -257,9 +284,15 @@ fn encode_given_up(label: &PoolLabel, room: usize) -> Vec<u8> {
 
 /// Reads what [`encode_given_up`] wrote.
 fn decode_given_up(reader: &mut Reader<'_>, label: &mut PoolLabel) -> Option<()> {
-    for (id, generation) in reader.many(GIVEN_UP_BYTES, |reader| Some((reader.uuid()?, reader.u64()?)))? {
+    let read = |reader: &mut Reader<'_>| Some((reader.uuid()?, reader.u64()?, reader.u64()?));
+    let mut seen = BTreeSet::new();
+    for (id, up_to, start) in reader.many(GIVEN_UP_BYTES, read)? {
+        let start = (start != 0).then_some(start);
+        // Of a member the same was said before.
+        let before = label.given_up.insert(id, GivenUp { up_to, start });
         let is_member = label.members.iter().any(|member| member.id == id);
-        if is_member || generation == 0 || label.given_up.insert(id, generation).is_some() {
+        let is_same = before.map(|before| before.up_to) == is_member.then_some(up_to);
+        if up_to == 0 || !is_same || !seen.insert(id) || (is_member && start.is_none()) {
             return None;
         }
     }
@@ -283,9 +316,17 @@ fn encode_fixed(label: &PoolLabel, behind: u64) -> Writer {
     for (place, member) in (0u32..).zip(&label.members) {
         let known = label.lost_in.get(&place).filter(|_| member.state != MemberState::Removed);
         writer.u64(known.copied().unwrap_or(0));
-        writer.u64(label.given_up.get(&member.id).copied().unwrap_or(0));
+        writer.u64(label.given_up.get(&member.id).map_or(0, |given_up| given_up.up_to));
     }
     writer
+}
+
+/// Whether all generations that a label names can be.
+fn has_sound_generations(label: &PoolLabel) -> bool {
+    let given_up = label.given_up.values().map(|given_up| given_up.up_to);
+    let left = given_up.chain(label.lost_in.values().copied());
+    let all = left.chain(label.starts.generations()).chain([label.settled]);
+    all.into_iter().all(|generation| generation < GENERATIONS_END)
 }
 
 /// Reads a body whose checksum is right; the bits of unknown features instead.
@@ -324,7 +365,7 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
             }
             match reader.u64()? {
                 0 => {}
-                generation => _ = label.given_up.insert(member.id, generation),
+                up_to => _ = label.given_up.insert(member.id, GivenUp { up_to, start: None }),
             }
         }
         decode_paths(&mut reader, &mut label.members)?;
@@ -337,6 +378,9 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
     }
     if features.compatible & GIVEN_UP != 0 {
         decode_given_up(&mut reader, &mut label)?;
+    }
+    if !has_sound_generations(&label) {
+        return None;
     }
     let known = |place: &u32| (*place as usize) < label.members.len();
     let is_whole = reader.is_empty() || features.has_rest_beyond(IN_SUPERBLOCKS);
@@ -386,7 +430,8 @@ fn decode_known(
 ) -> Option<Result<Superblock, u64>> {
     let body = rest.get(..reader.u32()? as usize)?;
     let (generation, member) = (reader.u64()?, reader.uuid()?);
-    if crc64(&[covered, body]) != reader.u64()? || version < WITHOUT_FEATURES {
+    let is_sound = crc64(&[covered, body]) == reader.u64()? && generation < GENERATIONS_END;
+    if !is_sound || version < WITHOUT_FEATURES {
         return None;
     }
     Some(decode_label(version, body)?.map(|label| Superblock { generation, member, label }))

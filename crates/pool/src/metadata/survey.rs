@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::lineage::{self, Choice};
 use super::readmission::NEVER_LOST;
-use super::superblock::{self, Newest, PoolLabel, Superblock};
+use super::superblock::{self, GivenUp, Newest, PoolLabel, Superblock};
 use crate::blank::is_blank;
 use crate::error::names;
 use crate::state::MemberState;
@@ -71,6 +71,8 @@ pub struct FoundPool {
 struct Without {
     /// As he said it: names of drives, and where drives lie.
     asked: Vec<String>,
+    /// Whether that is every drive that is there.
+    is_all: bool,
     /// The places among that at which drives of this pool lie, and whose those are.
     there: Vec<(String, Uuid)>,
 }
@@ -194,12 +196,15 @@ struct Compared {
 }
 
 fn compare(carriers: &[Carrier], all: &[&Superblock], without: &[String]) -> Compared {
-    let trust_of = |carrier: &Carrier| match &carrier.newest.superblock {
-        superblock if carrier.is_any_of(without) || is_given_up(superblock, all) => Trust::LeftOut,
-        superblock if lineage::is_rolled_back(superblock, all) => Trust::RolledBack,
-        _ => Trust::Counts,
+    let left_out = left_out(carriers, all, without);
+    let heeded = left_out.iter().zip(all).filter(|(left_out, _)| !**left_out);
+    let heeded: Vec<&Superblock> = heeded.map(|(_, superblock)| *superblock).collect();
+    let trust_of = |(left_out, superblock): (&bool, &&Superblock)| match left_out {
+        true => Trust::LeftOut,
+        false if lineage::is_rolled_back(superblock, &heeded) => Trust::RolledBack,
+        false => Trust::Counts,
     };
-    let mut trust: Vec<Trust> = carriers.iter().map(trust_of).collect();
+    let mut trust: Vec<Trust> = left_out.iter().zip(all).map(trust_of).collect();
     if !trust.contains(&Trust::Counts) {
         // Where no drive counts, there is none for which the others could be left out.
         trust.fill(Trust::Counts);
@@ -213,6 +218,21 @@ fn compare(carriers: &[Carrier], all: &[&Superblock], without: &[String]) -> Com
     Compared { newest, split, trust }
 }
 
+/// Which drives are left out: those that the administrator gives up now, and those that were given up, as one says that is
+/// not left out itself. The one with the highest generation has the last word.
+fn left_out(carriers: &[Carrier], all: &[&Superblock], without: &[String]) -> Vec<bool> {
+    let mut left_out: Vec<bool> = carriers.iter().map(|carrier| carrier.is_any_of(without)).collect();
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|number| std::cmp::Reverse(all[*number].generation));
+    for number in order {
+        let mut heeded = all.iter().zip(&left_out).filter(|(_, left_out)| !**left_out);
+        if !left_out[number] && heeded.any(|(other, _)| gives_up(other, all[number])) {
+            left_out[number] = true;
+        }
+    }
+    left_out
+}
+
 /// Puts a pool together.
 fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
     let all: Vec<&Superblock> = carriers.iter().map(|carrier| &carrier.newest.superblock).collect();
@@ -220,13 +240,15 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
     let mut label = all[newest].label.clone();
     // Above whatever anybody has begun.
     let generation = all.iter().map(|superblock| superblock.generation).max().unwrap_or_default();
-    let problem = split.or_else(|| twice(&carriers));
+    // Whoever is there twice is of two arrays, of which one has to go.
+    let problem = twice(&carriers).or(split);
     let (counting, counts) = (all[newest].generation, all[newest].clone());
     let (mut is_uneven, mut shrunk) = (counting != generation, None);
     for (superblock, _) in all.iter().zip(&trust).filter(|(_, trust)| **trust == Trust::LeftOut) {
-        let up_to = label.given_up.insert(superblock.member, superblock.generation);
-        is_uneven |= up_to != Some(superblock.generation);
+        let given_up = GivenUp::of(superblock);
+        is_uneven |= label.given_up.insert(superblock.member, given_up) != Some(given_up);
     }
+    let is_all = carriers.iter().all(|carrier| carrier.is_any_of(without));
     let there = carriers.iter().filter(|carrier| carrier.lies_at_any_of(without));
     let there =
         there.map(|carrier| (carrier.drive.info().name.clone(), carrier.newest.superblock.member)).collect();
@@ -262,7 +284,8 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         }
         if found.member.state == MemberState::Lost {
             found.standing = Standing::Stale;
-            found.set_aside = Some(set_aside());
+            // What is left out is not there for the last resort either.
+            found.set_aside = (trust != Trust::LeftOut).then(set_aside);
         } else if found.member.is_active() && trust == Trust::RolledBack {
             found.standing = Standing::RolledBack;
             found.set_aside = Some(set_aside());
@@ -313,7 +336,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         newcomers,
         strangers,
         given_up,
-        without: Without { asked: without.to_vec(), there },
+        without: Without { asked: without.to_vec(), is_all, there },
     };
     // Where it could not be done without, that it has shrunk says more than that it is missing.
     let quorum = found.quorum_problem().map(|problem| shrunk.unwrap_or(problem));
@@ -362,12 +385,9 @@ fn own_name(superblock: &Superblock) -> &String {
 }
 
 /// Whether another drive's label says that what this one did by itself does not count.
-fn is_given_up(own: &Superblock, all: &[&Superblock]) -> bool {
-    let by = |other: &&&Superblock| {
-        let given_up = other.label.given_up.get(&own.member);
-        other.member != own.member && given_up.is_some_and(|generation| own.generation <= *generation)
-    };
-    all.iter().any(|other| by(&other))
+fn gives_up(other: &Superblock, own: &Superblock) -> bool {
+    other.member != own.member
+        && other.label.given_up.get(&own.member).is_some_and(|given_up| given_up.covers(own))
 }
 
 fn twice(carriers: &[Carrier]) -> Option<PoolError> {
@@ -403,6 +423,11 @@ impl FoundPool {
     /// Whether the administrator does without a member.
     pub fn is_done_without(&self, member: &Member) -> bool {
         self.without.asked.contains(&member.name) || self.without.there.iter().any(|(_, id)| *id == member.id)
+    }
+
+    /// Whether the administrator would do without every drive that is there.
+    pub fn is_nothing_left(&self) -> bool {
+        self.without.is_all
     }
 
     /// The places among those given to do without at which drives of this pool lie.
@@ -486,3 +511,7 @@ impl FoundPool {
         None
     }
 }
+
+#[cfg(test)]
+#[path = "histories.rs"]
+mod histories;

@@ -6,7 +6,7 @@ use tier0_world::Random;
 use uuid::Uuid;
 
 use super::starts::Starts;
-use super::superblock::{self, Copy, PoolLabel, Superblock};
+use super::superblock::{self, Copy, GivenUp, PoolLabel, Superblock};
 use crate::codec::crc64;
 use crate::features::{GIVEN_UP, LEFT};
 use crate::fixtures;
@@ -32,7 +32,7 @@ fn superblock() -> Superblock {
         features: Features::default(),
         settled: 11,
         lost_in: BTreeMap::from([(2, 9)]),
-        given_up: BTreeMap::from([(member(2).id, 8)]),
+        given_up: BTreeMap::from([(member(2).id, GivenUp { up_to: 8, start: None })]),
         starts: Starts::default(),
     };
     Superblock { generation: 12, member: label.members[1].id, label }
@@ -131,35 +131,62 @@ fn the_frozen_image_that_says_when_members_left_is_read_and_written() {
     for wrong in [0, 2, 5] {
         let mut bytes = bytes.clone();
         bytes[place] = wrong;
-        let length = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;
-        let checksum = crc64(&[&bytes[..40], &bytes[48..48 + length]]);
-        bytes[40..48].copy_from_slice(&checksum.to_le_bytes());
-        assert_eq!(superblock::decode(&bytes), Copy::Damaged, "{wrong}");
+        assert_eq!(superblock::decode(&with_checksum(bytes)), Copy::Damaged, "{wrong}");
     }
 }
 
 #[test]
-fn the_frozen_image_that_says_which_strangers_were_given_up_is_read_and_written() {
-    let mut with_strangers = superblock();
-    with_strangers.label.features.compatible = GIVEN_UP | LEFT | 1;
-    with_strangers.label.starts = Starts::of(&[(1, 5)]);
-    with_strangers.label.lost_in.insert(3, 7);
-    with_strangers.label.given_up.extend([(member(9).id, 10), (member(8).id, 12)]);
-    fixtures::check("superblock-v3-given-up.bin", &superblock::encode(&with_strangers), |bytes| {
-        assert_eq!(superblock::decode(bytes), Copy::Valid(Box::new(with_strangers.clone())));
+fn the_frozen_image_that_says_what_was_given_up_is_read_and_written() {
+    let mut superblock = superblock();
+    superblock.label.features.compatible = GIVEN_UP | LEFT | 1;
+    superblock.label.starts = Starts::of(&[(1, 5)]);
+    superblock.label.lost_in.insert(3, 7);
+    superblock.label.given_up = BTreeMap::from([
+        (member(1).id, GivenUp { up_to: 7, start: None }),
+        (member(2).id, GivenUp { up_to: 8, start: Some(5) }),
+        (member(9).id, GivenUp { up_to: 10, start: None }),
+        (member(8).id, GivenUp { up_to: 12, start: Some(6) }),
+    ]);
+    fixtures::check("superblock-v3-given-up.bin", &superblock::encode(&superblock), |bytes| {
+        assert_eq!(superblock::decode(bytes), Copy::Valid(Box::new(superblock.clone())));
     });
-    // A member is no stranger, and nobody is one twice.
-    let bytes = superblock::encode(&with_strangers);
-    let last = bytes.iter().rposition(|byte| *byte != 0).expect("not empty") + 1 - 2;
-    assert_eq!(bytes[last], 8, "the last byte of an identity is here");
-    for wrong in [1, 9] {
+    // Nobody is given up twice, and a member as what was said of it before.
+    let bytes = superblock::encode(&superblock);
+    let last = bytes.iter().rposition(|byte| *byte != 0).expect("not empty") + 1;
+    // The last entry is that of drive 8: the last byte of its identity, its generation, its start.
+    let identity = last - 10;
+    assert_eq!((bytes[identity], bytes[identity + 1], bytes[last - 1]), (8, 12, 6));
+    for (at, wrong) in [(identity, 1), (identity, 9), (identity + 1, 0)] {
         let mut bytes = bytes.clone();
-        bytes[last] = wrong;
-        let length = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;
-        let checksum = crc64(&[&bytes[..40], &bytes[48..48 + length]]);
-        bytes[40..48].copy_from_slice(&checksum.to_le_bytes());
-        assert_eq!(superblock::decode(&bytes), Copy::Damaged, "{wrong}");
+        bytes[at] = wrong;
+        assert_eq!(superblock::decode(&with_checksum(bytes)), Copy::Damaged, "{at}: {wrong}");
     }
+}
+
+/// A superblock with its checksum made right.
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let length = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;
+    let checksum = crc64(&[&bytes[..40], &bytes[48..48 + length]]);
+    bytes[40..48].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// A drive with such a superblock ended the program, and had the others write numbers that nothing can follow.
+#[test]
+fn generations_that_nothing_can_follow_are_damage() {
+    let bytes = superblock::encode(&superblock());
+    for generation in [1 << 62, u64::MAX - 2, u64::MAX] {
+        let mut absurd = superblock();
+        absurd.generation = generation;
+        assert_eq!(superblock::decode(&superblock::encode(&absurd)), Copy::Damaged);
+        let mut absurd = superblock();
+        (absurd.label.features.compatible, absurd.label.starts) = (1, Starts::of(&[(generation, 5)]));
+        assert_eq!(superblock::decode(&superblock::encode(&absurd)), Copy::Damaged);
+        let mut absurd = superblock();
+        absurd.label.settled = generation;
+        assert_eq!(superblock::decode(&superblock::encode(&absurd)), Copy::Damaged);
+    }
+    assert!(matches!(superblock::decode(&bytes), Copy::Valid(_)));
 }
 
 /// The members that left last are remembered where there is no room for all, and paths give way to them.

@@ -113,7 +113,7 @@ pub fn recover(
     without: &[String],
     accepts_loss: bool,
 ) -> Result<Vec<Recovery>, ArrayError> {
-    let opening = Opening::of(description, &OpenOptions::default())?;
+    let opening = Opening::of(description, &OpenOptions { without: without.to_vec() })?;
     let (wanted, without) = (description.clone(), opening.without(description, without)?);
     let Opening { media, warnings, .. } = opening;
     let names: Vec<String> = description.pools.iter().map(|pool| pool.name.clone()).collect();
