@@ -502,6 +502,7 @@ impl History {
         for (_, d) in server.serving() {
             self.shelf[d].gave_up = gave_up.clone();
         }
+        self.acknowledge();
     }
 
     fn ack(&mut self, server: &mut Server) {
@@ -524,6 +525,19 @@ impl History {
         let is_dear = |d: usize| {
             self.shelf[d].holds.iter().any(|w| !server.holds.contains(w) && !server.gave_up.contains(w))
         };
+        // Who holds what the others do not have is not taken back unasked.
+        let answers = server.label.members.iter().find(|member| member.is_active()).expect("one serves").id;
+        let serves =
+            Superblock { generation: server.generation, member: answers, label: server.label.clone() };
+        let is_lost = |id| server.label.members.iter().any(|m| m.id == id && m.state == MemberState::Lost);
+        for drive in (0..self.shelf.len()).filter(|d| !serving.contains(d) && is_dear(*d)) {
+            let own = self.shelf[drive].superblock.as_ref().filter(|own| is_lost(own.member));
+            assert!(
+                own.is_none_or(|own| lineage::went_on_alone(own, &serves)),
+                "drive {drive} is taken back unasked: {own:#?}\nby {serves:#?}\n{}",
+                self.told.join("\n")
+            );
+        }
         let free: Vec<usize> =
             (0..self.shelf.len()).filter(|d| !serving.contains(d) && !is_dear(*d)).collect();
         if free.is_empty() {

@@ -11,7 +11,7 @@
 use uuid::Uuid;
 
 use super::superblock::{PoolLabel, Superblock};
-use crate::state::MemberState;
+use crate::state::{Member, MemberState};
 
 /// Whose label counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,16 +87,18 @@ fn starts_shared(one: &Superblock, other: &Superblock) -> (Option<u64>, Option<u
 /// Whether what `newer` says follows from what `older` says.
 fn descends(newer: &Superblock, older: &Superblock) -> bool {
     let gone = |state: Option<MemberState>| matches!(state, Some(MemberState::Lost | MemberState::Removed));
-    let believed_again = |id: Uuid| {
-        let now = lost_in(&newer.label, id).filter(|_| is_active(&newer.label, id));
-        now.is_some() && lost_in(&older.label, id).is_none_or(|then| now == Some(then))
-    };
     newer.generation >= older.generation
         && !went_on_without(older, newer)
         && older.label.members.iter().all(|member| match member.state {
             MemberState::Active => state_of(&newer.label, member.id).is_some(),
-            _ => gone(state_of(&newer.label, member.id)) || believed_again(member.id),
+            _ => gone(state_of(&newer.label, member.id)) || is_believed_again(member.id, older, newer),
         })
+}
+
+/// Whether `newer` had the loss of a member, the one that `older` knows if it knows of any, and believes it again.
+fn is_believed_again(id: Uuid, older: &Superblock, newer: &Superblock) -> bool {
+    let now = lost_in(&newer.label, id).filter(|_| is_active(&newer.label, id));
+    now.is_some() && lost_in(&older.label, id).is_none_or(|then| now == Some(then))
 }
 
 /// Whether a drive was put back to an older image: a label that calls it active says that a later generation was
@@ -160,11 +162,23 @@ fn was_left_behind(own: &Superblock, all: &[(usize, &Superblock)]) -> bool {
         || with_it.peek().is_some() && with_it.all(is_behind)
 }
 
-/// Whether the drive of `own` surely went on by itself, as one that serves tells, and nobody has given that up.
+/// Whether the drive of `own` went on by itself, or may have, as one that serves tells, and nobody has given that up.
 pub(super) fn went_on_alone(own: &Superblock, serving: &Superblock) -> bool {
     let is_given_up = serving.label.given_up.get(&own.member).is_some_and(|given_up| given_up.covers(own));
+    // It did without somebody otherwise than the one that serves. When, is of no matter: the others may have recorded its
+    // own loss after that.
+    let did_without = |member: &Member| {
+        let (here, there) = (left_in(&own.label, member.id), left_in(&serving.label, member.id));
+        !member.is_active()
+            && match state_of(&serving.label, member.id) {
+                Some(MemberState::Active) => !is_believed_again(member.id, own, serving),
+                Some(_) => here.zip(there).is_some_and(|(here, there)| here != there),
+                None => true,
+            }
+    };
     !is_given_up
-        && (went_on_without(own, serving)
+        && (own.label.members.iter().any(did_without)
+            || went_on_without(own, serving)
             || is_of_a_copy(own, serving)
             || own.label.settled > serving.generation)
 }
@@ -186,10 +200,19 @@ fn choose_among(all: &[(usize, &Superblock)]) -> Choice {
     };
     let counts = all.iter().find(|(drive, _)| *drive == chosen).expect("one of them was chosen").1;
     // Who is lost there counts for nothing, unless it surely went on by itself. Where each label of those that went on was
-    // interrupted, they say all the same how far they had come.
+    // interrupted, they say all the same how far they had come: so does one that the start had told more than the chosen one.
+    let serves_with_it = |other: &Superblock| {
+        is_active(&counts.label, other.member)
+            && descends(other, counts)
+            && other.label.starts.at(counts.generation) == counts.label.starts.current()
+    };
+    let is_of_a_copy = |own: &Superblock| {
+        is_of_a_copy(own, counts)
+            || all.iter().any(|(_, other)| serves_with_it(other) && is_of_a_copy(own, other))
+    };
     let is_strange = |own: &Superblock| match is_active(&counts.label, own.member) {
         true => is_of_another_history(own, counts),
-        false => is_of_a_copy(own, counts) || own.label.settled > counts.generation,
+        false => is_of_a_copy(own) || own.label.settled > counts.generation,
     };
     let (strange, own): (Vec<_>, Vec<_>) = all.iter().partition(|(_, superblock)| is_strange(superblock));
     match strange.is_empty() {

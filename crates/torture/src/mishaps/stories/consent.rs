@@ -102,6 +102,24 @@ pub(super) fn rejoin_after_a_split(scene: &mut Scene) -> Result<(), TortureError
     scene.nothing_lost()
 }
 
+/// The half that alone had the last writes went on in the run, and was not served again before it was taken back: nobody
+/// asked.
+pub(super) fn rejoin_of_the_newer_half(scene: &mut Scene) -> Result<(), TortureError> {
+    scene.serving(2, MIRROR)?;
+    scene.host.writes(100)?;
+    scene.done(&["drive", "fail", "@", "d1", "--yes"])?;
+    scene.host.writes(100)?;
+    scene.stop()?;
+    scene.away("d0")?;
+    scene.serve(&["--without", "d0"])?;
+    scene.back("d0")?;
+    scene.refused(&["drive", "rejoin", "@", "d0"], 2, &["served elsewhere", "--force"])?;
+    scene.stop()?;
+    scene.refused_start(&[], &["d0", "d1", "--without"])?;
+    scene.serve(&["--without", "d1"])?;
+    scene.nothing_lost()
+}
+
 /// One half was renewed drive by drive, and a new drive has the name of the other half: by its name both were given up, and
 /// a choice was asked for again at each start, because the other half knows no new drive.
 pub(super) fn split_of_a_renewed_half(scene: &mut Scene) -> Result<(), TortureError> {

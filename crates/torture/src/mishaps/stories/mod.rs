@@ -61,6 +61,7 @@ pub(crate) const STORIES: &[Story] = {
         short("consent/split", Nothing, consent::split),
         short("consent/split-of-a-renewed-half", Nothing, consent::split_of_a_renewed_half),
         short("consent/rejoin-after-a-split", Nothing, consent::rejoin_after_a_split),
+        short("consent/rejoin-of-the-newer-half", Nothing, consent::rejoin_of_the_newer_half),
         short("consent/drive-of-a-copy", Nothing, consent::drive_of_a_copy),
         short("consent/witness", Nothing, consent::witness),
         short("consent/recover", Nothing, consent::recover),
