@@ -115,6 +115,8 @@ pub(crate) fn new_state(
 ) -> Result<PoolState, ArrayError> {
     let pool = &description.pools[number];
     let (places, log_members) = drives_of(pool);
+    let group_of =
+        |place: &usize| pool.groups.iter().position(|group| group.drives.contains(place)).unwrap_or(0);
     let member = |(place, sectors): (&usize, u64)| Member {
         id: id(),
         name: description.drives[*place].name.clone(),
@@ -122,6 +124,7 @@ pub(crate) fn new_state(
         class: class_of(&description.drives[*place]),
         state: MemberState::Active,
         leaving: false,
+        group: group_of(place) as u32,
         path: String::new(),
     };
     let members: Vec<Member> = places.iter().zip(sizes).map(member).collect();
@@ -307,12 +310,22 @@ impl Engine {
         answer.await.expect("every request is answered")
     }
 
-    /// Adds a drive to a pool.
+    /// Adds a drive to a pool, to its first group of sets.
     pub async fn add_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), ArrayError> {
+        self.add_drive_to((pool, 0), name, drive).await
+    }
+
+    /// Adds a drive to a group of a pool's sets.
+    pub async fn add_drive_to(
+        &self,
+        (pool, group): (usize, u32),
+        name: &str,
+        drive: DriveHandle,
+    ) -> Result<(), ArrayError> {
         let drive = guarded(drive);
         // Nothing is placed on the drive before every shard has it.
         let _turn = self.control.turn.acquire(1).await;
-        let member = self.control.admit_drive(pool, name, drive.clone()).await?;
+        let member = self.control.admit_drive((pool, group), name, drive.clone()).await?;
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
         }
@@ -331,7 +344,8 @@ impl Engine {
             None => None,
         };
         let _rejoining = before.map(|place| self.control.guarded(pool).rejoins(place));
-        let member = self.control.admit_drive(pool, name, drive.clone()).await?;
+        let group = before.map_or(0, |place| self.control.group_of_member(pool, place));
+        let member = self.control.admit_drive((pool, group), name, drive.clone()).await?;
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
         }

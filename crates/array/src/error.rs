@@ -334,6 +334,38 @@ pub enum ArrayError {
         /// The pool.
         pool: String,
     },
+    /// The slots of a group would have much more than an extent.
+    #[error(
+        "pool {pool:?}: an extent of {extent} takes a slot of {slot} in group {group:?}, whose rows hold {row}, so {percent} % of it would lie idle; use extents of {below} (pool.extent), another set_size, or a smaller stripe_unit in the group"
+    )]
+    Waste {
+        /// The pool.
+        pool: String,
+        /// The group.
+        group: String,
+        /// An extent.
+        extent: tier0_units::ByteCount,
+        /// What it would take.
+        slot: tier0_units::ByteCount,
+        /// How much of that would lie idle.
+        percent: u64,
+        /// An extent of whole rows.
+        below: tier0_units::ByteCount,
+        /// Data of a row.
+        row: tier0_units::ByteCount,
+    },
+    /// A volume is to lie on a group of sets that the pool does not have.
+    #[error("volume {volume:?}: pool {pool:?} has no group {group:?}; it has {known}")]
+    NoGroup {
+        /// The volume.
+        volume: String,
+        /// What was named.
+        group: String,
+        /// The pool.
+        pool: String,
+        /// The groups that it has.
+        known: String,
+    },
     /// Consent to do without what lies at a path at which nothing lies.
     #[error(
         "nothing of the array lies at {path:?}, to be done without; name what \"tier0 check\" calls missing"

@@ -14,7 +14,7 @@ use tier0_world::IoError;
 use tier0_world::sync::{MailSender, Notify, oneshot};
 
 use tier0_cache::{LocalFuture, Mapping, Relocate, Relocation};
-use tier0_pool::ExtentMap;
+use tier0_pool::{Claim, ExtentMap};
 
 use crate::message::control::{Commit, ControlMessage, Refill};
 use crate::plan::PoolShape;
@@ -26,10 +26,9 @@ pub(crate) struct ShardMapping {
     shape: PoolShape,
     /// By the volumes' numbers in the pool.
     extents: RefCell<BTreeMap<u32, ExtentMap>>,
-    /// For thick volumes and for thin ones.
-    stocks: [Stock; 2],
-    /// By the volumes' numbers in the pool: whether they are thin.
-    thin: RefCell<BTreeMap<u32, bool>>,
+    stocks: RefCell<BTreeMap<Claim, Rc<Stock>>>,
+    /// By the volumes' numbers in the pool.
+    claims: RefCell<BTreeMap<u32, Claim>>,
     /// Slots that background work has pinned, and how often: they are not given back meanwhile.
     pinned: RefCell<BTreeMap<u64, u32>>,
     unpinned: Notify,
@@ -64,20 +63,20 @@ struct Stock {
 }
 
 impl ShardMapping {
-    /// A shard without extents, and which volumes are thin.
+    /// A shard without extents, and what volumes may claim.
     pub(crate) fn new(
         pool: usize,
         control: MailSender<ControlMessage>,
         shape: PoolShape,
-        thin: impl IntoIterator<Item = (u32, bool)>,
+        claims: impl IntoIterator<Item = (u32, Claim)>,
     ) -> Rc<ShardMapping> {
         Rc::new(ShardMapping {
             pool,
             control,
             shape,
             extents: RefCell::default(),
-            stocks: Default::default(),
-            thin: RefCell::new(thin.into_iter().collect()),
+            stocks: RefCell::default(),
+            claims: RefCell::new(claims.into_iter().collect()),
             pinned: RefCell::default(),
             unpinned: Notify::new(),
         })
@@ -127,14 +126,14 @@ impl ShardMapping {
     }
 
     /// A volume was created.
-    pub(crate) fn add_volume(&self, volume: u32, thin: bool) {
-        self.thin.borrow_mut().insert(volume, thin);
+    pub(crate) fn add_volume(&self, volume: u32, claim: Claim) {
+        self.claims.borrow_mut().insert(volume, claim);
     }
 
     /// A volume is gone, hosts no longer write to it, and nothing of it is dirty: the slots that its extents had. Ends
     /// when none of them is pinned.
     pub(crate) async fn remove_volume(&self, volume: u32) -> Vec<SlotRef> {
-        self.thin.borrow_mut().remove(&volume);
+        self.claims.borrow_mut().remove(&volume);
         let map = self.extents.borrow_mut().remove(&volume).unwrap_or_default();
         let gone: Vec<SlotRef> = map.iter().map(|(_, slot)| slot).collect();
         self.until_unpinned(&gone).await;
@@ -155,12 +154,15 @@ impl ShardMapping {
 
     /// How many slots are in stock for thin volumes.
     pub(crate) fn thin_stock(&self) -> u64 {
-        self.stocks[1].slots.borrow().len() as u64
+        let stocks = self.stocks.borrow();
+        let thin = stocks.iter().filter(|(claim, _)| claim.thin);
+        thin.map(|(_, stock)| stock.slots.borrow().len() as u64).sum()
     }
 
     /// Takes what is in stock out of it.
     pub(crate) fn give_back_stock(&self) -> Vec<SlotRef> {
-        self.stocks.iter().flat_map(|stock| std::mem::take(&mut *stock.slots.borrow_mut())).collect()
+        let stocks = self.stocks.borrow();
+        stocks.values().flat_map(|stock| std::mem::take(&mut *stock.slots.borrow_mut())).collect()
     }
 
     /// The slot of an extent, which gets one if it has none. The mapping is not stable before it is committed.
@@ -168,8 +170,10 @@ impl ShardMapping {
     /// # Errors
     /// [`IoError::NoSpace`] when the pool has no slot left.
     pub(crate) async fn slot_or_new(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
-        let thin = self.thin.borrow().get(&extent.volume).copied().unwrap_or(true);
-        let stock = &self.stocks[usize::from(thin)];
+        // Of a volume that is gone nothing is reserved any more.
+        let nobody = Claim { group: 0, thin: true };
+        let claim = self.claims.borrow().get(&extent.volume).copied().unwrap_or(nobody);
+        let stock = self.stocks.borrow_mut().entry(claim).or_default().clone();
         loop {
             if let Some(slot) = self.slot_of(extent) {
                 return Ok(slot);
@@ -180,18 +184,18 @@ impl ShardMapping {
                 self.map(extent, slot);
                 return Ok(slot);
             }
-            self.refill(stock, thin).await?;
+            self.refill(&stock, claim).await?;
         }
     }
 
     /// Asks for more slots; one asks for all who wait.
-    async fn refill(&self, stock: &Stock, thin: bool) -> Result<(), IoError> {
+    async fn refill(&self, stock: &Stock, claim: Claim) -> Result<(), IoError> {
         if stock.refilling.replace(true) {
             stock.refilled.wait().await;
             return Ok(());
         }
         let (reply, answer) = oneshot::channel();
-        self.control.send(ControlMessage::Refill(Refill { pool: self.pool, thin, reply }));
+        self.control.send(ControlMessage::Refill(Refill { pool: self.pool, claim, reply }));
         let slots = answer.await;
         stock.refilling.set(false);
         stock.refilled.notify_all();

@@ -124,8 +124,8 @@ impl PoolShard {
             volume.is_some_and(|volume| u64::from(extent.index) < state.extents_of(volume.sectors))
         };
         let owns = |extent: ExtentId| owner(extent.volume, u64::from(extent.index), id.shards) == id.index;
-        let thin = state.volumes().map(|volume| (volume.number, volume.thin));
-        let mapping = ShardMapping::new(seed.number, control.clone(), seed.shape.clone(), thin);
+        let claims = state.volumes().map(|volume| (volume.number, volume.claim()));
+        let mapping = ShardMapping::new(seed.number, control.clone(), seed.shape.clone(), claims);
         learn_extents(world, state, &mapping, owns).await;
         let options =
             WriteBackOptions { memory_max: seed.memory.dirty_pages(), ..WriteBackOptions::default() };

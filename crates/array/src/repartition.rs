@@ -17,7 +17,6 @@ use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::Inspected;
 use tier0_pool::{LogCopy, LogPlacement, LogRing, MemberState, PoolState};
-use tier0_raid::layout::Layout;
 use tier0_units::{Nanos, SectorCount, counted};
 use tier0_world::sync::mailbox;
 use tier0_world::{PlantedBug, World, planted};
@@ -26,7 +25,7 @@ use uuid::Uuid;
 use crate::ArrayError;
 use crate::engine::Engine;
 use crate::opened_pool::OpenedPool;
-use crate::plan::config_of;
+use crate::plan::ring_sectors_min;
 
 /// How often is looked whether drives have space.
 const LOOK: Nanos = Nanos::from_secs(1);
@@ -109,7 +108,7 @@ fn cut(
     let copies = first.copies.iter().filter(|copy| state.is_active(copy.member));
     let areas: Vec<Area> = copies.map(|copy| Area::of(state, copy.member)).collect();
     let sectors = areas.iter().map(|area| area.sectors / shards as u64 / 8 * 8).min().unwrap_or(0);
-    let least = ring_sectors_min(state);
+    let least = ring_sectors_min(state.groups());
     if sectors < least {
         let size = |sectors: u64| SectorCount(sectors).bytes();
         return Err(format!(
@@ -148,12 +147,6 @@ impl Area {
     fn part(&self, number: u64, sectors: u64) -> LogCopy {
         LogCopy { member: self.member, first_sector: self.first_sector + number * sectors, sectors }
     }
-}
-
-fn ring_sectors_min(state: &PoolState) -> u64 {
-    let config = config_of(&state.geometry().raid).expect("the pool is open");
-    let layout = Layout::new(&config).expect("the pool is open");
-    tier0_cache::ring_sectors_min(layout.parities() as u32, layout.row_pages() as u32)
 }
 
 /// Opens a pool with the shards that it had and empties its log.

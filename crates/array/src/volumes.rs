@@ -69,7 +69,7 @@ impl Shard {
 
     fn add_volume(&self, number: u32, pool: usize, record: &VolumeRecord) {
         let pool = self.pool(pool);
-        pool.mapping.add_volume(record.number, record.thin);
+        pool.mapping.add_volume(record.number, record.claim());
         let volume = Rc::new(VolumeIo::new(pool, record));
         let mut volumes = self.volumes.borrow_mut();
         let place = number as usize;

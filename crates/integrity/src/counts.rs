@@ -166,7 +166,7 @@ impl IntegrityCounts {
 
     /// No copy of a slot's table is right, so none of its pages is. Whether that was not known yet.
     pub fn note_table_lost(&self, slot: u64) -> bool {
-        let pages = self.slots.slot_sectors() / tier0_units::PAGE_SECTORS;
+        let pages = self.slots.slot_sectors(slot) / tier0_units::PAGE_SECTORS;
         (0..pages as u32).filter(|page| self.count_unrecoverable(SlotPage { slot, page: *page })).count() > 0
     }
 
@@ -196,7 +196,7 @@ impl RepairReport for IntegrityCounts {
             }
             (Some(RepairSource::Overwritten), _) => add(&self.overwritten, 1),
             (None, page) => {
-                let pages_per_slot = self.slots.slot_sectors() / tier0_units::PAGE_SECTORS;
+                let pages_per_slot = self.slots.slot_sectors_of(event.set) / tier0_units::PAGE_SECTORS;
                 let of_slot = |page: u64| {
                     let slot = self.slots.slots_of(event.set).nth((page / pages_per_slot) as usize)?;
                     Some(SlotPage { slot, page: (page % pages_per_slot) as u32 })

@@ -25,13 +25,16 @@ pub(crate) const LOST_PAGES: u64 = 1 << 1;
 pub(crate) const LEFT: u64 = 1 << 2;
 /// Compatible: a superblock says what was given up of drives that are no members.
 pub(crate) const GIVEN_UP: u64 = 1 << 3;
+/// Incompatible, in superblocks and checkpoints: the pool has groups of sets, and drives and volumes are of one.
+pub(crate) const GROUPS: u64 = 1 << 0;
 /// What this code knows in superblocks.
 pub(crate) const IN_SUPERBLOCKS: Features =
-    Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, ..Features::NONE };
+    Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, incompatible: GROUPS, ..Features::NONE };
 /// Compatible: a checkpoint says what lies on lost drives that may be needed.
 pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
 /// What it knows in checkpoints.
-pub(crate) const IN_CHECKPOINTS: Features = Features { compatible: LEFT_BEHIND, ..Features::NONE };
+pub(crate) const IN_CHECKPOINTS: Features =
+    Features { compatible: LEFT_BEHIND, incompatible: GROUPS, ..Features::NONE };
 
 /// Bytes of the three sets.
 pub(crate) const FEATURES_BYTES: usize = 24;
@@ -42,7 +45,11 @@ impl Features {
 
     /// Those of the next superblock after one with these. The bits of others are gone with their bytes.
     pub(crate) fn of_next_superblock(&self) -> Features {
-        Features { compatible: STARTS | self.compatible & LOST_PAGES, ..Features::NONE }
+        Features {
+            compatible: STARTS | self.compatible & LOST_PAGES,
+            incompatible: self.incompatible & GROUPS,
+            ..Features::NONE
+        }
     }
 
     pub(crate) fn encode(&self, writer: &mut Writer) {

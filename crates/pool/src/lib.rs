@@ -37,7 +37,7 @@ pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
 pub use slot_run::SlotRun;
 pub use space::{Reserve, Space, SpaceRules, SpaceWarning};
 pub use state::{
-    BitSet, ColumnMove, DriveClass, ExtentMap, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState,
-    MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run, SetGroup, SetsToCome, SlotHome,
-    TEXT_BYTES_MAX, Volume,
+    BitSet, Claim, ColumnMove, DriveClass, ExtentMap, GROUPS_MAX, Geometry, LogCopy, LogPlacement, LogRing,
+    Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run, SetBatch,
+    SetGroup, SetsToCome, SlotHome, TEXT_BYTES_MAX, Volume,
 };

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     ChunkletAddress, DriveClass, ExtentRun, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState,
-    MetaRecord, MetadataArea, PoolState, RaidRecord, ScrubCursor, Volume,
+    MetaRecord, MetadataArea, PoolState, RaidRecord, ScrubCursor, SetGroup, Volume,
 };
 
 pub(crate) const CHUNKLET_SECTORS: u64 = 1024;
@@ -39,6 +39,7 @@ pub(crate) fn member(number: u32) -> Member {
         class: if number < 2 { DriveClass::Flash } else { DriveClass::Disk },
         state: MemberState::Active,
         leaving: false,
+        group: 0,
         path: String::new(),
     }
 }
@@ -51,6 +52,7 @@ pub(crate) fn volume(number: u32, extents: u64, thin: bool) -> Volume {
         sectors: extents * EXTENT_SECTORS - 3,
         thin,
         write_cache: WriteCache::Durable,
+        group: 0,
     }
 }
 
@@ -76,12 +78,38 @@ pub(crate) fn empty(members: u32) -> PoolState {
     PoolState::new("lab", "pool0", Uuid::from_u128(1), geometry, members).expect("valid")
 }
 
+/// Two groups: `fast`, mirrors on drives 0 to 3, and `slow`, RAID 5 of three on drives 4 to 7, with two sets each.
+pub(crate) fn grouped() -> PoolState {
+    let mut state = empty(4);
+    state.name_first_group("fast").expect("a name");
+    let raid = RaidRecord { level: "raid5".into(), set_size: 3, groups: 1, stripe_unit_sectors: 64 };
+    let slow = SetGroup { name: "slow".into(), raid, slots_per_set: 10, spare_chunklets: 2 };
+    let joins = (4..8).map(|number| MetaRecord::MemberAdded(Member { group: 1, ..member(number) }));
+    let columns = |drives: [u32; 3], index| drives.map(|drive| chunklet(drive, index));
+    let sets = [
+        MetaRecord::SetsAdded {
+            columns: vec![chunklet(0, 1), chunklet(1, 1), chunklet(2, 1), chunklet(3, 1)],
+            sets_per_band: 2,
+            group: 0,
+        },
+        MetaRecord::SetsAdded {
+            columns: [columns([4, 5, 6], 1), columns([4, 5, 6], 2)].concat(),
+            sets_per_band: 1,
+            group: 1,
+        },
+    ];
+    let records: Vec<MetaRecord> =
+        std::iter::once(MetaRecord::GroupAdded(slow)).chain(joins).chain(sets).collect();
+    state.apply_all(&records).expect("valid");
+    state
+}
+
 /// Records that bring `empty(4)` to a state with a bit of everything.
 pub(crate) fn story() -> Vec<MetaRecord> {
     let columns = (1..5).flat_map(|i| [chunklet(0, i), chunklet(1, i), chunklet(2, i), chunklet(3, i)]);
     vec![
         MetaRecord::LogPlaced(LogPlacement { rings: vec![ring(0, &[0, 1]), ring(1, &[0, 1])] }),
-        MetaRecord::SetsAdded { columns: columns.collect(), sets_per_band: 2 },
+        MetaRecord::SetsAdded { columns: columns.collect(), sets_per_band: 2, group: 0 },
         MetaRecord::AllocationsReserved { end: 1000 },
         MetaRecord::VolumeCreated(volume(0, 10, true)),
         MetaRecord::VolumeCreated(volume(2, 6, false)),

@@ -3,7 +3,7 @@
 //! A drive is *blemished* from the first fault that may have cost it content (loss, an error, rot, a lost write, an
 //! administrator who fails it) until the array has proved that it is whole again without it or in spite of it: fully
 //! redundant and, where it can scrub, scrubbed clean. Blemished drives never outnumber what the RAID level makes up
-//! for, and at least one copy of the write log and one of the metadata lies on a drive without blemish.
+//! for (of several groups of sets that which makes up for the fewest), and at least one copy of the write log and one of the metadata lies on a drive without blemish.
 //!
 //! What it does not do: it does not know where on a drive the harm lies, so two drives are never blemished in different
 //! stripes at once where the level survives one loss. Latency is no blemish.
@@ -28,14 +28,14 @@ pub struct FaultAtlas {
 impl FaultAtlas {
     /// Nothing is broken.
     pub fn new(array: &ArrayConfig) -> FaultAtlas {
-        let tolerance = match array.level {
+        let tolerance = |level| match level {
             RaidLevel::Raid0 => 0,
             RaidLevel::Raid1 => array.set_size.unwrap_or(2) - 1,
             RaidLevel::Raid10 | RaidLevel::Raid5 | RaidLevel::Raid50 => 1,
             RaidLevel::Raid6 => 2,
         };
         FaultAtlas {
-            tolerance,
+            tolerance: array.levels().map(tolerance).min().unwrap_or(0),
             blemished: BTreeMap::new(),
             blemishes: 0,
             log: Vec::new(),
@@ -112,6 +112,7 @@ mod tests {
             spare_drives: 0,
             log_sectors: None,
             shards: 1,
+            second: None,
             volumes: Vec::new(),
         };
         FaultAtlas::new(&array)

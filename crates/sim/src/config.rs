@@ -8,7 +8,7 @@ use tier0_raid::layout::RaidLevel;
 use tier0_units::{Nanos, SectorCount, WriteCache};
 use tier0_world::{PlantedBug, Random};
 
-use crate::system::{Abilities, ArrayConfig, System, VolumeConfig};
+use crate::system::{Abilities, ArrayConfig, SecondGroup, System, VolumeConfig};
 
 /// About one drawn array of four is refused: a seed runs out of these once in 10^60.
 const DRAWS_MAX: usize = 100;
@@ -330,6 +330,39 @@ impl SimConfig {
         self
     }
 
+    /// The same, with a second group of sets in the pool, if the system accepts one beside the first.
+    pub fn grouped<S: System>(mut self, system: &S) -> SimConfig {
+        let (abilities, random) = (system.abilities(), &mut Random::new(self.seed, 0x6709));
+        let is_redundant = self.array.level != RaidLevel::Raid0;
+        let levels: Vec<RaidLevel> = abilities
+            .levels
+            .iter()
+            .copied()
+            .filter(|level| !is_redundant || *level != RaidLevel::Raid0)
+            .collect();
+        for _ in 0..DRAWS_MAX {
+            let mut array = self.array.clone();
+            let level = pick(&levels, random);
+            let drives = drives_min(level) + random.below(3) as usize;
+            array.second = Some(SecondGroup {
+                level,
+                drives,
+                stripe_unit_sectors: pick(&abilities.stripe_unit_sectors, random),
+                spare_drives: u32::from(drives > drives_min(level) && random.chance(0.7)),
+            });
+            array.drives += drives;
+            if let [only] = &array.volumes[..] {
+                array.volumes = vec![only.clone(), only.clone()];
+            }
+            array.extent_rows = random.chance(0.8).then(|| 1 + random.below(40));
+            if system.refuses(&array).is_none() {
+                self.array = array;
+                return self;
+            }
+        }
+        self
+    }
+
     /// The same, with drives that forget what they stored: whole stretches become zeros.
     pub fn forgetful(mut self) -> SimConfig {
         crate::emphasis::forgetting(&mut self);
@@ -390,8 +423,14 @@ impl SimConfig {
     pub fn describe(&self) -> String {
         let caches: Vec<&str> = self.array.volumes.iter().map(|volume| volume.write_cache.name()).collect();
         format!(
-            "{} on {} drives, {} shards, volumes {}, {} clients, {} operations and {:.1} troubles per life, {} crashes{}",
+            "{} on {}{} drives, {} shards, volumes {}, {} clients, {} operations and {:.1} troubles per life, {} crashes{}",
             self.array.level,
+            self.array.second.as_ref().map_or_else(String::new, |second| format!(
+                "{} and {} on {} of ",
+                self.array.drives - second.drives,
+                second.level,
+                second.drives
+            )),
             self.array.drives,
             self.array.shards,
             caches.join("+"),
@@ -454,6 +493,7 @@ fn draw_array(abilities: &Abilities, random: &mut Random) -> ArrayConfig {
         extent_rows: random.chance(0.8).then(|| 1 << random.below(6)),
         stripe_unit_sectors: pick(&abilities.stripe_unit_sectors, random),
         spare_drives: u32::from(drives > fewest && random.chance(0.7)),
+        second: None,
         log_sectors: (!abilities.log_sectors.is_empty()).then(|| pick(&abilities.log_sectors, random)),
         shards: 1 + random.below(abilities.shards_max as u64) as usize,
         volumes,

@@ -88,6 +88,7 @@ impl Theme {
                 spare_drives,
                 log_sectors: least(&abilities.log_sectors),
                 shards: 1,
+                second: None,
                 volumes: vec![volume],
             },
             drives: DriveOptions {

@@ -1,7 +1,7 @@
 //! The array itself as the system under test.
 
 use tier0_array::admin::{AdminReply, AdminRequest, DriveState, PoolStatus};
-use tier0_array::description::{DriveDescription, PoolDescription, VolumeDescription};
+use tier0_array::description::{DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
 use tier0_array::engine::{self, Engine, Repartition};
 use tier0_array::open::recover::{ByteRange, VolumeLoss, recover_drives};
 use tier0_array::{ArrayError, Description, Volume};
@@ -16,7 +16,7 @@ use crate::network::Networked;
 use crate::run::{RunReport, run_all};
 use crate::shelf::drive_name;
 use crate::system::{
-    Abilities, Admin, ArrayConfig, Recovered, Running, Status, System, SystemError, name_of,
+    Abilities, Admin, ArrayConfig, Recovered, Running, SecondGroup, Status, System, SystemError, name_of,
 };
 
 /// The array, on drives of a few MiB: small enough to fill, to scrub and to rebuild within a run.
@@ -138,6 +138,9 @@ impl System for Array {
     }
 }
 
+/// What the groups of sets are called where there are two.
+const GROUPS: [&str; 2] = ["first", "second"];
+
 /// Whether the array cannot be made of such drives, which is no fault of anybody's.
 fn is_refusal(error: &ArrayError) -> bool {
     matches!(
@@ -146,6 +149,7 @@ fn is_refusal(error: &ArrayError) -> bool {
             | ArrayError::ChunkletTooSmall { .. }
             | ArrayError::Unusable { .. }
             | ArrayError::NoSpace { .. }
+            | ArrayError::Waste { .. }
     )
 }
 
@@ -166,15 +170,28 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         sectors: volume.sectors,
         thin: volume.thin,
         write_cache: Some(volume.write_cache),
+        group: config.second.as_ref().map(|_| GROUPS[number % 2].to_owned()),
     };
     let row = layout.row_sectors().0;
+    let first_drives = names.len() - config.second.as_ref().map_or(0, |second| second.drives);
+    let first = GroupDescription {
+        name: if config.second.is_some() { GROUPS[0].to_owned() } else { String::new() },
+        drives: (0..first_drives).collect(),
+        raid,
+        spare_drives: config.spare_drives,
+    };
+    let second = config.second.as_ref().map(|second| GroupDescription {
+        name: GROUPS[1].to_owned(),
+        drives: (first_drives..names.len()).collect(),
+        raid: second_raid(second),
+        spare_drives: second.spare_drives,
+    });
     let pool = PoolDescription {
         name: "p".to_owned(),
         drives: (0..names.len()).collect(),
-        raid,
+        groups: std::iter::once(first).chain(second).collect(),
         chunklet_sectors: Some(config.chunklet_sectors),
         extent_sectors: config.extent_rows.map(|rows| rows * row),
-        spare_drives: config.spare_drives,
         checksums: true,
         log: true,
         log_sectors: config.log_sectors,
@@ -202,19 +219,29 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
 }
 
 fn raid_config(config: &ArrayConfig) -> RaidConfig {
-    let drives = config.drives - config.spare_drives as usize;
-    let set_size = config.set_size.unwrap_or(match config.level {
+    let second = config.second.as_ref().map_or(0, |second| second.drives);
+    let set_size = config
+        .set_size
+        .unwrap_or_else(|| set_size_of(config.level, config.drives - second - config.spare_drives as usize));
+    raid_of(config.level, set_size, config.stripe_unit_sectors)
+}
+
+fn second_raid(second: &SecondGroup) -> RaidConfig {
+    let set_size = set_size_of(second.level, second.drives - second.spare_drives as usize);
+    raid_of(second.level, set_size, second.stripe_unit_sectors)
+}
+
+fn set_size_of(level: RaidLevel, drives: usize) -> usize {
+    match level {
         RaidLevel::Raid0 | RaidLevel::Raid5 | RaidLevel::Raid6 => drives.min(6),
         RaidLevel::Raid1 => 2,
         RaidLevel::Raid10 => 4,
         RaidLevel::Raid50 => 6,
-    });
-    RaidConfig {
-        level: config.level,
-        set_size,
-        stripe_unit: SectorCount(config.stripe_unit_sectors),
-        raid50_groups: 2,
     }
+}
+
+fn raid_of(level: RaidLevel, set_size: usize, stripe_unit_sectors: u64) -> RaidConfig {
+    RaidConfig { level, set_size, stripe_unit: SectorCount(stripe_unit_sectors), raid50_groups: 2 }
 }
 
 /// The array, running.
@@ -238,9 +265,20 @@ impl RunningArray {
         }
     }
 
-    async fn add(&self, drive: DriveHandle) -> Result<(), SystemError> {
+    /// Adds a drive to the group of the one that it replaces, or to one group after the other.
+    async fn add(&self, drive: DriveHandle, replaced: Option<&str>) -> Result<(), SystemError> {
+        let (pool, _) = self.pool().await;
+        let group_of = |name: &str| {
+            let old = pool.drives.iter().find(|drive| drive.name == name)?;
+            pool.groups.iter().position(|group| Some(&group.name) == old.group.as_ref())
+        };
+        let group = match replaced {
+            Some(old) => group_of(old).unwrap_or(0),
+            None => pool.drives.len() % pool.groups.len().max(1),
+        };
         let name = name_of(&drive).to_owned();
-        self.engine.add_drive(0, &name, drive).await.map_err(|error| SystemError::Refused(error.to_string()))
+        let added = self.engine.add_drive_to((0, group as u32), &name, drive).await;
+        added.map_err(|error| SystemError::Refused(error.to_string()))
     }
 }
 
@@ -291,12 +329,12 @@ impl Running for RunningArray {
     async fn admin(&self, request: Admin) -> Result<(), SystemError> {
         match request {
             Admin::Fail { drive } => self.ask(AdminRequest::DriveFail { drive }).await,
-            Admin::Add { drive } => self.add(drive).await,
+            Admin::Add { drive } => self.add(drive, None).await,
             Admin::Replace { old, new } => {
                 if !self.status().await.lost.contains(&old) {
-                    self.ask(AdminRequest::DriveFail { drive: old }).await?;
+                    self.ask(AdminRequest::DriveFail { drive: old.clone() }).await?;
                 }
-                self.add(new).await
+                self.add(new, Some(&old)).await
             }
             Admin::Remove { drive } => {
                 self.ask(AdminRequest::DriveRemove { drive, force: true, stop: false }).await
@@ -317,7 +355,11 @@ impl Running for RunningArray {
             Admin::CreateVolume { name, sectors, thin } => {
                 let size = ByteCount(sectors * SECTOR_BYTES);
                 let write_cache = WriteCache::Durable;
-                self.ask(AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache }).await
+                let groups = self.pool().await.0.groups;
+                let number = name.bytes().last().map_or(0, usize::from);
+                let group = groups.get(number % groups.len().max(1)).map(|group| group.name.clone());
+                self.ask(AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache, group })
+                    .await
             }
             Admin::DeleteVolume { name } => {
                 self.ask(AdminRequest::VolumeDelete { volume: name, force: false }).await

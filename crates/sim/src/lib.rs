@@ -53,6 +53,6 @@ pub use engine::{Array, RunningArray};
 pub use failure::Failure;
 pub use run::{RunReport, run};
 pub use system::{
-    Abilities, Admin, ArrayConfig, Recovered, Running, Status, System, SystemError, VolumeConfig,
+    Abilities, Admin, ArrayConfig, Recovered, Running, SecondGroup, Status, System, SystemError, VolumeConfig,
 };
 pub use tier0_drive::sim::PowerCut;

@@ -45,6 +45,9 @@ struct Options {
     /// interrupted, and lost drives be believed again
     #[arg(long, conflicts_with_all = ["crash_points", "incidents"])]
     ordeals: bool,
+    /// Give the pool a second group of sets
+    #[arg(long, conflicts_with_all = ["crash_points", "planted"])]
+    groups: bool,
     /// Let all users come through NBD over a network whose connections die; one seed of eight does so anyway
     #[arg(long, conflicts_with = "crash_points")]
     network: bool,
@@ -108,6 +111,7 @@ fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
 /// What a seed stands for.
 fn config_of(options: &Options, seed: u64) -> SimConfig {
     let config = SimConfig::draw(seed, &Array);
+    let config = if options.groups { config.grouped(&Array) } else { config };
     let config = if options.growing { config.growing() } else { config };
     let config = match () {
         () if options.ordeals => config.ordeals(),
@@ -120,6 +124,9 @@ fn config_of(options: &Options, seed: u64) -> SimConfig {
 }
 
 fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
+    if options.groups {
+        failure.replay.push_str(" --groups");
+    }
     if options.growing {
         failure.replay.push_str(" --growing");
     }

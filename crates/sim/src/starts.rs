@@ -44,7 +44,8 @@ pub(crate) async fn open<S: System>(
     if away.is_empty() {
         return Err(format!("the array cannot be opened: {asked}"));
     }
-    let may_ask = !matches!(array.level, RaidLevel::Raid0 | RaidLevel::Raid5 | RaidLevel::Raid50);
+    let may_ask =
+        array.levels().any(|level| !matches!(level, RaidLevel::Raid0 | RaidLevel::Raid5 | RaidLevel::Raid50));
     if may_ask {
         session.note(world, format!("consent to start without {}: {asked}", away.join(" ")));
         let without = given.iter().chain(&away).cloned().collect();
@@ -107,7 +108,9 @@ pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
         present.iter().filter(|name| !session.known_lost.borrow().contains(*name)).cloned().collect();
     // A set of one column is on one drive, and the others may have nothing that matters.
     let array = &session.config.array;
-    let has_one_column = array.level == RaidLevel::Raid0 && array.set_size.unwrap_or(array.drives) == 1;
+    let first = array.drives - array.second.as_ref().map_or(0, |second| second.drives);
+    let has_one_column =
+        array.second.is_none() && array.level == RaidLevel::Raid0 && array.set_size.unwrap_or(first) == 1;
     if known.len() > 1 && session.places_known.get() && !has_one_column {
         attempt("starts refused with one drive", vec![pick(&known, random)]);
     }

@@ -38,8 +38,30 @@ pub struct ArrayConfig {
     pub log_sectors: Option<u64>,
     /// Shards.
     pub shards: usize,
+    /// A second group of sets, on the last of the drives; every other volume lies on it.
+    pub second: Option<SecondGroup>,
     /// Its volumes.
     pub volumes: Vec<VolumeConfig>,
+}
+
+impl ArrayConfig {
+    /// The RAID levels of its groups of sets.
+    pub fn levels(&self) -> impl Iterator<Item = RaidLevel> {
+        std::iter::once(self.level).chain(self.second.as_ref().map(|second| second.level))
+    }
+}
+
+/// The group of sets beside the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecondGroup {
+    /// Its RAID level.
+    pub level: RaidLevel,
+    /// How many of the drives are its own.
+    pub drives: usize,
+    /// Sectors of a stripe unit.
+    pub stripe_unit_sectors: u64,
+    /// How many of its drives' worth of chunklets stay free for rebuilding.
+    pub spare_drives: u32,
 }
 
 /// A volume to be created.

@@ -50,6 +50,7 @@ fn state() -> PoolState {
         class: DriveClass::Disk,
         state: MemberState::Active,
         leaving: false,
+        group: 0,
         path: String::new(),
     };
     let members = (0..DRIVES).map(member).collect();
@@ -62,9 +63,10 @@ fn state() -> PoolState {
         sectors: 32 * EXTENT_SECTORS,
         thin: true,
         write_cache: WriteCache::Durable,
+        group: 0,
     };
     let records = [
-        MetaRecord::SetsAdded { columns: columns.collect(), sets_per_band: 2 },
+        MetaRecord::SetsAdded { columns: columns.collect(), sets_per_band: 2, group: 0 },
         MetaRecord::VolumeCreated(volume),
         MetaRecord::AllocationsReserved { end: 1000 },
     ];

@@ -212,6 +212,7 @@ impl Pool {
             class: DriveClass::Disk,
             state: MemberState::Active,
             leaving: false,
+            group: 0,
             path: String::new(),
         };
         let members = (0..DRIVES).map(member).collect();
@@ -227,9 +228,10 @@ impl Pool {
             sectors: self.extents * EXTENT_SECTORS,
             thin: true,
             write_cache: WriteCache::Durable,
+            group: 0,
         };
         let records = [
-            MetaRecord::SetsAdded { columns, sets_per_band: self.sets },
+            MetaRecord::SetsAdded { columns, sets_per_band: self.sets, group: 0 },
             MetaRecord::VolumeCreated(volume),
             MetaRecord::AllocationsReserved { end: 1 << 40 },
         ];

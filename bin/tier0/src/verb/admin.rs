@@ -162,6 +162,9 @@ pub(crate) struct NewDrive {
     /// The pool, where there are several
     #[arg(long)]
     pool: Option<String>,
+    /// The group of sets that it is for, where the pool has several
+    #[arg(long)]
+    group: Option<String>,
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
@@ -322,6 +325,9 @@ pub(crate) struct VolumeCreate {
     /// The pool, where there are several
     #[arg(long)]
     pool: Option<String>,
+    /// The group of sets that it lies on; the pool's first if left out
+    #[arg(long)]
+    group: Option<String>,
     /// Take space at the first write, not now
     #[arg(long)]
     thin: bool,
@@ -404,10 +410,11 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
             let request = AdminRequest::DriveRemove { drive: drive.clone(), force: *force, stop: *stop };
             carry_out(array, &request, *answering, *agreement)
         }
-        Drive::Add(NewDrive { array, pool, place, agreement, answering }) => {
+        Drive::Add(NewDrive { array, pool, group, place, agreement, answering }) => {
             let Place { name, path, size, force } = place;
             let (pool, name, path) = (pool.clone(), name.clone(), absolute(path)?);
-            let request = AdminRequest::DriveAdd { pool, name, path, size: *size, force: *force };
+            let group = group.clone();
+            let request = AdminRequest::DriveAdd { pool, name, path, size: *size, force: *force, group };
             carry_out(array, &request, *answering, *agreement)
         }
         Drive::Replace(ReplacedDrive { array, drive, place, agreement, answering }) => {
@@ -452,10 +459,11 @@ pub(crate) fn scrub(verb: &Scrub) -> Result<(), Failure> {
 pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
     let none = Agreement::default();
     let (array, request, answering, agreement) = match verb {
-        Volume::Create(VolumeCreate { array, name, size, pool, thin, write_cache, answering }) => {
+        Volume::Create(VolumeCreate { array, name, size, pool, group, thin, write_cache, answering }) => {
             let (pool, name) = (pool.clone(), name.clone());
             let (size, thin, write_cache) = (*size, *thin, *write_cache);
-            let request = AdminRequest::VolumeCreate { pool, name, size, thin, write_cache };
+            let request =
+                AdminRequest::VolumeCreate { pool, name, size, thin, write_cache, group: group.clone() };
             (array, request, answering, none)
         }
         Volume::Resize(VolumeResize { array, volume, size, agreement, answering }) => {

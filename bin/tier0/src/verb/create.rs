@@ -213,7 +213,7 @@ fn use_of(description: &Description, pool: &PoolDescription) -> String {
     format!(
         "pool {}: data in sets of {} on {}; the write log on {}{alone}",
         pool.name,
-        counted(pool.raid.set_size as u64, "drive"),
+        counted(pool.groups[0].raid.set_size as u64, "drive"),
         names(&pool.drives),
         names(&pool.log_drives)
     )

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tier0_pool::{Member, MemberState, PoolState, SpaceRules};
+use tier0_pool::{Member, MemberState, PoolState, SetGroup, SpaceRules};
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
 
@@ -38,6 +38,9 @@ pub struct PoolFacts {
     pub log_bytes: u64,
     /// Parts of the log: one for each shard that the array was created for.
     pub log_parts: usize,
+    /// The groups of its sets where they have names; none where all sets are as above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_groups: Vec<GroupFacts>,
     /// Its drives, those that are lost included.
     pub drives: Vec<DriveFacts>,
     /// Its volumes.
@@ -46,6 +49,25 @@ pub struct PoolFacts {
     /// serves.
     #[serde(default)]
     pub space: Option<SpaceRules>,
+}
+
+/// A group of a pool's sets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupFacts {
+    /// Its name; empty for a pool that is a single group.
+    pub name: String,
+    /// The level of its sets.
+    pub raid: String,
+    /// Drives of a set.
+    pub set_size: usize,
+    /// RAID 5 groups of a RAID 50 set; 1 at other levels.
+    pub groups: usize,
+    /// Bytes of a stripe unit.
+    pub stripe_unit_bytes: u64,
+    /// Chunklets that stay free on each of its drives for rebuilding.
+    pub spare_chunklets: u64,
+    /// Chunklets of its smallest drive.
+    pub chunklets_min: u64,
 }
 
 /// A drive.
@@ -81,6 +103,9 @@ pub struct DriveFacts {
     pub for_data: bool,
     /// Whether it holds a copy of the write log.
     pub for_log: bool,
+    /// The group whose sets it has columns of, where its pool has named ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 /// A volume.
@@ -94,6 +119,9 @@ pub struct VolumeFacts {
     pub thin: bool,
     /// When its writes are acknowledged.
     pub write_cache: WriteCache,
+    /// The group of sets that it lies on, where its pool has named ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 impl PoolFacts {
@@ -123,7 +151,22 @@ impl PoolFacts {
             leaving: member.leaving,
             for_data: state.has_columns(place) || !holds_log(place),
             for_log: holds_log(place),
+            group: state.has_groups().then(|| state.groups()[member.group as usize].name.clone()),
         };
+        let group = |(number, group): (u32, &SetGroup)| GroupFacts {
+            name: group.name.clone(),
+            raid: group.raid.level.clone(),
+            set_size: group.raid.set_size as usize,
+            groups: group.raid.groups as usize,
+            stripe_unit_bytes: u64::from(group.raid.stripe_unit_sectors) * SECTOR_BYTES,
+            spare_chunklets: group.spare_chunklets,
+            chunklets_min: there()
+                .filter(|(_, member)| member.group == number)
+                .map(|(_, member)| geometry.chunklets(member.sectors))
+                .min()
+                .unwrap_or(0),
+        };
+        let set_groups = (0..).zip(state.groups()).filter(|_| state.has_groups()).map(group).collect();
         PoolFacts {
             name: state.name().to_owned(),
             raid: raid.level.clone(),
@@ -137,17 +180,38 @@ impl PoolFacts {
             checksums: geometry.checksums,
             log_bytes: there().map(|(place, _)| log_bytes(place)).max().unwrap_or(0),
             log_parts: state.log().rings.len(),
+            set_groups,
             drives: there().map(drive).collect(),
-            volumes: state.volumes().map(volume).collect(),
+            volumes: state.volumes().map(|one| volume(state, one)).collect(),
             space: None,
         }
     }
 
-    /// How many drives' worth of chunklets the spares are, as the pool was created: what a file says of so many drives,
-    /// where that makes the chunklets that each drive keeps. How many drives the pool was created with it does not
-    /// remember, so the number may otherwise be rounded. No more than an array file of its drives can say.
-    pub(crate) fn spare_drives(&self, in_file: Option<(u32, usize)>) -> u32 {
-        let members = self.drives.iter().filter(|drive| drive.for_data).count();
+    /// The groups of its sets, a single one without a name among them.
+    pub(crate) fn groups(&self) -> Vec<GroupFacts> {
+        let single = || GroupFacts {
+            name: String::new(),
+            raid: self.raid.clone(),
+            set_size: self.set_size,
+            groups: self.groups,
+            stripe_unit_bytes: self.stripe_unit_bytes,
+            spare_chunklets: self.spare_chunklets,
+            chunklets_min: self.chunklets_min,
+        };
+        if self.set_groups.is_empty() { vec![single()] } else { self.set_groups.clone() }
+    }
+
+    /// Whether a drive holds data of a group's sets.
+    pub(crate) fn is_of_group(&self, drive: &DriveFacts, group: &GroupFacts) -> bool {
+        drive.for_data && (self.set_groups.is_empty() || drive.group.as_ref() == Some(&group.name))
+    }
+}
+
+impl GroupFacts {
+    /// How many drives' worth of chunklets the spares are, as the group was created: what a file says of so many drives,
+    /// where that makes the chunklets that each of its `members` keeps. How many drives it was created with is not
+    /// remembered, so the number may otherwise be rounded. No more than an array file of its drives can say.
+    pub(crate) fn spare_drives(&self, members: usize, in_file: Option<(u32, usize)>) -> u32 {
         let (kept, smallest) = (self.spare_chunklets, self.chunklets_min);
         if kept == 0 || smallest == 0 {
             return 0;
@@ -165,11 +229,12 @@ impl PoolFacts {
     }
 }
 
-fn volume(volume: &tier0_pool::Volume) -> VolumeFacts {
+fn volume(state: &PoolState, volume: &tier0_pool::Volume) -> VolumeFacts {
     VolumeFacts {
         name: volume.name.clone(),
         size_bytes: volume.sectors * SECTOR_BYTES,
         thin: volume.thin,
         write_cache: volume.write_cache,
+        group: state.has_groups().then(|| state.groups()[volume.group as usize].name.clone()),
     }
 }

@@ -8,11 +8,11 @@ mod io;
 mod request;
 mod status;
 
-pub use facts::{DriveFacts, PoolFacts, VolumeFacts};
+pub use facts::{DriveFacts, GroupFacts, PoolFacts, VolumeFacts};
 pub use io::{IoReport, NamedIo, PoolIo};
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
-    DriveHealth, DriveStanding, DriveState, DriveStatus, Event, Health, IntegrityStatus, LogStatus,
-    LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus, ScrubStatus,
-    SetsStatus, Severity, SpaceStatus, Status, TablesStatus, VolumeStatus,
+    DriveHealth, DriveStanding, DriveState, DriveStatus, Event, GroupStatus, Health, IntegrityStatus,
+    LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus,
+    ScrubStatus, SetsStatus, Severity, SpaceStatus, Status, TablesStatus, VolumeStatus,
 };

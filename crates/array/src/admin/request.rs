@@ -48,6 +48,9 @@ pub enum AdminRequest {
         size: Option<ByteCount>,
         /// Overwrite what it holds.
         force: bool,
+        /// The group of sets that it is for, where the pool has several.
+        #[serde(default)]
+        group: Option<String>,
     },
     /// Takes back a drive that was lost and answers again.
     DriveRejoin {
@@ -136,6 +139,9 @@ pub enum AdminRequest {
         thin: bool,
         /// When its writes are acknowledged.
         write_cache: WriteCache,
+        /// The group of sets that it lies on; the pool's first where none is given.
+        #[serde(default)]
+        group: Option<String>,
     },
     /// Makes a volume larger.
     VolumeResize {

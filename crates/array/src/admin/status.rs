@@ -150,6 +150,23 @@ pub struct DriveHealth {
     pub answer_patience_s: u64,
 }
 
+/// A group of a pool's RAID sets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupStatus {
+    /// Its name.
+    pub name: String,
+    /// Level and width of its sets.
+    pub raid: String,
+    /// How many sets.
+    pub sets: u64,
+    /// What volumes can use of it.
+    pub usable_bytes: u64,
+    /// What extents have.
+    pub used_bytes: u64,
+    /// What thick volumes have reserved and not used.
+    pub reserved_bytes: u64,
+}
+
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PoolStatus {
@@ -168,6 +185,9 @@ pub struct PoolStatus {
     pub drives: Vec<DriveStatus>,
     /// Its RAID sets.
     pub sets: SetsStatus,
+    /// The groups of its sets, where they have names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupStatus>,
     /// A rebuild that is going on.
     pub rebuild: Option<RebuildStatus>,
     /// Extents on their way to sets that hold less.
@@ -216,6 +236,9 @@ pub struct DriveStatus {
     /// Whether it is to be forgotten when what it holds, or held, is on the others.
     #[serde(default)]
     pub leaving: bool,
+    /// The group whose sets it has columns of, where its pool has named ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Whether it is lost and `tier0 drive rejoin` could take it back, as far as the pool knows.
     #[serde(default)]
     pub can_return: bool,

@@ -81,14 +81,14 @@ impl Control {
             AdminRequest::VolumeCache { volume, write_cache } => {
                 self.change_cache(&volume, write_cache).await
             }
-            AdminRequest::VolumeCreate { pool, name, size, thin, write_cache } => {
-                self.create_volume(pool.as_deref(), &name, size, thin, write_cache).await
+            AdminRequest::VolumeCreate { pool, name, size, thin, write_cache, group } => {
+                self.create_volume(pool.as_deref(), &name, size, thin, write_cache, group).await
             }
             AdminRequest::VolumeResize { volume, size } => self.resize_volume(&volume, size).await,
             AdminRequest::VolumeDelete { volume, force } => self.delete_volume(&volume, force).await,
-            AdminRequest::DriveAdd { pool, name, path, size, force } => {
+            AdminRequest::DriveAdd { pool, name, path, size, force, group } => {
                 let place = NewPlace { name, path, size, force };
-                self.add_drive(pool.as_deref(), place).await
+                self.add_drive(pool.as_deref(), group.as_deref(), place).await
             }
             AdminRequest::DriveReplace { drive, name, path, size, force } => {
                 let place = NewPlace { name, path, size, force };

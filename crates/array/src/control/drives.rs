@@ -28,6 +28,7 @@ use crate::control::judge::MemberJudge;
 use crate::description::{DriveDescription, is_name};
 use crate::left::left_from;
 use crate::message::command::ShardCommand;
+use crate::open::names::quoted;
 use crate::open::{Medium, NewMedium};
 use crate::plan::members_max;
 
@@ -186,7 +187,7 @@ impl Control {
             return format!(
                 "{} has no redundancy, so what the drive holds must be copied off it first: put another one in its place \
                  ({})",
-                guarded.metadata.state().geometry().raid.level,
+                crate::plan::levels(&guarded.metadata.state()),
                 replace_command(drive)
             );
         }
@@ -240,10 +241,16 @@ impl Control {
         Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
     }
 
-    pub(super) async fn add_drive(self: &Rc<Self>, pool: Option<&str>, place: NewPlace) -> Done {
+    pub(super) async fn add_drive(
+        self: &Rc<Self>,
+        pool: Option<&str>,
+        group: Option<&str>,
+        place: NewPlace,
+    ) -> Done {
         let number = self.pool_meant(pool)?;
         let (name, path) = (place.name.clone(), place.path.clone());
-        self.join(number, place, None).await?;
+        let group = self.group_meant(number, group)?;
+        self.join(number, group, place, None).await?;
         let pool = &self.pools[number].name;
         Ok(format!(
             "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them. The \
@@ -251,11 +258,32 @@ impl Control {
         ))
     }
 
-    /// Opens a drive and makes it a member in the metadata and in every shard. If it is to take the place of a member that
+    /// The group of a pool's sets that an administrator means: the named one, or the only one.
+    fn group_meant(&self, number: usize, group: Option<&str>) -> Result<u32, AdminError> {
+        let state = self.guarded(number).metadata.state();
+        let pool = &self.pools[number].name;
+        let known = || quoted(state.groups().iter().map(|group| group.name.as_str()));
+        match group {
+            None if state.groups().len() == 1 => Ok(0),
+            None => Err(AdminError::new(format!(
+                "pool {pool:?} has the groups {}; say with --group for which the drive is",
+                known()
+            ))),
+            Some(name) if !state.has_groups() => Err(AdminError::new(format!(
+                "pool {pool:?} has no groups with names; leave --group {name} out"
+            ))),
+            Some(name) => state.group_named(name).ok_or_else(|| {
+                AdminError::new(format!("pool {pool:?} has no group {name:?}; it has {}", known()))
+            }),
+        }
+    }
+
+    /// Opens a drive and makes it a member in the metadata and in every shard, for a group of sets. If it is to take the place of a member that
     /// serves, there must be room for all that this one holds.
     pub(super) async fn join(
         self: &Rc<Self>,
         number: usize,
+        group: u32,
         place: NewPlace,
         instead_of: Option<u32>,
     ) -> Result<(), AdminError> {
@@ -285,7 +313,7 @@ impl Control {
         if let Some(leaving) = instead_of {
             self.check_room_with(number, leaving, &place.name, &new.drive)?;
         }
-        self.bring_in(number, &place.name, new, None).await
+        self.bring_in((number, group), &place.name, new, None).await
     }
 
     /// A drive has this name, and when another one can have it. A drive that joins under the name of a lost one is taken for
@@ -397,7 +425,9 @@ impl Control {
         if !state.is_active(leaving) {
             return Ok(());
         }
-        let joined = MetaRecord::MemberAdded(self.new_member(number, name, None, drive, Uuid::max()));
+        let group = state.member(leaving).map_or(0, |member| member.group);
+        let joined =
+            MetaRecord::MemberAdded(self.new_member((number, group), name, None, drive, Uuid::max()));
         state.apply_all(&[joined]).map_err(ArrayError::from)?;
         let Some(lacking) = lacking(&state, leaving) else { return Ok(()) };
         Err(AdminError::new(format!(
@@ -408,22 +438,25 @@ impl Control {
         )))
     }
 
-    /// A member to be, on this drive.
+    /// A member to be of a pool and group, on this drive; of the class of the group's others.
     fn new_member(
         &self,
-        number: usize,
+        (number, group): (usize, u32),
         name: &str,
         path: Option<PathBuf>,
         drive: &DriveHandle,
         id: Uuid,
     ) -> Member {
+        let state = self.guarded(number).metadata.state();
+        let namesake = state.members().iter().find(|member| member.group == group);
         Member {
             id,
             name: name.to_owned(),
             sectors: drive.info().sectors.0,
-            class: self.guarded(number).metadata.class(0).unwrap_or(DriveClass::Disk),
+            class: namesake.map_or(DriveClass::Disk, |member| member.class),
             state: MemberState::Active,
             leaving: false,
+            group,
             path: path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_default(),
         }
     }
@@ -466,13 +499,13 @@ impl Control {
     /// columns are rebuilt where they were.
     pub(super) async fn bring_in(
         self: &Rc<Self>,
-        number: usize,
+        (number, group): (usize, u32),
         name: &str,
         new: NewDrive,
         returned_as: Option<(u32, Left)>,
     ) -> Result<(), AdminError> {
         let NewDrive { drive, medium: new } = new;
-        let candidate = self.candidate(number, name, new.medium.path(), &drive)?;
+        let candidate = self.candidate((number, group), name, new.medium.path(), &drive)?;
         // The record is on its way from here on, and may arrive although the caller has stopped waiting.
         let medium = new.keep();
         let _rejoining = returned_as.map(|(from, _)| self.guarded(number).rejoins(from));
@@ -502,11 +535,11 @@ impl Control {
     /// Makes a drive a member of a pool; its place. Every shard must get it before [`Control::member_joined`].
     pub(crate) async fn admit_drive(
         &self,
-        number: usize,
+        (number, group): (usize, u32),
         name: &str,
         drive: DriveHandle,
     ) -> Result<usize, ArrayError> {
-        let candidate = self.candidate(number, name, None, &drive)?;
+        let candidate = self.candidate((number, group), name, None, &drive)?;
         self.admit(number, candidate, drive).await
     }
 
@@ -516,7 +549,7 @@ impl Control {
     /// The pool does not take it, and nothing was written.
     fn candidate(
         &self,
-        number: usize,
+        (number, group): (usize, u32),
         name: &str,
         path: Option<PathBuf>,
         drive: &DriveHandle,
@@ -529,7 +562,7 @@ impl Control {
             );
             return Err(ArrayError::Unusable { drive: name.to_owned(), fact });
         }
-        let member = self.new_member(number, name, path, drive, self.new_id());
+        let member = self.new_member((number, group), name, path, drive, self.new_id());
         state.check(&MetaRecord::MemberAdded(member.clone()))?;
         Ok(member)
     }

@@ -269,7 +269,7 @@ impl Guarded {
     /// The volume that a data page belongs to, and its sector there.
     fn owner_of(&self, event: &RepairEvent) -> Option<(String, u64)> {
         let page = event.page?;
-        let pages_per_slot = self.shape.slots.slot_sectors() / PAGE_SECTORS;
+        let pages_per_slot = self.shape.slots.slot_sectors_of(event.set) / PAGE_SECTORS;
         let slot = self.shape.slots.slots_of(event.set).nth((page / pages_per_slot) as usize)?;
         let (volume, extent) = self.tenant_of(slot)?;
         let within = page % pages_per_slot * PAGE_SECTORS;

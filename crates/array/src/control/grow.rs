@@ -102,11 +102,13 @@ impl Control {
 
     /// New sets are about to lie on the drives that a record names.
     fn place_sets(&self, number: usize, record: &MetaRecord) -> Result<Option<UnderWay<'_>>, AdminError> {
-        let MetaRecord::SetsAdded { columns, .. } = record else { return Ok(None) };
+        let MetaRecord::SetsAdded { columns, group, .. } = record else { return Ok(None) };
         let guarded = self.guarded(number);
-        let width = guarded.shape.sets.layout().columns();
+        let layout = guarded.shape.layout_of(*group);
+        let width = layout.columns();
         let members = |set: &[ChunkletAddress]| set.iter().map(|chunklet| chunklet.drive).collect();
-        let placed = guarded.place(Placing::Sets { members: columns.chunks(width).map(members).collect() });
+        let placed =
+            guarded.place(Placing::Sets { layout, members: columns.chunks(width).map(members).collect() });
         placed.map(Some).map_err(|condemned| {
             AdminError::new(format!(
                 "drive {:?} is about to be called lost; look at \"tier0 status\", then grow",

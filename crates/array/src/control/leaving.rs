@@ -164,7 +164,8 @@ impl Control {
     pub(super) async fn replace_drive(self: &Rc<Self>, old: &str, place: NewPlace) -> Done {
         let (number, leaving, _) = self.member_named(old)?;
         let name = place.name.clone();
-        self.join(number, place, Some(leaving)).await?;
+        let group = self.group_of_member(number, leaving);
+        self.join(number, group, place, Some(leaving)).await?;
         self.guarded(number).replace_log_drive(old, &name);
         // It may have been lost meanwhile, or others that had room.
         let (_, _, state) = self.member_named(old)?;

@@ -45,6 +45,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{join_all, select};
+use tier0_pool::Claim;
 use tier0_units::{Nanos, SlotRef};
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 use tier0_world::{IoError, World};
@@ -229,8 +230,8 @@ impl Control {
                 self.drop_log_copies(pool, member).await;
                 self.start_rebuilds(pool);
             }
-            ControlMessage::Refill(Refill { pool, thin, reply }) => {
-                let _ = reply.send(self.refill(pool, thin).await);
+            ControlMessage::Refill(Refill { pool, claim, reply }) => {
+                let _ = reply.send(self.refill(pool, claim).await);
             }
             ControlMessage::Commit(Commit { pool, mapped, unmapped, reply }) => {
                 let _ = reply.send(self.pools[pool].commit(mapped, unmapped).await);
@@ -256,20 +257,20 @@ impl Control {
     }
 
     /// Slots for a shard that has none.
-    async fn refill(&self, pool: usize, thin: bool) -> Vec<SlotRef> {
+    async fn refill(&self, pool: usize, claim: Claim) -> Vec<SlotRef> {
         if !self.upkeep.get() {
             // Shards are recovering, and cannot be asked to give back: no one gets more than it needs.
-            return self.pools[pool].refill(thin, None).await;
+            return self.pools[pool].refill(claim, None).await;
         }
         let shards = Some(self.shards.len());
-        let tries = if thin { THIN_TRIES } else { THICK_TRIES };
+        let tries = if claim.thin { THIN_TRIES } else { THICK_TRIES };
         for number in 0..tries {
-            let slots = self.pools[pool].refill(thin, shards).await;
+            let slots = self.pools[pool].refill(claim, shards).await;
             if !slots.is_empty() {
                 return slots;
             }
             self.recall_stocks(pool).await;
-            let slots = self.pools[pool].refill(thin, shards).await;
+            let slots = self.pools[pool].refill(claim, shards).await;
             if !slots.is_empty() {
                 return slots;
             }

@@ -26,7 +26,7 @@ impl Control {
         if !for_spares.is_empty() || !guarded.growing.get() {
             return for_spares;
         }
-        state.sets_to_come().moves
+        (0..state.groups().len() as u32).flat_map(|group| state.sets_to_come(group).moves).collect()
     }
 
     /// Moves columns, a few at a time; how many have begun.

@@ -18,8 +18,8 @@ use super::Guarded;
 pub(super) enum Placing {
     /// A column, on this member.
     Column { set: SetIndex, column: Column, to: u32 },
-    /// New sets: by set and column, the members.
-    Sets { members: Vec<Vec<u32>> },
+    /// New sets of a layout: by set and column, the members.
+    Sets { layout: Layout, members: Vec<Vec<u32>> },
     /// The copy of the log that a member has, on another one.
     LogCopy { from: u32, to: u32 },
 }
@@ -28,7 +28,7 @@ impl Placing {
     fn members(&self) -> Vec<u32> {
         match self {
             Placing::Column { to, .. } | Placing::LogCopy { to, .. } => vec![*to],
-            Placing::Sets { members } => members.concat(),
+            Placing::Sets { members, .. } => members.concat(),
         }
     }
 }
@@ -52,8 +52,8 @@ impl Placings {
     }
 
     /// Whether the new sets do without members that are gone.
-    pub(super) fn sets_survive(&self, layout: &Layout, gone: impl Fn(u32) -> bool) -> bool {
-        let survives = |members: &Vec<u32>| {
+    pub(super) fn sets_survive(&self, gone: impl Fn(u32) -> bool) -> bool {
+        let survives = |layout: &Layout, members: &[u32]| {
             let lacking: ColumnMask = (0u8..)
                 .zip(members)
                 .filter(|(_, member)| gone(**member))
@@ -62,7 +62,7 @@ impl Placings {
             layout.survives(lacking)
         };
         self.under_way.borrow().values().all(|one| match one {
-            Placing::Sets { members } => members.iter().all(survives),
+            Placing::Sets { layout, members } => members.iter().all(|members| survives(layout, members)),
             Placing::Column { .. } | Placing::LogCopy { .. } => true,
         })
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::Metadata;
-use tier0_pool::{ChunkletAddress, MetaRecord, PoolError, SlotRun, SpaceRules};
+use tier0_pool::{ChunkletAddress, Claim, MetaRecord, PoolError, SlotRun, SpaceRules};
 use tier0_raid::io::LostDrives;
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
@@ -200,17 +200,16 @@ impl PoolControl {
     /// Free slots for one of so many shards, or a single one of those that recover; empty where there are none, or where the
     /// metadata cannot be written any more. What is kept from thin volumes is not lent to them; what was acknowledged
     /// before a crash gets its slots nevertheless.
-    pub(super) async fn refill(&self, thin: bool, shards: Option<usize>) -> Vec<SlotRef> {
+    pub(super) async fn refill(&self, claim: Claim, shards: Option<usize>) -> Vec<SlotRef> {
         let guarded = &self.guarded;
-        let left = guarded.metadata.lendable_slots();
+        let left = guarded.metadata.lendable_slots(claim.group);
         let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
-        let kept = if shards.is_some() { guarded.kept_slots() } else { 0 };
-        let runs = match thin {
-            true => {
-                guarded.metadata.lend_slots(count.min(guarded.metadata.free_slots().saturating_sub(kept)))
-            }
-            false => guarded.metadata.lend_reserved_slots(count),
+        let kept = if shards.is_some() { guarded.kept_slots(claim.group) } else { 0 };
+        let most = match claim.thin {
+            true => guarded.metadata.free_slots(claim.group).saturating_sub(kept),
+            false => u64::MAX,
         };
+        let runs = guarded.metadata.lend_slots(claim, count.min(most));
         let slots: Vec<u64> = runs.iter().flat_map(|run| run.first..run.first + run.count).collect();
         match guarded.allocations(slots.len() as u64).await {
             Ok(first) => {
@@ -327,14 +326,13 @@ impl PoolControl {
         let ranges = one_slot(home.index);
         let record = MetaRecord::SlotsRebuilt { set: note.set, column: note.column, ranges };
         guarded.commit(vec![record]).await?;
-        guarded.rebuild.count_slot(self.slot_bytes());
+        guarded.rebuild.count_slot(self.slot_bytes(SetIndex(note.set)));
         Ok(())
     }
 
-    /// Bytes of a slot's data.
-    pub(super) fn slot_bytes(&self) -> u64 {
-        let guarded = &self.guarded;
-        guarded.shape.slots.slot_sectors() * tier0_units::SECTOR_BYTES
+    /// Bytes of the data of a slot of a set.
+    pub(super) fn slot_bytes(&self, set: SetIndex) -> u64 {
+        self.guarded.shape.slots.slot_sectors_of(set) * tier0_units::SECTOR_BYTES
     }
 
     /// The members that are lost.

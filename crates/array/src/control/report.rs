@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tier0_pool::{MemberState, PoolState, Space, SpaceRules};
+use tier0_pool::{MemberState, PoolState, SetGroup, Space, SpaceRules};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
 use tier0_stats::IoSummary;
@@ -15,8 +15,8 @@ use super::lost::{lost_ranges, remedy_for_lost_pages};
 use super::space::Spares;
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
-    Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
-    SetsStatus, Status, TablesStatus, VolumeStatus,
+    GroupStatus, Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus,
+    ScrubStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
 };
 use crate::message::command::ShardReport;
 use crate::stats::PoolStats;
@@ -120,12 +120,13 @@ impl Control {
         let is_paused = paused.is_some();
         PoolStatus {
             name: state.name().to_owned(),
-            raid: format!("{} of {}", state.geometry().raid.level, state.geometry().raid.set_size),
+            raid: raid_words(&state),
             health: found.health(),
             problems: found.problems(),
             paused,
             drives,
             sets,
+            groups: groups_status(&state),
             rebuild,
             restripe: guarded.restripe_status(self.world.now()),
             scrub,
@@ -140,7 +141,7 @@ impl Control {
         let progress = &guarded.rebuild;
         let rate = progress.rate_bytes_per_s(self.world.now());
         let (done, total) = (progress.done.get(), progress.total.get().max(progress.done.get()));
-        let left_bytes = (total - done) * guarded.shape.slots.slot_sectors() * SECTOR_BYTES;
+        let left_bytes = (total - done) * guarded.shape.slots.slot_sectors(0) * SECTOR_BYTES;
         let leaves = state.members().iter().any(|member| member.leaving && member.is_active());
         let purpose = match () {
             () if sets.degraded > 0 => RebuildPurpose::Rebuild,
@@ -346,19 +347,43 @@ fn count(number: u32, one: &str, many: &str) -> String {
 
 /// How many drives any set may lose.
 pub(super) fn sets_tolerance(guarded: &Guarded) -> u32 {
-    let layout = guarded.shape.sets.layout();
-    match layout.parities() {
-        0 => layout.copies_per_unit() as u32 - 1,
+    let tolerated = guarded.shape.sets.shapes().map(|shape| match shape.layout.parities() {
+        0 => shape.layout.copies_per_unit() as u32 - 1,
         parities => parities as u32,
-    }
+    });
+    tolerated.min().unwrap_or(0)
+}
+
+/// Levels and widths of the sets: "raid10 of 4", "raid10 of 4 and raid5 of 5".
+fn raid_words(state: &PoolState) -> String {
+    let mut words: Vec<String> = state.groups().iter().map(shape_words).collect();
+    words.dedup();
+    words.join(" and ")
+}
+
+fn shape_words(group: &SetGroup) -> String {
+    format!("{} of {}", group.raid.level, group.raid.set_size)
+}
+
+fn groups_status(state: &PoolState) -> Vec<GroupStatus> {
+    let extent = state.geometry().extent_sectors * SECTOR_BYTES;
+    let sets = |number| state.batches().iter().filter(move |batch| batch.group == number);
+    let status = |(number, group): (u32, &SetGroup)| GroupStatus {
+        name: group.name.clone(),
+        raid: shape_words(group),
+        sets: sets(number).map(|batch| u64::from(batch.sets)).sum(),
+        usable_bytes: state.slot_count_of(number) * extent,
+        used_bytes: state.used_slot_count_of(number) * extent,
+        reserved_bytes: state.reserved_slot_count_of(number) * extent,
+    };
+    (0..).zip(state.groups()).filter(|_| state.has_groups()).map(status).collect()
 }
 
 fn sets_status(guarded: &Guarded, state: &PoolState, pool: &PoolControl) -> SetsStatus {
-    let layout = guarded.shape.sets.layout();
     let mut status = SetsStatus { count: u64::from(state.set_count()), ..SetsStatus::default() };
     for set in 0..state.set_count() {
-        let columns = (0..state.geometry().columns()).map(|column| Guarded::column(set, column).1);
         let sets = &guarded.shape.sets;
+        let columns = sets.columns(SetIndex(set));
         let rebuilding = sets.lacking_columns(SetIndex(set));
         let moving = sets.rebuilding_columns(SetIndex(set)) - rebuilding;
         let on_lost = |column: &tier0_raid::layout::Column| {
@@ -371,7 +396,7 @@ fn sets_status(guarded: &Guarded, state: &PoolState, pool: &PoolControl) -> Sets
         status.degraded += u64::from(!lacking.is_empty());
         status.rebuilding += u64::from(!rebuilding.is_empty());
         status.evacuating += u64::from(!moving.is_empty());
-        status.failed += u64::from(!layout.survives(lacking));
+        status.failed += u64::from(!sets.layout(SetIndex(set)).survives(lacking));
     }
     status
 }

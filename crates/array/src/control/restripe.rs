@@ -6,7 +6,7 @@
 //! moves where. While columns are being rebuilt nothing moves.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,53 +45,73 @@ pub(crate) struct RestripeProgress {
     begun: Cell<Nanos>,
 }
 
-/// How many slots of each set are in use.
+/// How many slots of each set are in use. Extents stay in their group.
+#[derive(Default)]
 struct Fill {
-    used: Vec<u32>,
-    /// Sets that may take more, those with the fewest first.
-    targets: BTreeSet<(u32, u32)>,
+    /// By set: its group, and the slots in use.
+    sets: Vec<(u32, u32)>,
+    /// By group: sets that may take more, those with the fewest first.
+    targets: BTreeMap<u32, BTreeSet<(u32, u32)>>,
 }
 
 impl Fill {
-    fn new(used: Vec<u32>) -> Fill {
-        let targets = (0u32..).zip(&used).map(|(set, used)| (*used, set)).collect();
-        Fill { used, targets }
+    fn new(sets: Vec<(u32, u32)>) -> Fill {
+        let mut targets: BTreeMap<u32, BTreeSet<(u32, u32)>> = BTreeMap::new();
+        for (set, (group, used)) in (0u32..).zip(&sets) {
+            targets.entry(*group).or_default().insert((*used, set));
+        }
+        Fill { sets, targets }
     }
 
-    /// By how much the fullest set exceeds the emptiest.
-    fn spread(&self) -> u32 {
-        let least = self.used.iter().min().copied().unwrap_or(0);
-        self.used.iter().max().copied().unwrap_or(0) - least
+    /// By group, the slots in use of its sets.
+    fn by_group(&self) -> impl Iterator<Item = (u32, Vec<u32>)> {
+        let used_in =
+            |group: u32| self.sets.iter().filter(move |(own, _)| *own == group).map(|(_, used)| *used);
+        self.targets.keys().map(move |group| (*group, used_in(*group).collect()))
     }
 
-    /// Slots that sets hold above the average.
+    /// By how much the fullest set of a group exceeds its emptiest, where that is more than `tolerated` says of the group.
+    fn is_uneven(&self, tolerated: impl Fn(u32) -> u32) -> bool {
+        self.by_group().any(|(group, used)| {
+            let (least, most) = (used.iter().min(), used.iter().max());
+            most.zip(least).is_some_and(|(most, least)| most - least > tolerated(group))
+        })
+    }
+
+    /// Slots that sets hold above the average of their group.
     fn surplus(&self) -> u64 {
-        let total: u64 = self.used.iter().map(|used| u64::from(*used)).sum();
-        let average = total.div_ceil(self.used.len().max(1) as u64);
-        self.used.iter().map(|used| u64::from(*used).saturating_sub(average)).sum()
+        let of_group = |(_, used): (u32, Vec<u32>)| {
+            let total: u64 = used.iter().map(|used| u64::from(*used)).sum();
+            let average = total.div_ceil(used.len().max(1) as u64);
+            used.iter().map(|used| u64::from(*used).saturating_sub(average)).sum::<u64>()
+        };
+        self.by_group().map(of_group).sum()
     }
 
     /// The set that should take a slot of this one, if that makes them more even. Sets that the pool has got since are
     /// left to the next pass.
     fn target_for(&self, set: u32) -> Option<u32> {
-        let (least, target) = *self.targets.first()?;
-        (*self.used.get(set as usize)? >= least + 2).then_some(target)
+        let (group, used) = self.sets.get(set as usize)?;
+        let (least, target) = *self.targets.get(group)?.first()?;
+        (*used >= least + 2).then_some(target)
     }
 
     fn shift(&mut self, from: u32, to: u32) {
         for (set, more) in [(from, false), (to, true)] {
-            let used = &mut self.used[set as usize];
+            let (group, used) = &mut self.sets[set as usize];
             let before = *used;
             *used = if more { before + 1 } else { before - 1 };
-            if self.targets.remove(&(before, set)) {
-                self.targets.insert((*used, set));
+            let targets = self.targets.entry(*group).or_default();
+            if targets.remove(&(before, set)) {
+                targets.insert((*used, set));
             }
         }
     }
 
     /// A set takes no more.
     fn close(&mut self, set: u32) {
-        self.targets.remove(&(self.used[set as usize], set));
+        let (group, used) = self.sets[set as usize];
+        self.targets.entry(group).or_default().remove(&(used, set));
     }
 }
 
@@ -128,14 +148,18 @@ impl Control {
     /// Goes on with what a stop or a crash has interrupted.
     pub(super) fn resume_restripe(self: &Rc<Self>, number: usize) {
         let guarded = self.guarded(number);
-        if guarded.metadata.state().groups().len() < 2 {
+        if guarded.metadata.state().batches().len() < 2 {
             return;
         }
         let control = self.clone();
         let look = async move {
             let guarded = control.guarded(number);
-            let tolerated = (guarded.metadata.state().geometry().slots_per_set / UNEVEN_SHARE).max(2);
-            if control.fill(guarded).await.spread() > tolerated {
+            let fill = control.fill(guarded).await;
+            let tolerated = |group: u32| {
+                let state = guarded.metadata.state();
+                (state.groups()[group as usize].slots_per_set / UNEVEN_SHARE).max(2)
+            };
+            if fill.is_uneven(tolerated) {
                 control.start_restripe(number, None);
             }
         };
@@ -179,7 +203,7 @@ impl Control {
             while guarded.rebuild.is_running() && !progress.stopping.get() {
                 self.world.sleep(REBUILD_LOOK).await;
             }
-            if progress.stopping.get() || guarded.metadata.failure().is_some() || fill.spread() < 2 {
+            if progress.stopping.get() || guarded.metadata.failure().is_some() || !fill.is_uneven(|_| 1) {
                 break;
             }
             let (extents, next) = scan(&guarded.metadata.state(), first, EXTENTS_AT_ONCE);
@@ -267,12 +291,13 @@ impl Control {
 
     /// How full the sets are, those included that join while this counts.
     async fn fill(&self, guarded: &Guarded) -> Fill {
-        let mut used = Vec::new();
-        while let Some(count) = guarded.used_slots(used.len() as u32) {
-            used.push(count);
+        let mut sets = Vec::new();
+        while let Some(count) = guarded.used_slots(sets.len() as u32) {
+            let group = guarded.metadata.state().group_number_of(sets.len() as u32);
+            sets.push((group, count));
             self.world.sleep(TURN).await;
         }
-        Fill::new(used)
+        Fill::new(sets)
     }
 }
 
@@ -289,7 +314,7 @@ impl Guarded {
     pub(super) fn restripe_status(&self, now: Nanos) -> Option<RestripeStatus> {
         let progress = &self.restripe;
         let (done, total) = (progress.done.get(), progress.total.get().max(progress.done.get()));
-        let slot_bytes = self.shape.slots.slot_sectors() * SECTOR_BYTES;
+        let slot_bytes = self.metadata.state().geometry().extent_sectors * SECTOR_BYTES;
         let time = now.saturating_sub(progress.begun.get()).0.max(1);
         let rate = u128::from(done * slot_bytes) * 1_000_000_000 / u128::from(time);
         let rate_bytes_per_s = u64::try_from(rate).unwrap_or(u64::MAX);
@@ -324,18 +349,21 @@ mod tests {
 
     #[test]
     fn slots_go_to_the_emptiest_until_all_hold_the_same() {
-        let mut fill = Fill::new(vec![9, 8, 0, 0, 10]);
-        assert_eq!((fill.surplus(), fill.spread()), (9, 10));
+        // Sets 5 and 6 are of another group, and even.
+        let mut fill =
+            Fill::new([9, 8, 0, 0, 10].map(|used| (0, used)).into_iter().chain([(1, 3), (1, 2)]).collect());
+        assert_eq!(fill.surplus(), 9);
+        assert!(fill.is_uneven(|_| 9) && !fill.is_uneven(|_| 10) && !fill.is_uneven(|group| 10 - 9 * group));
         fill.close(3);
         let mut shifts = 0;
-        for set in [0, 1, 4].into_iter().cycle().take(60) {
+        for set in [0, 1, 4, 5].into_iter().cycle().take(80) {
             if let Some(target) = fill.target_for(set) {
-                assert_ne!(target, 3);
+                assert!(target < 3, "{set} -> {target}");
                 fill.shift(set, target);
                 shifts += 1;
             }
         }
-        assert_eq!(fill.used, [7, 7, 6, 0, 7]);
+        assert_eq!(fill.sets.iter().map(|(_, used)| *used).collect::<Vec<_>>(), [7, 7, 6, 0, 7, 3, 2]);
         assert_eq!(shifts, 7);
     }
 }

@@ -51,10 +51,10 @@ impl Control {
             )));
         }
         let opener = self.opener.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
-        let (id, remembered, sectors) = {
+        let (id, remembered, sectors, group) = {
             let state = self.guarded(number).metadata.state();
             let lost = state.member(place).expect("it was found");
-            (lost.id, lost.path.clone(), lost.sectors)
+            (lost.id, lost.path.clone(), lost.sectors, lost.group)
         };
         let named_in_file = in_file.clone();
         let (path, said) = match path {
@@ -118,7 +118,7 @@ impl Control {
         let elsewhere = named_in_file.filter(|named| *named != path).map_or(String::new(), |named| {
             format!("; it lies at {path:?}, and the array file says {named:?}: correct its path in the file")
         });
-        let brought = self.bring_in(number, name, new, Some((place, left))).await;
+        let brought = self.bring_in((number, group), name, new, Some((place, left))).await;
         self.finish_rejoins(number).await?;
         self.start_rebuilds(number);
         brought?;
@@ -150,6 +150,11 @@ impl Control {
         let places = (0u32..).zip(state.members());
         let lost = places.filter(|(_, member)| member.name == name && member.state == MemberState::Lost);
         lost.map(|(place, _)| place).last()
+    }
+
+    /// The group of sets that a member is of.
+    pub(crate) fn group_of_member(&self, number: usize, place: u32) -> u32 {
+        self.guarded(number).metadata.state().member(place).map_or(0, |member| member.group)
     }
 
     /// How the drive of a lost member was left; none if this is another drive.

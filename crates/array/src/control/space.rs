@@ -39,13 +39,13 @@ impl Spares {
         let mut spares = Spares { free: 0, kept: 0 };
         for (place, member) in for_data {
             spares.free += state.free_chunklets(place);
-            spares.kept += geometry.spare_chunklets.min(geometry.chunklets(member.sectors));
+            let kept = state.groups()[member.group as usize].spare_chunklets;
+            spares.kept += kept.min(geometry.chunklets(member.sectors));
         }
         let stays = |place: u32| state.member(place).is_some_and(Member::takes_more);
-        let columns =
-            (0..state.set_count()).flat_map(|set| (0..geometry.columns()).map(move |column| (set, column)));
         let homeless =
-            columns.filter(|(set, column)| !stays(state.place_of(*set, *column).drive)).count() as u64;
+            state.all_columns().filter(|(set, column)| !stays(state.place_of(*set, *column).drive)).count()
+                as u64;
         // What moves has two places until it has.
         let moving = state.rebuilds().filter(|(set, column, _)| stays(state.column(*set, *column).drive));
         let free = spares.free + moving.count() as u64;
@@ -60,11 +60,13 @@ impl Spares {
 }
 
 impl Guarded {
-    /// Slots that thin volumes do not get.
-    pub(super) fn kept_slots(&self) -> u64 {
+    /// Slots of a group that thin volumes do not get: the reserve, of which each group keeps its share.
+    pub(super) fn kept_slots(&self, group: u32) -> u64 {
         let state = self.metadata.state();
         let kept = self.space_rules.borrow().reserve.of(Space::of(&state).usable);
-        kept.0.div_ceil(state.geometry().extent_sectors * SECTOR_BYTES)
+        let share = u128::from(kept.0) * u128::from(state.slot_count_of(group));
+        let share = share.div_ceil(u128::from(state.slot_count().max(1))) as u64;
+        share.div_ceil(state.geometry().extent_sectors * SECTOR_BYTES)
     }
 
     /// What is taken, with what shards use of what they were lent and have not mapped yet.

@@ -147,12 +147,11 @@ impl Guarded {
                 || sets.lacking_columns(set).contains(column)
                 || placings.column_lacks(set, column, gone)
         };
-        let survives =
-            sets_survive(sets, state.set_count(), lacks) && placings.sets_survive(sets.layout(), gone);
+        let survives = sets_survive(sets, state.set_count(), lacks) && placings.sets_survive(gone);
         if !survives && !planted(PlantedBug::LoseBeyondRedundancy) {
             return Err(format!(
                 "RAID sets would lack more than {} makes up for",
-                state.geometry().raid.level
+                crate::plan::levels(&state)
             ));
         }
         let serves = |member: u32| state.is_active(member) && !gone(member);

@@ -41,6 +41,7 @@ impl Control {
         size: ByteCount,
         thin: bool,
         write_cache: WriteCache,
+        group: Option<String>,
     ) -> Done {
         let pool = self.pool_meant(pool)?;
         let _turn = self.turn.acquire(1).await;
@@ -59,6 +60,7 @@ impl Control {
             sectors: SectorCount::in_bytes(size),
             thin,
             write_cache: Some(write_cache),
+            group,
         };
         let guarded = self.guarded(pool);
         let (record, id) = {
@@ -105,7 +107,7 @@ impl Control {
     fn check_grows(&self, pool: usize, volume: &VolumeRecord, sectors: u64) -> Result<(), AdminError> {
         let state = self.guarded(pool).metadata.state();
         let more = state.extents_of(sectors) - state.extents_of(volume.sectors);
-        let free = state.free_slot_count() - state.reserved_slot_count();
+        let free = state.room_in(volume.group);
         if volume.thin || more <= free {
             return Ok(());
         }

@@ -5,8 +5,8 @@ use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::write::Remarks;
-use super::{Description, DriveDescription, PoolDescription, VolumeDescription};
-use crate::admin::{DriveFacts, DriveState, PoolFacts};
+use super::{Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
+use crate::admin::{DriveFacts, DriveState, GroupFacts, PoolFacts};
 use crate::plan::config_of;
 
 /// A write log is described in whole MiB: parts of it may be a few sectors smaller than that.
@@ -48,6 +48,7 @@ impl Description {
                 sectors: SectorCount::in_bytes(ByteCount(volume.size_bytes)),
                 thin: volume.thin,
                 write_cache: Some(volume.write_cache),
+                group: volume.group.clone(),
             }));
         }
         Ok((actual, remarks))
@@ -100,10 +101,27 @@ fn actual_pool(
     let places = |wanted: fn(&DriveFacts) -> bool| -> Vec<usize> {
         (first..).zip(&pool.drives).filter(|(_, drive)| wanted(drive)).map(|(place, _)| place).collect()
     };
-    let spare_drives = pool.spare_drives(in_file.map(|known| (known.spare_drives, known.drives.len())));
-    if pool.spare_chunklets > 0 {
-        let text = format!("derived: {} of each drive's chunklets stay free", pool.spare_chunklets);
-        remarks.add(section.as_str(), "spare_drives", text);
+    let mut groups = Vec::new();
+    for group in pool.groups() {
+        let own = (first..).zip(&pool.drives).filter(|(_, drive)| pool.is_of_group(drive, &group));
+        let drives: Vec<usize> = own.map(|(place, _)| place).collect();
+        let known = in_file.and_then(|known| known.groups.iter().find(|known| known.name == group.name));
+        let spare_drives =
+            group.spare_drives(drives.len(), known.map(|known| (known.spare_drives, known.drives.len())));
+        let section = match group.name.is_empty() {
+            true => section.clone(),
+            false => format!("group {} of {section}", group.name),
+        };
+        if group.spare_chunklets > 0 {
+            let text = format!("derived: {} of each drive's chunklets stay free", group.spare_chunklets);
+            remarks.add(section.as_str(), "spare_drives", text);
+        }
+        groups.push(GroupDescription {
+            raid: raid_of(&pool.name, &group)?,
+            name: group.name,
+            drives,
+            spare_drives,
+        });
     }
     remarks.add(section.as_str(), "raid", "created: raid to checksums cannot be changed");
     let mut log_drives = places(|drive| drive.for_log);
@@ -114,11 +132,10 @@ fn actual_pool(
     remarks.add(section.as_str(), "log", "on each of its drives; created");
     Ok(PoolDescription {
         name: pool.name.clone(),
-        drives: places(|drive| drive.for_data),
-        raid: raid_of(pool)?,
+        drives: groups.iter().flat_map(|group| group.drives.iter().copied()).collect(),
+        groups,
         chunklet_sectors: Some(pool.chunklet_bytes / SECTOR_BYTES),
         extent_sectors: Some(pool.extent_bytes / SECTOR_BYTES),
-        spare_drives,
         checksums: pool.checksums,
         log: pool.log_parts > 0,
         log_sectors: log_bytes(pool).map(|bytes| bytes / SECTOR_BYTES),
@@ -132,16 +149,15 @@ pub(super) fn log_bytes(pool: &PoolFacts) -> Option<u64> {
     (pool.log_bytes > 0).then(|| pool.log_bytes.next_multiple_of(LOG_STEP))
 }
 
-fn raid_of(pool: &PoolFacts) -> Result<RaidConfig, String> {
+fn raid_of(pool: &str, group: &GroupFacts) -> Result<RaidConfig, String> {
     let record = RaidRecord {
-        level: pool.raid.clone(),
-        set_size: pool.set_size as u32,
-        groups: pool.groups as u32,
-        stripe_unit_sectors: (pool.stripe_unit_bytes / SECTOR_BYTES) as u32,
+        level: group.raid.clone(),
+        set_size: group.set_size as u32,
+        groups: group.groups as u32,
+        stripe_unit_sectors: (group.stripe_unit_bytes / SECTOR_BYTES) as u32,
     };
-    let config = config_of(&record).map_err(|fact| {
-        format!("pool {:?} makes no sense: {fact}; use the tier0 that created it", pool.name)
-    })?;
+    let config = config_of(&record)
+        .map_err(|fact| format!("pool {pool:?} makes no sense: {fact}; use the tier0 that created it"))?;
     Ok(match config.level {
         RaidLevel::Raid50 => config,
         _ => RaidConfig::new(config.level, config.set_size, config.stripe_unit),
@@ -172,27 +188,23 @@ mod tests {
     /// With a drive removed, four chunklets of three drives were no drive's worth: "spare_drives is 0, as created".
     #[test]
     fn spares_are_named_as_created_whatever_drives_left() {
-        let pool = |drives: usize, kept| {
-            let drives =
-                (0..drives).map(|number| drive(&format!("d{number}"), 1, DriveState::Active)).collect();
-            PoolFacts { spare_chunklets: kept, chunklets_min: 16, ..facts(drives) }
+        let spares = |drives: usize, kept, in_file| {
+            let group = facts(Vec::new()).groups().remove(0);
+            let group = GroupFacts { spare_chunklets: kept, chunklets_min: 16, ..group };
+            group.spare_drives(drives, in_file)
         };
         // Created with one spare of four drives of 16 chunklets.
         for drives in [3, 4, 5, 6] {
             for in_file in [None, Some((1, 3)), Some((1, 4)), Some((1, 5))] {
-                assert_eq!(
-                    pool(drives, 4).spare_drives(in_file),
-                    1,
-                    "{drives} drives, {in_file:?} in the file"
-                );
+                assert_eq!(spares(drives, 4, in_file), 1, "{drives} drives, {in_file:?} in the file");
             }
-            assert_eq!(pool(drives, 4).spare_drives(Some((0, 4))), 1, "the file is wrong");
-            assert_eq!(pool(drives, 0).spare_drives(Some((1, 4))), 0, "the file is wrong");
+            assert_eq!(spares(drives, 4, Some((0, 4))), 1, "the file is wrong");
+            assert_eq!(spares(drives, 0, Some((1, 4))), 0, "the file is wrong");
         }
-        assert_eq!(pool(2, 4).spare_drives(Some((1, 4))), 0, "a file of two drives has no room for a spare");
+        assert_eq!(spares(2, 4, Some((1, 4))), 0, "a file of two drives has no room for a spare");
         // Two of six.
-        assert_eq!(pool(5, 6).spare_drives(Some((2, 6))), 2);
-        assert_eq!(pool(5, 6).spare_drives(Some((2, 5))), 2);
+        assert_eq!(spares(5, 6, Some((2, 6))), 2);
+        assert_eq!(spares(5, 6, Some((2, 5))), 2);
     }
 
     fn drive(name: &str, size_bytes: u64, state: DriveState) -> DriveFacts {
@@ -209,6 +221,7 @@ mod tests {
             leaving: false,
             for_data: true,
             for_log: true,
+            group: None,
         }
     }
 
@@ -226,6 +239,7 @@ mod tests {
             checksums: true,
             log_bytes: 1 << 20,
             log_parts: 1,
+            set_groups: Vec::new(),
             drives,
             volumes: Vec::new(),
             space: None,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use tier0_catalog::{Catalog, DriveSpec};
-use tier0_pool::SpaceRules;
-use tier0_raid::layout::{RaidConfig, RaidLevel};
+use tier0_pool::{GROUPS_MAX, SpaceRules};
+use tier0_raid::layout::{RaidConfig, RaidLevel, UnknownLevel};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, WriteCache};
 use toml::Spanned;
 
@@ -14,10 +14,11 @@ use super::access::check_access;
 use super::error::Place;
 use super::notes::notes;
 use super::{
-    ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, ListenAddress,
-    PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription, VolumeSection,
-    default_set_size,
+    ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, GroupDescription,
+    ListenAddress, PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription,
+    VolumeSection, default_set_size,
 };
+use crate::open::names::quoted;
 
 /// Cores and thus shards an array may have.
 const CORES_MAX: usize = 256;
@@ -252,43 +253,11 @@ fn check_pool(
     place: &Place<'_>,
 ) -> Result<PoolDescription, DescriptionError> {
     check_name("pool.name", &section.name, place)?;
-    let members = pool_drives(section, drives, place)?;
-    let level: RaidLevel = section
-        .raid
-        .get_ref()
-        .parse()
-        .map_err(|unknown| place.wrong(section.raid.span(), format!("pool.raid: {unknown}")))?;
-    let spare_drives = section.spare_drives.as_ref().map_or(0, |spare| *spare.get_ref());
-    let set_size = match &section.set_size {
-        Some(set_size) => *set_size.get_ref(),
-        None => default_set_size(level, members.len()),
+    let groups = match section.set_groups.is_empty() {
+        true => vec![single_group(section, drives, place)?],
+        false => named_groups(section, drives, place)?,
     };
-    let stripe_unit = section.stripe_unit.as_ref().map_or(STRIPE_UNIT_DEFAULT, |unit| *unit.get_ref());
-    let raid = RaidConfig {
-        level,
-        set_size,
-        stripe_unit: SectorCount::in_bytes(stripe_unit),
-        raid50_groups: section.groups.as_ref().map_or(2, |groups| *groups.get_ref()),
-    };
-    raid.validate().map_err(|error| place.wrong(section.raid.span(), format!("pool.raid: {error}")))?;
-    if set_size > members.len() {
-        let text = format!(
-            "pool {:?}: a {level} set of {set_size} needs as many drives, and the pool has {}; \
-             add drives or set a smaller set_size",
-            section.name.get_ref(),
-            members.len()
-        );
-        return Err(place.wrong(section.raid.span(), text));
-    }
-    if set_size + spare_drives as usize > members.len() {
-        let text = format!(
-            "pool.spare_drives: {spare_drives} spare beside sets of {set_size} need {} drives, and the pool has {}; \
-             lower one of them",
-            set_size + spare_drives as usize,
-            members.len()
-        );
-        return Err(place.wrong(section.raid.span(), text));
-    }
+    let members: Vec<usize> = groups.iter().flat_map(|group| group.drives.iter().copied()).collect();
     let none = section.log.as_ref().filter(|size| size.get_ref().0 == 0);
     let is_real = |drive: &usize| drives[*drive].path.is_some() || drives[*drive].ram.is_some();
     if let Some(none) = none.filter(|_| members.iter().any(is_real)) {
@@ -303,16 +272,15 @@ fn check_pool(
     Ok(PoolDescription {
         name: section.name.get_ref().clone(),
         drives: members,
-        raid,
         chunklet_sectors: check_piece(
             "pool.chunklet",
             section.chunklet.as_ref(),
             CHUNKLET_BYTES,
-            &raid,
+            &groups,
             place,
         )?,
-        extent_sectors: check_piece("pool.extent", section.extent.as_ref(), EXTENT_BYTES, &raid, place)?,
-        spare_drives,
+        extent_sectors: check_piece("pool.extent", section.extent.as_ref(), EXTENT_BYTES, &groups, place)?,
+        groups,
         // What a crash tears without a log would be taken for rot.
         checksums: log && section.checksums.unwrap_or(true),
         log,
@@ -324,6 +292,145 @@ fn check_pool(
         log_drives,
         space: check_space(section, place)?,
     })
+}
+
+/// What a pool or a group says of the shape of its sets.
+struct ShapeSection<'a> {
+    /// How the fields are called in messages: "pool", "pool.group".
+    field: &'a str,
+    /// Whose they are: "pool \"p\"", "group \"fast\"".
+    whose: String,
+    raid: &'a Spanned<String>,
+    set_size: Option<&'a Spanned<usize>>,
+    groups: Option<&'a Spanned<usize>>,
+    stripe_unit: Option<&'a Spanned<ByteCount>>,
+    spare_drives: Option<&'a Spanned<u32>>,
+}
+
+/// The group of a pool that says of itself what its sets are.
+fn single_group(
+    section: &PoolSection,
+    drives: &[DriveDescription],
+    place: &Place<'_>,
+) -> Result<GroupDescription, DescriptionError> {
+    let Some(raid) = &section.raid else {
+        let text = format!(
+            "pool {:?} does not say its level; add raid = \"raid10\", or groups of sets ([[pool.group]])",
+            section.name.get_ref()
+        );
+        return Err(place.wrong(section.name.span(), text));
+    };
+    let shape = ShapeSection {
+        field: "pool",
+        whose: format!("pool {:?}", section.name.get_ref()),
+        raid,
+        set_size: section.set_size.as_ref(),
+        groups: section.groups.as_ref(),
+        stripe_unit: section.stripe_unit.as_ref(),
+        spare_drives: section.spare_drives.as_ref(),
+    };
+    check_shape(&shape, String::new(), pool_drives(section, drives, place)?, place)
+}
+
+/// The groups of a pool that has them; what they say the pool does not say too.
+fn named_groups(
+    section: &PoolSection,
+    drives: &[DriveDescription],
+    place: &Place<'_>,
+) -> Result<Vec<GroupDescription>, DescriptionError> {
+    let of_pool = [
+        ("drives", section.drives.as_ref().and_then(|drives| drives.first()).map(Spanned::span)),
+        ("raid", section.raid.as_ref().map(Spanned::span)),
+        ("set_size", section.set_size.as_ref().map(Spanned::span)),
+        ("groups", section.groups.as_ref().map(Spanned::span)),
+        ("stripe_unit", section.stripe_unit.as_ref().map(Spanned::span)),
+        ("spare_drives", section.spare_drives.as_ref().map(Spanned::span)),
+    ];
+    if let Some((field, span)) = of_pool.into_iter().find_map(|(field, span)| Some((field, span?))) {
+        let text = format!("pool.{field}: each [[pool.group]] of this pool says its own; take it out here");
+        return Err(place.wrong(span, text));
+    }
+    check_distinct(section.set_groups.iter().map(|group| &group.name), "pool.group", place)?;
+    if section.set_groups.len() > GROUPS_MAX {
+        let text = format!("pool.group: a pool has at most {GROUPS_MAX} groups; use another pool");
+        return Err(place.wrong(section.name.span(), text));
+    }
+    let mut groups: Vec<GroupDescription> = Vec::new();
+    for group in &section.set_groups {
+        check_name("pool.group.name", &group.name, place)?;
+        let members = matching_drives("pool.group.drives", &group.drives, drives, place)?;
+        let taken = groups.iter().find_map(|other| {
+            let both = members.iter().find(|drive| other.drives.contains(drive))?;
+            Some((&other.name, &drives[*both].name))
+        });
+        if let Some((other, drive)) = taken {
+            let text = format!(
+                "pool.group.drives: drive {drive:?} is in the groups {other:?} and {:?}; a drive belongs to one",
+                group.name.get_ref()
+            );
+            return Err(place.wrong(group.name.span(), text));
+        }
+        let shape = ShapeSection {
+            field: "pool.group",
+            whose: format!("group {:?} of pool {:?}", group.name.get_ref(), section.name.get_ref()),
+            raid: &group.raid,
+            set_size: group.set_size.as_ref(),
+            groups: group.groups.as_ref(),
+            stripe_unit: group.stripe_unit.as_ref(),
+            spare_drives: group.spare_drives.as_ref(),
+        };
+        groups.push(check_shape(&shape, group.name.get_ref().clone(), members, place)?);
+    }
+    Ok(groups)
+}
+
+fn check_shape(
+    shape: &ShapeSection<'_>,
+    name: String,
+    members: Vec<usize>,
+    place: &Place<'_>,
+) -> Result<GroupDescription, DescriptionError> {
+    let ShapeSection { field, whose, raid: named, .. } = shape;
+    let wrong = |text: String| Err(place.wrong(named.span(), text));
+    let level: RaidLevel = match named.get_ref().parse() {
+        Ok(level) => level,
+        Err(unknown) => {
+            let unknown: UnknownLevel = unknown;
+            return wrong(format!("{field}.raid: {unknown}"));
+        }
+    };
+    let spare_drives = shape.spare_drives.map_or(0, |spare| *spare.get_ref());
+    let set_size = match shape.set_size {
+        Some(set_size) => *set_size.get_ref(),
+        None => default_set_size(level, members.len()),
+    };
+    let stripe_unit = shape.stripe_unit.map_or(STRIPE_UNIT_DEFAULT, |unit| *unit.get_ref());
+    let raid = RaidConfig {
+        level,
+        set_size,
+        stripe_unit: SectorCount::in_bytes(stripe_unit),
+        raid50_groups: shape.groups.map_or(2, |groups| *groups.get_ref()),
+    };
+    if let Err(error) = raid.validate() {
+        return wrong(format!("{field}.raid: {error}"));
+    }
+    if set_size > members.len() {
+        return wrong(format!(
+            "{whose}: a {level} set of {set_size} needs as many drives, and {} {}; add drives or set a smaller set_size",
+            if *field == "pool" { "the pool has" } else { "the group has" },
+            members.len()
+        ));
+    }
+    if set_size + spare_drives as usize > members.len() {
+        return wrong(format!(
+            "{field}.spare_drives: {spare_drives} spare beside sets of {set_size} need {} drives, and the {} has {}; \
+             lower one of them",
+            set_size + spare_drives as usize,
+            if *field == "pool" { "pool" } else { "group" },
+            members.len()
+        ));
+    }
+    Ok(GroupDescription { name, drives: members, raid, spare_drives })
 }
 
 fn check_space(section: &PoolSection, place: &Place<'_>) -> Result<SpaceRules, DescriptionError> {
@@ -448,12 +555,13 @@ fn check_piece(
     field: &str,
     size: Option<&Spanned<ByteCount>>,
     range: Range<u64>,
-    raid: &RaidConfig,
+    groups: &[GroupDescription],
     place: &Place<'_>,
 ) -> Result<Option<u64>, DescriptionError> {
     let Some(size) = size else { return Ok(None) };
     let bytes = *size.get_ref();
-    let unit = raid.stripe_unit.bytes();
+    // Stripe units are powers of two.
+    let unit = groups.iter().map(|group| group.raid.stripe_unit.bytes()).max().unwrap_or(ByteCount(1));
     if !range.contains(&bytes.0) || !bytes.0.is_multiple_of(unit.0) {
         let (least, most) = (ByteCount(range.start), ByteCount(range.end - 1));
         let text = format!(
@@ -482,6 +590,25 @@ fn check_shared_drives(
         }
     }
     Ok(())
+}
+
+/// The group of a volume is one of its pool's.
+fn volume_group(
+    group: &Spanned<String>,
+    pool: &PoolDescription,
+    place: &Place<'_>,
+) -> Result<String, DescriptionError> {
+    let (name, known) = (group.get_ref(), pool.groups.iter().map(|known| known.name.as_str()));
+    if known.clone().any(|known| !known.is_empty() && known == name) {
+        return Ok(name.clone());
+    }
+    let text = match pool.groups[0].name.is_empty() {
+        true => format!("volume.group: pool {:?} has no groups with names; take it out", pool.name),
+        false => {
+            format!("volume.group: pool {:?} has no group {name:?}; it has {}", pool.name, quoted(known))
+        }
+    };
+    Err(place.wrong(group.span(), text))
 }
 
 fn check_volume(
@@ -522,5 +649,6 @@ fn check_volume(
         sectors: SectorCount::in_bytes(size),
         thin: section.thin,
         write_cache: write_cache.transpose()?,
+        group: section.group.as_ref().map(|group| volume_group(group, &pools[pool], place)).transpose()?,
     })
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use tier0_pool::RaidRecord;
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::{Description, PoolDescription, VolumeDescription};
@@ -34,7 +35,12 @@ impl Description {
                 findings.push(Finding::Refused(error.to_string()));
                 continue;
             };
-            if let Err(error) = check_same_shape(pool, &record_of(&actual.pools[place].raid)) {
+            let known: Vec<(String, RaidRecord)> = actual.pools[place]
+                .groups
+                .iter()
+                .map(|group| (group.name.clone(), record_of(&group.raid)))
+                .collect();
+            if let Err(error) = check_same_shape(pool, &known) {
                 findings.push(Finding::Refused(error.to_string()));
             }
             findings.extend(self.vain_fields(number, &actual, place).into_iter().map(Finding::Told));
@@ -99,6 +105,16 @@ impl Description {
         for volume in self.volumes.iter().filter(|volume| volume.pool == number) {
             let is_it = |other: &&VolumeDescription| other.pool == place && other.name == volume.name;
             let known = actual.volumes.iter().find(is_it);
+            let wanted_group = volume.group.as_ref().or(wanted.groups.first().map(|group| &group.name));
+            if let Some(group) =
+                known.and_then(|known| known.group.as_ref()).filter(|group| Some(*group) != wanted_group)
+            {
+                texts.push(format!(
+                    "volume {:?}: group is {group:?}, as created, and the array file says {:?}; correct the file",
+                    volume.name,
+                    wanted_group.map_or("", String::as_str)
+                ));
+            }
             if let Some(known) = known.filter(|known| known.thin != volume.thin) {
                 texts.push(format!(
                     "volume {:?}: thin is {}, as created, and the array file says {}; correct the file",
@@ -259,11 +275,18 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String
     }
     // As many chunklets of more drives are another number of drives' worth, and of as few drives as a set has none can be
     // said.
-    let can_be_said = actual.drives.len() > actual.raid.set_size;
-    let comparable = wanted.drives.len() == actual.drives.len()
-        || (can_be_said && wanted.spare_drives.min(actual.spare_drives) == 0);
-    if comparable && wanted.spare_drives != actual.spare_drives {
-        texts.push(tell("spare_drives", &wanted.spare_drives, &actual.spare_drives));
+    for wanted in &wanted.groups {
+        let Some(actual) = actual.groups.iter().find(|actual| actual.name == wanted.name) else { continue };
+        let can_be_said = actual.drives.len() > actual.raid.set_size;
+        let comparable = wanted.drives.len() == actual.drives.len()
+            || (can_be_said && wanted.spare_drives.min(actual.spare_drives) == 0);
+        if comparable && wanted.spare_drives != actual.spare_drives {
+            let field = match wanted.name.is_empty() {
+                true => "spare_drives".to_owned(),
+                false => format!("spare_drives of group {:?}", wanted.name),
+            };
+            texts.push(tell(&field, &wanted.spare_drives, &actual.spare_drives));
+        }
     }
     if wanted.checksums != actual.checksums {
         texts.push(tell("checksums", &wanted.checksums, &actual.checksums));

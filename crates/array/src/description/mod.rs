@@ -87,16 +87,14 @@ pub struct DriveDescription {
 pub struct PoolDescription {
     /// Its name.
     pub name: String,
-    /// Its drives, by their place in [`Description::drives`].
+    /// The drives of its groups, by their place in [`Description::drives`], the first group's first.
     pub drives: Vec<usize>,
-    /// Level and shape of its sets.
-    pub raid: RaidConfig,
+    /// The groups of its sets: at least one. A single one may have no name.
+    pub groups: Vec<GroupDescription>,
     /// Sectors of a chunklet; chosen from the drives' size where none are given.
     pub chunklet_sectors: Option<u64>,
     /// Sectors of an extent; chosen to waste least where none are given.
     pub extent_sectors: Option<u64>,
-    /// How many drives' worth of chunklets stay free for rebuilding.
-    pub spare_drives: u32,
     /// Whether pages carry checksums that reads verify.
     pub checksums: bool,
     /// Whether writes go into a log first. Memory has none: nothing of it outlives the process.
@@ -107,6 +105,28 @@ pub struct PoolDescription {
     pub log_drives: Vec<usize>,
     /// When the administrator is told that it fills, and what thin volumes do not get.
     pub space: SpaceRules,
+}
+
+/// A group of a pool's RAID sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupDescription {
+    /// Its name; empty for a pool that is a single group.
+    pub name: String,
+    /// Its drives, by their place in [`Description::drives`].
+    pub drives: Vec<usize>,
+    /// Level and shape of its sets.
+    pub raid: RaidConfig,
+    /// How many drives' worth of its chunklets stay free for rebuilding.
+    pub spare_drives: u32,
+}
+
+impl PoolDescription {
+    /// The levels of its groups, each once: "raid10", "raid10 and raid5".
+    pub fn levels(&self) -> String {
+        let mut levels: Vec<&str> = self.groups.iter().map(|group| group.raid.level.name()).collect();
+        levels.dedup();
+        levels.join(" and ")
+    }
 }
 
 /// A volume of an array.
@@ -122,6 +142,8 @@ pub struct VolumeDescription {
     pub thin: bool,
     /// When its writes are acknowledged; where none is given, durable in pools with a log.
     pub write_cache: Option<WriteCache>,
+    /// The group of sets that it lies on; the pool's first where none is given.
+    pub group: Option<String>,
 }
 
 impl Description {
@@ -289,18 +311,32 @@ struct DriveSection {
 struct PoolSection {
     name: Spanned<String>,
     drives: Option<Vec<Spanned<String>>>,
-    raid: Spanned<String>,
+    raid: Option<Spanned<String>>,
     set_size: Option<Spanned<usize>>,
     groups: Option<Spanned<usize>>,
     stripe_unit: Option<Spanned<ByteCount>>,
     chunklet: Option<Spanned<ByteCount>>,
     extent: Option<Spanned<ByteCount>>,
     spare_drives: Option<Spanned<u32>>,
+    #[serde(default, rename = "group")]
+    set_groups: Vec<GroupSection>,
     checksums: Option<bool>,
     log: Option<Spanned<ByteCount>>,
     log_drives: Option<Vec<Spanned<String>>>,
     warn_at: Option<Vec<Spanned<u8>>>,
     reserve: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupSection {
+    name: Spanned<String>,
+    drives: Vec<Spanned<String>>,
+    raid: Spanned<String>,
+    set_size: Option<Spanned<usize>>,
+    groups: Option<Spanned<usize>>,
+    stripe_unit: Option<Spanned<ByteCount>>,
+    spare_drives: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -312,6 +348,7 @@ struct VolumeSection {
     #[serde(default)]
     thin: bool,
     write_cache: Option<Spanned<String>>,
+    group: Option<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]

@@ -46,9 +46,17 @@ fn note_pool(
     drives: &[DriveDescription],
     notes: &mut Vec<String>,
 ) {
-    let (name, level) = (&pool.name, pool.raid.level);
-    if section.groups.is_some() && level != RaidLevel::Raid50 {
-        notes.push(format!("pool {name:?}: groups is for raid50 and does nothing with {level}; take it out"));
+    let (name, level) = (&pool.name, pool.levels());
+    let has = |level: RaidLevel| pool.groups.iter().any(|group| group.raid.level == level);
+    let of_groups = section.set_groups.iter().map(|group| group.groups.is_some());
+    let shapes = of_groups.chain(section.set_groups.is_empty().then_some(section.groups.is_some()));
+    for (group, _) in pool.groups.iter().zip(shapes).filter(|(_, given)| *given) {
+        if group.raid.level != RaidLevel::Raid50 {
+            let level = group.raid.level;
+            notes.push(format!(
+                "pool {name:?}: groups is for raid50 and does nothing with {level}; take it out"
+            ));
+        }
     }
     if is_virtual(pool, drives) {
         return;
@@ -66,14 +74,14 @@ fn note_pool(
         }
         return;
     }
-    if pool.log_drives.len() == 1 && level != RaidLevel::Raid0 {
+    if pool.log_drives.len() == 1 && pool.groups.iter().any(|group| group.raid.level != RaidLevel::Raid0) {
         let drive = &drives[pool.log_drives[0]].name;
         notes.push(format!(
             "pool {name:?} is {level} and its write log lies on drive {drive:?} alone: the loss of that one loses \
              acknowledged writes; name two log_drives"
         ));
     }
-    if pool.log_drives.len() == 2 && level == RaidLevel::Raid6 {
+    if pool.log_drives.len() == 2 && has(RaidLevel::Raid6) {
         notes.push(format!(
             "pool {name:?} is {level}, which survives the loss of two drives, and its write log lies on two: the loss of both \
              loses acknowledged writes; name three log_drives"

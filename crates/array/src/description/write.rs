@@ -8,7 +8,9 @@ use tier0_raid::layout::RaidLevel;
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
 use tier0_world::net::PeerAddress;
 
-use super::{Description, DriveDescription, PoolDescription, SocketAccess, VolumeDescription};
+use super::{
+    Description, DriveDescription, GroupDescription, PoolDescription, SocketAccess, VolumeDescription,
+};
 
 /// What stands behind fields as a comment: by section (`array`, `drive d0`, `pool p`, `volume v`) and field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,10 +138,9 @@ impl Page<'_> {
         let PoolDescription {
             name,
             drives: members,
-            raid,
+            groups,
             chunklet_sectors,
             extent_sectors,
-            spare_drives,
             checksums,
             log,
             log_sectors,
@@ -150,16 +151,11 @@ impl Page<'_> {
         let sectors = |sectors: &Option<u64>| sectors.map(|sectors| exact(ByteCount(sectors * SECTOR_BYTES)));
         self.open("[[pool]]", format!("pool {name}"));
         self.field("name", quoted(name));
-        self.field("drives", names(members));
-        self.field("raid", quoted(raid.level.name()));
-        self.field("set_size", raid.set_size);
-        if raid.level == RaidLevel::Raid50 {
-            self.field("groups", raid.raid50_groups);
-        }
-        self.field("stripe_unit", exact(raid.stripe_unit.bytes()));
+        let single = &groups[..1];
+        let is_single = single.iter().any(|group| group.name.is_empty());
+        single.iter().filter(|_| is_single).for_each(|group| self.shape(group, drives));
         self.field_if("chunklet", sectors(chunklet_sectors));
         self.field_if("extent", sectors(extent_sectors));
-        self.field("spare_drives", spare_drives);
         self.field("checksums", checksums);
         match *log || members.iter().all(|member| drives[*member].ram.is_some()) {
             true => self.field_if("log", sectors(log_sectors)),
@@ -170,14 +166,33 @@ impl Page<'_> {
         }
         self.field("warn_at", list(space.warn_at.iter().map(u8::to_string)));
         self.field("reserve", quoted(&space.reserve.to_string()));
+        for group in groups.iter().filter(|_| !is_single) {
+            self.open("[[pool.group]]", format!("group {} of pool {name}", group.name));
+            self.field("name", quoted(&group.name));
+            self.shape(group, drives);
+        }
+    }
+
+    /// The drives and the shape of a group's sets.
+    fn shape(&mut self, group: &GroupDescription, drives: &[DriveDescription]) {
+        let GroupDescription { name: _, drives: members, raid, spare_drives } = group;
+        self.field("drives", list(members.iter().map(|place| quoted(&drives[*place].name))));
+        self.field("raid", quoted(raid.level.name()));
+        self.field("set_size", raid.set_size);
+        if raid.level == RaidLevel::Raid50 {
+            self.field("groups", raid.raid50_groups);
+        }
+        self.field("stripe_unit", exact(raid.stripe_unit.bytes()));
+        self.field("spare_drives", spare_drives);
     }
 
     fn volume(&mut self, volume: &VolumeDescription, pools: &[PoolDescription]) {
-        let VolumeDescription { name, pool, sectors, thin, write_cache } = volume;
+        let VolumeDescription { name, pool, sectors, thin, write_cache, group } = volume;
         self.open("[[volume]]", format!("volume {name}"));
         self.field("name", quoted(name));
         self.field("pool", quoted(&pools[*pool].name));
         self.field("size", exact(sectors.bytes()));
+        self.field_if("group", group.as_deref().map(quoted));
         self.field("thin", thin);
         self.field_if("write_cache", write_cache.map(|mode| quoted(mode.name())));
     }
@@ -253,13 +268,25 @@ mod tests {
         (level, 3u32..8, pieces, log, any::<bool>(), 0u32..2).prop_map(
             move |((level, set_size), unit, (chunklet, extent), (log, log_drives), checksums, spares)| {
                 let unit = SectorCount(1 << unit);
+                let raid = RaidConfig { level, set_size, stripe_unit: unit, raid50_groups: 2 };
+                let spare_drives = spares.min((count - log_drives - set_size) as u32);
+                let all: Vec<usize> = (log_drives..count).collect();
+                let group = |name: &str, drives: &[usize], spare_drives| GroupDescription {
+                    name: name.to_owned(),
+                    drives: drives.to_vec(),
+                    raid,
+                    spare_drives,
+                };
+                let groups = match all.len() >= 2 * set_size {
+                    true => vec![group("f", &all[..set_size], 0), group("s.1", &all[set_size..], 0)],
+                    false => vec![group("", &all, spare_drives)],
+                };
                 PoolDescription {
                     name: "p.0".to_owned(),
-                    drives: (log_drives..count).collect(),
-                    raid: RaidConfig { level, set_size, stripe_unit: unit, raid50_groups: 2 },
+                    drives: all,
+                    groups,
                     chunklet_sectors: chunklet.map(|pieces| pieces << 11),
                     extent_sectors: extent.map(|pieces| pieces << 8),
-                    spare_drives: spares.min((count - log_drives - set_size) as u32),
                     checksums,
                     log: true,
                     log_sectors: log.map(|mebibytes| mebibytes << 11),
@@ -283,6 +310,7 @@ mod tests {
                 sectors: SectorCount(pages * 8),
                 thin,
                 write_cache,
+                group: None,
             };
             volumes.into_iter().enumerate().map(volume).collect()
         })

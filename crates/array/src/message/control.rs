@@ -2,8 +2,8 @@
 
 use tier0_drive::guard::Verdict;
 use tier0_integrity::TableEvent;
-use tier0_pool::ChunkletAddress;
 use tier0_pool::metadata::Seen;
+use tier0_pool::{ChunkletAddress, Claim};
 use tier0_raid::io::RepairEvent;
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
@@ -59,8 +59,8 @@ pub(crate) struct Loss {
 /// A shard needs free slots.
 pub(crate) struct Refill {
     pub(crate) pool: usize,
-    /// Whether they are for thin volumes.
-    pub(crate) thin: bool,
+    /// What for.
+    pub(crate) claim: Claim,
     /// Empty where there are none.
     pub(crate) reply: oneshot::Sender<Vec<SlotRef>>,
 }

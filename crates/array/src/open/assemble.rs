@@ -187,7 +187,7 @@ async fn look(
         let inspected = examine(world, found, consents).await.map_err(with_hints)?;
         prove_log(world, &inspected).await.map_err(with_hints)?;
         doubts.extend(consents.doubt(world, &inspected).await);
-        check_same_shape(pool, &inspected.state().geometry().raid)?;
+        check_same_shape(pool, &shapes_of(inspected.state()))?;
         let mut state = inspected.state().clone();
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);
         states.push(state);
@@ -473,28 +473,39 @@ fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayErr
         Some(PoolError::Twice { first, second }) => {
             Err(ArrayError::Twice { first: first.clone(), second: second.clone() })
         }
-        Some(PoolError::NoQuorum { .. }) => Err(ArrayError::Missing {
-            pool: pool.name.clone(),
-            missing: missing(),
-            level: pool.raid.level.name().to_owned(),
-        }),
+        Some(PoolError::NoQuorum { .. }) => {
+            Err(ArrayError::Missing { pool: pool.name.clone(), missing: missing(), level: pool.levels() })
+        }
         Some(PoolError::NoCarrier { .. }) => Err(ArrayError::Missing {
             pool: pool.name.clone(),
             missing: format!("{}, among them all that carry its metadata", missing()),
-            level: pool.raid.level.name().to_owned(),
+            level: pool.levels(),
         }),
         _ => Ok(()),
     }
 }
 
-/// What the description says of a pool must be what the pool is.
-pub(crate) fn check_same_shape(pool: &PoolDescription, known: &RaidRecord) -> Result<(), ArrayError> {
-    let wanted = record_of(&pool.raid);
-    let words = |raid: &RaidRecord| {
-        let unit = SectorCount(u64::from(raid.stripe_unit_sectors)).bytes();
-        format!("{} sets of {} drives with stripe units of {unit}", raid.level, raid.set_size)
+/// The groups of a pool: name and shape.
+fn shapes_of(state: &PoolState) -> Vec<(String, RaidRecord)> {
+    state.groups().iter().map(|group| (group.name.clone(), group.raid.clone())).collect()
+}
+
+/// What the description says of the shape of a pool's sets must be what they are: by group, its name and shape.
+pub(crate) fn check_same_shape(
+    pool: &PoolDescription,
+    known: &[(String, RaidRecord)],
+) -> Result<(), ArrayError> {
+    let wanted: Vec<(String, RaidRecord)> =
+        pool.groups.iter().map(|group| (group.name.clone(), record_of(&group.raid))).collect();
+    let words = |groups: &[(String, RaidRecord)]| {
+        let of_group = |(name, raid): &(String, RaidRecord)| {
+            let unit = SectorCount(u64::from(raid.stripe_unit_sectors)).bytes();
+            let sets = format!("{} sets of {} drives with stripe units of {unit}", raid.level, raid.set_size);
+            if name.is_empty() { sets } else { format!("group {name:?}: {sets}") }
+        };
+        groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
     };
-    if wanted == *known {
+    if wanted.len() == known.len() && wanted.iter().all(|group| known.contains(group)) {
         return Ok(());
     }
     Err(ArrayError::Changed { pool: pool.name.clone(), fact: words(known), wanted: words(&wanted) })

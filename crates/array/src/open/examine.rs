@@ -46,7 +46,7 @@ fn check_survives(state: &PoolState, sets: &RaidSets) -> Result<(), ArrayError> 
     Err(ArrayError::Missing {
         pool: state.name().to_owned(),
         missing: drives(lost.map(|member| member.name.as_str())),
-        level: state.geometry().raid.level.clone(),
+        level: crate::plan::levels(state),
     })
 }
 

@@ -16,7 +16,7 @@ mod identity;
 mod media;
 pub(crate) mod medium;
 mod missing;
-mod names;
+pub(crate) mod names;
 mod opening;
 mod places;
 pub mod recover;
@@ -225,7 +225,7 @@ impl OpenPool {
         let rings = state.log().rings.iter();
         OpenPool {
             name: state.name().to_owned(),
-            level: state.geometry().raid.level.clone(),
+            level: crate::plan::levels(state),
             drives: there.clone().count(),
             drives_lost: there.clone().filter(|member| !member.is_active()).count(),
             serving: there.filter(|member| member.is_active()).map(|member| member.name.clone()).collect(),

@@ -7,13 +7,11 @@
 
 use std::ops::Range;
 
-use tier0_integrity::table::ColumnPlan;
-use tier0_pool::{Chunklets, MetaRecord, PoolState};
-use tier0_raid::layout::Layout;
-use tier0_raid::set::RaidSets;
+use tier0_pool::{Chunklets, MetaRecord, PoolState, SetGroup};
+use tier0_raid::set::{RaidSets, SetShape};
 use tier0_units::counted;
 
-use super::config_of;
+use super::pool::shape_of;
 
 /// The most bytes that a chunklet takes in a change of the metadata, its braces, names and commas included:
 /// `{"drive":4294967295,"index":4294967295},`.
@@ -22,7 +20,7 @@ const COLUMN_BYTES: usize = 48;
 const CHANGE_BYTES: usize = 256;
 
 /// Sets that can join.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Growth {
     /// One change of the metadata each.
     pub(crate) records: Vec<MetaRecord>,
@@ -34,14 +32,11 @@ pub(crate) struct Growth {
     pub(crate) moves: usize,
 }
 
-/// What a pool can grow by, in changes of at most `change_bytes_max` bytes.
+/// What a pool can grow by, in changes of at most `change_bytes_max` bytes: in each of its groups.
 ///
 /// # Errors
 /// Why it cannot grow: the fact and the remedy.
 pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<Growth, String> {
-    let geometry = state.geometry();
-    let layout = config_of(&geometry.raid)
-        .and_then(|config| Layout::new(&config).map_err(|error| error.to_string()))?;
     if state.lost_columns().next().is_some() || state.rebuilds().next().is_some() {
         return Err(
             "sets lack a drive, are being rebuilt, or move off a drive that leaves, which needs free chunklets; \
@@ -49,35 +44,51 @@ pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<
                 .to_owned(),
         );
     }
-    let to_come = state.sets_to_come();
-    if to_come.sets == 0 {
+    let mut growth = Growth::default();
+    for group in 0..state.groups().len() as u32 {
+        growth.add_group(state, group, change_bytes_max)?;
+    }
+    if growth.sets + growth.sets_later == 0 {
         return Err(nothing_to_form(state));
     }
-    let places = 0..state.members().len() as u32;
-    let runs: Vec<Vec<Range<u32>>> = places.map(|member| room_of(state, member)).collect();
-    let usable = runs.iter().filter(|runs| !runs.is_empty()).count();
-    let mut chunklets = Chunklets::of_runs(geometry.chunklet_sectors, runs);
-    let tables = ColumnPlan::new(&layout, geometry.chunklet_sectors, geometry.extent_sectors).table_sectors;
-    let columns = layout.columns();
-    let formed = RaidSets::form_with_tables(layout, &mut chunklets, tables);
-    let sets = u64::from(formed.count());
-    let sets_per_change = ((change_bytes_max - CHANGE_BYTES) / (columns * COLUMN_BYTES)).max(1);
-    let band = |sets: usize| (usable / columns).clamp(1, sets) as u32;
-    let table = if sets > 0 { formed.table() } else { Vec::new() };
-    let change = |part: &[_]| MetaRecord::SetsAdded {
-        columns: part.to_vec(),
-        sets_per_band: band(part.len() / columns),
-    };
-    Ok(Growth {
-        records: table.chunks(sets_per_change * columns).map(change).collect(),
-        sets,
-        sets_later: to_come.sets.saturating_sub(sets),
-        moves: to_come.moves.len(),
-    })
+    Ok(growth)
+}
+
+impl Growth {
+    fn add_group(&mut self, state: &PoolState, group: u32, change_bytes_max: usize) -> Result<(), String> {
+        let to_come = state.sets_to_come(group);
+        if to_come.sets == 0 {
+            return Ok(());
+        }
+        let geometry = state.geometry();
+        let SetShape { layout, table_sectors } = shape_of(state, &state.groups()[group as usize])?;
+        let runs: Vec<Vec<Range<u32>>> = (0u32..)
+            .zip(state.members())
+            .map(|(place, member)| if member.group == group { room_of(state, place) } else { Vec::new() })
+            .collect();
+        let usable = runs.iter().filter(|runs| !runs.is_empty()).count();
+        let mut chunklets = Chunklets::of_runs(geometry.chunklet_sectors, runs);
+        let columns = layout.columns();
+        let formed = RaidSets::form_with_tables(layout, &mut chunklets, table_sectors);
+        let sets = u64::from(formed.count());
+        let sets_per_change = ((change_bytes_max - CHANGE_BYTES) / (columns * COLUMN_BYTES)).max(1);
+        let band = |sets: usize| (usable / columns).clamp(1, sets) as u32;
+        let table = if sets > 0 { formed.table() } else { Vec::new() };
+        let change = |part: &[_]| MetaRecord::SetsAdded {
+            columns: part.to_vec(),
+            sets_per_band: band(part.len() / columns),
+            group,
+        };
+        self.records.extend(table.chunks(sets_per_change * columns).map(change));
+        self.sets += sets;
+        self.sets_later += to_come.sets.saturating_sub(sets);
+        self.moves += to_come.moves.len();
+        Ok(())
+    }
 }
 
 fn nothing_to_form(state: &PoolState) -> String {
-    let width = state.geometry().columns();
+    let width = state.groups().iter().map(SetGroup::columns).min().unwrap_or(0);
     let free: u64 = (0..state.members().len() as u32)
         .flat_map(|member| room_of(state, member))
         .map(|run| u64::from(run.end - run.start))
@@ -96,7 +107,7 @@ fn room_of(state: &PoolState, member: u32) -> Vec<Range<u32>> {
     if holds_log && !state.has_columns(member) {
         return Vec::new();
     }
-    let mut left = state.free_chunklets(member).saturating_sub(state.geometry().spare_chunklets) as u32;
+    let mut left = state.free_chunklets(member).saturating_sub(state.spares_of(member)) as u32;
     let mut runs = state.free_runs(member);
     for run in &mut runs {
         run.end = run.end.min(run.start + left);

@@ -4,7 +4,7 @@ mod growth;
 mod pool;
 mod survival;
 
-use tier0_pool::RaidRecord;
+use tier0_pool::{PoolState, RaidRecord, SetGroup};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::SectorCount;
 
@@ -41,8 +41,52 @@ pub(crate) fn config_of(record: &RaidRecord) -> Result<RaidConfig, String> {
     })
 }
 
-/// The smallest whole number of rows that is at least 1 MiB: no slot has idle sectors then.
-fn default_extent(layout: &Layout) -> u64 {
+/// The levels of a pool's groups, each once: "raid10", "raid10 and raid5".
+pub(crate) fn levels(state: &PoolState) -> String {
+    let mut levels: Vec<&str> = Vec::new();
+    for group in state.groups() {
+        if !levels.contains(&group.raid.level.as_str()) {
+            levels.push(&group.raid.level);
+        }
+    }
+    levels.join(" and ")
+}
+
+/// The smallest region for a ring of a pool's write log, in sectors: enough for the group that needs most.
+pub(crate) fn ring_sectors_min(groups: &[SetGroup]) -> u64 {
+    let of_group = |group: &SetGroup| {
+        let layout = config_of(&group.raid).ok().and_then(|config| Layout::new(&config).ok())?;
+        Some(tier0_cache::ring_sectors_min(layout.parities() as u32, layout.row_pages() as u32))
+    };
+    groups.iter().filter_map(of_group).max().unwrap_or(0)
+}
+
+/// The most that slots may have beyond an extent, percent.
+const WASTE_PERCENT_MAX: u64 = 5;
+/// The largest extent that is chosen, sectors: 64 MiB.
+const EXTENT_SECTORS_MAX: u64 = 64 << 11;
+
+/// The smallest extent of at least 1 MiB of which slots in each of these layouts waste least: for one layout whole rows, so
+/// that no slot has idle sectors, for several as little as may be.
+fn default_extent(layouts: &[Layout]) -> u64 {
+    let row = layouts.iter().map(|layout| layout.row_sectors().0).max().unwrap_or(EXTENT_SECTORS_MIN);
+    let first = EXTENT_SECTORS_MIN.div_ceil(row) * row;
+    let fits = |extent: &u64| {
+        layouts
+            .iter()
+            .all(|layout| wasted(layout, *extent) * 100 <= slot_of(layout, *extent) * WASTE_PERCENT_MAX)
+    };
+    let mut extents = (first..=EXTENT_SECTORS_MAX).step_by(row as usize);
+    extents.find(fits).unwrap_or(first)
+}
+
+/// Data sectors of a slot of an extent.
+fn slot_of(layout: &Layout, extent: u64) -> u64 {
     let row = layout.row_sectors().0;
-    EXTENT_SECTORS_MIN.div_ceil(row) * row
+    extent.div_ceil(row) * row
+}
+
+/// Data sectors of a slot that no extent uses.
+fn wasted(layout: &Layout, extent: u64) -> u64 {
+    slot_of(layout, extent) - extent
 }

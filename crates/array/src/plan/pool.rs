@@ -5,16 +5,20 @@ use std::sync::Arc;
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
     ChunkletAddress, Chunklets, Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord,
-    MetadataArea, PoolError, PoolState, RebuildSource, Run, Volume,
+    MetadataArea, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
 };
 use tier0_raid::layout::Layout;
-use tier0_raid::set::{RaidSets, SetIndex, SlotMap};
+use tier0_raid::set::{RaidSets, SetIndex, SetShape, SlotMap};
 use tier0_units::{SectorCount, SlotRef, WriteCache};
 use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
-use super::{CHUNKLET_SECTORS_MAX, CHUNKLETS_PER_DRIVE_MIN, config_of, default_extent, record_of};
-use crate::description::{PoolDescription, VolumeDescription};
+use super::{
+    CHUNKLET_SECTORS_MAX, CHUNKLETS_PER_DRIVE_MIN, WASTE_PERCENT_MAX, config_of, default_extent, record_of,
+    ring_sectors_min, slot_of, wasted,
+};
+use crate::description::{GroupDescription, PoolDescription, VolumeDescription};
+use crate::open::names::quoted;
 use crate::{ArrayError, description};
 
 /// The smallest chunklet that is chosen, sectors: 4 MiB, so that what the tables leave over at a chunklet's end is little;
@@ -44,53 +48,62 @@ impl NewPool<'_> {
     /// Its first state; `id` makes identities.
     pub(crate) fn state(self, mut id: impl FnMut() -> Uuid) -> Result<PoolState, ArrayError> {
         let pool = self.description;
-        let layout = Layout::new(&pool.raid).expect("a checked description");
+        let layout = |group: &GroupDescription| Layout::new(&group.raid).expect("a checked description");
+        let layouts: Vec<Layout> = pool.groups.iter().map(layout).collect();
         let least = self.members.iter().map(|member| member.sectors).min().unwrap_or(0);
         let chunklet_sectors = pool.chunklet_sectors.unwrap_or_else(|| default_chunklet(least, pool));
-        let extent_sectors = pool.extent_sectors.unwrap_or_else(|| default_extent(&layout));
+        let extent_sectors = pool.extent_sectors.unwrap_or_else(|| default_extent(&layouts));
         let sizes = self.members.iter().map(|member| member.sectors);
         let area = MetadataArea::plan(sizes, chunklet_sectors, extent_sectors);
-        let plan = column_plan(&layout, chunklet_sectors, extent_sectors, pool.checksums);
-        let chunklets = least.saturating_sub(area.data_start_sectors) / chunklet_sectors;
-        let data_members = pool.drives.len();
-        let spare_chunklets = (chunklets * u64::from(pool.spare_drives)).div_ceil(data_members.max(1) as u64);
-        if let Some(smallest) = self.members.iter().find(|member| member.sectors == least && chunklets == 0) {
+        let chunklets_of = |sectors: u64| sectors.saturating_sub(area.data_start_sectors) / chunklet_sectors;
+        if let Some(smallest) =
+            self.members.iter().find(|member| member.sectors == least && chunklets_of(least) == 0)
+        {
             return Err(ArrayError::Pool(PoolError::TooSmall {
                 drive: smallest.name.clone(),
                 sectors: least,
                 needed: area.data_start_sectors + chunklet_sectors,
             }));
         }
-        if plan.slots_per_set == 0 {
-            let works = |sectors: &u64| {
-                column_plan(&layout, *sectors, extent_sectors, pool.checksums).slots_per_set > 0
-            };
-            let least =
-                std::iter::successors(Some(chunklet_sectors), |sectors| Some(2 * sectors)).find(works);
-            return Err(ArrayError::ChunkletTooSmall {
-                pool: pool.name.clone(),
-                chunklet: SectorCount(chunklet_sectors).bytes(),
-                extent: SectorCount(extent_sectors).bytes(),
-                least: SectorCount(least.expect("a large chunklet holds an extent")).bytes(),
+        let mut groups = Vec::new();
+        for ((number, group), layout) in (0u32..).zip(&pool.groups).zip(&layouts) {
+            self.check_waste(group, layout, extent_sectors)?;
+            let own = self.members.iter().filter(|member| pool.groups.len() == 1 || member.group == number);
+            let chunklets = chunklets_of(own.map(|member| member.sectors).min().unwrap_or(least));
+            let spares = chunklets * u64::from(group.spare_drives);
+            groups.push(SetGroup {
+                name: group.name.clone(),
+                raid: record_of(&group.raid),
+                slots_per_set: self.slots_per_set(layout, chunklet_sectors, extent_sectors)?,
+                spare_chunklets: spares.div_ceil(group.drives.len().max(1) as u64),
             });
         }
+        let first = &groups[0];
         let geometry = Geometry {
             chunklet_sectors,
             extent_sectors,
-            slots_per_set: u32::try_from(plan.slots_per_set).unwrap_or(u32::MAX),
-            spare_chunklets,
-            raid: record_of(&pool.raid),
+            slots_per_set: first.slots_per_set,
+            spare_chunklets: first.spare_chunklets,
+            raid: first.raid.clone(),
             checksums: pool.checksums,
             area,
         };
-        let mut state = PoolState::new(self.array, &pool.name, id(), geometry, self.members.clone())?;
+        let mut state = PoolState::new(self.array, &pool.name, id(), geometry, Vec::new())?;
+        if !first.name.is_empty() {
+            state.name_first_group(&first.name).map_err(PoolError::from)?;
+        }
+        let others = groups[1..].iter().cloned().map(MetaRecord::GroupAdded);
+        let members = self.members.iter().cloned().map(MetaRecord::MemberAdded);
+        state.apply_all(&others.chain(members).collect::<Vec<_>>())?;
         let log = match pool.log {
-            true => self.place_log(&state, least, &layout, &mut id)?,
+            true => self.place_log(&state, least, &layouts, &mut id)?,
             false => PlacedLog { placement: None, chunklets: vec![0; self.members.len()] },
         };
         let mut records: Vec<MetaRecord> = log.placement.into_iter().map(MetaRecord::LogPlaced).collect();
-        let (columns, sets_per_band) = form_sets(&state, layout, &plan, data_members, &log.chunklets)?;
-        records.push(MetaRecord::SetsAdded { columns, sets_per_band });
+        for group in 0..groups.len() as u32 {
+            let (columns, sets_per_band) = form_sets(&state, group, pool.drives.len(), &log.chunklets)?;
+            records.push(MetaRecord::SetsAdded { columns, sets_per_band, group });
+        }
         state.apply_all(&records)?;
         for volume in &self.volumes {
             let record = new_volume(&state, volume, id());
@@ -100,22 +113,56 @@ impl NewPool<'_> {
         Ok(state)
     }
 
+    /// How many slots a set of a group has.
+    fn slots_per_set(&self, layout: &Layout, chunklet: u64, extent: u64) -> Result<u32, ArrayError> {
+        let slots = |sectors| column_plan(layout, sectors, extent, self.description.checksums).slots_per_set;
+        if slots(chunklet) > 0 {
+            return Ok(u32::try_from(slots(chunklet)).unwrap_or(u32::MAX));
+        }
+        let works = |sectors: &u64| slots(*sectors) > 0;
+        let least = std::iter::successors(Some(chunklet), |sectors| Some(2 * sectors)).find(works);
+        Err(ArrayError::ChunkletTooSmall {
+            pool: self.description.name.clone(),
+            chunklet: SectorCount(chunklet).bytes(),
+            extent: SectorCount(extent).bytes(),
+            least: SectorCount(least.expect("a large chunklet holds an extent")).bytes(),
+        })
+    }
+
+    /// Slots of a group with a name hold an extent and little more.
+    fn check_waste(&self, group: &GroupDescription, layout: &Layout, extent: u64) -> Result<(), ArrayError> {
+        let (slot, idle) = (slot_of(layout, extent), wasted(layout, extent));
+        if group.name.is_empty() || idle * 100 <= slot * WASTE_PERCENT_MAX {
+            return Ok(());
+        }
+        let row = layout.row_sectors().0;
+        let bytes = |sectors: u64| SectorCount(sectors).bytes();
+        Err(ArrayError::Waste {
+            pool: self.description.name.clone(),
+            group: group.name.clone(),
+            extent: bytes(extent),
+            slot: bytes(slot),
+            percent: idle * 100 / slot,
+            below: bytes((extent / row * row).max(row)),
+            row: bytes(row),
+        })
+    }
+
     /// The log's place: whole chunklets at the front of its members.
     fn place_log(
         &self,
         state: &PoolState,
         least: u64,
-        layout: &Layout,
+        layouts: &[Layout],
         mut id: impl FnMut() -> Uuid,
     ) -> Result<PlacedLog, ArrayError> {
         let geometry = state.geometry();
         let wanted = self.description.log_sectors.unwrap_or_else(|| (least / LOG_SHARE).min(LOG_SECTORS_MAX));
-        let row_pages = layout.row_pages() as u32;
-        let ring_sectors_min = tier0_cache::ring_sectors_min(layout.parities() as u32, row_pages);
+        let ring_sectors_min = ring_sectors_min(state.groups());
         let shards = self.shards.max(1) as u64;
         let wanted = wanted.max(shards * ring_sectors_min);
         let chunklets = wanted.div_ceil(geometry.chunklet_sectors).max(1);
-        let members = self.choose_log_members(layout);
+        let members = self.choose_log_members(layouts);
         for &member in &members {
             let drive = &self.members[member as usize];
             let has = geometry.chunklets(drive.sectors);
@@ -149,11 +196,12 @@ impl NewPool<'_> {
         Ok(PlacedLog { placement: Some(placement), chunklets: taken })
     }
 
-    fn choose_log_members(&self, layout: &Layout) -> Vec<u32> {
+    fn choose_log_members(&self, layouts: &[Layout]) -> Vec<u32> {
         if !self.log_members.is_empty() {
             return self.log_members.clone();
         }
-        let copies = (layout.tolerated_failures() + 1).clamp(*LOG_COPIES.start(), *LOG_COPIES.end());
+        let tolerated = layouts.iter().map(Layout::tolerated_failures).max().unwrap_or(0);
+        let copies = (tolerated + 1).clamp(*LOG_COPIES.start(), *LOG_COPIES.end());
         let mut members: Vec<u32> = (0..self.members.len() as u32).collect();
         // A stable sort: flash first, otherwise in the order of the description.
         members.sort_by_key(|member| self.members[*member as usize].class);
@@ -169,27 +217,37 @@ struct PlacedLog {
     chunklets: Vec<u32>,
 }
 
-/// Sets of all chunklets that neither the log nor the spares take, column by column, and how many sets make a band.
+/// Sets of a group of all chunklets of its drives that neither the log nor the spares take, column by column, and how many sets
+/// make a band.
 fn form_sets(
     state: &PoolState,
-    layout: Layout,
-    plan: &ColumnPlan,
+    group: u32,
     data_members: usize,
     taken: &[u32],
 ) -> Result<(Vec<ChunkletAddress>, u32), ArrayError> {
     let geometry = state.geometry();
+    let SetGroup { spare_chunklets, name, .. } = &state.groups()[group as usize];
+    let is_own = |place: usize, member: &Member| place < data_members && member.group == group;
     let range = |(place, member): (usize, &Member)| {
-        let count = geometry.chunklets(member.sectors).saturating_sub(geometry.spare_chunklets);
-        let end = if place < data_members { count as u32 } else { 0 };
+        let count = geometry.chunklets(member.sectors).saturating_sub(*spare_chunklets);
+        let end = if is_own(place, member) { count as u32 } else { 0 };
         taken[place].min(end)..end
     };
     let ranges = state.members().iter().enumerate().map(range);
     let mut chunklets = Chunklets::of_ranges(geometry.chunklet_sectors, ranges);
-    let sets = RaidSets::form_with_tables(layout, &mut chunklets, plan.table_sectors);
+    let contradiction = |fact: String| ArrayError::Record { pool: state.name().to_owned(), fact };
+    let SetShape { layout, table_sectors } =
+        shape_of(state, &state.groups()[group as usize]).map_err(contradiction)?;
+    let sets = RaidSets::form_with_tables(layout, &mut chunklets, table_sectors);
     if sets.count() == 0 {
-        return Err(ArrayError::NoSet { pool: state.name().to_owned() });
+        let pool = match name.is_empty() {
+            true => state.name().to_owned(),
+            false => format!("{} (group {name})", state.name()),
+        };
+        return Err(ArrayError::NoSet { pool });
     }
-    let band = (data_members / layout.columns()).clamp(1, sets.count() as usize);
+    let members = state.members().iter().enumerate().filter(|(place, member)| is_own(*place, member)).count();
+    let band = (members / layout.columns()).clamp(1, sets.count() as usize);
     Ok((sets.table(), band as u32))
 }
 
@@ -202,12 +260,24 @@ pub(crate) fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid
         sectors: volume.sectors.0,
         thin: volume.thin,
         write_cache: volume.write_cache.unwrap_or(WriteCache::Durable),
+        group: group_of(state, volume).unwrap_or(0),
+    })
+}
+
+/// The group of sets that a volume is to lie on.
+fn group_of(state: &PoolState, volume: &VolumeDescription) -> Result<u32, ArrayError> {
+    let Some(name) = &volume.group else { return Ok(0) };
+    state.group_named(name).ok_or_else(|| ArrayError::NoGroup {
+        volume: volume.name.clone(),
+        group: name.clone(),
+        pool: state.name().to_owned(),
+        known: quoted(state.groups().iter().map(|group| group.name.as_str())),
     })
 }
 
 /// A thick volume must fit what is free.
 pub(crate) fn check_fits(state: &PoolState, volume: &VolumeDescription) -> Result<(), ArrayError> {
-    let free = state.free_slot_count() - state.reserved_slot_count();
+    let free = state.room_in(group_of(state, volume)?);
     if volume.thin || state.extents_of(volume.sectors.0) <= free {
         return Ok(());
     }
@@ -221,19 +291,33 @@ pub(crate) fn check_fits(state: &PoolState, volume: &VolumeDescription) -> Resul
 
 /// Maps every extent of the thick volumes, to the lowest slots: a pool that is to be as full as its volumes are large.
 pub(crate) fn fill(state: &mut PoolState) -> Result<(), ArrayError> {
-    let thick = state.volumes().filter(|volume| !volume.thin);
-    let mut slot = SlotRef { slot: 0, allocation: state.allocation_end() };
-    let mut runs = Vec::new();
-    for volume in thick {
-        let count = u32::try_from(state.extents_of(volume.sectors)).expect("the volume was checked");
-        runs.push(MappedRun { volume: volume.number, run: Run { index: 0, count, slot } });
-        slot.slot += u64::from(count);
-        slot.allocation += u64::from(count);
+    let mut allocation = state.allocation_end();
+    let mut runs: Vec<MappedRun> = Vec::new();
+    for group in 0..state.groups().len() as u32 {
+        let mut slots = state.slots_of_group(group);
+        let thick = state.volumes().filter(|volume| !volume.thin && volume.group == group);
+        for volume in thick {
+            let count = u32::try_from(state.extents_of(volume.sectors)).expect("the volume was checked");
+            for index in 0..count {
+                let slot = slots.next().expect("the volume was checked to fit");
+                let slot = SlotRef { slot, allocation };
+                allocation += 1;
+                match runs.last_mut() {
+                    Some(last)
+                        if last.volume == volume.number
+                            && last.run.slot.slot + u64::from(last.run.count) == slot.slot =>
+                    {
+                        last.run.count += 1;
+                    }
+                    _ => runs.push(MappedRun { volume: volume.number, run: Run { index, count: 1, slot } }),
+                }
+            }
+        }
     }
     if runs.is_empty() {
         return Ok(());
     }
-    let reserved = MetaRecord::AllocationsReserved { end: slot.allocation };
+    let reserved = MetaRecord::AllocationsReserved { end: allocation };
     state.apply_all(&[reserved, MetaRecord::MapExtents(runs)])?;
     Ok(())
 }
@@ -242,7 +326,9 @@ fn default_chunklet(drive_sectors: u64, pool: &PoolDescription) -> u64 {
     let share = drive_sectors / CHUNKLETS_PER_DRIVE_MIN;
     let power = if share == 0 { 0 } else { 1 << share.ilog2() };
     let least = if pool.checksums { CHUNKLET_SECTORS_MIN } else { CHUNKLET_SECTORS_MIN_UNTABLED };
-    power.clamp(least, CHUNKLET_SECTORS_MAX).max(pool.raid.stripe_unit.0)
+    power
+        .clamp(least, CHUNKLET_SECTORS_MAX)
+        .max(pool.groups.iter().map(|group| group.raid.stripe_unit.0).max().unwrap_or(0))
 }
 
 /// How a column of chunklets is divided; without checksums there are no tables in it.
@@ -253,11 +339,25 @@ fn column_plan(layout: &Layout, chunklet_sectors: u64, extent_sectors: u64, chec
     }
 }
 
+/// The shape of the sets of a group.
+pub(super) fn shape_of(state: &PoolState, group: &SetGroup) -> Result<SetShape, String> {
+    let geometry = state.geometry();
+    let layout = Layout::new(&config_of(&group.raid)?).map_err(|error| error.to_string())?;
+    let columns =
+        column_plan(&layout, geometry.chunklet_sectors, geometry.extent_sectors, geometry.checksums);
+    match columns.slots_per_set == u64::from(group.slots_per_set) {
+        true => Ok(SetShape { layout, table_sectors: columns.table_sectors }),
+        false => Err("its sets have another number of slots than their size gives".to_owned()),
+    }
+}
+
 /// The sets and slots of a pool, shared by all shards.
 #[derive(Clone)]
 pub(crate) struct PoolShape {
     pub(crate) sets: Arc<RaidSets>,
     pub(crate) slots: Arc<SlotMap>,
+    /// By group.
+    shapes: Arc<[SetShape]>,
 }
 
 impl PoolShape {
@@ -265,21 +365,23 @@ impl PoolShape {
     pub(crate) fn new(state: &PoolState) -> Result<PoolShape, ArrayError> {
         let geometry = state.geometry();
         let contradiction = |fact: String| ArrayError::Record { pool: state.name().to_owned(), fact };
-        let config = config_of(&geometry.raid).map_err(contradiction)?;
-        let layout = Layout::new(&config).map_err(|error| contradiction(error.to_string()))?;
-        let columns =
-            column_plan(&layout, geometry.chunklet_sectors, geometry.extent_sectors, geometry.checksums);
-        if columns.slots_per_set != u64::from(geometry.slots_per_set) {
-            return Err(contradiction("its sets have another number of slots than their size gives".into()));
-        }
-        let table = state.set_table();
-        let sets = RaidSets::from_table(layout, geometry.chunklet_sectors, table, columns.table_sectors)
+        let shapes = state.groups().iter().map(|group| shape_of(state, group));
+        let shapes: Vec<SetShape> = shapes.collect::<Result<_, String>>().map_err(contradiction)?;
+        // A pool has a shape before it has sets.
+        let of_batch = |batch: &SetBatch| (shapes[batch.group as usize], batch.sets);
+        let runs: Vec<(SetShape, u32)> = shapes
+            .first()
+            .map(|shape| (*shape, 0))
+            .into_iter()
+            .chain(state.batches().iter().map(of_batch))
+            .collect();
+        let sets = RaidSets::from_runs(&runs, geometry.chunklet_sectors, state.set_table())
             .map_err(|error| contradiction(error.to_string()))?
             .with_data_start(geometry.area.data_start_sectors);
-        let groups =
-            state.groups().iter().map(|group| (u64::from(group.sets), u64::from(group.sets_per_band)));
-        let slots = SlotMap::of_groups(&sets, geometry.extent_sectors, groups);
-        let shape = PoolShape { sets: Arc::new(sets), slots: Arc::new(slots) };
+        let batches =
+            state.batches().iter().map(|batch| (u64::from(batch.sets), u64::from(batch.sets_per_band)));
+        let slots = SlotMap::of_batches(&sets, geometry.extent_sectors, batches);
+        let shape = PoolShape { sets: Arc::new(sets), slots: Arc::new(slots), shapes: shapes.into() };
         for (set, column, rebuild) in state.rebuilds() {
             let (set, column) = (SetIndex(set), tier0_raid::layout::Column(column as u8));
             match rebuild.source {
@@ -297,16 +399,22 @@ impl PoolShape {
         Ok(shape)
     }
 
+    /// The layout of the sets of a group.
+    pub(crate) fn layout_of(&self, group: u32) -> Layout {
+        self.shapes[group as usize].layout
+    }
+
     /// Takes over sets that have joined the state since.
     pub(crate) fn follow(&self, state: &PoolState) {
-        let known = self.sets.count() * state.geometry().columns();
-        let joined = &state.set_table()[known as usize..];
-        if joined.is_empty() {
-            return;
-        }
-        self.sets.append(joined).expect("the state has checked them");
-        for group in &state.groups()[self.slots.group_count()..] {
-            self.slots.append(u64::from(group.sets), u64::from(group.sets_per_band));
+        for batch in &state.batches()[self.slots.batch_count()..] {
+            let first = self.sets.count();
+            let columns: Vec<ChunkletAddress> = (first..first + batch.sets)
+                .flat_map(|set| (0..state.group_of(set).columns()).map(move |column| (set, column)))
+                .map(|(set, column)| state.column(set, column))
+                .collect();
+            let shape = &self.shapes[batch.group as usize];
+            self.sets.append(shape, &columns).expect("the state has checked them");
+            self.slots.append(&self.sets, u64::from(batch.sets), u64::from(batch.sets_per_band));
         }
     }
 

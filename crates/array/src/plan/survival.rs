@@ -25,16 +25,15 @@ pub(crate) fn sets_survive(
     count: u32,
     lacks: impl Fn(SetIndex, Column, u32) -> bool,
 ) -> bool {
-    let layout = sets.layout();
     (0..count).map(SetIndex).all(|set| {
-        let columns = (0..layout.columns() as u8).map(Column);
         let moves_from = |column| sets.source(set, column).map(|chunklet| chunklet.drive);
-        let lacking: ColumnMask = columns
+        let lacking: ColumnMask = sets
+            .columns(set)
             .filter(|column| {
                 lacks(set, *column, sets.chunklet(set, *column).drive)
                     || moves_from(*column).is_some_and(|drive| lacks(set, *column, drive))
             })
             .collect();
-        layout.survives(lacking)
+        sets.layout(set).survives(lacking)
     })
 }

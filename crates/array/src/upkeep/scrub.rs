@@ -102,7 +102,6 @@ impl Shard {
             rows = rows.len(),
             "rows of the last run's log are scrubbed"
         );
-        let row_sectors = pool.slot_io.raid().sets().layout().row_sectors().0;
         let mut pace = Pace::new(&self.world, &self.activity, None);
         for row in rows {
             let begun = self.world.now();
@@ -114,6 +113,8 @@ impl Shard {
                 tracing::warn!("{} is not scrubbed: {error}", self.extent_name(&pool, row.extent));
             }
             drop((kept, pinned));
+            let set = pool.slot_io.slots().place(row.slot.slot).set;
+            let row_sectors = pool.slot_io.raid().sets().layout(set).row_sectors().0;
             pace.rest(begun, row_sectors * SECTOR_BYTES).await;
         }
     }

@@ -4,6 +4,7 @@ mod bad_log;
 mod blank;
 mod cores;
 mod engine;
+mod groups;
 mod grow;
 mod pause;
 mod real_array;

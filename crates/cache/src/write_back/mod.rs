@@ -64,7 +64,6 @@ pub(crate) struct Inner {
     pub(crate) slots: SlotIo,
     pub(crate) mapping: Rc<dyn Mapping>,
     pub(crate) options: WriteBackOptions,
-    pub(crate) capacity: Capacity,
     pub(crate) state: RefCell<State>,
     locks: Rc<PageLocks>,
     readers: Readers,
@@ -103,18 +102,12 @@ impl WriteBack {
     ) -> WriteBack {
         assert!(options.batches_max > 0 && options.batch_pages_max > 0, "destaging needs a batch of a page");
         assert!(options.low_percent < options.high_percent && options.high_percent < 100, "low < high < 100");
-        let capacity = Capacity {
-            pages: (options.memory_max.0 / PAGE_BYTES).max(1),
-            blocks: ring.as_ref().map_or(u64::MAX, |ring| ring.space().capacity / PAGE_SECTORS),
-            intent_page_bytes: intent_page_bytes(slots.parity_columns(), slots.row_pages()),
-        };
         WriteBack(Rc::new(Inner {
             world: world.clone(),
             ring,
             slots,
             mapping,
             options,
-            capacity,
             state: RefCell::new(State::new(options.age_max, first_version)),
             locks: Rc::default(),
             readers: Readers::default(),
@@ -293,13 +286,24 @@ impl Inner {
         self.mapping.slot(extent)
     }
 
+    /// What there is of memory and log, and what intents take of it: as much as those of the sets that take most. Sets may
+    /// join.
+    pub(crate) fn capacity(&self) -> Capacity {
+        let intents = self.slots.row_kinds().map(|(parity, pages)| intent_page_bytes(parity, pages));
+        Capacity {
+            pages: (self.options.memory_max.0 / PAGE_BYTES).max(1),
+            blocks: self.ring.as_ref().map_or(u64::MAX, |ring| ring.space().capacity / PAGE_SECTORS),
+            intent_page_bytes: intents.max().unwrap_or(0),
+        }
+    }
+
     /// How full memory and log are with so many pages and blocks more.
     pub(crate) fn level(&self, more_pages: u64, more_blocks: u64) -> f64 {
         let mut usage = self.usage(&self.state.borrow());
         usage.pages += more_pages;
         usage.dirty_pages += more_pages;
         usage.used_blocks += more_blocks;
-        self.capacity.level(&usage)
+        self.capacity().level(&usage)
     }
 
     /// What is in use, and what admitted writers are about to.

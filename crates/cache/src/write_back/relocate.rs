@@ -108,7 +108,7 @@ impl WriteBack {
 impl Inner {
     /// Copies whatever is not dirty; how many pages.
     async fn copy(&self, relocation: Relocation) -> Result<usize, IoError> {
-        let row = self.slots.row_pages();
+        let row = self.slots.row_pages(relocation.to.slot);
         let step = PAGES_AT_ONCE.next_multiple_of(row);
         let (mut first, mut copied) = (0, 0);
         while first < relocation.pages {

@@ -55,7 +55,7 @@ impl Inner {
             Need::Aged(limit) => limit,
             Need::Space => state.records.end(),
         };
-        let budget = self.capacity.pages_out_of_turn(&self.usage(&state));
+        let budget = self.capacity().pages_out_of_turn(&self.usage(&state));
         let slots = if budget < self.batch_pages_max() as u64 {
             self.take_in_turn(&mut state, limit)
         } else {
@@ -72,7 +72,7 @@ impl Inner {
         let id = state.batches_begun;
         state.batches_begun += 1;
         let data = slots.iter().flat_map(|taken| &taken.pages).filter(|(_, page)| page.index().is_some());
-        let intents_due = self.capacity.intent_blocks(data.count() as u64);
+        let intents_due = self.capacity().intent_blocks(data.count() as u64);
         state.intents_due.insert(id, intents_due);
         state.in_flight.insert(id);
         state.begin_rates(now);
@@ -131,7 +131,7 @@ impl Inner {
             None if sequence >= limit => return None,
             None => {}
         }
-        let mut room = self.capacity.pages_in_turn();
+        let mut room = self.capacity().pages_in_turn();
         let mut slots: BTreeMap<ExtentId, SlotBatch> = BTreeMap::new();
         for (sequence, record) in state.records.iter_from(state.records.first()) {
             // The move of an extent needs nothing of the destager.
@@ -169,7 +169,7 @@ impl Inner {
         let pages: Vec<(u32, Page)> = dirty.filter(|(number, _)| failure.pages.contains(number)).collect();
         let stable = pages.iter().all(|(_, page)| state.records.get(page.record).is_stable());
         let data = pages.iter().filter(|(_, page)| page.index().is_some()).count() as u64;
-        let has_room = self.capacity.has_room_for_retry(&self.usage(state), data);
+        let has_room = self.capacity().has_room_for_retry(&self.usage(state), data);
         if let Some(slot) = slot.filter(|_| stable && has_room && !pages.is_empty()) {
             return Some(vec![SlotBatch { extent, slot, pages }]);
         }
@@ -232,7 +232,7 @@ impl Inner {
         most: usize,
     ) -> Option<SlotBatch> {
         let slot = self.mapping.slot(extent)?;
-        let row_pages = self.slots.row_pages();
+        let row_pages = self.slots.row_pages(slot.slot);
         let stable = |page: &(u32, Page)| state.records.get(page.1.record).is_stable();
         let dirty: Vec<(u32, Page)> =
             state.pages.range(slot.slot, 0..SLOT_PAGES_MAX).filter(stable).collect();
@@ -257,7 +257,7 @@ impl Inner {
 
     /// Collects the extents of the oldest records before `limit`.
     fn begin_pass(&self, state: &mut State, limit: u64) {
-        let window = self.capacity.window_blocks();
+        let window = self.capacity().window_blocks();
         let mut pass = Pass::default();
         let mut extents = Vec::new();
         let mut blocks = 0;
@@ -274,7 +274,7 @@ impl Inner {
         }
         pass.extents = self.by_slot(extents).into();
         pass.along = pass.cutoff;
-        if limit == state.records.end() && self.capacity.intent_blocks(1) == 0 {
+        if limit == state.records.end() && self.capacity().intent_blocks(1) == 0 {
             pass.along = pass.cutoff.max(limit - (limit - state.records.first()) / YOUNG_PART);
         }
         state.pass = pass;
@@ -291,7 +291,7 @@ impl Inner {
 
     /// Pages of a batch: no more than a window of the log.
     fn batch_pages_max(&self) -> usize {
-        self.options.batch_pages_max.min(self.capacity.window_blocks() as usize)
+        self.options.batch_pages_max.min(self.capacity().window_blocks() as usize)
     }
 }
 

@@ -40,7 +40,7 @@ impl WriteBack {
             return self.0.write_through(extent, first_sector, buf, durable).await;
         }
         let mut logging = Vec::new();
-        let step = self.0.capacity.record_pages_max() * PAGE_SECTORS;
+        let step = self.0.capacity().record_pages_max() * PAGE_SECTORS;
         let (mut at, end) = (first_sector, first_sector + u64::from(buf.sectors()));
         while at < end {
             let to = ((at / PAGE_SECTORS) * PAGE_SECTORS + step).min(end);

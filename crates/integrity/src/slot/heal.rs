@@ -92,7 +92,7 @@ impl SlotIo {
         }
         let in_slot = |page: &u64| (page - table.home().first_page) as u32;
         let lost_pages: Vec<u32> = rows.lost_pages.iter().map(in_slot).collect();
-        let right = (0..self.pages_per_slot()).filter(|page| !lost_pages.contains(page));
+        let right = (0..self.pages_per_slot(slot.slot)).filter(|page| !lost_pages.contains(page));
         self.counts().forget_unrecoverable(slot.slot, right);
         Ok(SlotScrub { rows, tables_repaired, lost_pages })
     }

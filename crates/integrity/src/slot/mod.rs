@@ -128,18 +128,19 @@ impl SlotIo {
     }
 
     /// Pages of a slot.
-    pub fn pages_per_slot(&self) -> u32 {
-        self.0.tables.pages_per_slot()
+    pub fn pages_per_slot(&self, slot: u64) -> u32 {
+        self.0.tables.pages_per_slot(slot)
     }
 
-    /// Pages of a row, at least 1: writing all of them at once needs no reads.
-    pub fn row_pages(&self) -> u32 {
-        self.raid().sets().layout().row_pages() as u32
+    /// Pages of a row of a slot, at least 1: writing all of them at once needs no reads.
+    pub fn row_pages(&self, slot: u64) -> u32 {
+        self.raid().sets().layout(self.slots().place(slot).set).row_pages() as u32
     }
 
-    /// Parity columns of a row.
-    pub fn parity_columns(&self) -> u32 {
-        self.raid().sets().layout().parities() as u32
+    /// What rows there are: parity columns and data pages. One kind may come several times.
+    pub fn row_kinds(&self) -> impl Iterator<Item = (u32, u32)> {
+        let layouts = self.raid().sets().shapes().map(|shape| &shape.layout);
+        layouts.map(|layout| (layout.parities() as u32, layout.row_pages() as u32))
     }
 
     /// Bytes that slot tables take in memory now.

@@ -28,7 +28,7 @@ impl SlotIo {
     pub async fn read(&self, slot: SlotRef, first_sector: u64, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         let sectors = u64::from(buf.sectors());
         assert!(
-            first_sector + sectors <= self.slots().slot_sectors(),
+            first_sector + sectors <= self.slots().slot_sectors(slot.slot),
             "sectors {first_sector}+{sectors} reach behind the slot"
         );
         if !self.is_checked() {

@@ -62,7 +62,7 @@ impl SlotIo {
 
     /// The parity columns of what an intent writes that it says nothing of: they were lost when it was made.
     fn parity_left_out(&self, intent: &Intent) -> ColumnMask {
-        let layout = self.raid().sets().layout();
+        let layout = self.raid().sets().layout(intent.set);
         if intent.parity.is_empty() && intent.pages.len() == layout.row_pages() {
             return ColumnMask::EMPTY;
         }
@@ -84,7 +84,7 @@ impl SlotIo {
         let _guard = self.0.locks.lock([intent.slot.slot].into()).await;
         self.recovered(intent.slot.slot);
         let table = self.table_to_write(intent.slot).await?;
-        let layout = self.raid().sets().layout();
+        let layout = self.raid().sets().layout(intent.set);
         let written = if contents.len() == layout.row_pages() && layout.parities() > 0 {
             let mut prepared =
                 self.raid().prepare(intent.set, intent.row, &contents, Rest::Kept, table.as_ref()).await?;
@@ -151,7 +151,7 @@ impl SlotIo {
             return None;
         }
         let rows = slots.rows(intent.slot.slot);
-        let layout = self.raid().sets().layout();
+        let layout = self.raid().sets().layout(intent.set);
         let row_in_slot = intent.row.0.checked_sub(rows.start.0).filter(|_| intent.row < rows.end)?;
         let first_page = row_in_slot * layout.row_pages() as u64;
         let unit = layout.stripe_unit().0;

@@ -101,7 +101,7 @@ impl SlotIo {
                 Some((_, content)) => (page, content),
                 None => (page, PageContent::Zero),
             };
-            write.pages = (0..self.pages_per_slot()).map(page).collect();
+            write.pages = (0..self.pages_per_slot(write.slot.slot)).map(page).collect();
         }
     }
 

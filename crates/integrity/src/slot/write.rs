@@ -94,7 +94,8 @@ impl SlotIo {
     fn check(&self, batch: &[SlotWrite]) {
         for write in batch {
             let ascending = write.pages.windows(2).all(|pair| pair[0].0 < pair[1].0);
-            let inside = write.pages.last().is_none_or(|(page, _)| *page < self.pages_per_slot());
+            let inside =
+                write.pages.last().is_none_or(|(page, _)| *page < self.pages_per_slot(write.slot.slot));
             assert!(ascending && inside, "pages of {} are not ascending pages of a slot", write.extent);
         }
     }
@@ -106,14 +107,16 @@ impl SlotIo {
         tables: &[Rc<SlotTable>],
         intents: &dyn IntentLog,
     ) -> Result<bool, IoError> {
-        let layout = self.raid().sets().layout();
-        let (pages, zeros) = (layout.row_pages() as u32, &self.0.zero_page);
-        let shape = RowShape { pages, zeros, has_parity: layout.parities() > 0 };
+        let shape = |table: &SlotTable| {
+            let layout = self.raid().sets().layout(table.home().set);
+            let (pages, zeros) = (layout.row_pages() as u32, &self.0.zero_page);
+            RowShape { pages, zeros, has_parity: layout.parities() > 0 }
+        };
         let rows: Vec<RowWrite<'_>> = batch
             .iter()
             .zip(tables)
             .flat_map(|(write, table)| {
-                let plans = plan_rows(write, table, shape);
+                let plans = plan_rows(write, table, shape(table));
                 plans.into_iter().map(move |plan| RowWrite { write, table, plan })
             })
             .collect();
@@ -121,10 +124,10 @@ impl SlotIo {
             return Ok(false);
         }
         let prepared = try_join_all(rows.iter().map(|row| self.prepare(row))).await?;
-        if shape.has_parity {
-            intents
-                .append(rows.iter().zip(&prepared).map(|(row, prepared)| row.intent(prepared)).collect())
-                .await?;
+        let with_parity = rows.iter().zip(&prepared).filter(|(row, _)| shape(row.table).has_parity);
+        let logged: Vec<Intent> = with_parity.map(|(row, prepared)| row.intent(prepared)).collect();
+        if !logged.is_empty() {
+            intents.append(logged).await?;
         }
         // All rows are brought to their end even if one fails: what was written and its checksum belong together.
         let writes = rows.iter().zip(prepared).map(|(row, prepared)| self.write_row(row, prepared));

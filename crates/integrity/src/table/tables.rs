@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use tier0_raid::io::{Members, RaidIo, Stake};
 use tier0_raid::layout::{Column, ColumnMask};
-use tier0_raid::set::SlotMap;
+use tier0_raid::set::{RaidSets, SetIndex, SlotMap};
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount, SlotRef};
 use tier0_world::sync::Notify;
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
@@ -35,8 +35,6 @@ struct Inner {
     slots: Arc<SlotMap>,
     /// The pool's short identity.
     pool: u64,
-    placement: TablePlacement,
-    pages_per_slot: u32,
     /// Entries in memory, with what is left to others, beyond which unused tables are forgotten, bytes.
     memory_limit: usize,
     /// What is left to others, bytes.
@@ -161,6 +159,19 @@ fn is_doubtful(found: &[FoundCopy]) -> bool {
     !found.iter().any(shows) && found.iter().any(|copy| !copy.is_gone)
 }
 
+/// Where the tables of a set lie in it.
+fn placement(sets: &RaidSets, slots: &SlotMap, set: SetIndex) -> TablePlacement {
+    let pages = slots.slot_sectors_of(set) / PAGE_SECTORS;
+    let pages = u32::try_from(pages).expect("a slot has fewer than 2^32 pages");
+    TablePlacement::new(sets.layout(set), pages)
+}
+
+fn check_room(sets: &RaidSets, slots: &SlotMap, set: SetIndex) {
+    let (count, room) = (slots.slots_per_set(set), sets.shape(set).table_sectors);
+    let needed = placement(sets, slots, set).table_sectors(count);
+    assert!(needed <= room, "the tables of {count} slots need {needed} sectors, not {room}");
+}
+
 impl SlotTables {
     pub(crate) fn new(
         raid: RaidIo,
@@ -170,23 +181,13 @@ impl SlotTables {
         counts: Rc<IntegrityCounts>,
         keeping: Keeping,
     ) -> SlotTables {
-        let pages_per_slot =
-            u32::try_from(slots.slot_sectors() / PAGE_SECTORS).expect("a slot has fewer than 2^32 pages");
-        let placement = TablePlacement::new(raid.sets().layout(), pages_per_slot);
-        let room = raid.sets().table_sectors();
-        let slots_per_set = slots.count() / u64::from(raid.sets().count()).max(1);
-        let needed = placement.table_sectors(slots_per_set);
-        let kept = keeping != Keeping::Nothing;
-        assert!(
-            !kept || needed <= room,
-            "the tables of {slots_per_set} slots need {needed} sectors, not {room}"
-        );
+        if keeping != Keeping::Nothing {
+            raid.sets().all().for_each(|set| check_room(raid.sets(), &slots, set));
+        }
         SlotTables(Rc::new(Inner {
             raid,
             slots,
             pool,
-            placement,
-            pages_per_slot,
             memory_limit,
             left: Cell::default(),
             lookups: Cell::default(),
@@ -199,8 +200,13 @@ impl SlotTables {
         }))
     }
 
-    pub(crate) fn pages_per_slot(&self) -> u32 {
-        self.0.pages_per_slot
+    pub(crate) fn pages_per_slot(&self, slot: u64) -> u32 {
+        (self.0.slots.slot_sectors(slot) / PAGE_SECTORS) as u32
+    }
+
+    /// Where the tables of a set lie in it.
+    fn placement(&self, set: SetIndex) -> TablePlacement {
+        placement(self.0.raid.sets(), &self.0.slots, set)
     }
 
     /// The slot was just allocated: every page reads as zeros, whatever its place on the drives holds.
@@ -228,7 +234,7 @@ impl SlotTables {
         if self.0.keeping == Keeping::Nothing {
             return Some(Rc::new(SlotTable::untracked(
                 self.home(slot),
-                self.0.pages_per_slot,
+                self.pages_per_slot(slot.slot),
                 &self.0.usage,
             )));
         }
@@ -386,16 +392,17 @@ impl SlotTables {
             damaged: Vec::new(),
             is_gone: false,
         };
-        let both = self.read_place(at(self, table, copy, 0), self.0.placement.place_sectors()).await;
+        let placement = self.placement(table.home().set);
+        let both = self.read_place(at(self, table, copy, 0), placement.place_sectors()).await;
         let blocks: Vec<(u64, Result<Buf, IoError>)> = match both {
             Ok(both) => {
-                let sectors = self.0.placement.block_sectors() as u32;
+                let sectors = placement.block_sectors() as u32;
                 let block = |place: u64| Ok(both.slice(place as u32 * sectors, sectors));
                 (0..GENERATIONS).map(|place| (place, block(place))).collect()
             }
             Err(_) => {
                 let single = |place| async move {
-                    let sectors = self.0.placement.block_sectors();
+                    let sectors = placement.block_sectors();
                     (place, self.read_place(at(self, table, copy, place * sectors), sectors).await)
                 };
                 join_all((0..GENERATIONS).map(single)).await
@@ -433,7 +440,7 @@ impl SlotTables {
         table: &SlotTable,
         column: Column,
     ) -> Result<Option<(u64, Vec<u32>)>, IoError> {
-        let mut copies = self.0.placement.copies(table.home().slot_in_set);
+        let mut copies = self.copies(table.home());
         let Some(copy) = copies.find(|copy| copy.column == column) else { return Ok(None) };
         let found = self.read_copy(table, copy, Self::target_place).await;
         if !found.unreadable.is_empty() {
@@ -454,7 +461,7 @@ impl SlotTables {
         block.pool == self.0.pool
             && (block.set, block.slot) == (home.set, home.slot)
             && block.generation > 0
-            && block.entries.len() == self.0.pages_per_slot as usize
+            && block.entries.len() == self.pages_per_slot(home.slot.slot) as usize
     }
 
     /// Writes the table's next generation to every live copy. It is stable when their drives have been flushed.
@@ -513,7 +520,7 @@ impl SlotTables {
     /// so that nothing older is left there. No task reads these copies yet; of a column that moves, those that it moves
     /// to.
     pub(crate) async fn write_columns(&self, table: &SlotTable, columns: ColumnMask) -> Result<(), IoError> {
-        let copies = self.0.placement.copies(table.home().slot_in_set);
+        let copies = self.copies(table.home());
         let own: Vec<TableCopy> = copies.filter(|copy| columns.contains(copy.column)).collect();
         // What is evacuated may yet stay where it is.
         let set = table.home().set;
@@ -595,7 +602,7 @@ impl SlotTables {
     ) -> Result<(), IoError> {
         let block = self.encode(table);
         table.unflushed.set(true);
-        let offset = self.0.placement.generation_offset(place);
+        let offset = self.placement(table.home().set).generation_offset(place);
         let write_one = |copy: &TableCopy| {
             let (member, lba) = at(self, table, *copy, offset);
             self.0.raid.members().write(member, lba, block.clone(), false)
@@ -605,7 +612,7 @@ impl SlotTables {
 
     fn encode(&self, table: &SlotTable) -> Buf {
         let home = table.home();
-        let mut buf = BufMut::new(self.0.placement.block_sectors() as u32, PayloadWidth::REAL);
+        let mut buf = BufMut::new(self.placement(home.set).block_sectors() as u32, PayloadWidth::REAL);
         let block = TableBlock {
             pool: self.0.pool,
             set: home.set,
@@ -630,12 +637,17 @@ impl SlotTables {
         (member, start + SectorCount(copy.lba.0 + offset))
     }
 
+    /// The copies of a table.
+    fn copies(&self, home: &TableHome) -> impl Iterator<Item = TableCopy> + use<> {
+        self.placement(home.set).copies(home.slot_in_set)
+    }
+
     /// The copies whose columns are there, and the lost columns of the others.
     fn live_copies(&self, table: &SlotTable) -> (Vec<TableCopy>, ColumnMask) {
         let home = table.home();
         let lost = self.0.raid.lost_columns(home.set, home.first_row);
-        let live = self.0.placement.copies(home.slot_in_set).filter(|copy| !lost.contains(copy.column));
-        (live.collect(), self.0.placement.columns(home.slot_in_set) & lost)
+        let live = self.copies(home).filter(|copy| !lost.contains(copy.column));
+        (live.collect(), self.placement(home.set).columns(home.slot_in_set) & lost)
     }
 
     fn live_columns(&self, table: &SlotTable) -> ColumnMask {
@@ -643,7 +655,7 @@ impl SlotTables {
     }
 
     fn zero(&self, slot: SlotRef) -> Rc<SlotTable> {
-        Rc::new(SlotTable::zero(self.home(slot), self.0.pages_per_slot, &self.0.usage))
+        Rc::new(SlotTable::zero(self.home(slot), self.pages_per_slot(slot.slot), &self.0.usage))
     }
 
     fn home(&self, slot: SlotRef) -> TableHome {
@@ -651,7 +663,7 @@ impl SlotTables {
         TableHome {
             slot,
             set: place.set,
-            slot_in_set: place.first_sector / self.0.slots.slot_sectors(),
+            slot_in_set: place.first_sector / self.0.slots.slot_sectors(slot.slot),
             first_page: place.first_sector / PAGE_SECTORS,
             first_row: rows.start,
         }

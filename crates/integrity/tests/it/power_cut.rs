@@ -122,7 +122,7 @@ impl Life {
     /// Pages with fresh marks: a few, many, all, or zeros over everything.
     fn draw(&self, extents: &[u32], random: &mut Random) -> Vec<Written> {
         let mut pages = Vec::new();
-        let slot_pages = self.shard.io.pages_per_slot();
+        let slot_pages = self.shard.io.pages_per_slot(0);
         for extent in extents {
             let (density, zeros) = match random.below(8) {
                 0 => (1.0, 1.0),

@@ -48,7 +48,7 @@ async fn image(rack: &Rack, world: &World, column: Column) -> Buf {
 /// Opens the slot where the copies of its table on other columns are lost; its tables are read from the drives again.
 fn open_with_tables_lost(rack: &Rack, world: &World, kept: &[Column]) -> Shard {
     let shard = rack.open(world, SlotIoOptions::default());
-    let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot());
+    let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot(0));
     for copy in placement.copies(0).filter(|copy| !kept.contains(&copy.column)) {
         let (drive, start) = rack.column_start(SET, copy.column);
         for sector in 0..placement.place_sectors() {
@@ -93,7 +93,7 @@ async fn come_back(rack: &Rack, world: &World, column: Column, image: Buf, retur
 }
 
 fn table_column(rack: &Rack, shard: &Shard) -> Column {
-    let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot());
+    let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot(0));
     placement.copies(0).next().expect("a table has copies").column
 }
 
@@ -169,7 +169,7 @@ fn an_older_write_of_the_table_is_not_believed() {
             }
             write(&shard, [(1, 3), (2, 0)].into_iter()).await;
             let column = table_column(&rack, &shard);
-            let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot());
+            let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot(0));
             let copy = placement.copies(0).next().expect("a table has copies");
             let (drive, start) = rack.column_start(SET, column);
             rack.media[drive].rot(Lba(start + copy.lba.0 + placement.generation_offset(20)));
@@ -189,7 +189,7 @@ fn an_older_write_of_the_table_is_not_believed() {
 
 /// The newest write of the table, number `generation`, cannot be read on any column but `kept`.
 fn spoil_newest(rack: &Rack, shard: &Shard, generation: u64, kept: Column) {
-    let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot());
+    let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot(0));
     for copy in placement.copies(0).filter(|copy| copy.column != kept) {
         let (drive, start) = rack.column_start(SET, copy.column);
         let first = start + copy.lba.0 + placement.generation_offset(generation);
@@ -206,7 +206,7 @@ fn what_was_zeroed_does_not_come_back_with_an_older_table() {
         run(1, |world| async move {
             let shard = rack.open(&world, SlotIoOptions::default());
             shard.io.allocate(SLOT);
-            let pages = shard.io.pages_per_slot();
+            let pages = shard.io.pages_per_slot(0);
             write(&shard, (0..pages).map(|page| (page, 1 + u64::from(page)))).await;
             write(&shard, [(1, 0)].into_iter()).await;
             let column = table_column(&rack, &shard);
@@ -230,7 +230,7 @@ fn a_table_is_recalled_where_the_others_have_an_older_one() {
         run(1, |world| async move {
             let shard = rack.open(&world, SlotIoOptions::default());
             shard.io.allocate(SLOT);
-            let pages = shard.io.pages_per_slot();
+            let pages = shard.io.pages_per_slot(0);
             let end = if is_full { pages } else { pages - 1 };
             write(&shard, (0..end).map(|page| (page, 1 + u64::from(page)))).await;
             write(&shard, [(1, 0), (2, 150)].into_iter()).await;

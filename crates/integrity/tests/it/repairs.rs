@@ -79,7 +79,7 @@ fn a_bad_sector_in_the_stale_place_of_a_table_is_repaired_once() {
             shard.io.write_batch(batch([(0, mark)]), &NoLog).await.expect("a batch");
         }
         let set = shard.io.slots().place(SLOT.slot).set;
-        let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot());
+        let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot(0));
         let copy = placement.copies(0).next().expect("a table has copies");
         let (drive, start) = rack.column_start(set, copy.column);
         let stale = start + copy.lba.0 + placement.generation_offset(1);
@@ -97,7 +97,7 @@ fn a_bad_sector_in_the_stale_place_of_a_table_is_repaired_once() {
 /// Changes what a copy of the first slot's table says, where its generation `place` lies.
 async fn forge(rack: &Rack, shard: &Shard, copy: usize, place: u64, change: impl FnOnce(&mut TableBlock)) {
     let set = shard.io.slots().place(SLOT.slot).set;
-    let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot());
+    let placement = TablePlacement::new(&rack.layout, shard.io.pages_per_slot(0));
     let copy = placement.copies(0).nth(copy).expect("a table has copies");
     let (drive, start) = rack.column_start(set, copy.column);
     let at = |generation| Lba(start + copy.lba.0 + placement.generation_offset(generation));

@@ -70,7 +70,7 @@ fn zero_pages_are_read_without_a_drive_and_a_slot_of_zeros_says_so() {
         assert!(!shard.io.write_batch(write(5), &NoLog).await.expect("a batch")[0].all_zero);
         assert!(shard.io.write_batch(write(0), &NoLog).await.expect("a batch")[0].all_zero);
         rack.media.iter().for_each(|medium| medium.disconnect());
-        let buf = world.buffer(8 * shard.io.pages_per_slot());
+        let buf = world.buffer(8 * shard.io.pages_per_slot(0));
         let (result, buf) = shard.io.read(slot, 0, buf).await;
         assert!(result.is_ok() && buf.as_slice().iter().all(|byte| *byte == 0), "zeros need no drive");
     });
@@ -256,7 +256,7 @@ fn a_lost_table_counts_as_the_loss_of_all_its_pages_once() {
         shard.io.raid().flush().await.expect("a flush");
         scramble_table(&rack, 0, |_| true);
         let shard = rack.open(&world, TIGHT);
-        let (slot, all) = (model.slots[0].0, u64::from(shard.io.pages_per_slot()));
+        let (slot, all) = (model.slots[0].0, u64::from(shard.io.pages_per_slot(0)));
         for _ in 0..2 {
             shard.io.scrub_slot(slot).await.expect_err("nothing vouches for any page");
             assert_eq!(shard.io.counts().unrecoverable(), all);
@@ -279,7 +279,7 @@ fn what_is_written_to_a_slot_whose_table_is_lost_is_right_and_the_rest_stays_los
             let extent = ExtentId { volume: 0, index: 0 };
             let batch = vec![SlotWrite { extent, slot, pages: vec![(last, new(last))] }];
             shard.io.write_batch(batch, &NoLog).await.expect("a batch");
-            for page in 0..shard.io.pages_per_slot() {
+            for page in 0..shard.io.pages_per_slot(0) {
                 let (result, buf) =
                     shard.io.read(slot, u64::from(page) * PAGE_SECTORS, world.buffer(8)).await;
                 if page > last {
@@ -291,7 +291,7 @@ fn what_is_written_to_a_slot_whose_table_is_lost_is_right_and_the_rest_stays_los
                 assert_eq!(buf.as_slice(), written.as_slice());
             }
             let found = shard.io.scrub_slot(slot).await.expect("there is a table");
-            assert_eq!(found.lost_pages.len() as u32, shard.io.pages_per_slot() - 1 - last);
+            assert_eq!(found.lost_pages.len() as u32, shard.io.pages_per_slot(0) - 1 - last);
         }
     });
 }

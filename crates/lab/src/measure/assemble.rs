@@ -1,6 +1,6 @@
 //! From a configuration to its array in a world: the engine's own array, with the path of the lab around it.
 
-use tier0_array::description::{DriveDescription, PoolDescription, VolumeDescription};
+use tier0_array::description::{DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
 use tier0_array::engine::{Born, Engine};
 use tier0_array::simulated::build;
 use tier0_array::{Description, Volume};
@@ -84,6 +84,7 @@ impl Bench {
             sectors: SectorCount::in_bytes(size),
             thin: false,
             write_cache: None,
+            group: None,
         };
         Ok(Description {
             name: configuration.id.clone(),
@@ -97,10 +98,14 @@ impl Bench {
             pools: vec![PoolDescription {
                 name: "pool".to_owned(),
                 drives: (0..setup.drives as usize).collect(),
-                raid,
+                groups: vec![GroupDescription {
+                    name: String::new(),
+                    drives: (0..setup.drives as usize).collect(),
+                    raid,
+                    spare_drives: 0,
+                }],
                 chunklet_sectors: None,
                 extent_sectors: None,
-                spare_drives: 0,
                 checksums: false,
                 log: setup.write_cache.is_some(),
                 log_sectors: setup.write_cache.map(|size| SectorCount::in_bytes(size).0),

@@ -9,12 +9,12 @@ use tier0_units::SectorCount;
 use super::page::{PageTable, page_count, table_bytes};
 use super::pieces::Header;
 use crate::codec::{Reader, Writer};
-use crate::features::{Features, IN_CHECKPOINTS, LEFT_BEHIND};
+use crate::features::{Features, GROUPS, IN_CHECKPOINTS, LEFT_BEHIND};
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
-    BitSet, Derived, DriveClass, ExtentMap, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member,
-    MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetGroup, Tenants, Volume,
-    WRITE_CACHES, write_cache_code,
+    BitSet, Derived, DriveClass, ExtentMap, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing,
+    Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch, SetGroup,
+    Tenants, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -24,6 +24,7 @@ const RING_BYTES_MIN: usize = 17;
 const VOLUME_BYTES_MIN: usize = 32;
 const REBUILD_BYTES_MIN: usize = 16;
 const PAIR_BYTES: usize = 8;
+const GROUP_BYTES_MIN: usize = 28;
 const RUN_BYTES: usize = 28;
 /// How many paths there are; what each takes beside its text.
 pub(crate) const PATHS_COUNT_BYTES: usize = 4;
@@ -37,13 +38,15 @@ const LEAVING: u8 = 16;
 pub(crate) struct Around {
     front: Vec<u8>,
     rear: Vec<u8>,
+    has_groups: bool,
 }
 
 impl Around {
     /// The features of such a body.
     pub(crate) fn features(&self) -> Features {
         let compatible = if self.rear.is_empty() { 0 } else { LEFT_BEHIND };
-        Features { compatible, ..Features::NONE }
+        let incompatible = if self.has_groups { GROUPS } else { 0 };
+        Features { compatible, incompatible, ..Features::NONE }
     }
 
     /// The whole body.
@@ -62,16 +65,30 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     writer.text(&state.array);
     writer.text(&state.name);
     encode_geometry(&mut writer, &state.geometry);
+    let has_groups = state.has_groups();
+    // The group that something is of follows it, where there is more than the first.
+    let of_group = |writer: &mut Writer, group: u32| {
+        if has_groups {
+            writer.u32(group);
+        }
+    };
+    if has_groups {
+        encode_groups(&mut writer, &inventory.groups);
+    }
     writer.u64(state.allocation_end);
     writer.u32(inventory.next_volume);
     writer.u64(state.scrub.next_slot);
     writer.u64(state.scrub.passes);
     writer.count(inventory.members.len());
-    inventory.members.iter().for_each(|member| encode_member(&mut writer, member));
-    writer.count(inventory.groups.len());
-    for group in &inventory.groups {
-        writer.u32(group.sets);
-        writer.u32(group.sets_per_band);
+    for member in &inventory.members {
+        encode_member(&mut writer, member);
+        of_group(&mut writer, member.group);
+    }
+    writer.count(inventory.batches.len());
+    for batch in &inventory.batches {
+        writer.u32(batch.sets);
+        writer.u32(batch.sets_per_band);
+        of_group(&mut writer, batch.group);
     }
     writer.count(inventory.columns.len());
     inventory.columns.iter().for_each(|chunklet| encode_chunklet(&mut writer, *chunklet));
@@ -87,14 +104,17 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     }
     encode_log(&mut writer, &inventory.log);
     writer.count(inventory.volumes.len());
-    inventory.volumes.values().for_each(|volume| encode_volume(&mut writer, volume));
+    for volume in inventory.volumes.values() {
+        encode_volume(&mut writer, volume);
+        of_group(&mut writer, volume.group);
+    }
     let pages = page_count(state.slot_count());
     let room = state.geometry.area.body_bytes_max(pages);
     let room = room.saturating_sub(writer.0.len() as u64).saturating_sub(table_bytes(pages));
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     let rear = encode_left_behind(state, room.saturating_sub(PATHS_COUNT_BYTES));
     encode_paths(&mut writer, state.members(), room.saturating_sub(rear.len()));
-    Around { front: writer.0, rear }
+    Around { front: writer.0, rear, has_groups }
 }
 
 /// What lies on lost drives that may be needed, as much as fits `room` bytes; nothing where there is none.
@@ -186,10 +206,10 @@ pub(crate) fn decode_body(bytes: &[u8], header: &Header, area: &MetadataArea) ->
         Some(table) => {
             state.inventory.owners = state.derive_all_but_map()?;
             // First that the table is as large: so damage cannot ask for more memory.
-            if table.count() != page_count(state.slot_count_of_groups()) {
+            if table.count() != page_count(state.slot_count_of_batches()) {
                 return Err(damaged());
             }
-            state.slots = Tenants::new(state.slot_count_of_groups());
+            state.slots = Tenants::new(state.slot_stretches());
         }
         None => Derived { owners: state.inventory.owners, slots: state.slots } = state.derive()?,
     }
@@ -202,14 +222,34 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
     if geometry.area != *area || geometry.check().is_err() {
         return None;
     }
+    let has_groups = header.features.incompatible & GROUPS != 0;
+    let groups = match has_groups {
+        true => decode_groups(reader, &geometry)?,
+        false => vec![geometry.first_group()],
+    };
+    let of_group = |reader: &mut Reader<'_>| if has_groups { reader.u32() } else { Some(0) };
     let allocation_end = reader.u64()?;
     let next_volume = reader.u32()?;
     let scrub = ScrubCursor { next_slot: reader.u64()?, passes: reader.u64()? };
-    let members = reader.many(MEMBER_BYTES_MIN, decode_member)?;
-    let groups = reader.many(PAIR_BYTES, |r| Some(SetGroup { sets: r.u32()?, sets_per_band: r.u32()? }))?;
+    let member = |r: &mut Reader<'_>| {
+        let member = decode_member(r)?;
+        Some(Member { group: of_group(r)?, ..member })
+    };
+    let members = reader.many(MEMBER_BYTES_MIN, member)?;
+    let batch = |r: &mut Reader<'_>| {
+        let (sets, sets_per_band) = (r.u32()?, r.u32()?);
+        Some(SetBatch { group: of_group(r)?, sets, sets_per_band })
+    };
+    let batches = reader.many(PAIR_BYTES, batch)?;
     let columns = reader.many(PAIR_BYTES, decode_chunklet)?;
-    let slots_per_set = u64::from(geometry.slots_per_set);
-    let rebuilds = reader.many(REBUILD_BYTES_MIN, |reader| decode_rebuild(reader, slots_per_set))?;
+    if !are_placed(&groups, &batches, columns.len() as u64) {
+        return None;
+    }
+    let slots_of = |set: u32| {
+        let batch = placed(&groups, &batches).find(|batch| batch.reaches(set))?;
+        Some(u64::from(batch.group.slots_per_set))
+    };
+    let rebuilds = reader.many(REBUILD_BYTES_MIN, |reader| decode_rebuild(reader, slots_of))?;
     let rebuild_count = rebuilds.len();
     let rebuilds: BTreeMap<(u32, u32), Rebuild> = rebuilds.into_iter().collect();
     if rebuilds.len() != rebuild_count {
@@ -217,11 +257,12 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
     }
     let rings = reader.many(RING_BYTES_MIN, decode_ring)?;
     // Every extent has a slot of its own, and the slots fit the metadata area: so damage cannot ask for more memory.
-    let sets = columns.len() as u64 / u64::from(geometry.columns());
-    let mut extents_left = (sets * slots_per_set).min(area.body_bytes_max(0) / RUN_BYTES as u64);
+    let slots: u64 = placed(&groups, &batches).map(|batch| batch.slots()).sum();
+    let mut extents_left = slots.min(area.body_bytes_max(0) / RUN_BYTES as u64);
     let (mut volumes, mut maps) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..reader.count(VOLUME_BYTES_MIN)? {
         let volume = decode_volume(reader)?;
+        let volume = Volume { group: of_group(reader)?, ..volume };
         let map = match header.is_paged() {
             true => ExtentMap::default(),
             false => decode_map(reader, &mut extents_left)?,
@@ -233,10 +274,61 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
     }
     let log = LogPlacement { rings };
     let (left_behind, owners) = (BTreeMap::new(), BTreeMap::new());
-    let inventory =
-        Inventory { members, groups, columns, rebuilds, left_behind, log, volumes, next_volume, owners };
-    let (id, slots) = (header.pool, Tenants::new(0));
+    let inventory = Inventory {
+        members,
+        groups,
+        batches,
+        columns,
+        rebuilds,
+        left_behind,
+        log,
+        volumes,
+        next_volume,
+        owners,
+    };
+    let (id, slots) = (header.pool, Tenants::new(Vec::new()));
     Some(PoolState { array, name, id, geometry, inventory, allocation_end, scrub, maps, slots })
+}
+
+/// The groups: the name of the first, whose shape the geometry has, and the others.
+fn encode_groups(writer: &mut Writer, groups: &[SetGroup]) {
+    writer.text(&groups[0].name);
+    writer.count(groups.len() - 1);
+    for SetGroup { name, raid, slots_per_set, spare_chunklets } in &groups[1..] {
+        writer.text(name);
+        writer.u32(*slots_per_set);
+        writer.u64(*spare_chunklets);
+        encode_raid(writer, raid);
+    }
+}
+
+fn decode_groups(reader: &mut Reader<'_>, geometry: &Geometry) -> Option<Vec<SetGroup>> {
+    let first = SetGroup { name: reader.text()?, ..geometry.first_group() };
+    let others = reader.many(GROUP_BYTES_MIN, |reader| {
+        let (name, slots_per_set, spare_chunklets) = (reader.text()?, reader.u32()?, reader.u64()?);
+        Some(SetGroup { name, raid: decode_raid(reader)?, slots_per_set, spare_chunklets })
+    })?;
+    let groups: Vec<SetGroup> = std::iter::once(first).chain(others).collect();
+    let is_sound = |group: &SetGroup| group.raid.set_size > 0 && group.raid.set_size <= 256;
+    // A single group without a name goes without saying.
+    let are_told = groups.len() > 1 || !groups[0].name.is_empty();
+    (are_told && groups.len() <= GROUPS_MAX && groups.iter().all(is_sound)).then_some(groups)
+}
+
+fn encode_raid(writer: &mut Writer, raid: &RaidRecord) {
+    writer.text(&raid.level);
+    writer.u32(raid.set_size);
+    writer.u32(raid.groups);
+    writer.u32(raid.stripe_unit_sectors);
+}
+
+fn decode_raid(reader: &mut Reader<'_>) -> Option<RaidRecord> {
+    Some(RaidRecord {
+        level: reader.text()?,
+        set_size: reader.u32()?,
+        groups: reader.u32()?,
+        stripe_unit_sectors: reader.u32()?,
+    })
 }
 
 fn encode_geometry(writer: &mut Writer, geometry: &Geometry) {
@@ -248,10 +340,7 @@ fn encode_geometry(writer: &mut Writer, geometry: &Geometry) {
     writer.u64(*spare_chunklets);
     writer.u8(u8::from(*checksums));
     encode_area(writer, area);
-    writer.text(&raid.level);
-    writer.u32(raid.set_size);
-    writer.u32(raid.groups);
-    writer.u32(raid.stripe_unit_sectors);
+    encode_raid(writer, raid);
 }
 
 fn decode_geometry(reader: &mut Reader<'_>) -> Option<Geometry> {
@@ -262,12 +351,7 @@ fn decode_geometry(reader: &mut Reader<'_>) -> Option<Geometry> {
         spare_chunklets: reader.u64()?,
         checksums: reader.flag()?,
         area: decode_area(reader)?,
-        raid: RaidRecord {
-            level: reader.text()?,
-            set_size: reader.u32()?,
-            groups: reader.u32()?,
-            stripe_unit_sectors: reader.u32()?,
-        },
+        raid: decode_raid(reader)?,
     })
 }
 
@@ -301,7 +385,7 @@ pub(crate) fn decode_member(reader: &mut Reader<'_>) -> Option<Member> {
     let code = reader.u8()?;
     let (leaving, code) = if code < LEAVING { (false, code) } else { (true, code - LEAVING) };
     let (state, class) = (MemberState::from_code(code)?, DriveClass::from_code(reader.u8()?)?);
-    Some(Member { id, sectors, state, leaving, class, name: reader.text()?, path: String::new() })
+    Some(Member { id, sectors, state, leaving, class, group: 0, name: reader.text()?, path: String::new() })
 }
 
 fn encode_chunklet(writer: &mut Writer, chunklet: ChunkletAddress) {
@@ -313,8 +397,12 @@ fn decode_chunklet(reader: &mut Reader<'_>) -> Option<ChunkletAddress> {
     Some(ChunkletAddress { drive: reader.u32()?, index: reader.u32()? })
 }
 
-fn decode_rebuild(reader: &mut Reader<'_>, slots_per_set: u64) -> Option<((u32, u32), Rebuild)> {
+fn decode_rebuild(
+    reader: &mut Reader<'_>,
+    slots_of: impl Fn(u32) -> Option<u64>,
+) -> Option<((u32, u32), Rebuild)> {
     let place = (reader.u32()?, u32::from(reader.u16()?));
+    let slots_per_set = slots_of(place.0)?;
     let source = RebuildSource::from_code(reader.u8()?)?;
     if reader.u8()? != 0 {
         return None;
@@ -368,6 +456,7 @@ fn decode_volume(reader: &mut Reader<'_>) -> Option<Volume> {
         thin: reader.flag()?,
         write_cache: *WRITE_CACHES.get(usize::from(reader.u8()?))?,
         name: reader.text()?,
+        group: 0,
     })
 }
 

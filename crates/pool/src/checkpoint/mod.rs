@@ -31,6 +31,6 @@ pub(crate) use pieces::{
 };
 pub use pieces::{Header, HeaderPlace, VERSION};
 pub(crate) use sizes::{
-    CHUNKLET_BYTES, GROUP_BYTES, MEMBER_BYTES_MAX, fixed_bytes, log_bytes, member_bytes, rebuild_bytes,
-    volume_bytes,
+    BATCH_BYTES, CHUNKLET_BYTES, MEMBER_BYTES_MAX, fixed_bytes, group_bytes, log_bytes, member_bytes,
+    rebuild_bytes, rebuilds_bytes, volume_bytes,
 };

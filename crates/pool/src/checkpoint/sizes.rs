@@ -1,6 +1,6 @@
 //! How many bytes the parts of a checkpoint's body take: known without encoding them.
 
-use crate::state::{Geometry, LogPlacement, Member, PoolState, TEXT_BYTES_MAX, Volume};
+use crate::state::{LogPlacement, Member, PoolState, Rebuild, SetGroup, TEXT_BYTES_MAX, Volume};
 
 const COUNT_BYTES: u64 = 4;
 const TEXT_LENGTH_BYTES: u64 = 2;
@@ -12,8 +12,12 @@ const MEMBER_FIXED_BYTES: u64 = UUID_BYTES + 8 + 1 + 1 + TEXT_LENGTH_BYTES;
 pub(crate) const MEMBER_BYTES_MAX: u64 = MEMBER_FIXED_BYTES + TEXT_BYTES_MAX as u64;
 /// A chunklet of a set: drive and number.
 pub(crate) const CHUNKLET_BYTES: u64 = 8;
-/// A group of sets.
-pub(crate) const GROUP_BYTES: u64 = 8;
+/// The group of a drive, a batch or a volume, where a pool has groups.
+const OF_GROUP_BYTES: u64 = 4;
+/// Drives, batches and volumes for whose group there is always room: as many as may join at once.
+const GROUPED_KEPT: u64 = 64;
+/// A batch of sets.
+pub(crate) const BATCH_BYTES: u64 = 8;
 /// Number, identity, size, thin, mode, name.
 const VOLUME_FIXED_BYTES: u64 = 4 + UUID_BYTES + 8 + 1 + 1 + TEXT_LENGTH_BYTES;
 /// Geometry without its level's name: chunklet, extent, slots, spares, checksums, three of the area, three of RAID.
@@ -33,9 +37,34 @@ pub(crate) fn volume_bytes(volume: &Volume) -> u64 {
     VOLUME_FIXED_BYTES + volume.name.len() as u64
 }
 
-/// What a column takes that is being rebuilt: set, column, target, a bit per slot.
-pub(crate) fn rebuild_bytes(geometry: &Geometry) -> u64 {
-    4 + 4 + CHUNKLET_BYTES + u64::from(geometry.slots_per_set).div_ceil(64) * 8
+/// What a group takes besides the first.
+pub(crate) fn group_bytes(group: &SetGroup) -> u64 {
+    2 * TEXT_LENGTH_BYTES + (group.name.len() + group.raid.level.len()) as u64 + 4 + 8 + 3 * 4
+}
+
+/// What the groups take, and that drives, batches and volumes say theirs, these members among them that are kept room for.
+fn groups_bytes(state: &PoolState, kept: u64) -> u64 {
+    let inventory = &state.inventory;
+    let of_group = inventory.members.len() + inventory.batches.len() + inventory.volumes.len();
+    match state.has_groups() {
+        true => {
+            COUNT_BYTES
+                + state.groups().iter().map(group_bytes).sum::<u64>()
+                + (of_group as u64 + kept) * OF_GROUP_BYTES
+        }
+        false => 0,
+    }
+}
+
+/// What a column of a group takes that is being rebuilt: set, column, target, a bit per slot.
+pub(crate) fn rebuild_bytes(group: &SetGroup) -> u64 {
+    4 + 4 + CHUNKLET_BYTES + u64::from(group.slots_per_set).div_ceil(64) * 8
+}
+
+/// What all columns take that are being rebuilt.
+pub(crate) fn rebuilds_bytes(state: &PoolState) -> u64 {
+    let of = |(set, _, _): (u32, u32, &Rebuild)| rebuild_bytes(state.group_of(set));
+    state.rebuilds().map(of).sum()
 }
 
 /// What the log's place takes.
@@ -50,12 +79,13 @@ pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
     2 * TEXT_LENGTH_BYTES
         + texts as u64
         + GEOMETRY_FIXED_BYTES
+        + groups_bytes(state, GROUPED_KEPT)
         + COUNTERS_BYTES
         + COUNTS_BYTES
         + inventory.members.iter().map(member_bytes).sum::<u64>()
-        + inventory.groups.len() as u64 * GROUP_BYTES
+        + inventory.batches.len() as u64 * BATCH_BYTES
         + inventory.columns.len() as u64 * CHUNKLET_BYTES
-        + inventory.rebuilds.len() as u64 * rebuild_bytes(&state.geometry)
+        + rebuilds_bytes(state)
         + log_bytes(&inventory.log)
         + inventory.volumes.values().map(volume_bytes).sum::<u64>()
 }

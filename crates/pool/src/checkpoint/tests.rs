@@ -8,9 +8,9 @@ use super::image::{decode, decode_parts, encode, encode_page_of, encode_parts, h
 use super::*;
 use crate::codec::{Reader, Writer, crc64};
 use crate::fixtures;
-use crate::samples::{area, chunklet, empty, extent, full, slot, volume};
+use crate::samples::{area, chunklet, empty, extent, full, grouped, slot, volume};
 use crate::state::Member;
-use crate::{MetaError, MetaRecord, RebuildSource};
+use crate::{MetaError, MetaRecord, RebuildSource, Volume};
 
 #[test]
 fn states_come_back() {
@@ -169,6 +169,30 @@ fn a_page_of_another_pool_or_place_is_none() {
     assert_eq!(decode_page(&page, Uuid::from_u128(2 << 64), 0), None);
     assert_eq!(decode_page(&page[..4095], state.id(), 0), None);
     assert_eq!(encode_page_of(&empty(4), 0), None, "nothing has a slot");
+}
+
+#[test]
+fn the_frozen_image_of_a_pool_with_groups_is_read_and_written() {
+    let mut state = grouped();
+    let records = [
+        MetaRecord::AllocationsReserved { end: 100 },
+        MetaRecord::VolumeCreated(Volume { group: 1, ..volume(0, 5, false) }),
+        MetaRecord::map([(extent(0, 2), slot(11, 7))]),
+        MetaRecord::ColumnEvacuating { set: 2, column: 0, target: chunklet(7, 3) },
+        MetaRecord::SlotsRebuilt { set: 2, column: 0, ranges: vec![8..10] },
+    ];
+    state.apply_all(&records).expect("valid");
+    fixtures::check("checkpoint-v3-groups.bin", &encode(&state), |bytes| {
+        assert_eq!(decode(bytes), Some(Ok(state.clone())))
+    });
+    // The same with the group of something that is not there.
+    let bytes = encode(&state);
+    let changed = (0..bytes.len()).filter(|at| {
+        let mut damaged = bytes.clone();
+        damaged[*at] ^= 0x40;
+        matches!(decode(&damaged), Some(Ok(read)) if read != state)
+    });
+    assert_eq!(changed.count(), 0, "no damage is taken for another state");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tier0_world::{IoError, PlantedBug, planted};
 use super::core::{Core, Metadata};
 use super::starts::Starts;
 use super::superblock::{self, PoolLabel, Superblock};
-use crate::features::{Features, LOST_PAGES};
+use crate::features::{Features, GROUPS, LOST_PAGES};
 use crate::state::{Member, MemberState, PATH_BYTES_MAX, PoolState};
 use crate::{MetaRecord, PoolError};
 
@@ -36,7 +36,11 @@ impl Labels {
             area: state.geometry().area,
             carriers,
             members: state.members().to_vec(),
-            features: Features::NONE.of_next_superblock(),
+            features: Features {
+                incompatible: if state.has_groups() { GROUPS } else { 0 },
+                ..Features::NONE
+            }
+            .of_next_superblock(),
             settled: 0,
             lost_in: BTreeMap::new(),
             given_up: BTreeMap::new(),

@@ -3,32 +3,36 @@
 //! A slot can be lent if no extent has it, it is not lent already, and its last unmapping is stable. What was lent
 //! becomes an extent's when a commit maps it, or comes back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::core::{Core, Metadata};
-use crate::state::{BitSet, PoolState, SlotHome};
+use crate::state::{Claim, PoolState, SlotHome, SlotSet};
 use crate::{MetaError, MetaRecord, PoolError, SlotRun};
 
 pub(super) struct Lending {
     /// Slots that cannot be lent: extents have them, or they are lent, or their unmapping is not stable.
-    taken: BitSet,
+    taken: SlotSet,
     /// Those of them that were lent for thick volumes and that no extent has yet.
     for_thick: BTreeSet<u64>,
-    /// No slot below this can be lent.
-    from: u64,
+    /// By group: none of its slots below this can be lent.
+    from: Vec<u64>,
     next_allocation: u64,
 }
 
 impl Lending {
     pub(super) fn new(state: &PoolState) -> Lending {
-        let (taken, next_allocation) = (state.used_slots().clone(), state.allocation_end());
-        Lending { taken, for_thick: BTreeSet::new(), from: 0, next_allocation }
+        let (taken, next_allocation) = (state.used_by_group().clone(), state.allocation_end());
+        let from = vec![0; state.groups().len()];
+        Lending { taken, for_thick: BTreeSet::new(), from, next_allocation }
     }
 
     /// What accepted records change: new sets have new slots, and mapped slots are taken, whichever task mapped them.
     pub(super) fn follow(&mut self, state: &PoolState, records: &[MetaRecord]) {
-        self.taken.grow(state.slot_count());
+        if self.taken.bits().bound() != state.slot_count() {
+            self.taken.grow(state.slot_stretches());
+        }
+        self.from.resize(state.groups().len(), 0);
         for record in records {
             if let MetaRecord::MapExtents(runs) = record {
                 for slot in runs.iter().flat_map(|run| run.run.iter()) {
@@ -45,30 +49,41 @@ impl Lending {
             self.taken.remove(slot);
             self.for_thick.remove(&slot);
         }
-        self.from = self.from.min(run.first);
+        if run.count > 0 {
+            let from = &mut self.from[self.taken.group_of(run.first) as usize];
+            *from = run.first.min(*from);
+        }
     }
 
-    /// Free slots, and how many of them thick volumes have reserved and not borrowed.
-    fn free(&self, state: &PoolState) -> (u64, u64) {
-        let free = self.taken.bound() - self.taken.count();
-        (free, state.reserved_slot_count().saturating_sub(self.for_thick.len() as u64))
+    /// Free slots of a group, and how many of them thick volumes have reserved and not borrowed.
+    fn free(&self, state: &PoolState, group: u32) -> (u64, u64) {
+        let (_, free) = self.taken.counts_of(group);
+        let borrowed = self.for_thick.iter().filter(|slot| self.taken.group_of(**slot) == group).count();
+        (free, state.reserved_slot_count_of(group).saturating_sub(borrowed as u64))
     }
 
     /// Whether thick volumes may reserve what these records reserve: what was lent to thin ones is theirs, mapped or
     /// not, because data that was acknowledged may wait for it.
     pub(super) fn check(&self, state: &PoolState, records: &[MetaRecord]) -> Result<(), MetaError> {
-        let wanted: u64 = records.iter().map(|record| reserved_by(state, record)).sum();
-        let (free, reserved) = self.free(state);
-        let free = free.saturating_sub(reserved);
-        if wanted > free { Err(MetaError::NoSpace { wanted, free }) } else { Ok(()) }
+        let mut wanted: BTreeMap<u32, u64> = BTreeMap::new();
+        for (group, slots) in records.iter().filter_map(|record| reserved_by(state, record)) {
+            *wanted.entry(group).or_default() += slots;
+        }
+        let lacks = |(group, wanted): (u32, u64)| {
+            let (free, reserved) = self.free(state, group);
+            let free = free.saturating_sub(reserved);
+            (wanted > free).then_some(MetaError::NoSpace { wanted, free })
+        };
+        wanted.into_iter().find_map(lacks).map_or(Ok(()), Err)
     }
 
-    fn take(&mut self, count: u64) -> Vec<SlotRun> {
+    fn take(&mut self, group: u32, count: u64) -> Vec<SlotRun> {
         let mut runs: Vec<SlotRun> = Vec::new();
         for _ in 0..count {
-            let Some(slot) = self.taken.next_missing(self.from) else { break };
+            let from = &mut self.from[group as usize];
+            let Some(slot) = self.taken.next_missing(group, *from) else { break };
             self.taken.insert(slot);
-            self.from = slot + 1;
+            *from = slot + 1;
             match runs.last_mut() {
                 Some(run) if run.first + run.count == slot => run.count += 1,
                 _ => runs.push(SlotRun { first: slot, count: 1 }),
@@ -78,17 +93,18 @@ impl Lending {
     }
 }
 
-/// Slots that a record reserves for a thick volume.
-fn reserved_by(state: &PoolState, record: &MetaRecord) -> u64 {
+/// Slots that a record reserves for a thick volume, and the group in which.
+fn reserved_by(state: &PoolState, record: &MetaRecord) -> Option<(u32, u64)> {
     match record {
-        MetaRecord::VolumeCreated(volume) if !volume.thin => state.extents_of(volume.sectors),
-        MetaRecord::VolumeResized { volume, sectors } => match state.volume(*volume) {
-            Some(volume) if !volume.thin => {
-                state.extents_of(*sectors).saturating_sub(state.extents_of(volume.sectors))
-            }
-            _ => 0,
-        },
-        _ => 0,
+        MetaRecord::VolumeCreated(volume) if !volume.thin => {
+            Some((volume.group, state.extents_of(volume.sectors)))
+        }
+        MetaRecord::VolumeResized { volume, sectors } => {
+            let volume = state.volume(*volume).filter(|volume| !volume.thin)?;
+            let more = state.extents_of(*sectors).saturating_sub(state.extents_of(volume.sectors));
+            Some((volume.group, more))
+        }
+        _ => None,
     }
 }
 
@@ -117,31 +133,28 @@ impl Core {
 }
 
 impl Metadata {
-    /// Lends up to `count` slots, the lowest first: fewer, or none, where no more are free. Slots that thick volumes have
-    /// reserved are not lent.
-    pub fn lend_slots(&self, count: u64) -> Vec<SlotRun> {
+    /// Lends up to `count` slots, the lowest of the group first: fewer, or none, where no more are free. Thin volumes get none
+    /// that thick ones have reserved, and thick ones no others.
+    pub fn lend_slots(&self, claim: Claim, count: u64) -> Vec<SlotRun> {
         let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
-        let (free, reserved) = lending.free(&state);
-        lending.take(count.min(free.saturating_sub(reserved)))
-    }
-
-    /// Lends up to `count` slots that thick volumes have reserved, for their extents.
-    pub fn lend_reserved_slots(&self, count: u64) -> Vec<SlotRun> {
-        let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
-        let (_, reserved) = lending.free(&state);
-        let runs = lending.take(count.min(reserved));
+        let (free, reserved) = lending.free(&state, claim.group);
+        if claim.thin {
+            return lending.take(claim.group, count.min(free.saturating_sub(reserved)));
+        }
+        let runs = lending.take(claim.group, count.min(reserved));
         lending.for_thick.extend(runs.iter().flat_map(|run| run.first..run.first + run.count));
         runs
     }
 
-    /// Lends the lowest free slot of a set; none where it has none, or where thick volumes have reserved all that is free.
+    /// Lends the lowest free slot of a set; none where it has none, or where thick volumes have reserved all of its group that
+    /// is free.
     pub fn lend_slot_of(&self, set: u32) -> Option<u64> {
         let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
-        let (free, reserved) = lending.free(&state);
+        let (free, reserved) = lending.free(&state, state.group_number_of(set));
         if free <= reserved {
             return None;
         }
-        let homes = (0..state.geometry().slots_per_set).map(|index| SlotHome { set, index });
+        let homes = (0..state.group_of(set).slots_per_set).map(|index| SlotHome { set, index });
         let slot =
             homes.filter_map(|home| state.slot_at(home)).find(|slot| !lending.taken.contains(*slot))?;
         lending.taken.insert(slot);
@@ -157,16 +170,15 @@ impl Metadata {
         }
     }
 
-    /// Slots that can be lent now, what thick volumes have reserved included.
-    pub fn lendable_slots(&self) -> u64 {
-        let lending = self.0.lending.borrow();
-        lending.taken.bound() - lending.taken.count()
+    /// Slots of a group that can be lent now, what thick volumes have reserved included.
+    pub fn lendable_slots(&self, group: u32) -> u64 {
+        self.0.lending.borrow().taken.counts_of(group).1
     }
 
-    /// Slots that thin volumes can be lent now.
-    pub fn free_slots(&self) -> u64 {
+    /// Slots of a group that thin volumes can be lent now.
+    pub fn free_slots(&self, group: u32) -> u64 {
         let (state, lending) = (self.0.state.borrow(), self.0.lending.borrow());
-        let (free, reserved) = lending.free(&state);
+        let (free, reserved) = lending.free(&state, group);
         free.saturating_sub(reserved)
     }
 
@@ -174,7 +186,7 @@ impl Metadata {
     pub fn lent_slots(&self) -> u64 {
         let (state, lending) = (self.0.state.borrow(), self.0.lending.borrow());
         let known = state.used_slots().count() + lending.for_thick.len() as u64;
-        lending.taken.count().saturating_sub(known)
+        lending.taken.bits().count().saturating_sub(known)
     }
 
     /// Reserves `count` allocation numbers, never given before; ends when no later opening can give them again. They

@@ -49,7 +49,7 @@ use crate::checkpoint::{
     PATHS_COUNT_BYTES, decode_area, decode_member, decode_paths, encode_area, encode_member, encode_paths,
 };
 use crate::codec::{Reader, Writer, crc64};
-use crate::features::{Features, GIVEN_UP, IN_SUPERBLOCKS, LEFT, STARTS};
+use crate::features::{Features, GIVEN_UP, GROUPS, IN_SUPERBLOCKS, LEFT, STARTS};
 use crate::state::{Member, MemberState};
 use crate::{MetadataArea, PoolError};
 
@@ -318,6 +318,9 @@ fn encode_fixed(label: &PoolLabel, behind: u64) -> Writer {
         writer.u64(known.copied().unwrap_or(0));
         writer.u64(label.given_up.get(&member.id).map_or(0, |given_up| given_up.up_to));
     }
+    if label.features.incompatible & GROUPS != 0 {
+        label.members.iter().for_each(|member| writer.u32(member.group));
+    }
     writer
 }
 
@@ -366,6 +369,11 @@ fn decode_label(version: u32, bytes: &[u8]) -> Option<Result<PoolLabel, u64>> {
             match reader.u64()? {
                 0 => {}
                 up_to => _ = label.given_up.insert(member.id, GivenUp { up_to, start: None }),
+            }
+        }
+        if features.incompatible & GROUPS != 0 {
+            for member in &mut label.members {
+                member.group = reader.u32()?;
             }
         }
         decode_paths(&mut reader, &mut label.members)?;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::starts::Starts;
 use super::superblock::{self, Copy, GivenUp, PoolLabel, Superblock};
 use crate::codec::crc64;
-use crate::features::{GIVEN_UP, LEFT};
+use crate::features::{GIVEN_UP, GROUPS, LEFT};
 use crate::fixtures;
 use crate::samples::{area, member};
 use crate::{Features, Member, MemberState};
@@ -187,6 +187,18 @@ fn generations_that_nothing_can_follow_are_damage() {
         assert_eq!(superblock::decode(&superblock::encode(&absurd)), Copy::Damaged);
     }
     assert!(matches!(superblock::decode(&bytes), Copy::Valid(_)));
+}
+
+#[test]
+fn a_superblock_says_the_groups_of_drives_where_there_are_any() {
+    let mut grouped = superblock();
+    grouped.label.features = Features { incompatible: GROUPS, compatible: 1, ..Features::NONE };
+    grouped.label.starts = Starts::of(&[(1, 5)]);
+    grouped.label.members[1].group = 1;
+    fixtures::check("superblock-v3-groups.bin", &superblock::encode(&grouped), |bytes| {
+        assert_eq!(superblock::decode(bytes), Copy::Valid(Box::new(grouped.clone())));
+    });
+    assert_eq!(grouped.label.features.of_next_superblock().incompatible, GROUPS, "it stays");
 }
 
 /// The members that left last are remembered where there is no room for all, and paths give way to them.

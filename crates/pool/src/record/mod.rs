@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tier0_units::{ExtentId, SlotRef, WriteCache};
 
 use crate::ChunkletAddress;
-use crate::state::{LogPlacement, Member, Run, Volume};
+use crate::state::{LogPlacement, Member, Run, SetGroup, Volume};
 
 pub(crate) use encode::decode_run;
 pub use encode::{VERSION, decode, encode};
@@ -78,9 +78,14 @@ pub enum MetaRecord {
     SetsAdded {
         /// Chunklets of all sets, set after set.
         columns: Vec<ChunkletAddress>,
-        /// How many of the sets make a band, see [`crate::SetGroup`].
+        /// How many of the sets make a band, see [`crate::SetBatch`].
         sets_per_band: u32,
+        /// The group that they are of.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        group: u32,
     },
+    /// There is one more group of sets, without sets yet; its number is the next one.
+    GroupAdded(SetGroup),
     /// A column is being rebuilt on a free chunklet, nothing of it yet; a rebuild under way starts again there.
     ColumnRebuilding {
         /// The set.
@@ -168,6 +173,10 @@ pub struct ScrubCursor {
     pub next_slot: u64,
     /// How often it went through all of them.
     pub passes: u64,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl MetaRecord {

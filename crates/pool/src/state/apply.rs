@@ -5,8 +5,8 @@ use tier0_world::{PlantedBug, planted};
 
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
 use crate::state::{
-    BitSet, ExtentMap, Inventory, LogPlacement, Member, MemberState, Owner, PoolState, Rebuild,
-    RebuildSource, SetGroup, Volume,
+    BitSet, ExtentMap, LogPlacement, Member, MemberState, Owner, PoolState, Rebuild, RebuildSource, SetBatch,
+    Volume,
 };
 use crate::{ChunkletAddress, SlotHome};
 
@@ -34,7 +34,10 @@ impl PoolState {
                 self.inventory.members[member as usize].leaving = leaving;
             }
             MetaRecord::MemberMoved { member, path } => self.inventory.members[member as usize].path = path,
-            MetaRecord::SetsAdded { columns, sets_per_band } => self.add_sets(columns, sets_per_band),
+            MetaRecord::SetsAdded { columns, sets_per_band, group } => {
+                self.add_sets(columns, sets_per_band, group);
+            }
+            MetaRecord::GroupAdded(group) => self.inventory.groups.push(group),
             MetaRecord::ColumnRebuilding { set, column, target } => {
                 self.start_rebuild(set, column, target, RebuildSource::Lost);
             }
@@ -75,12 +78,11 @@ impl PoolState {
     /// What was being evacuated from it has to be rebuilt.
     fn lose_member(&mut self, member: u32) {
         self.set_member(member, MemberState::Lost);
-        let Inventory { rebuilds, columns, .. } = &mut self.inventory;
-        let width = self.geometry.columns();
-        for ((set, column), rebuild) in rebuilds {
-            if columns[*set as usize * width as usize + *column as usize].drive == member {
-                rebuild.source = RebuildSource::Lost;
-            }
+        let own = self.inventory.rebuilds.keys().copied();
+        let own: Vec<(u32, u32)> =
+            own.filter(|(set, column)| self.column(*set, *column).drive == member).collect();
+        for place in own {
+            self.inventory.rebuilds.entry(place).and_modify(|rebuild| rebuild.source = RebuildSource::Lost);
         }
     }
 
@@ -88,8 +90,8 @@ impl PoolState {
         self.inventory.members[member as usize].state = state;
     }
 
-    fn add_sets(&mut self, columns: Vec<ChunkletAddress>, sets_per_band: u32) {
-        let width = self.geometry.columns();
+    fn add_sets(&mut self, columns: Vec<ChunkletAddress>, sets_per_band: u32, group: u32) {
+        let width = self.inventory.groups[group as usize].columns();
         let first = self.set_count();
         for (number, chunklet) in (0u32..).zip(&columns) {
             let owner = Owner::Set { set: first + number / width, column: number % width };
@@ -97,12 +99,12 @@ impl PoolState {
         }
         let sets = columns.len() as u32 / width;
         self.inventory.columns.extend(columns);
-        self.inventory.groups.push(SetGroup { sets, sets_per_band });
-        self.slots.grow(self.slot_count_of_groups());
+        self.inventory.batches.push(SetBatch { group, sets, sets_per_band });
+        self.slots.grow(self.slot_stretches());
     }
 
     fn start_rebuild(&mut self, set: u32, column: u32, target: ChunkletAddress, source: RebuildSource) {
-        let rebuilt = BitSet::new(u64::from(self.geometry.slots_per_set));
+        let rebuilt = BitSet::new(u64::from(self.group_of(set).slots_per_set));
         let before = self.inventory.rebuilds.insert((set, column), Rebuild { target, rebuilt, source });
         if let Some(before) = before {
             self.inventory.owners.remove(&before.target);
@@ -176,7 +178,7 @@ impl PoolState {
 
     /// The slots of a set that have extents, by their numbers in the set.
     pub fn used_slots_of(&self, set: u32) -> impl Iterator<Item = u32> {
-        (0..self.geometry.slots_per_set).filter(move |index| {
+        (0..self.group_of(set).slots_per_set).filter(move |index| {
             self.slot_at(SlotHome { set, index: *index }).is_some_and(|slot| self.slots.contains(slot))
         })
     }

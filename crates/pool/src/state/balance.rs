@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::state::{DriveClass, Owner, PoolState, RebuildSource};
+use crate::state::{DriveClass, Owner, PoolState, RebuildSource, SetGroup};
 
 /// A column that should move to another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,12 @@ impl PoolState {
     /// The moves after which as many drives as possible have free what they keep for rebuilding: from drives that have
     /// less, to those of their class that have more.
     pub fn moves_for_spares(&self) -> Vec<ColumnMove> {
-        let spare = self.geometry.spare_chunklets;
-        let mut plan = Plan::new(self);
+        (0..self.groups().len() as u32).flat_map(|group| self.moves_for_spares_of(group)).collect()
+    }
+
+    fn moves_for_spares_of(&self, group: u32) -> Vec<ColumnMove> {
+        let spare = self.groups()[group as usize].spare_chunklets;
+        let mut plan = Plan::new(self, group);
         let mut moves = Vec::new();
         loop {
             let short = |(place, free): (&u32, &u64)| (*free < spare).then_some((*free, *place));
@@ -46,11 +50,12 @@ impl PoolState {
         }
     }
 
-    /// The sets that the free chunklets make, but for those that are kept for rebuilding, and the columns that have to
-    /// move before all of them can be formed.
-    pub fn sets_to_come(&self) -> SetsToCome {
-        let (spare, width) = (self.geometry.spare_chunklets, u64::from(self.geometry.columns()));
-        let mut plan = Plan::new(self);
+    /// The sets of a group that the free chunklets of its drives make, but for those that are kept for rebuilding, and the
+    /// columns that have to move before all of them can be formed. Panics if there is no such group.
+    pub fn sets_to_come(&self, group: u32) -> SetsToCome {
+        let SetGroup { spare_chunklets: spare, .. } = self.groups()[group as usize];
+        let width = u64::from(self.groups()[group as usize].columns());
+        let mut plan = Plan::new(self, group);
         let formable = plan.formable(spare, width);
         let aim = match plan.free.len() as u64 >= width {
             true => plan.beyond(spare).sum::<u64>() / width,
@@ -85,13 +90,16 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(state: &'a PoolState) -> Plan<'a> {
+    /// Of the drives of a group.
+    fn new(state: &'a PoolState, group: u32) -> Plan<'a> {
         let holds_log = |place: u32| state.log().copies().any(|copy| copy.member == place);
         // Drives that hold the log and no column were given for the log alone.
         let mut free: BTreeMap<u32, u64> = state
             .members_by_place()
             .filter(|(place, member)| {
-                member.takes_more() && (state.has_columns(*place) || !holds_log(*place))
+                member.group == group
+                    && member.takes_more()
+                    && (state.has_columns(*place) || !holds_log(*place))
             })
             .map(|(place, _)| (place, state.free_chunklets(place)))
             .collect();
@@ -154,7 +162,7 @@ fn movable_columns(state: &PoolState, member: u32) -> Vec<(u32, u32)> {
 
 /// Whether a set has a column on a member, or has one that moves to it or off it.
 fn uses(state: &PoolState, set: u32, member: u32) -> bool {
-    (0..state.geometry.columns()).any(|column| {
+    (0..state.group_of(set).columns()).any(|column| {
         state.column(set, column).drive == member || state.place_of(set, column).drive == member
     })
 }

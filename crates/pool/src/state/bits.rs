@@ -1,7 +1,7 @@
 //! A set of small numbers as one bit each, with its size.
 
 /// A set of numbers below a bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BitSet {
     words: Vec<u64>,
     bound: u64,

@@ -4,6 +4,7 @@ use tier0_units::{ExtentId, SectorCount};
 
 use crate::checkpoint;
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
+use crate::state::batch::PlacedBatch;
 use crate::state::{Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, TEXT_BYTES_MAX, Volume};
 
 /// Drives for which growth leaves room.
@@ -20,7 +21,7 @@ impl PoolState {
                 if self.rebuild(*set, *column).is_none() {
                     return Err(MetaError::NotRebuilding { set: *set, column: *column });
                 }
-                let count = self.geometry.slots_per_set;
+                let count = self.group_of(*set).slots_per_set;
                 match ranges.iter().find(|range| range.start >= range.end || range.end > count) {
                     Some(range) => Err(MetaError::BadSlots { start: range.start, end: range.end, count }),
                     None => Ok(()),
@@ -47,21 +48,25 @@ impl PoolState {
                     false => Err(MetaError::PathTooLong { member: *member, bytes: path.len() }),
                 }
             }
-            MetaRecord::SetsAdded { columns, sets_per_band } => {
-                self.check_sets_added(columns, *sets_per_band)?;
-                let sets = columns.len() as u64 / u64::from(self.geometry.columns());
-                let slots = sets * u64::from(self.geometry.slots_per_set);
-                let bytes = columns.len() as u64 * checkpoint::CHUNKLET_BYTES + checkpoint::GROUP_BYTES;
-                self.check_growth(bytes, sets, slots)
+            MetaRecord::SetsAdded { columns, sets_per_band, group } => {
+                let group = self.check_sets_added(columns, *sets_per_band, *group)?;
+                let sets = columns.len() as u64 / u64::from(group.columns());
+                let slots = sets * u64::from(group.slots_per_set);
+                let bytes = columns.len() as u64 * checkpoint::CHUNKLET_BYTES + checkpoint::BATCH_BYTES;
+                self.check_growth(bytes, sets * checkpoint::rebuild_bytes(group), slots)
+            }
+            MetaRecord::GroupAdded(group) => {
+                self.check_group_added(group)?;
+                self.check_growth(checkpoint::group_bytes(group), 0, 0)
             }
             MetaRecord::ColumnRebuilding { set, column, target } => {
                 self.check_rebuilding(*set, *column, *target)?;
-                self.check_room(checkpoint::rebuild_bytes(&self.geometry))
+                self.check_room(checkpoint::rebuild_bytes(self.group_of(*set)))
             }
             MetaRecord::ColumnEvacuating { set, column, target } => {
                 self.check_rebuilding(*set, *column, *target)?;
                 self.check_active(self.column(*set, *column).drive)?;
-                self.check_room(checkpoint::rebuild_bytes(&self.geometry))
+                self.check_room(checkpoint::rebuild_bytes(self.group_of(*set)))
             }
             MetaRecord::ColumnRebuilt { set, column, with_lost_pages: _ } => {
                 self.check_rebuilt(*set, *column)
@@ -86,7 +91,6 @@ impl PoolState {
         let mut extents: Vec<(u32, u64, u64)> = Vec::with_capacity(runs.len());
         let mut slots: Vec<(u64, u64)> = Vec::with_capacity(runs.len());
         let mut allocations: Vec<(u64, u64)> = Vec::with_capacity(runs.len());
-        let mut thin = 0;
         for MappedRun { volume, run } in runs {
             self.check_extents(*volume, run.index, run.count)?;
             let (count, slot) = (u64::from(run.count), run.slot);
@@ -102,7 +106,6 @@ impl PoolState {
                 return Err(MetaError::Allocation { allocation: slot.allocation, end });
             }
             self.check_run_is_free(*volume, run)?;
-            thin += if self.inventory.volumes[volume].thin { count } else { 0 };
             extents.push((*volume, u64::from(run.index), run.end()));
             slots.push((slot.slot, slot.slot + count));
             allocations.push((slot.allocation, slot.allocation + count));
@@ -119,7 +122,7 @@ impl PoolState {
         if let Some(allocation) = overlap(&mut allocations) {
             return Err(MetaError::Allocation { allocation, end: self.allocation_end });
         }
-        self.check_space(thin)
+        self.check_room_for(runs)
     }
 
     fn check_run_is_free(&self, volume: u32, run: &crate::state::Run) -> Result<(), MetaError> {
@@ -130,15 +133,6 @@ impl PoolState {
             if self.slots.contains(slot.slot) {
                 return Err(MetaError::SlotTaken { slot: slot.slot });
             }
-        }
-        Ok(())
-    }
-
-    /// Whether so many slots are free and not reserved for thick volumes.
-    fn check_space(&self, wanted: u64) -> Result<(), MetaError> {
-        let free = self.free_slot_count() - self.reserved_slot_count();
-        if wanted > free {
-            return Err(MetaError::NoSpace { wanted, free });
         }
         Ok(())
     }
@@ -205,8 +199,9 @@ impl PoolState {
             return Err(MetaError::Exists { what: "volume", name: volume.id.to_string() });
         }
         self.check_volume_size(volume.sectors)?;
+        self.check_group(volume.group)?;
         if !volume.thin {
-            self.check_space(self.extents_of(volume.sectors))?;
+            self.check_space(volume.group, self.extents_of(volume.sectors))?;
         }
         self.check_growth(checkpoint::volume_bytes(volume), 0, 0)
     }
@@ -221,7 +216,7 @@ impl PoolState {
                 return Err(MetaError::ExtentMapped { extent: ExtentId { volume: number, index } });
             }
         } else if !volume.thin {
-            self.check_space(after - before)?;
+            self.check_space(volume.group, after - before)?;
         }
         Ok(())
     }
@@ -245,7 +240,8 @@ impl PoolState {
             return Err(MetaError::BadSize { what: "a drive", sectors: member.sectors, max });
         }
         let geometry = &self.geometry;
-        let chunklets = geometry.chunklet_sectors.saturating_mul(geometry.spare_chunklets.saturating_add(1));
+        let spare = self.check_group(member.group)?.spare_chunklets;
+        let chunklets = geometry.chunklet_sectors.saturating_mul(spare.saturating_add(1));
         let needed = geometry.area.data_start_sectors.saturating_add(chunklets);
         if member.sectors < needed {
             return Err(MetaError::MemberTooSmall {
@@ -273,12 +269,14 @@ impl PoolState {
         }
     }
 
-    /// Whether what an administrator wishes leaves room for what must be possible after it: a rebuild in every set, those
-    /// included that it brings with so many slots, and some new drives.
-    fn check_growth(&self, more: u64, sets: u64, slots: u64) -> Result<(), MetaError> {
-        let rebuild = checkpoint::rebuild_bytes(&self.geometry);
-        let all = (u64::from(self.set_count()) + sets).saturating_mul(rebuild);
-        let counted = self.inventory.rebuilds.len() as u64 * rebuild;
+    /// Whether what an administrator wishes leaves room for what must be possible after it: a rebuild in every set, with so
+    /// many bytes in those that it brings with so many slots, and some new drives.
+    fn check_growth(&self, more: u64, rebuilds: u64, slots: u64) -> Result<(), MetaError> {
+        let of_batch = |batch: PlacedBatch<'_>| {
+            u64::from(batch.sets).saturating_mul(checkpoint::rebuild_bytes(batch.group))
+        };
+        let all = self.placed_batches().map(of_batch).fold(rebuilds, u64::saturating_add);
+        let counted = checkpoint::rebuilds_bytes(self);
         let kept = all.saturating_sub(counted).saturating_add(MEMBERS_KEPT * checkpoint::MEMBER_BYTES_MAX);
         self.check_room_of(more, kept, slots)
     }
@@ -289,7 +287,7 @@ impl PoolState {
     }
 
     fn check_room_of(&self, more: u64, kept: u64, slots: u64) -> Result<(), MetaError> {
-        let pages = checkpoint::page_count(self.slot_count_of_groups().saturating_add(slots));
+        let pages = checkpoint::page_count(self.slot_count_of_batches().saturating_add(slots));
         let room = self.geometry.area.body_bytes_max(pages);
         let fixed = checkpoint::fixed_bytes(self).saturating_add(checkpoint::table_bytes(pages));
         let bytes = fixed.saturating_add(more).saturating_add(kept);

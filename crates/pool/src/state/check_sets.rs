@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ChunkletAddress;
 use crate::state::derive::taken;
-use crate::state::{LogPlacement, MemberState, MetaError, PoolState};
+use crate::state::{LogPlacement, MemberState, MetaError, PoolState, SetGroup};
 
 /// The most copies of a ring.
 const RING_COPIES_MAX: usize = 3;
@@ -31,8 +31,9 @@ impl PoolState {
     }
 
     pub(crate) fn check_column(&self, set: u32, column: u32) -> Result<(), MetaError> {
-        let (sets, columns) = (self.set_count(), self.geometry.columns());
-        if set >= sets || column >= columns {
+        let (sets, batch) = (self.set_count(), self.batch_of(set));
+        let columns = batch.map_or(0, |batch| batch.group.columns());
+        if column >= columns {
             return Err(MetaError::NoColumn { set, column, sets, columns });
         }
         Ok(())
@@ -62,7 +63,7 @@ impl PoolState {
 
     /// The drives that a set's columns are on, the targets of rebuilds in the place of what they replace.
     pub(crate) fn drives_of(&self, set: u32) -> impl Iterator<Item = u32> {
-        (0..self.geometry.columns()).map(move |column| self.place_of(set, column).drive)
+        (0..self.group_of(set).columns()).map(move |column| self.place_of(set, column).drive)
     }
 
     pub(crate) fn check_drives_differ(&self, set: u32) -> Result<(), MetaError> {
@@ -77,11 +78,13 @@ impl PoolState {
         &self,
         columns: &[ChunkletAddress],
         sets_per_band: u32,
-    ) -> Result<(), MetaError> {
-        let (first, width) = (self.set_count(), self.geometry.columns() as usize);
+        group: u32,
+    ) -> Result<&SetGroup, MetaError> {
+        let (number, group) = (group, self.check_group(group)?);
+        let (first, width) = (self.set_count(), group.columns() as usize);
         let sets = columns.len() / width;
         let whole = columns.len().is_multiple_of(width) && sets > 0 && sets_per_band > 0;
-        let count = self.slot_count_of_groups() + sets as u64 * u64::from(self.geometry.slots_per_set);
+        let count = self.slot_count_of_batches() + sets as u64 * u64::from(group.slots_per_set);
         if !whole || sets_per_band as usize > sets || count > u64::from(u32::MAX) {
             let fact = format!(
                 "cannot be added: {} chunklets in sets of {width}, bands of {sets_per_band}, {count} slots; a pool has whole sets, bands of 1 to all sets and fewer than 2^32 slots",
@@ -91,10 +94,11 @@ impl PoolState {
         }
         let mut seen = BTreeSet::new();
         let mut per_drive: BTreeMap<u32, u64> = BTreeMap::new();
-        for (number, set) in (first..).zip(columns.chunks(width)) {
+        for (set_number, set) in (first..).zip(columns.chunks(width)) {
             let mut drives = BTreeSet::new();
             for chunklet in set {
                 self.check_chunklet_free(*chunklet)?;
+                self.check_of_group(chunklet.drive, number)?;
                 if !seen.insert(*chunklet) {
                     return Err(MetaError::ChunkletTaken {
                         chunklet: *chunklet,
@@ -102,17 +106,29 @@ impl PoolState {
                     });
                 }
                 if !drives.insert(chunklet.drive) {
-                    return Err(same_drive(number, chunklet.drive));
+                    return Err(same_drive(set_number, chunklet.drive));
                 }
                 *per_drive.entry(chunklet.drive).or_default() += 1;
             }
         }
-        per_drive.into_iter().try_for_each(|(drive, taken)| self.check_spares(drive, taken))
+        per_drive.into_iter().try_for_each(|(drive, taken)| self.check_spares(drive, taken))?;
+        Ok(group)
+    }
+
+    /// A drive has columns of its own group's sets alone.
+    pub(crate) fn check_of_group(&self, drive: u32, group: u32) -> Result<(), MetaError> {
+        let member = self.check_member(drive)?;
+        match member.group == group {
+            true => Ok(()),
+            false => {
+                Err(MetaError::OtherGroup { name: member.name.clone(), group: member.group, wanted: group })
+            }
+        }
     }
 
     fn check_spares(&self, drive: u32, taken: u64) -> Result<(), MetaError> {
-        let (left, spare) =
-            (self.ownerless_chunklets(drive).saturating_sub(taken), self.geometry.spare_chunklets);
+        let left = self.ownerless_chunklets(drive).saturating_sub(taken);
+        let spare = self.spares_of(drive);
         if left < spare {
             let name = self.inventory.members[drive as usize].name.clone();
             return Err(MetaError::SparesTaken { name, left, spare });
@@ -130,7 +146,8 @@ impl PoolState {
         if self.place_to_go_back(set, column) != Some(target) {
             self.check_chunklet_free(target)?;
         }
-        let columns = 0..self.geometry.columns();
+        self.check_of_group(target.drive, self.group_number_of(set))?;
+        let columns = 0..self.group_of(set).columns();
         let mut others = columns.zip(self.drives_of(set)).filter(|(other, _)| *other != column);
         match others.find(|(_, drive)| *drive == target.drive) {
             Some((_, drive)) => Err(same_drive(set, drive)),
@@ -145,7 +162,7 @@ impl PoolState {
             return Err(MetaError::NotRebuilding { set, column });
         };
         self.check_active(rebuild.target.drive)?;
-        let homes = (0..self.geometry.slots_per_set).map(|index| crate::SlotHome { set, index });
+        let homes = (0..self.group_of(set).slots_per_set).map(|index| crate::SlotHome { set, index });
         for home in homes.filter(|home| !rebuild.rebuilt.contains(u64::from(home.index))) {
             let slot = self.slot_at(home).expect("it is a slot of a set that exists");
             if self.slots.contains(slot) {

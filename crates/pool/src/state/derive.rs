@@ -8,7 +8,8 @@ use tier0_units::{ExtentId, SlotRef};
 
 use crate::ChunkletAddress;
 use crate::state::{
-    BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, Tenants, check,
+    BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, Tenants, are_placed, check,
+    group::GROUPS_MAX,
 };
 
 /// Whose a chunklet is.
@@ -61,7 +62,7 @@ impl PoolState {
             let fact = "the list of chunklets does not match their owners".to_owned();
             return Err(MetaError::Contradiction { fact });
         }
-        Ok(MapProof { seen: BitSet::new(self.slot_count_of_groups()), from: Some((0, 0)) })
+        Ok(MapProof { seen: BitSet::new(self.slot_count_of_batches()), from: Some((0, 0)) })
     }
 
     /// Goes on with so many extents; true at the end.
@@ -90,7 +91,7 @@ impl PoolState {
         if self.slots.count() != proof.seen.count() || self.slots.bound() != proof.seen.bound() {
             return Err(self.slots_differ());
         }
-        self.check_reserved(proof.seen.bound() - proof.seen.count())?;
+        self.check_reserved(&self.slots)?;
         Ok(true)
     }
 
@@ -110,6 +111,7 @@ impl PoolState {
         self.geometry.check()?;
         check::name("array", &self.array)?;
         check::name("pool", &self.name)?;
+        self.verify_groups()?;
         self.verify_members()?;
         let owners = self.derive_owners()?;
         self.verify_volumes()?;
@@ -138,7 +140,7 @@ impl PoolState {
         if u64::from(extent.index) >= self.extents_of(volume.sectors) {
             return Err(MetaError::ExtentOutside { extent });
         }
-        let count = self.slot_count_of_groups();
+        let count = self.slot_count_of_batches();
         if slot.slot >= count {
             return Err(MetaError::SlotOutside { slot: slot.slot, count });
         }
@@ -149,17 +151,24 @@ impl PoolState {
         Ok(())
     }
 
-    fn check_reserved(&self, free: u64) -> Result<(), MetaError> {
-        match self.reserved_slot_count() {
-            wanted if wanted > free => Err(MetaError::NoSpace { wanted, free }),
-            _ => Ok(()),
+    fn verify_groups(&self) -> Result<(), MetaError> {
+        let groups = &self.inventory.groups;
+        let mut names = BTreeSet::new();
+        for group in groups {
+            let is_named = groups.len() == 1 || check::name("group", &group.name).is_ok();
+            if !is_named || !names.insert(&group.name) || groups.len() > GROUPS_MAX {
+                return Err(MetaError::Exists { what: "group", name: group.name.clone() });
+            }
+            self.check_group_shape(group)?;
         }
+        Ok(())
     }
 
     fn verify_members(&self) -> Result<(), MetaError> {
         let (mut ids, mut names) = (BTreeSet::new(), BTreeSet::new());
         for member in &self.inventory.members {
             check::name("drive", &member.name)?;
+            self.check_group(member.group)?;
             // A drive that was lost may have joined again under its name.
             let fresh = !member.is_active() || names.insert(&member.name);
             if !ids.insert(member.id) || !fresh {
@@ -170,22 +179,16 @@ impl PoolState {
     }
 
     fn derive_owners(&self) -> Result<BTreeMap<ChunkletAddress, Owner>, MetaError> {
-        let Inventory { groups, columns, rebuilds, left_behind, log, .. } = &self.inventory;
-        let width = self.geometry.columns();
-        let sets: u64 = groups.iter().map(|group| u64::from(group.sets)).sum();
-        let bands_are_sound = groups.iter().all(|group| (1..=group.sets).contains(&group.sets_per_band));
-        if columns.len() as u64 != sets * u64::from(width) || !bands_are_sound {
-            let fact = "its groups do not match the table of chunklets".to_owned();
-            return Err(MetaError::BadSet { set: 0, fact });
-        }
+        let Inventory { columns, rebuilds, left_behind, log, .. } = &self.inventory;
+        self.check_batches()?;
         let mut owners = BTreeMap::new();
-        for (number, chunklet) in (0u64..).zip(columns) {
-            let (set, column) = ((number / u64::from(width)) as u32, (number % u64::from(width)) as u32);
+        for ((set, column), chunklet) in self.all_columns().zip(columns) {
             self.own(&mut owners, *chunklet, Owner::Set { set, column })?;
+            self.check_of_group(chunklet.drive, self.group_number_of(set))?;
         }
         for (&(set, column), rebuild) in rebuilds {
             self.check_column(set, column)?;
-            if rebuild.rebuilt.bound() != u64::from(self.geometry.slots_per_set) {
+            if rebuild.rebuilt.bound() != u64::from(self.group_of(set).slots_per_set) {
                 return Err(MetaError::NotRebuilding { set, column });
             }
             if rebuild.source == RebuildSource::Whole {
@@ -196,6 +199,7 @@ impl PoolState {
                 owners.remove(&rebuild.target);
             }
             self.own(&mut owners, rebuild.target, Owner::Target { set, column })?;
+            self.check_of_group(rebuild.target.drive, self.group_number_of(set))?;
         }
         for (chunklet, (set, column)) in left_behind {
             self.check_column(*set, *column)?;
@@ -217,6 +221,18 @@ impl PoolState {
             }
         }
         Ok(owners)
+    }
+
+    /// The batches are of groups that there are, and hold the columns that there are.
+    fn check_batches(&self) -> Result<(), MetaError> {
+        let Inventory { groups, batches, columns, .. } = &self.inventory;
+        match are_placed(groups, batches, columns.len() as u64) {
+            true => Ok(()),
+            false => {
+                let fact = "its groups do not match the table of chunklets".to_owned();
+                Err(MetaError::BadSet { set: 0, fact })
+            }
+        }
     }
 
     fn own(
@@ -247,6 +263,7 @@ impl PoolState {
         for (number, volume) in volumes {
             check::name("volume", &volume.name)?;
             self.check_volume_size(volume.sectors)?;
+            self.check_group(volume.group)?;
             if !names.insert(&volume.name) || !ids.insert(volume.id) || *number != volume.number {
                 return Err(MetaError::Exists { what: "volume", name: volume.name.clone() });
             }
@@ -263,7 +280,7 @@ impl PoolState {
 
     /// The tenants of slots; only called when their number is known to be within the metadata area's room.
     fn derive_slots(&self) -> Result<Tenants, MetaError> {
-        let mut slots = Tenants::new(self.slot_count_of_groups());
+        let mut slots = Tenants::new(self.slot_stretches());
         for (&volume, map) in &self.maps {
             for (index, slot) in map.iter() {
                 let extent = ExtentId { volume, index };
@@ -273,12 +290,8 @@ impl PoolState {
                 }
             }
         }
-        self.check_reserved(slots.bound() - slots.count())?;
+        self.check_reserved(&slots)?;
         Ok(slots)
-    }
-
-    pub(crate) fn slot_count_of_groups(&self) -> u64 {
-        self.inventory.groups.iter().map(|group| group.slots(self.geometry.slots_per_set)).sum()
     }
 }
 

@@ -111,6 +111,24 @@ pub enum MetaError {
         /// Slots that are free and not reserved.
         free: u64,
     },
+    /// No such group of sets.
+    #[error("there is no group {group}: the pool has {count}")]
+    NoGroup {
+        /// The number.
+        group: u32,
+        /// How many there are.
+        count: usize,
+    },
+    /// A drive is of another group than the sets that are to have columns on it.
+    #[error("drive {name:?} is of group {group}, and sets of group {wanted} have no columns on it")]
+    OtherGroup {
+        /// The drive.
+        name: String,
+        /// Its group.
+        group: u32,
+        /// The group of the sets.
+        wanted: u32,
+    },
     /// No such member.
     #[error("the pool has no drive {member}; it has had {count}")]
     NoMember {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::state::group::is_first_group;
+
 /// A drive of a pool. Its place among the members is its name in all other records; places are never used again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
@@ -14,6 +16,9 @@ pub struct Member {
     pub sectors: u64,
     /// What kind of drive it is, for placement.
     pub class: DriveClass,
+    /// The group whose sets it has columns of.
+    #[serde(default, skip_serializing_if = "is_first_group")]
+    pub group: u32,
     /// Whether it serves.
     pub state: MemberState,
     /// It is to leave: it gets nothing new, and is forgotten when the pool has nothing on it any more.

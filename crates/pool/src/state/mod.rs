@@ -4,7 +4,8 @@
 //! [`PoolState::apply`] makes it so, and [`PoolState::apply_all`] does both for a transaction, wholly or not at all.
 //!
 //! Invariants, which `check` keeps and [`PoolState::verify`] proves anew:
-//! - no slot has two extents, no chunklet two owners, no set two columns on one drive;
+//! - no slot has two extents, no chunklet two owners, no set two columns on one drive, or one on a drive of another group;
+//! - in every group as many slots are free as its thick volumes have reserved;
 //! - allocation numbers in use are below the reserved end;
 //! - places of members and numbers of volumes are never used again;
 //! - the largest checkpoint the state can need fits the metadata area.
@@ -13,6 +14,7 @@
 
 mod apply;
 mod balance;
+mod batch;
 mod bits;
 mod check;
 mod check_sets;
@@ -20,10 +22,13 @@ mod derive;
 mod error;
 mod extent_map;
 mod geometry;
+mod group;
 mod log;
 mod member;
 mod readmission;
 mod returning;
+mod room;
+mod slot_set;
 mod spare;
 mod tenants;
 #[cfg(test)]
@@ -40,15 +45,19 @@ use crate::ChunkletAddress;
 use crate::record::{MetaRecord, ScrubCursor};
 
 pub use balance::{ColumnMove, SetsToCome};
+pub use batch::SetBatch;
+pub(crate) use batch::{are_placed, placed};
 pub use bits::BitSet;
 pub(crate) use derive::{Derived, Owner};
 pub use error::MetaError;
 pub use extent_map::{ExtentMap, Run};
-pub use geometry::{Geometry, SetGroup, SlotHome};
+pub use geometry::{Geometry, SlotHome};
+pub use group::{GROUPS_MAX, SetGroup};
 pub use log::{LogCopy, LogPlacement, LogRing};
 pub use member::{DriveClass, Member, MemberState, PATH_BYTES_MAX};
+pub(crate) use slot_set::SlotSet;
 pub(crate) use tenants::Tenants;
-pub use volume::Volume;
+pub use volume::{Claim, Volume};
 pub(crate) use volume::{WRITE_CACHES, write_cache_code};
 
 /// The most bytes of a name.
@@ -90,7 +99,9 @@ impl RebuildSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inventory {
     pub(crate) members: Vec<Member>,
+    /// The first one is that of the geometry.
     pub(crate) groups: Vec<SetGroup>,
+    pub(crate) batches: Vec<SetBatch>,
     /// Chunklets of all sets, set after set, column after column.
     pub(crate) columns: Vec<ChunkletAddress>,
     /// By set and column.
@@ -135,12 +146,12 @@ impl PoolState {
             array: array.to_owned(),
             name: name.to_owned(),
             id,
+            inventory: Inventory { groups: vec![geometry.first_group()], ..Inventory::default() },
             geometry,
-            inventory: Inventory::default(),
             allocation_end: 1,
             scrub: ScrubCursor::default(),
             maps: BTreeMap::new(),
-            slots: Tenants::new(0),
+            slots: Tenants::new(Vec::new()),
         };
         check::name("array", array)?;
         check::name("pool", name)?;
@@ -188,16 +199,6 @@ impl PoolState {
         self.member(place).is_some_and(Member::is_active)
     }
 
-    /// How many sets there are.
-    pub fn set_count(&self) -> u32 {
-        (self.inventory.columns.len() / self.geometry.columns() as usize) as u32
-    }
-
-    /// The groups in which sets were added.
-    pub fn groups(&self) -> &[SetGroup] {
-        &self.inventory.groups
-    }
-
     /// The chunklets of all sets, set after set, column after column. A column that is being rebuilt still has its
     /// old chunklet here.
     pub fn set_table(&self) -> &[ChunkletAddress] {
@@ -210,7 +211,7 @@ impl PoolState {
     }
 
     pub(crate) fn column_index(&self, set: u32, column: u32) -> usize {
-        set as usize * self.geometry.columns() as usize + column as usize
+        self.batch_of(set).expect("the set is in a batch").column_index(set, column)
     }
 
     /// The columns that are being rebuilt: set, column, and how far.
@@ -279,42 +280,18 @@ impl PoolState {
         self.scrub
     }
 
-    /// All slots of the pool.
-    pub fn slot_count(&self) -> u64 {
-        self.slots.bound()
-    }
-
     /// The slots that have extents.
     pub fn used_slots(&self) -> &BitSet {
         self.slots.used()
+    }
+
+    pub(crate) fn used_by_group(&self) -> &SlotSet {
+        self.slots.used_by_group()
     }
 
     /// The allocation number of a slot and the extent that has it; none if it is free.
     pub(crate) fn tenant(&self, slot: u64) -> Option<(u64, ExtentId)> {
         let extent = self.slots.extent(slot)?;
         Some((self.slot(extent)?.allocation, extent))
-    }
-
-    /// Slots without an extent.
-    pub fn free_slot_count(&self) -> u64 {
-        self.slots.bound() - self.slots.count()
-    }
-
-    /// Extents of thick volumes that have no slot yet: so many free slots are theirs.
-    pub fn reserved_slot_count(&self) -> u64 {
-        let missing = |volume: &Volume| {
-            self.extents_of(volume.sectors) - self.maps.get(&volume.number).map_or(0, ExtentMap::count)
-        };
-        self.volumes().filter(|volume| !volume.thin).map(missing).sum()
-    }
-
-    /// Where a slot lies; none behind the last one.
-    pub fn slot_home(&self, slot: u64) -> Option<SlotHome> {
-        geometry::home_of(&self.inventory.groups, self.geometry.slots_per_set, slot)
-    }
-
-    /// The slot at a place; none if there is no such place.
-    pub fn slot_at(&self, home: SlotHome) -> Option<u64> {
-        geometry::slot_at(&self.inventory.groups, self.geometry.slots_per_set, home)
     }
 }

@@ -15,7 +15,7 @@ impl PoolState {
     pub(crate) fn rebuild_in_place(&mut self, set: u32, column: u32) -> Result<(), MetaError> {
         self.believe_column(set, column)?;
         let target = self.column(set, column);
-        let rebuilt = BitSet::new(u64::from(self.geometry.slots_per_set));
+        let rebuilt = BitSet::new(u64::from(self.group_of(set).slots_per_set));
         let rebuild = Rebuild { target, rebuilt, source: RebuildSource::Lost };
         self.inventory.rebuilds.insert((set, column), rebuild);
         self.inventory.owners.insert(target, Owner::Target { set, column });

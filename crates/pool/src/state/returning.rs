@@ -65,7 +65,7 @@ impl PoolState {
 
     /// The members that keep a chunklet for what may be needed of other columns of a set.
     pub(crate) fn drives_kept_for(&self, set: u32, column: u32) -> BTreeSet<u32> {
-        let others = (0..self.geometry.columns()).filter(|other| *other != column);
+        let others = (0..self.group_of(set).columns()).filter(|other| *other != column);
         let at_home = others.map(|other| self.column(set, other).drive);
         let is_other = |(its_set, its_column): &(u32, u32)| *its_set == set && *its_column != column;
         let left = self.inventory.left_behind.iter().filter(|(_, whose)| is_other(whose));

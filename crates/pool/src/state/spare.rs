@@ -26,7 +26,13 @@ impl PoolState {
 
     /// Whether a member has less free than it is to keep for rebuilding.
     pub fn spares_are_short(&self, member: u32) -> bool {
-        self.free_chunklets(member) < self.geometry.spare_chunklets
+        self.free_chunklets(member) < self.spares_of(member)
+    }
+
+    /// Chunklets that a member keeps free for rebuilding.
+    pub fn spares_of(&self, member: u32) -> u64 {
+        let group = self.member(member).and_then(|member| self.groups().get(member.group as usize));
+        group.map_or(0, |group| group.spare_chunklets)
     }
 
     /// Chunklets of a member that the pool uses.
@@ -106,12 +112,15 @@ impl PoolState {
         class: DriveClass,
         free: impl Fn(u32) -> u64,
     ) -> Option<u32> {
-        let others = || (0..self.geometry.columns()).filter(|other| *other != column);
+        let others = || (0..self.group_of(set).columns()).filter(|other| *other != column);
         let targets = (0..).zip(self.drives_of(set)).filter(|(other, _)| *other != column);
         // What is being evacuated is on two drives until it ends.
         let sources = others().map(|other| self.column(set, other).drive);
         let used: Vec<u32> = targets.map(|(_, drive)| drive).chain(sources).collect();
-        let candidates = self.members_by_place().filter(|(place, _)| !used.contains(place));
+        let group = self.group_number_of(set);
+        let is_own = |member: &Member| member.group == group;
+        let candidates =
+            self.members_by_place().filter(|(place, member)| is_own(member) && !used.contains(place));
         // Another column of the set that is to return to a drive cannot where this one is.
         let kept = self.drives_kept_for(set, column);
         let weighted = candidates.filter_map(|(place, member)| {
@@ -157,8 +166,7 @@ impl PoolState {
         &self,
         is_meant: impl Fn(&PoolState, u32, u32) -> bool,
     ) -> impl Iterator<Item = (u32, u32)> {
-        let all = (0..self.set_count()).flat_map(|set| (0..self.geometry.columns()).map(move |c| (set, c)));
-        all.filter(move |(set, column)| is_meant(self, *set, *column))
+        self.all_columns().filter(move |(set, column)| is_meant(self, *set, *column))
     }
 
     /// The columns that are on members that do not serve and are not being rebuilt on one that does: set and column.

@@ -3,36 +3,54 @@
 use tier0_units::ExtentId;
 
 use crate::state::BitSet;
+use crate::state::slot_set::{SlotSet, SlotStretch};
 
 const NOBODY: ExtentId = ExtentId { volume: 0, index: 0 };
 
 /// The slots that have extents, and which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tenants {
-    used: BitSet,
+    used: SlotSet,
     /// By slot; [`NOBODY`] where it is free.
     extents: Vec<ExtentId>,
 }
 
 impl Tenants {
-    /// So many free slots.
-    pub(crate) fn new(slots: u64) -> Tenants {
-        Tenants { used: BitSet::new(slots), extents: vec![NOBODY; slots as usize] }
+    /// These slots, all free.
+    pub(crate) fn new(stretches: Vec<SlotStretch>) -> Tenants {
+        let used = SlotSet::new(stretches);
+        let extents = vec![NOBODY; used.bits().bound() as usize];
+        Tenants { used, extents }
     }
 
     /// The slots that have extents.
     pub(crate) fn used(&self) -> &BitSet {
+        self.used.bits()
+    }
+
+    /// The same, by group.
+    pub(crate) fn used_by_group(&self) -> &SlotSet {
         &self.used
+    }
+
+    /// How many slots of a group have extents, and how many are free.
+    pub(crate) fn counts_of(&self, group: u32) -> (u64, u64) {
+        self.used.counts_of(group)
+    }
+
+    /// The group of a slot. Panics if there is no such slot.
+    pub(crate) fn group_of(&self, slot: u64) -> u32 {
+        self.used.group_of(slot)
     }
 
     /// How many slots there are.
     pub(crate) fn bound(&self) -> u64 {
-        self.used.bound()
+        self.used.bits().bound()
     }
 
     /// How many have extents.
     pub(crate) fn count(&self) -> u64 {
-        self.used.count()
+        self.used.bits().count()
     }
 
     /// Whether a slot has an extent.
@@ -63,15 +81,15 @@ impl Tenants {
         there
     }
 
-    /// Appends free slots until there are so many.
-    pub(crate) fn grow(&mut self, slots: u64) {
-        self.used.grow(slots);
-        self.extents.resize(slots as usize, NOBODY);
+    /// Appends free slots until there are these.
+    pub(crate) fn grow(&mut self, stretches: Vec<SlotStretch>) {
+        self.used.grow(stretches);
+        self.extents.resize(self.used.bits().bound() as usize, NOBODY);
     }
 
-    /// Takes the last slots away until there are so many; those that go must be free.
-    pub(crate) fn shrink(&mut self, slots: u64) {
-        self.used.shrink(slots);
-        self.extents.truncate(slots as usize);
+    /// Takes the last slots away until there are these; those that go must be free.
+    pub(crate) fn shrink(&mut self, stretches: Vec<SlotStretch>) {
+        self.used.shrink(stretches);
+        self.extents.truncate(self.used.bits().bound() as usize);
     }
 }

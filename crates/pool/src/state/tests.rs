@@ -7,6 +7,7 @@ use crate::samples::{
 use crate::{ExtentRun, MappedRun};
 
 mod balance;
+mod groups;
 mod model;
 mod returning;
 
@@ -56,7 +57,11 @@ fn a_transaction_is_all_or_nothing() {
             MetaRecord::SlotsRebuilt { set: 1, column: 1, ranges: vec![2..3] },
         ],
         &[
-            MetaRecord::SetsAdded { columns: vec![chunklet(1, 8), chunklet(2, 8)], sets_per_band: 1 },
+            MetaRecord::SetsAdded {
+                columns: vec![chunklet(1, 8), chunklet(2, 8)],
+                sets_per_band: 1,
+                group: 0,
+            },
             MetaRecord::map([(extent(0, 7), slot(33, 900))]),
         ],
     ];
@@ -144,8 +149,11 @@ fn thick_volumes_keep_their_space() {
 #[test]
 fn chunklets_have_one_owner_and_serving_drives() {
     let state = full();
-    let add =
-        |columns: &[ChunkletAddress]| MetaRecord::SetsAdded { columns: columns.to_vec(), sets_per_band: 1 };
+    let add = |columns: &[ChunkletAddress]| MetaRecord::SetsAdded {
+        columns: columns.to_vec(),
+        sets_per_band: 1,
+        group: 0,
+    };
     let target = |set, column, target| MetaRecord::ColumnRebuilding { set, column, target };
     let texts = [
         (add(&[chunklet(0, 8), chunklet(0, 9)]), "two columns on drive 0"),

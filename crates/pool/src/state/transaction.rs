@@ -11,7 +11,6 @@ struct Undo {
     allocation_end: u64,
     scrub: ScrubCursor,
     inventory: Option<Box<Inventory>>,
-    slot_count: u64,
     /// What extents had before, oldest change first.
     extents: Vec<(ExtentId, Option<SlotRef>)>,
     /// Slots that became rebuilt before the copy was made: set, column, slot.
@@ -27,7 +26,6 @@ impl PoolState {
             allocation_end: self.allocation_end,
             scrub: self.scrub,
             inventory: None,
-            slot_count: self.slots.bound(),
             extents: Vec::new(),
             rebuilt: Vec::new(),
         };
@@ -74,7 +72,7 @@ impl PoolState {
                 rebuild.rebuilt.remove(u64::from(slot));
             }
         }
-        self.slots.shrink(undo.slot_count);
+        self.slots.shrink(self.slot_stretches());
     }
 }
 

@@ -59,9 +59,10 @@ fn state_of(sets: u32, extents: u32, drive_sectors: u64) -> PoolState {
         sectors: u64::from(extents) * EXTENT_SECTORS,
         thin: true,
         write_cache: WriteCache::Durable,
+        group: 0,
     };
     let records = [
-        MetaRecord::SetsAdded { columns: (0..sets).flat_map(set).collect(), sets_per_band: 3 },
+        MetaRecord::SetsAdded { columns: (0..sets).flat_map(set).collect(), sets_per_band: 3, group: 0 },
         MetaRecord::VolumeCreated(volume),
         MetaRecord::AllocationsReserved { end: 1 << 40 },
     ];

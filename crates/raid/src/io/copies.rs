@@ -35,7 +35,7 @@ impl RaidIo {
         wrong: Vec<(Column, PageFault)>,
     ) -> Result<Buf, Option<Buf>> {
         let at = grid.at();
-        let page = self.sets().layout().page_of_set(at.row, place);
+        let page = self.sets().layout(grid.at().set).page_of_set(at.row, place);
         let source = found.as_ref().map(|(copy, _)| RepairSource::Copy(*copy));
         for (copy, fault) in &wrong {
             self.report(grid, place.offset, *copy, Some(page), *fault, source);
@@ -62,7 +62,8 @@ impl RaidIo {
         let at = grid.at();
         let mut wait = self.wait(stake);
         loop {
-            let copies = self.sets().layout().copies(at.row, place.unit) - self.lost_columns(at.set, at.row);
+            let copies = self.sets().layout(grid.at().set).copies(at.row, place.unit)
+                - self.lost_columns(at.set, at.row);
             let (found, wrong) = self.look_for_copy(grid, place, copies, expected).await;
             let unreadable = grid.unreadable(copies, &[place.offset]);
             if found.is_some() || unreadable.is_empty() {

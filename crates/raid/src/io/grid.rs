@@ -44,7 +44,7 @@ pub(crate) type ColumnRun = (Column, Range<usize>);
 impl Grid {
     /// Nothing read yet.
     pub(crate) fn new(io: &RaidIo, at: GroupRow) -> Grid {
-        let layout = io.sets().layout();
+        let layout = io.sets().layout(at.set);
         let columns = layout.group_column_mask(at.group);
         let first_column = columns.first().expect("a group has columns").0;
         let unit_pages = layout.unit_pages();
@@ -139,7 +139,7 @@ async fn read_run(io: &RaidIo, at: GroupRow, (column, run): &ColumnRun) -> Vec<C
 }
 
 async fn read_pages(io: &RaidIo, at: GroupRow, column: Column, run: Range<usize>) -> Option<Buf> {
-    let lba = io.sets().layout().page_column_lba(at.row, run.start);
+    let lba = io.sets().layout(at.set).page_column_lba(at.row, run.start);
     let buf = BufMut::new((run.len() as u64 * PAGE_SECTORS) as u32, io.members().width());
     let (result, buf) = io.read_column(at.set, column, lba, buf).await;
     result.ok().map(|()| buf.freeze())

@@ -45,8 +45,8 @@ impl RaidIo {
         expect: &dyn Expect,
     ) -> Vec<usize> {
         let at = grid.at();
-        let parity = self.sets().layout().parity_columns(at.row, at.group);
-        let data = self.sets().layout().group_column_mask(at.group) - parity.mask();
+        let parity = self.sets().layout(grid.at().set).parity_columns(at.row, at.group);
+        let data = self.sets().layout(grid.at().set).group_column_mask(at.group) - parity.mask();
         let first = self.parities_surely_needed(grid, offsets, expect);
         self.read_live(grid, data | first, offsets).await;
         let mut open = self.solve_all(grid, offsets.to_vec(), Resort::Parity, expect).await;
@@ -65,7 +65,7 @@ impl RaidIo {
     pub(crate) fn give_up(&self, grid: &Grid, open: Vec<usize>, expect: &dyn Expect) -> Vec<LostPage> {
         let mut lost = Vec::new();
         for offset in open {
-            let slice = Slice::new(self.sets().layout(), grid, offset, expect);
+            let slice = Slice::new(self.sets().layout(grid.at().set), grid, offset, expect);
             for data in slice.wrong() {
                 let fault = slice.fault(&data).expect("it is wrong");
                 // No host misses a page of which nothing is stored.
@@ -82,7 +82,7 @@ impl RaidIo {
     /// reading them together with the data saves waiting twice.
     fn parities_surely_needed(&self, grid: &Grid, offsets: &[usize], expect: &dyn Expect) -> ColumnMask {
         let at = grid.at();
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(grid.at().set);
         let lost = self.lost_columns(at.set, at.row);
         let parity = layout.parity_columns(at.row, at.group);
         let surely_wrong = |offset: &usize| {
@@ -116,7 +116,7 @@ impl RaidIo {
     ) -> Vec<usize> {
         let mut open = Vec::new();
         for offset in offsets {
-            let slice = Slice::new(self.sets().layout(), grid, offset, expect);
+            let slice = Slice::new(self.sets().layout(grid.at().set), grid, offset, expect);
             if slice.wrong().is_empty() {
                 continue;
             }
@@ -137,7 +137,7 @@ impl RaidIo {
         stake: Stake,
         expect: &dyn Expect,
     ) -> Vec<usize> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(grid.at().set);
         let at = grid.at();
         let group = layout.group_column_mask(at.group);
         let mut wait = self.wait(stake);
@@ -168,7 +168,7 @@ impl RaidIo {
     /// anything else: until then they count what a drive holds that lied, and the row is whole by that.
     async fn apply(&self, grid: &mut Grid, offset: usize, solution: Solution, expect: &dyn Expect) {
         let at = grid.at();
-        let live = self.sets().layout().all_columns() - self.lost_columns(at.set, at.row);
+        let live = self.sets().layout(grid.at().set).all_columns() - self.lost_columns(at.set, at.row);
         let mut repairs = Vec::new();
         for (data, page) in solution.pages {
             let fault = match grid.cell(data.column, offset) {
@@ -196,7 +196,7 @@ impl RaidIo {
         live: ColumnMask,
         expect: &dyn Expect,
     ) -> bool {
-        let made = Slice::new(self.sets().layout(), grid, offset, expect).parities();
+        let made = Slice::new(self.sets().layout(grid.at().set), grid, offset, expect).parities();
         let mut repairs = Vec::new();
         for (column, right) in made.into_iter().filter(|(column, _)| live.contains(*column)) {
             let fault = match grid.cell(column, offset) {
@@ -234,7 +234,7 @@ impl RaidIo {
     /// something where zeros were written lied: it gets them, and a parity that says something else is made anew before.
     pub(crate) async fn agree_on_zeros(&self, grid: &mut Grid, offsets: &[usize], expect: &dyn Expect) {
         let at = grid.at();
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(grid.at().set);
         let live = layout.all_columns() - self.lost_columns(at.set, at.row);
         let parities = layout.parity_columns(at.row, at.group).mask() & live;
         let is_unvouched = |offset: &usize| {
@@ -291,7 +291,7 @@ impl RaidIo {
         column: Column,
         page: Buf,
     ) {
-        let lba = self.sets().layout().page_column_lba(row, offset);
+        let lba = self.sets().layout(set).page_column_lba(row, offset);
         if let Err(error) = self.write_column(set, column, lba, page, false).await {
             tracing::warn!("a repair of set {} cannot be written: {error}", set.0);
         }
@@ -331,7 +331,7 @@ impl RaidIo {
         source: Option<RepairSource>,
     ) {
         let at = grid.at();
-        let column_page = at.row.0 * self.sets().layout().unit_pages() as u64 + offset as u64;
+        let column_page = at.row.0 * self.sets().layout(grid.at().set).unit_pages() as u64 + offset as u64;
         let event = RepairEvent { set: at.set, column, column_page, page, fault, source };
         self.0.report.report(&event);
     }

@@ -151,25 +151,25 @@ impl Members {
     #[inline]
     pub(crate) fn lost_columns(&self, sets: &RaidSets, set: SetIndex, row: Row) -> ColumnMask {
         let place = |column: Column| sets.place_of_row(set, column, row).0;
-        self.on_lost_drives(sets, place) | sets.missing_columns(set, row)
+        self.on_lost_drives(sets, set, place) | sets.missing_columns(set, row)
     }
 
     /// The columns of a set that some row must do without.
     pub(crate) fn impaired_columns(&self, sets: &RaidSets, set: SetIndex) -> ColumnMask {
         let source = |column: Column| sets.source(set, column).map(|chunklet| chunklet.drive as usize);
-        let sources = self.on_lost_drives(sets, |column| source(column).unwrap_or(sets.place(set, column).0));
-        let targets = self.on_lost_drives(sets, |column| sets.place(set, column).0);
+        let sources =
+            self.on_lost_drives(sets, set, |column| source(column).unwrap_or(sets.place(set, column).0));
+        let targets = self.on_lost_drives(sets, set, |column| sets.place(set, column).0);
         sources | targets | sets.lacking_columns(set)
     }
 
     /// The columns whose place is on a lost drive.
     #[inline]
-    fn on_lost_drives(&self, sets: &RaidSets, place: impl Fn(Column) -> usize) -> ColumnMask {
+    fn on_lost_drives(&self, sets: &RaidSets, set: SetIndex, place: impl Fn(Column) -> usize) -> ColumnMask {
         if !self.0.lost.any() {
             return ColumnMask::EMPTY;
         }
-        let columns = (0..sets.layout().columns()).map(|c| Column(c as u8));
-        columns.filter(|column| self.0.lost.is_lost(place(*column))).collect()
+        sets.columns(set).filter(|column| self.0.lost.is_lost(place(*column))).collect()
     }
 
     /// The column whose drive has least to do.

@@ -110,13 +110,13 @@ impl RaidIo {
 
     /// Locks a row.
     async fn lock_row(&self, set: SetIndex, row: Row) -> RowGuard {
-        let sectors = self.sets().layout().row_sectors().0;
+        let sectors = self.sets().layout(set).row_sectors().0;
         self.0.locks.lock(set, row.0 * sectors, (row.0 + 1) * sectors).await
     }
 
     /// Locks the parity group of a piece.
     async fn lock_group(&self, set: SetIndex, piece: &Piece) -> RowGuard {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let sectors = layout.row_sectors().0 / layout.groups() as u64;
         let first = piece.row.0 * layout.row_sectors().0 + u64::from(piece.group.0) * sectors;
         self.0.locks.lock(set, first, first + sectors).await
@@ -128,7 +128,7 @@ impl RaidIo {
     /// [`IoError::RedundancyLost`] when a drive was lost by it, and the others do not make up for it; what a drive fails
     /// with that is not lost.
     pub async fn flush(&self) -> Result<(), IoError> {
-        self.flush_sets((0..self.sets().count()).map(SetIndex)).await
+        self.flush_sets(self.sets().all()).await
     }
 
     /// Makes every completed write to these sets stable, on the drives that have their columns.
@@ -137,18 +137,19 @@ impl RaidIo {
     /// As [`RaidIo::flush`].
     pub async fn flush_sets(&self, sets: impl IntoIterator<Item = SetIndex>) -> Result<(), IoError> {
         let sets: BTreeSet<SetIndex> = sets.into_iter().collect();
-        let columns = || (0..self.sets().layout().columns() as u8).map(Column);
         let places = |set: SetIndex, column: Column| {
             let source = self.sets().source(set, column).map(|chunklet| chunklet.drive as usize);
             [Some(self.sets().place(set, column).0), source].into_iter().flatten()
         };
-        let members: BTreeSet<usize> =
-            sets.iter().flat_map(|set| columns().flat_map(|column| places(*set, column))).collect();
+        let members: BTreeSet<usize> = sets
+            .iter()
+            .flat_map(|set| self.sets().columns(*set).flat_map(|column| places(*set, column)))
+            .collect();
         if self.members().flush_these(members).await? {
             return Ok(());
         }
         let survives = |set: &SetIndex| {
-            self.sets().layout().survives(self.members().impaired_columns(self.sets(), *set))
+            self.sets().layout(*set).survives(self.members().impaired_columns(self.sets(), *set))
         };
         if sets.iter().all(survives) { Ok(()) } else { Err(IoError::RedundancyLost) }
     }

@@ -51,7 +51,7 @@ impl RaidIo {
         expect: &dyn Expect,
     ) -> Result<Prepared, IoError> {
         let guard = self.lock_row(set, row).await;
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let new = NewPages::new(layout, self.members().width(), pages, rest);
         if rest == Rest::Zeros {
             let given = |page| {
@@ -86,7 +86,7 @@ impl RaidIo {
         new: &NewPages,
         expect: &dyn Expect,
     ) -> Result<GroupUpdate, IoError> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(at.set);
         let mut grid = Grid::new(self, at);
         let mut distrusted = vec![false; layout.unit_pages()];
         let (bands, lost_pages) = loop {
@@ -131,7 +131,7 @@ impl RaidIo {
         let mut found = false;
         for band in bands.iter().filter(|band| band.method == WriteMethod::ReadModifyWrite) {
             for offset in offsets(band) {
-                let slice = Slice::new(self.sets().layout(), grid, offset, expect);
+                let slice = Slice::new(self.sets().layout(grid.at().set), grid, offset, expect);
                 if self.may_modify(&slice, band.written.iter()) {
                     continue;
                 }
@@ -176,7 +176,7 @@ impl RaidIo {
         modify: &mut [bool],
         update: &mut GroupUpdate,
     ) -> Result<(), IoError> {
-        let (layout, at) = (self.sets().layout(), grid.at());
+        let (layout, at) = (self.sets().layout(grid.at().set), grid.at());
         let written = new.written(layout, at.group, lost.offset);
         if written.contains(lost.data.unit) || modify[lost.offset] {
             return Ok(());
@@ -208,7 +208,7 @@ impl RaidIo {
         modify: &[bool],
         update: &mut GroupUpdate,
     ) {
-        let (layout, at) = (self.sets().layout(), grid.at());
+        let (layout, at) = (self.sets().layout(grid.at().set), grid.at());
         for band in bands {
             for offset in offsets(band).filter(|offset| !modify[*offset]) {
                 let lies = Slice::new(layout, grid, offset, expect).lies();
@@ -228,7 +228,7 @@ impl RaidIo {
         new: &NewPages,
         modify: &[bool],
     ) -> Vec<ColumnWrite> {
-        let (layout, at) = (self.sets().layout(), grid.at());
+        let (layout, at) = (self.sets().layout(grid.at().set), grid.at());
         let parities = layout.parity_columns(at.row, at.group);
         let lost = self.lost_columns(at.set, at.row);
         let [p, q] = [parities.p, parities.q].map(|parity| parity.filter(|column| !lost.contains(*column)));
@@ -269,7 +269,7 @@ impl RaidIo {
         p: Option<&mut [u8]>,
         q: Option<&mut [u8]>,
     ) {
-        let (layout, at) = (self.sets().layout(), grid.at());
+        let (layout, at) = (self.sets().layout(grid.at().set), grid.at());
         let units = layout.group_unit_mask(at.group);
         let stored = |column| grid.page(column, offset).expect("what parity needs was read").as_slice();
         let old = |unit| stored(layout.data_column(at.row, unit));
@@ -322,7 +322,7 @@ fn doubtful(io: &RaidIo, grid: &Grid, bands: &[WriteBand], expect: &dyn Expect) 
     let mut doubtful = Vec::new();
     for band in bands.iter().filter(made_from_row) {
         for offset in offsets(band) {
-            let slice = Slice::new(io.sets().layout(), grid, offset, expect);
+            let slice = Slice::new(io.sets().layout(grid.at().set), grid, offset, expect);
             let kept_and_wrong =
                 |data: &DataPage| !band.written.contains(data.unit) && slice.fault(data).is_some();
             if slice.data.iter().any(kept_and_wrong) {

@@ -47,7 +47,7 @@ impl Prepared {
 
     /// Adds the new pages to what is written, on all columns that are left.
     pub(crate) fn add_data(&mut self, new: &NewPages) -> Result<(), IoError> {
-        let layout = *self.io.sets().layout();
+        let layout = *self.io.sets().layout(self.set);
         let lost = self.io.lost_columns(self.set, self.row);
         for unit in (0..layout.data_units_per_row() as u8).map(Unit) {
             let left = layout.copies(self.row, unit) - lost;
@@ -67,7 +67,7 @@ impl Prepared {
 
     /// Whether what is written can be read back without the `lost` columns.
     fn survives(&self, lost: ColumnMask) -> bool {
-        let layout = self.io.sets().layout();
+        let layout = self.io.sets().layout(self.set);
         if layout.parities() > 0 {
             return layout.survives(lost);
         }
@@ -135,7 +135,7 @@ impl RaidIo {
         rest: Rest,
     ) -> Result<Written, IoError> {
         let guard = self.lock_row(set, row).await;
-        let new = NewPages::new(self.sets().layout(), self.members().width(), data, rest);
+        let new = NewPages::new(self.sets().layout(set), self.members().width(), data, rest);
         let mut prepared = Prepared::new(self.clone(), set, row, guard);
         prepared.add_data(&new)?;
         let lost = self.lost_columns(set, row);

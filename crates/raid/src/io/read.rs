@@ -7,7 +7,7 @@ use tier0_world::{BufMut, IoError, PlantedBug, planted};
 use crate::io::RaidIo;
 use crate::io::scratch::Scratch;
 use crate::io::stripe::recover_lost;
-use crate::layout::{Column, ColumnMask, Piece, ReadPlan, Unit};
+use crate::layout::{Column, ColumnMask, Layout, Piece, ReadPlan, Unit};
 use crate::set::SetIndex;
 
 impl RaidIo {
@@ -17,7 +17,7 @@ impl RaidIo {
     /// # Errors
     /// [`IoError::RedundancyLost`] when more drives are lost than the level makes up for.
     pub async fn read(&self, set: SetIndex, first: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let at = layout.map(first);
         if at.offset.0 + u64::from(buf.sectors()) <= layout.stripe_unit().0 {
             return self.read_in_unit(set, first, buf).await;
@@ -33,7 +33,7 @@ impl RaidIo {
 
     /// The common case: all of it in one stripe unit, and a drive that answers.
     async fn read_in_unit(&self, set: SetIndex, first: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let at = layout.map(first);
         let lost = self.lost_columns(set, at.row);
         let copies = layout.copies(at.row, at.unit) - lost;
@@ -58,7 +58,7 @@ impl RaidIo {
         lost: ColumnMask,
     ) -> (Result<(), IoError>, BufMut) {
         let sectors = SectorCount(u64::from(buf.sectors()));
-        let piece = self.sets().layout().pieces(first, sectors).next().expect("a read has sectors");
+        let piece = self.sets().layout(set).pieces(first, sectors).next().expect("a read has sectors");
         Box::pin(self.read_piece_without(set, piece, buf, lost)).await
     }
 
@@ -75,7 +75,7 @@ impl RaidIo {
         mut buf: BufMut,
         mut lost: ColumnMask,
     ) -> (Result<(), IoError>, BufMut) {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         loop {
             let Ok(plan) = layout.plan_read(&piece, lost, |columns| self.choose(set, columns)) else {
                 return (Err(IoError::RedundancyLost), buf);
@@ -88,7 +88,7 @@ impl RaidIo {
                 let _guard = self.lock_group(set, &piece).await;
                 match Scratch::read(self, set, piece.row, plan.reads()).await {
                     Ok(scratch) => {
-                        self.fill_from(&scratch, &piece, &plan, &mut buf);
+                        fill_from(layout, &scratch, &piece, &plan, &mut buf);
                         (Ok(()), buf)
                     }
                     Err(failed) => (Err(failed), buf),
@@ -110,7 +110,7 @@ impl RaidIo {
         lost: ColumnMask,
         mut rest: BufMut,
     ) -> (Result<(), (Column, IoError)>, BufMut) {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let mut parts = Vec::new();
         for extent in layout.extents(piece) {
             let part = rest.split_to(extent.sectors.0 as u32);
@@ -122,33 +122,6 @@ impl RaidIo {
             });
         }
         join_reads(join_all(parts).await)
-    }
-
-    /// Copies and recovers what was wanted into the caller's buffer.
-    fn fill_from(&self, scratch: &Scratch, piece: &Piece, plan: &ReadPlan, buf: &mut BufMut) {
-        let layout = self.sets().layout();
-        let width = buf.width().bytes();
-        for band in plan.bands() {
-            let recovered =
-                recover_lost(layout, piece, band.offset, band.sectors, band.recover, band.reads, scratch);
-            let bytes = band.sectors.0 as usize * width;
-            for unit in band.wanted.iter() {
-                let start = layout.position_in(piece, unit, band.offset).0 as usize * width;
-                let source = match recovered.iter().find(|(lost, _)| *lost == unit) {
-                    Some((_, bytes)) => bytes,
-                    None => {
-                        scratch.bytes(self.read_source(piece, unit, band.reads), band.offset, band.sectors)
-                    }
-                };
-                buf.as_mut_slice()[start..start + bytes].copy_from_slice(source);
-            }
-        }
-    }
-
-    /// The column of a unit that the plan has read.
-    fn read_source(&self, piece: &Piece, unit: Unit, reads: ColumnMask) -> Column {
-        let columns = self.sets().layout().copies(piece.row, unit) & reads;
-        columns.first().expect("the plan reads every unit it does not recover")
     }
 
     #[inline]
@@ -168,7 +141,7 @@ impl RaidIo {
         lba: Lba,
         buf: BufMut,
     ) -> (Result<(), IoError>, BufMut) {
-        let row = self.sets().layout().column_row(lba);
+        let row = self.sets().layout(set).column_row(lba);
         let (member, start) = match planted(PlantedBug::ReadsGoToNewPlace) {
             true => self.sets().place(set, column),
             false => self.sets().place_of_row(set, column, row),
@@ -178,6 +151,32 @@ impl RaidIo {
         }
         self.members().read(member, start + SectorCount(lba.0), buf).await
     }
+}
+
+/// Copies and recovers what was wanted into the caller's buffer.
+fn fill_from(layout: &Layout, scratch: &Scratch, piece: &Piece, plan: &ReadPlan, buf: &mut BufMut) {
+    let width = buf.width().bytes();
+    for band in plan.bands() {
+        let recovered =
+            recover_lost(layout, piece, band.offset, band.sectors, band.recover, band.reads, scratch);
+        let bytes = band.sectors.0 as usize * width;
+        for unit in band.wanted.iter() {
+            let start = layout.position_in(piece, unit, band.offset).0 as usize * width;
+            let source = match recovered.iter().find(|(lost, _)| *lost == unit) {
+                Some((_, bytes)) => bytes,
+                None => {
+                    scratch.bytes(read_source(layout, piece, unit, band.reads), band.offset, band.sectors)
+                }
+            };
+            buf.as_mut_slice()[start..start + bytes].copy_from_slice(source);
+        }
+    }
+}
+
+/// The column of a unit that the plan has read.
+fn read_source(layout: &Layout, piece: &Piece, unit: Unit, reads: ColumnMask) -> Column {
+    let columns = layout.copies(piece.row, unit) & reads;
+    columns.first().expect("the plan reads every unit it does not recover")
 }
 
 /// The parts of one read, back in one buffer, with the first failure.

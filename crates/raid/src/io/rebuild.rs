@@ -63,7 +63,7 @@ impl RaidIo {
             "{column:?} of set {} has no chunklet to be rebuilt to",
             set.0
         );
-        let sectors = self.sets().layout().row_sectors().0;
+        let sectors = self.sets().layout(set).row_sectors().0;
         let guard = self.0.locks.lock(set, rows.start.0 * sectors, rows.end.0 * sectors).await;
         let mut rebuilt = Rebuilt { _guard: guard, rows_written: 0, lost_pages: Vec::new() };
         let all: Vec<Row> = (rows.start.0..rows.end.0).map(Row).collect();
@@ -80,7 +80,7 @@ impl RaidIo {
 
     /// Locks rows that the target of a column which is being rebuilt has already, as if they had been rebuilt.
     pub async fn keep_rows(&self, set: SetIndex, rows: Range<Row>) -> Rebuilt {
-        let sectors = self.sets().layout().row_sectors().0;
+        let sectors = self.sets().layout(set).row_sectors().0;
         let guard = self.0.locks.lock(set, rows.start.0 * sectors, rows.end.0 * sectors).await;
         Rebuilt { _guard: guard, rows_written: 0, lost_pages: Vec::new() }
     }
@@ -92,7 +92,7 @@ impl RaidIo {
         row: Row,
         expect: &dyn Expect,
     ) -> Result<RowOutcome, IoError> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         // A row that is given up counts as unwritten, but a write of it that was logged may yet be replayed.
         if self.was_never_written(set, row, expect) {
             return Ok(RowOutcome::default());
@@ -129,7 +129,7 @@ impl RaidIo {
 
     /// The pages of a data column that is there, if every one of them is as it should be.
     async fn move_unit(&self, at: GroupRow, unit: Unit, expect: &dyn Expect) -> Option<Vec<Buf>> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(at.set);
         let column = layout.copies(at.row, unit).first()?;
         let mut grid = Grid::new(self, at);
         let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
@@ -144,16 +144,16 @@ impl RaidIo {
 
     /// Whether no page of a row has any content.
     pub(crate) fn is_unwritten(&self, set: SetIndex, row: Row, expect: &dyn Expect) -> bool {
-        self.pages_of_row(row).all(|page| expect.expect(set, page).reads_as_zeros())
+        self.pages_of_row(set, row).all(|page| expect.expect(set, page).reads_as_zeros())
     }
 
     /// Whether nothing is known to have been in any page of a row.
     fn was_never_written(&self, set: SetIndex, row: Row, expect: &dyn Expect) -> bool {
-        self.pages_of_row(row).all(|page| expect.expect(set, page) == Expected::Zero)
+        self.pages_of_row(set, row).all(|page| expect.expect(set, page) == Expected::Zero)
     }
 
-    fn pages_of_row(&self, row: Row) -> Range<u64> {
-        let pages = self.sets().layout().row_pages() as u64;
+    fn pages_of_row(&self, set: SetIndex, row: Row) -> Range<u64> {
+        let pages = self.sets().layout(set).row_pages() as u64;
         row.0 * pages..(row.0 + 1) * pages
     }
 
@@ -165,7 +165,7 @@ impl RaidIo {
         expect: &dyn Expect,
         outcome: &mut RowOutcome,
     ) -> Result<Vec<Buf>, IoError> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(at.set);
         let (Role::Mirror(unit, _) | Role::Data(unit)) = layout.role(at.row, column) else {
             unreachable!("a level without parity holds data alone")
         };
@@ -214,7 +214,7 @@ impl RaidIo {
         expect: &dyn Expect,
         outcome: &mut RowOutcome,
     ) -> Result<Vec<Buf>, IoError> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(at.set);
         if !layout.survives(self.lost_columns(at.set, at.row)) {
             return Err(IoError::RedundancyLost);
         }
@@ -254,7 +254,7 @@ impl RaidIo {
         expect: &dyn Expect,
     ) -> Vec<usize> {
         let at = grid.at();
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(grid.at().set);
         let mut left = Vec::new();
         for offset in open {
             let before = grid.cell(column, offset).clone();
@@ -292,7 +292,7 @@ impl RaidIo {
     /// What the chunklet to which a column is being rebuilt holds of a page.
     async fn held_by_target(&self, at: GroupRow, column: Column, offset: usize) -> Option<Buf> {
         let (member, start) = self.sets().place(at.set, column);
-        let lba = start + SectorCount(self.sets().layout().page_column_lba(at.row, offset).0);
+        let lba = start + SectorCount(self.sets().layout(at.set).page_column_lba(at.row, offset).0);
         let buf = BufMut::new(PAGE_SECTORS as u32, self.members().width());
         let (read, page) = self.members().read(member, lba, buf).await;
         read.is_ok().then(|| page.freeze())

@@ -24,7 +24,7 @@ impl Scratch {
         let read_one = |extent: ColumnExtent| async move {
             let width = io.members().width();
             let buf = BufMut::new(extent.sectors.0 as u32, width);
-            let lba = io.sets().layout().column_lba(row, extent.offset);
+            let lba = io.sets().layout(set).column_lba(row, extent.offset);
             let (result, buf) = io.read_column(set, extent.column, lba, buf).await;
             result.map(|()| (extent, buf)).map_err(|error| (extent.column, error))
         };

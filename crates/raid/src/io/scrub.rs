@@ -73,7 +73,7 @@ impl RaidIo {
         rows: Range<Row>,
         expect: &dyn Expect,
     ) -> Result<ScrubOutcome, IoError> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let mut outcome = ScrubOutcome::default();
         for row in (rows.start.0..rows.end.0).map(Row) {
             let _guard = self.lock_row(set, row).await;
@@ -107,7 +107,7 @@ impl RaidIo {
         outcome: &mut ScrubOutcome,
     ) {
         let at = grid.at();
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(grid.at().set);
         let live = layout.all_columns() - self.lost_columns(at.set, at.row);
         let mut wrong = 0;
         let mut lies = Vec::new();
@@ -180,7 +180,7 @@ impl RaidIo {
         expect: &dyn Expect,
         outcome: &mut ScrubOutcome,
     ) {
-        let made = Slice::new(self.sets().layout(), grid, offset, expect).parities();
+        let made = Slice::new(self.sets().layout(grid.at().set), grid, offset, expect).parities();
         let right = made.into_iter().find(|(parity, _)| *parity == column).expect("its own parity").1;
         let fault = match before {
             Cell::Page(page) if page.as_slice() == right.as_slice() => return,
@@ -207,7 +207,7 @@ impl RaidIo {
         outcome: &mut ScrubOutcome,
     ) {
         let at = grid.at();
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(grid.at().set);
         for unit in (0..layout.data_units_per_row() as u8).map(Unit) {
             for &offset in offsets {
                 let place = PagePlace { unit, offset };
@@ -230,7 +230,8 @@ impl RaidIo {
         outcome: &mut ScrubOutcome,
     ) {
         let at = grid.at();
-        let copies = self.sets().layout().copies(at.row, place.unit) - self.lost_columns(at.set, at.row);
+        let copies =
+            self.sets().layout(grid.at().set).copies(at.row, place.unit) - self.lost_columns(at.set, at.row);
         let fault_of = |copy: Column, grid: &Grid| match grid.page(copy, place.offset) {
             None => Some(PageFault::Unreadable),
             Some(content) if expected.admits(content.as_slice()) => None,

@@ -57,7 +57,7 @@ impl RaidIo {
             first.0.is_multiple_of(PAGE_SECTORS) && sectors.is_multiple_of(PAGE_SECTORS),
             "a verified read of {sectors} sectors from {first:?} is not of whole pages"
         );
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let at = layout.map(first);
         if at.offset.0 + sectors <= layout.stripe_unit().0 {
             let extent = UnitExtent { unit: at.unit, offset: at.offset, sectors: SectorCount(sectors) };
@@ -80,7 +80,7 @@ impl RaidIo {
         mut buf: BufMut,
         expect: &dyn Expect,
     ) -> (Result<(), IoError>, BufMut) {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let lost = self.lost_columns(set, piece.row);
         let lost_units = layout.units_on(piece.row, piece.group, lost);
         let parts: Vec<Part> = layout
@@ -121,7 +121,7 @@ impl RaidIo {
             buf.set_zero();
             return (Ok(()), buf);
         }
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(part.set);
         let copies = layout.copies(part.row, part.extent.unit) - self.lost_columns(part.set, part.row);
         let mut readable = false;
         if !copies.is_empty() {
@@ -158,7 +158,7 @@ impl RaidIo {
         expect: &dyn Expect,
     ) -> (Result<(), IoError>, BufMut) {
         let _guard = self.lock_row(part.set, part.row).await;
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(part.set);
         let group = if layout.parities() > 0 { layout.group_of(part.extent.unit) } else { Group(0) };
         let mut grid = Grid::new(self, GroupRow { set: part.set, row: part.row, group });
         let first = (part.extent.offset.0 / PAGE_SECTORS) as usize;
@@ -190,7 +190,7 @@ impl RaidIo {
         wanted: &[usize],
         expect: &dyn Expect,
     ) -> Result<(), IoError> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(grid.at().set);
         let column = layout.data_column(part.row, part.extent.unit);
         let offsets: Vec<usize> = wanted.iter().map(|n| first + n).collect();
         let copies = layout.copies(part.row, part.extent.unit) - self.lost_columns(part.set, part.row);
@@ -223,7 +223,7 @@ impl RaidIo {
 
     /// Why a page cannot be had.
     fn loss(&self, part: &Part, expected: Expected) -> IoError {
-        let survives = self.sets().layout().survives(self.lost_columns(part.set, part.row));
+        let survives = self.sets().layout(part.set).survives(self.lost_columns(part.set, part.row));
         match expected {
             Expected::Crc(_) if survives => IoError::DataLost,
             _ if survives => IoError::Medium,

@@ -7,7 +7,7 @@ use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
 use crate::io::scratch::Scratch;
 use crate::io::stripe::new_parity;
 use crate::io::{Members, RaidIo};
-use crate::layout::{Column, ColumnExtent, ColumnMask, Piece, Role, WritePlan};
+use crate::layout::{Column, ColumnExtent, ColumnMask, Layout, Piece, Role, WritePlan};
 use crate::set::SetIndex;
 
 impl RaidIo {
@@ -17,7 +17,7 @@ impl RaidIo {
     /// [`IoError::RedundancyLost`] when more drives are lost than the level makes up for; the range then holds old or
     /// new content, sector by sector.
     pub async fn write(&self, set: SetIndex, first: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let mut pieces = layout.pieces(first, SectorCount(u64::from(buf.sectors())));
         let piece = pieces.next().expect("a write has sectors");
         if piece.sectors.0 == u64::from(buf.sectors()) {
@@ -31,7 +31,7 @@ impl RaidIo {
     }
 
     async fn write_piece(&self, set: SetIndex, piece: Piece, buf: Buf, durable: bool) -> Result<(), IoError> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         if layout.parities() > 0 {
             return Box::pin(self.write_parity(set, piece, buf, durable)).await;
         }
@@ -65,7 +65,7 @@ impl RaidIo {
         buf: Buf,
         durable: bool,
     ) -> Result<(), IoError> {
-        let left = columns - self.lost_columns(set, self.sets().layout().column_row(lba));
+        let left = columns - self.lost_columns(set, self.sets().layout(set).column_row(lba));
         let mut each = left.iter();
         match (each.next(), each.next(), each.next()) {
             (None, ..) => Err(IoError::RedundancyLost),
@@ -94,7 +94,7 @@ impl RaidIo {
         buf: Buf,
         durable: bool,
     ) -> Result<(), IoError> {
-        let layout = self.sets().layout();
+        let layout = self.sets().layout(set);
         let _guard = self.lock_group(set, &piece).await;
         loop {
             let lost = self.lost_columns(set, piece.row);
@@ -121,10 +121,10 @@ impl RaidIo {
         buf: &Buf,
         durable: bool,
     ) -> Result<(), IoError> {
-        let parity = self.parity_buffers(piece, plan, scratch, buf);
-        let source = |extent: &ColumnExtent| match self.sets().layout().role(piece.row, extent.column) {
+        let parity = parity_buffers(self.sets().layout(set), piece, plan, scratch, buf);
+        let source = |extent: &ColumnExtent| match self.sets().layout(set).role(piece.row, extent.column) {
             Role::Data(unit) | Role::Mirror(unit, _) => {
-                let at = self.sets().layout().position_in(piece, unit, extent.offset);
+                let at = self.sets().layout(set).position_in(piece, unit, extent.offset);
                 buf.slice(at.0 as u32, extent.sectors.0 as u32)
             }
             Role::P(_) | Role::Q(_) => {
@@ -134,7 +134,7 @@ impl RaidIo {
         };
         let write_one = |extent: ColumnExtent| {
             let part = source(&extent);
-            let lba = self.sets().layout().column_lba(piece.row, extent.offset);
+            let lba = self.sets().layout(set).column_lba(piece.row, extent.offset);
             async move { (extent.column, self.write_column(set, extent.column, lba, part, durable).await) }
         };
         let results = join_all(plan.writes().map(write_one)).await;
@@ -142,40 +142,10 @@ impl RaidIo {
             results.iter().filter(|(_, result)| result.is_err()).map(|(c, _)| *c).collect();
         RaidIo::check_failed(&results)?;
         let lost = self.lost_columns(set, piece.row) | failed;
-        if failed.is_empty() || self.sets().layout().survives(lost) {
+        if failed.is_empty() || self.sets().layout(set).survives(lost) {
             return Ok(());
         }
         Err(IoError::RedundancyLost)
-    }
-
-    /// The new parity, one buffer for each extent of parity that the plan writes.
-    fn parity_buffers(
-        &self,
-        piece: &Piece,
-        plan: &WritePlan,
-        scratch: &Scratch,
-        buf: &Buf,
-    ) -> Vec<(ColumnExtent, Buf)> {
-        let layout = self.sets().layout();
-        let parities = layout.parity_columns(piece.row, piece.group);
-        let is_parity = |extent: &ColumnExtent| parities.mask().contains(extent.column);
-        let fresh = |extent: ColumnExtent| (extent, BufMut::new(extent.sectors.0 as u32, buf.width()));
-        let mut buffers: Vec<(ColumnExtent, BufMut)> = plan.writes().filter(is_parity).map(fresh).collect();
-        for band in plan.bands() {
-            let (mut p, mut q) = (None, None);
-            for (extent, buffer) in &mut buffers {
-                let inside = extent.offset <= band.offset && band.offset < extent.offset + extent.sectors;
-                if !inside || !band.writes.contains(extent.column) {
-                    continue;
-                }
-                let width = buf.width().bytes();
-                let first = (band.offset - extent.offset).0 as usize * width;
-                let bytes = &mut buffer.as_mut_slice()[first..first + band.sectors.0 as usize * width];
-                if parities.p == Some(extent.column) { p = Some(bytes) } else { q = Some(bytes) }
-            }
-            new_parity(layout, piece, band, scratch, buf, p, q);
-        }
-        buffers.into_iter().map(|(extent, buffer)| (extent, buffer.freeze())).collect()
     }
 
     /// The error of a column that has failed and whose drive is not lost, if there is one: a write that goes on without
@@ -194,11 +164,40 @@ impl RaidIo {
         buf: Buf,
         durable: bool,
     ) -> Result<(), IoError> {
-        let row = self.sets().layout().column_row(lba);
+        let row = self.sets().layout(set).column_row(lba);
         let (member, start) = match planted(PlantedBug::WritesGoToNewPlace) {
             true => self.sets().place(set, column),
             false => self.sets().place_of_row(set, column, row),
         };
         self.members().write(member, start + SectorCount(lba.0), buf, durable).await
     }
+}
+
+/// The new parity, one buffer for each extent of parity that the plan writes.
+fn parity_buffers(
+    layout: &Layout,
+    piece: &Piece,
+    plan: &WritePlan,
+    scratch: &Scratch,
+    buf: &Buf,
+) -> Vec<(ColumnExtent, Buf)> {
+    let parities = layout.parity_columns(piece.row, piece.group);
+    let is_parity = |extent: &ColumnExtent| parities.mask().contains(extent.column);
+    let fresh = |extent: ColumnExtent| (extent, BufMut::new(extent.sectors.0 as u32, buf.width()));
+    let mut buffers: Vec<(ColumnExtent, BufMut)> = plan.writes().filter(is_parity).map(fresh).collect();
+    for band in plan.bands() {
+        let (mut p, mut q) = (None, None);
+        for (extent, buffer) in &mut buffers {
+            let inside = extent.offset <= band.offset && band.offset < extent.offset + extent.sectors;
+            if !inside || !band.writes.contains(extent.column) {
+                continue;
+            }
+            let width = buf.width().bytes();
+            let first = (band.offset - extent.offset).0 as usize * width;
+            let bytes = &mut buffer.as_mut_slice()[first..first + band.sectors.0 as usize * width];
+            if parities.p == Some(extent.column) { p = Some(bytes) } else { q = Some(bytes) }
+        }
+        new_parity(layout, piece, band, scratch, buf, p, q);
+    }
+    buffers.into_iter().map(|(extent, buffer)| (extent, buffer.freeze())).collect()
 }

@@ -10,7 +10,7 @@
 use tier0_pool::Chunklets;
 
 use crate::layout::Layout;
-use crate::set::RaidSets;
+use crate::set::{RaidSets, SetShape};
 
 impl RaidSets {
     /// Forms as many sets as the chunklets allow, the first `table_sectors` of every chunklet left to slot tables. What
@@ -44,7 +44,8 @@ impl RaidSets {
             set = NextSet { number: set.number + 1, after: chosen.last().copied() };
             table.extend(chosen.iter().map(|drive| chunklets.take(*drive).expect("it has one left")));
         }
-        let sets = RaidSets::from_table(layout, chunklets.chunklet_sectors(), &table, table_sectors);
+        let shape = SetShape { layout, table_sectors };
+        let sets = RaidSets::from_table(shape, chunklets.chunklet_sectors(), &table);
         sets.expect("every set takes fresh chunklets of different drives")
     }
 

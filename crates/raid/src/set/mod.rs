@@ -3,10 +3,12 @@
 mod formation;
 mod grow_list;
 mod rebuilding;
+mod shape;
 mod slots;
 mod spare;
 mod table;
 
+pub use shape::SetShape;
 pub use slots::{SlotMap, SlotPlace};
 pub use spare::{SpareMove, SparePlan, SpareRoom, plan_spares};
 pub use table::{RaidSets, SetIndex, TableError};

@@ -1,6 +1,6 @@
 //! Which columns are being rebuilt or evacuated, and which of their rows are at the new place: one bit per row, in atomics.
 //!
-//! Nothing is allocated for a set before its first rebuild. Bits are set with release and read with acquire: a thread
+//! The shape of a set is told with each question. Nothing is allocated for a set before its first rebuild. Bits are set with release and read with acquire: a thread
 //! that sees a row present also sees what was done before it was declared so.
 
 use std::ops::Range;
@@ -10,14 +10,13 @@ use tier0_world::sync::shared::{AtomicU32, AtomicU64, OnceLock, Ordering};
 use crate::layout::{Column, ColumnMask};
 use crate::set::SetIndex;
 use crate::set::grow_list::GrowList;
+use crate::set::shape::Stretch;
 
 #[derive(Debug)]
 pub(super) struct Rebuilding {
     /// How many columns are being rebuilt in all sets.
     columns_under_way: AtomicU32,
     sets: GrowList<SetState>,
-    columns: usize,
-    rows: u64,
 }
 
 #[derive(Debug, Default)]
@@ -33,9 +32,9 @@ struct SetState {
 }
 
 impl Rebuilding {
-    pub(super) fn new(sets: usize, columns: usize, rows: u64) -> Rebuilding {
+    pub(super) fn new(sets: usize) -> Rebuilding {
         let sets = GrowList::new((0..sets).map(|_| SetState::default()));
-        Rebuilding { columns_under_way: AtomicU32::new(0), sets, columns, rows }
+        Rebuilding { columns_under_way: AtomicU32::new(0), sets }
     }
 
     /// One more set, of which nothing is being rebuilt. Called by one thread at a time.
@@ -76,40 +75,40 @@ impl Rebuilding {
     }
 
     /// Whether the column is in motion and its new place does not hold this row.
-    pub(super) fn is_unfilled(&self, set: SetIndex, column: Column, row: u64) -> bool {
-        self.columns(set).contains(column) && !self.is_present(set, column, row)
+    pub(super) fn is_unfilled(&self, of: &Stretch, set: SetIndex, column: Column, row: u64) -> bool {
+        self.columns(set).contains(column) && !self.is_present(of, set, column, row)
     }
 
     #[inline]
-    pub(super) fn missing(&self, set: SetIndex, row: u64) -> ColumnMask {
+    pub(super) fn missing(&self, of: &Stretch, set: SetIndex, row: u64) -> ColumnMask {
         let columns = self.lacking(set);
         if columns.is_empty() {
             return columns;
         }
-        columns.iter().filter(|column| !self.is_present(set, *column, row)).collect()
+        columns.iter().filter(|column| !self.is_present(of, set, *column, row)).collect()
     }
 
     /// All rows of the column are missing from now on.
-    pub(super) fn start(&self, set: SetIndex, column: Column) {
-        self.empty(set, column);
+    pub(super) fn start(&self, of: &Stretch, set: SetIndex, column: Column) {
+        self.empty(of, set, column);
         let bit = ColumnMask::only(column).bits();
         self.sets.get(set.0 as usize).whole.fetch_and(!bit, Ordering::AcqRel);
         self.set_out(set, bit);
     }
 
     /// All rows of the column are at `source`, whole, until they are declared present.
-    pub(super) fn start_from(&self, set: SetIndex, column: Column, source: u64) {
-        self.empty(set, column);
+    pub(super) fn start_from(&self, of: &Stretch, set: SetIndex, column: Column, source: u64) {
+        self.empty(of, set, column);
         let bit = ColumnMask::only(column).bits();
         let state = self.sets.get(set.0 as usize);
-        let fresh = || (0..self.columns).map(|_| AtomicU64::new(0)).collect();
+        let fresh = || (0..of.shape.layout.columns()).map(|_| AtomicU64::new(0)).collect();
         state.sources.get_or_init(fresh)[column.index()].store(source, Ordering::Release);
         state.whole.fetch_or(bit, Ordering::AcqRel);
         self.set_out(set, bit);
     }
 
-    fn empty(&self, set: SetIndex, column: Column) {
-        for word in self.words(set, column) {
+    fn empty(&self, of: &Stretch, set: SetIndex, column: Column) {
+        for word in self.words(of, set, column) {
             word.store(0, Ordering::Release);
         }
     }
@@ -121,9 +120,9 @@ impl Rebuilding {
         }
     }
 
-    pub(super) fn set_present(&self, set: SetIndex, column: Column, rows: Range<u64>) {
-        assert!(rows.end <= self.rows, "rows {rows:?} reach behind the set's {}", self.rows);
-        let words = self.words(set, column);
+    pub(super) fn set_present(&self, of: &Stretch, set: SetIndex, column: Column, rows: Range<u64>) {
+        assert!(rows.end <= of.rows, "rows {rows:?} reach behind the set's {}", of.rows);
+        let words = self.words(of, set, column);
         for row in rows {
             words[(row / 64) as usize].fetch_or(1 << (row % 64), Ordering::Release);
         }
@@ -140,14 +139,14 @@ impl Rebuilding {
         state.whole.fetch_and(!bit, Ordering::AcqRel);
     }
 
-    fn is_present(&self, set: SetIndex, column: Column, row: u64) -> bool {
-        let word = &self.words(set, column)[(row / 64) as usize];
+    fn is_present(&self, of: &Stretch, set: SetIndex, column: Column, row: u64) -> bool {
+        let word = &self.words(of, set, column)[(row / 64) as usize];
         word.load(Ordering::Acquire) >> (row % 64) & 1 == 1
     }
 
-    fn words(&self, set: SetIndex, column: Column) -> &[AtomicU64] {
-        let per_column = self.rows.div_ceil(64) as usize;
-        let fresh = || (0..self.columns * per_column).map(|_| AtomicU64::new(0)).collect();
+    fn words(&self, of: &Stretch, set: SetIndex, column: Column) -> &[AtomicU64] {
+        let per_column = of.rows.div_ceil(64) as usize;
+        let fresh = || (0..of.shape.layout.columns() * per_column).map(|_| AtomicU64::new(0)).collect();
         let words = self.sets.get(set.0 as usize).present.get_or_init(fresh);
         &words[column.index() * per_column..(column.index() + 1) * per_column]
     }

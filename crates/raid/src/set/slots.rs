@@ -25,122 +25,171 @@ pub struct SlotPlace {
 #[derive(Debug)]
 pub struct SlotMap {
     /// Never empty; a pool that grew has several.
-    groups: GrowList<OnceLock<Group>>,
+    batches: GrowList<OnceLock<Batch>>,
+    extent_sectors: u64,
+}
+
+/// Sets that were added together, of one shape: their slots follow those of the batch before.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    first_set: u64,
+    sets: u64,
+    sets_per_band: u64,
+    first_slot: u64,
     slots_per_set: u64,
     slot_sectors: u64,
     rows_per_slot: u64,
 }
 
-/// Sets that were added together: their slots follow those of the group before.
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    first_set: u64,
-    sets: u64,
-    sets_per_band: u64,
-}
-
-impl SlotMap {
-    /// Slots for extents of `extent_sectors` over `sets`, whose chunklets come from `drives` drives.
-    pub fn new(sets: &RaidSets, extent_sectors: u64, drives: usize) -> SlotMap {
-        let count = u64::from(sets.count());
-        let band = ((drives / sets.layout().columns()) as u64).clamp(1, count.max(1));
-        SlotMap::of_groups(sets, extent_sectors, [(count, band)])
-    }
-
-    /// Slots over sets that were added in groups of so many sets, in bands of so many.
-    pub fn of_groups(
-        sets: &RaidSets,
+impl Batch {
+    /// So many sets from `first_set` on, whose slots begin with `first_slot`.
+    fn new(
+        raid: &RaidSets,
         extent_sectors: u64,
-        groups: impl IntoIterator<Item = (u64, u64)>,
-    ) -> SlotMap {
-        let layout = sets.layout();
+        (first_set, first_slot): (u64, u64),
+        sets: u64,
+        sets_per_band: u64,
+    ) -> Batch {
+        let set = SetIndex(first_set as u32);
+        let layout = raid.layout(set);
         let row_sectors = layout.data_units_per_row() as u64 * layout.stripe_unit().0;
         let rows_per_slot = extent_sectors.div_ceil(row_sectors);
-        let mut first_set = 0;
-        let place = |(sets, sets_per_band): (u64, u64)| {
-            let group = Group { first_set, sets, sets_per_band };
-            first_set += sets;
-            OnceLock::from(group)
-        };
-        let groups: Vec<OnceLock<Group>> = groups.into_iter().map(place).collect();
-        assert!(first_set == u64::from(sets.count()), "the groups hold {first_set} of {} sets", sets.count());
-        SlotMap {
-            groups: GrowList::new(groups),
-            slots_per_set: sets.rows() / rows_per_slot,
+        Batch {
+            first_set,
+            sets,
+            sets_per_band,
+            first_slot,
+            slots_per_set: raid.rows(set) / rows_per_slot,
             slot_sectors: rows_per_slot * row_sectors,
             rows_per_slot,
         }
     }
 
-    /// So many sets have joined behind those that are there, in bands of so many. Called by one thread at a time, after
-    /// [`RaidSets::append`] and before anybody is told of their slots.
-    pub fn append(&self, sets: u64, sets_per_band: u64) {
-        let first_set = self.groups().last().map_or(0, |last| last.first_set + last.sets);
-        let group = Group { first_set, sets, sets_per_band };
-        self.groups.append(|place| place.set(group).expect("nothing was there"));
+    fn slots(&self) -> u64 {
+        self.sets * self.slots_per_set
     }
 
-    /// How many groups of sets there are.
-    pub fn group_count(&self) -> usize {
-        self.groups.len()
+    /// Where the next one begins: its first set and slot.
+    fn end(&self) -> (u64, u64) {
+        (self.first_set + self.sets, self.first_slot + self.slots())
+    }
+}
+
+impl SlotMap {
+    /// Slots for extents of `extent_sectors` over `sets`, all of one shape, whose chunklets come from `drives` drives.
+    pub fn new(sets: &RaidSets, extent_sectors: u64, drives: usize) -> SlotMap {
+        let count = u64::from(sets.count());
+        let columns = sets.layout(SetIndex(0)).columns();
+        let band = ((drives / columns) as u64).clamp(1, count.max(1));
+        SlotMap::of_batches(sets, extent_sectors, [(count, band)])
     }
 
-    fn groups(&self) -> impl Iterator<Item = &Group> {
-        self.groups.iter().map(group_of)
+    /// Slots over sets that were added in batches of so many sets of one shape, in bands of so many.
+    pub fn of_batches(
+        sets: &RaidSets,
+        extent_sectors: u64,
+        batches: impl IntoIterator<Item = (u64, u64)>,
+    ) -> SlotMap {
+        let mut next = (0, 0);
+        let place = |(count, sets_per_band): (u64, u64)| {
+            let batch = Batch::new(sets, extent_sectors, next, count, sets_per_band);
+            next = batch.end();
+            OnceLock::from(batch)
+        };
+        let batches: Vec<OnceLock<Batch>> = batches.into_iter().map(place).collect();
+        assert!(next.0 == u64::from(sets.count()), "the batches hold {} of {} sets", next.0, sets.count());
+        SlotMap { batches: GrowList::new(batches), extent_sectors }
+    }
+
+    /// So many sets of one shape have joined behind those that are there, in bands of so many. Called by one thread at a time,
+    /// after [`RaidSets::append`] and before anybody is told of their slots.
+    pub fn append(&self, raid: &RaidSets, sets: u64, sets_per_band: u64) {
+        let next = self.batches().last().map_or((0, 0), Batch::end);
+        let batch = Batch::new(raid, self.extent_sectors, next, sets, sets_per_band);
+        self.batches.append(|place| place.set(batch).expect("nothing was there"));
+    }
+
+    /// How many batches of sets there are.
+    pub fn batch_count(&self) -> usize {
+        self.batches.len()
+    }
+
+    fn batches(&self) -> impl Iterator<Item = &Batch> {
+        self.batches.iter().map(batch_of)
+    }
+
+    /// The batch of a slot. A caller that has the slot has been told of its batch.
+    #[inline]
+    fn of(&self, slot: u64) -> &Batch {
+        let first = batch_of(self.batches.get(0));
+        if slot < first.slots() {
+            return first;
+        }
+        let others = (1..self.batches.len()).map(|number| batch_of(self.batches.get(number)));
+        others.into_iter().find(|batch| slot < batch.end().1).expect("the slot is in a batch")
+    }
+
+    /// The batch of a set.
+    fn of_set(&self, set: SetIndex) -> &Batch {
+        let set = u64::from(set.0);
+        let holds = |batch: &&Batch| (batch.first_set..batch.first_set + batch.sets).contains(&set);
+        self.batches().find(holds).expect("the set is in a batch")
     }
 
     /// All slots of the pool.
     pub fn count(&self) -> u64 {
-        self.groups().map(|group| group.sets * self.slots_per_set).sum()
+        self.batches().map(Batch::slots).sum()
     }
 
-    /// Data sectors a slot has: at least an extent's; what is more lies idle.
-    pub fn slot_sectors(&self) -> u64 {
-        self.slot_sectors
+    /// Data sectors that a slot has: at least an extent's; what is more lies idle.
+    #[inline]
+    pub fn slot_sectors(&self, slot: u64) -> u64 {
+        self.of(slot).slot_sectors
+    }
+
+    /// Data sectors that a slot of a set has.
+    pub fn slot_sectors_of(&self, set: SetIndex) -> u64 {
+        self.of_set(set).slot_sectors
+    }
+
+    /// Slots that a set has.
+    pub fn slots_per_set(&self, set: SetIndex) -> u64 {
+        self.of_set(set).slots_per_set
     }
 
     /// Where a slot lies.
     #[inline]
     pub fn place(&self, slot: u64) -> SlotPlace {
-        debug_assert!(slot < self.count());
-        let mut slot = slot;
-        let mut number = 0;
-        let mut group = group_of(self.groups.get(0));
-        // A caller that has the slot has been told of its group.
-        while slot >= group.sets * self.slots_per_set {
-            slot -= group.sets * self.slots_per_set;
-            number += 1;
-            group = group_of(self.groups.get(number));
-        }
-        let band_slots = group.sets_per_band * self.slots_per_set;
+        let batch = self.of(slot);
+        let slot = slot - batch.first_slot;
+        let band_slots = batch.sets_per_band * batch.slots_per_set;
         let (band, inside) = (slot / band_slots, slot % band_slots);
-        let first_set = band * group.sets_per_band;
-        let width = group.sets_per_band.min(group.sets - first_set);
-        let set = SetIndex((group.first_set + first_set + inside % width) as u32);
-        SlotPlace { set, first_sector: inside / width * self.slot_sectors }
+        let first_set = band * batch.sets_per_band;
+        let width = batch.sets_per_band.min(batch.sets - first_set);
+        let set = SetIndex((batch.first_set + first_set + inside % width) as u32);
+        SlotPlace { set, first_sector: inside / width * batch.slot_sectors }
     }
 
     /// The rows of a slot, all in the set of its [`SlotMap::place`].
     pub fn rows(&self, slot: u64) -> Range<Row> {
-        let first = self.place(slot).first_sector / self.slot_sectors * self.rows_per_slot;
-        Row(first)..Row(first + self.rows_per_slot)
+        let batch = self.of(slot);
+        let first = self.place(slot).first_sector / batch.slot_sectors * batch.rows_per_slot;
+        Row(first)..Row(first + batch.rows_per_slot)
     }
 
     /// The slots of a set, by ascending rows: the inverse of [`SlotMap::place`].
     pub fn slots_of(&self, set: SetIndex) -> impl Iterator<Item = u64> + use<> {
-        let set = u64::from(set.0);
-        let holds = |group: &&Group| (group.first_set..group.first_set + group.sets).contains(&set);
-        let group = self.groups().find(holds).expect("the set is in a group");
-        let inside = set - group.first_set;
-        let first_of_band = inside / group.sets_per_band * group.sets_per_band;
-        let width = group.sets_per_band.min(group.sets - first_of_band);
-        let first = (group.first_set + first_of_band) * self.slots_per_set + inside - first_of_band;
-        (0..self.slots_per_set).map(move |place| first + place * width)
+        let batch = self.of_set(set);
+        let inside = u64::from(set.0) - batch.first_set;
+        let first_of_band = inside / batch.sets_per_band * batch.sets_per_band;
+        let width = batch.sets_per_band.min(batch.sets - first_of_band);
+        let first = batch.first_slot + first_of_band * batch.slots_per_set + inside - first_of_band;
+        (0..batch.slots_per_set).map(move |place| first + place * width)
     }
 }
 
-fn group_of(place: &OnceLock<Group>) -> &Group {
-    place.get().expect("a group is there before it is counted")
+fn batch_of(place: &OnceLock<Batch>) -> &Batch {
+    place.get().expect("a batch is there before it is counted")
 }
 
 #[cfg(test)]
@@ -164,7 +213,8 @@ mod tests {
             let sets = RaidSets::form(layout, &mut Chunklets::new(sizes, 1024, 0).expect("large enough"));
             let slots = SlotMap::new(&sets, 64, drives);
             let row = layout.data_units_per_row() as u64 * 8;
-            assert!(slots.slot_sectors() >= 64 && slots.slot_sectors() < 64 + row);
+            let slot_sectors = slots.slot_sectors(0);
+            assert!(slot_sectors >= 64 && slot_sectors < 64 + row);
             let capacity = 1024 / 8 * row;
             for set in (0..sets.count()).map(SetIndex) {
                 let own: Vec<u64> = (0..slots.count()).filter(|slot| slots.place(*slot).set == set).collect();
@@ -173,11 +223,11 @@ mod tests {
             let mut seen = BTreeSet::new();
             for slot in 0..slots.count() {
                 let place = slots.place(slot);
-                assert!(place.set.0 < sets.count() && place.first_sector + slots.slot_sectors() <= capacity);
+                assert!(place.set.0 < sets.count() && place.first_sector + slot_sectors <= capacity);
                 assert!(seen.insert((place.set, place.first_sector)), "slot {slot} overlaps another");
                 assert_eq!(slots.rows(slot).start.0 * row, place.first_sector);
-                assert_eq!((slots.rows(slot).end.0 - slots.rows(slot).start.0) * row, slots.slot_sectors());
-                if slot > 0 && group_of(slots.groups.get(0)).sets_per_band > 1 && slot < slots.count() / 2 {
+                assert_eq!((slots.rows(slot).end.0 - slots.rows(slot).start.0) * row, slot_sectors);
+                if slot > 0 && batch_of(slots.batches.get(0)).sets_per_band > 1 && slot < slots.count() / 2 {
                     assert_ne!(slots.place(slot - 1).set, place.set);
                 }
             }
@@ -190,14 +240,15 @@ mod tests {
         let sets = RaidSets::form(layout, &mut Chunklets::new(sizes, 1024, 0).expect("large enough"));
         let count = u64::from(sets.count());
         let (old, new) = (13, count - 13);
-        let grown = SlotMap::of_groups(&sets, 64, [(old, 2), (new, 1)]);
+        let grown = SlotMap::of_batches(&sets, 64, [(old, 2), (new, 1)]);
         // The same, grown while it is in use.
         let table = sets.table();
-        let live = RaidSets::from_table(layout, 1024, &table[..13 * 3], 0).expect("valid");
-        let slots = SlotMap::of_groups(&live, 64, [(old, 2)]);
+        let shape = *sets.shape(SetIndex(0));
+        let live = RaidSets::from_table(shape, 1024, &table[..13 * 3]).expect("valid");
+        let slots = SlotMap::of_batches(&live, 64, [(old, 2)]);
         let early: Vec<SlotPlace> = (0..slots.count()).map(|slot| slots.place(slot)).collect();
-        live.append(&table[13 * 3..]).expect("valid");
-        slots.append(new, 1);
+        live.append(&shape, &table[13 * 3..]).expect("valid");
+        slots.append(&live, new, 1);
         assert_eq!(slots.count(), grown.count());
         let places = |map: &SlotMap| (0..map.count()).map(|slot| map.place(slot)).collect::<Vec<_>>();
         assert_eq!(places(&slots), places(&grown));

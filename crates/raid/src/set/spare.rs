@@ -91,8 +91,8 @@ struct Room {
 
 impl Room {
     fn allows(&self, sets: &RaidSets, set: SetIndex) -> bool {
-        let mut columns = (0..sets.layout().columns()).map(|column| Column(column as u8));
-        !self.free.is_empty() && columns.all(|column| sets.chunklet(set, column).drive != self.drive)
+        !self.free.is_empty()
+            && sets.columns(set).all(|column| sets.chunklet(set, column).drive != self.drive)
     }
 }
 
@@ -101,9 +101,7 @@ fn choices(sets: &RaidSets, rooms: &[Room], set: SetIndex) -> usize {
 }
 
 fn columns_on(sets: &RaidSets, drive: u32) -> Vec<(SetIndex, Column)> {
-    let all = (0..sets.count())
-        .map(SetIndex)
-        .flat_map(|set| (0..sets.layout().columns()).map(move |column| (set, Column(column as u8))));
+    let all = sets.all().flat_map(|set| sets.columns(set).map(move |column| (set, column)));
     all.filter(|(set, column)| sets.chunklet(*set, *column).drive == drive).collect()
 }
 

@@ -20,12 +20,13 @@ use std::sync::PoisonError;
 
 use thiserror::Error;
 use tier0_pool::{ChunkletAddress, DATA_START_SECTORS};
-use tier0_units::{Lba, PAGE_SECTORS, SectorCount};
+use tier0_units::Lba;
 use tier0_world::sync::shared::{AtomicU64, Flaw, Mutex, MutexGuard, Ordering, flawed};
 
 use crate::layout::{Column, ColumnMask, Layout, Row};
 use crate::set::grow_list::GrowList;
 use crate::set::rebuilding::Rebuilding;
+use crate::set::shape::{SetShape, Stretches};
 
 /// A set's number in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,11 +62,10 @@ pub enum TableError {
 /// All sets of a pool.
 #[derive(Debug)]
 pub struct RaidSets {
-    layout: Layout,
+    stretches: Stretches,
     /// Where the first chunklet starts on every drive.
     data_start_sectors: u64,
     chunklet_sectors: u64,
-    table_sectors: u64,
     /// By set and column: [`pack`]ed.
     places: GrowList<AtomicU64>,
     rebuilding: Rebuilding,
@@ -75,32 +75,40 @@ pub struct RaidSets {
 }
 
 impl RaidSets {
-    /// The sets of a table that was stored: the chunklets of all sets, column by column. The first `table_sectors` of
-    /// every chunklet belong to the slot tables, whole pages; the rows come after.
+    /// The sets of a table that was stored, all of one shape: the chunklets of all sets, column by column.
     ///
     /// # Errors
     /// When the table contradicts itself.
     pub fn from_table(
-        layout: Layout,
+        shape: SetShape,
         chunklet_sectors: u64,
         table: &[ChunkletAddress],
-        table_sectors: u64,
     ) -> Result<RaidSets, TableError> {
-        assert!(
-            table_sectors.is_multiple_of(PAGE_SECTORS) && table_sectors <= chunklet_sectors,
-            "{table_sectors} sectors of tables do not fit in chunklets of {chunklet_sectors}"
-        );
-        check(&layout, table)?;
+        let columns = shape.layout.columns();
+        if !table.len().is_multiple_of(columns) {
+            return Err(TableError::Incomplete { chunklets: table.len(), columns });
+        }
+        RaidSets::from_runs(&[(shape, (table.len() / columns) as u32)], chunklet_sectors, table)
+    }
+
+    /// As [`RaidSets::from_table`], of sets that were formed in these runs, the first ones first: shape and number. At least
+    /// one run says a shape.
+    ///
+    /// # Errors
+    /// As [`RaidSets::from_table`].
+    pub fn from_runs(
+        runs: &[(SetShape, u32)],
+        chunklet_sectors: u64,
+        table: &[ChunkletAddress],
+    ) -> Result<RaidSets, TableError> {
+        check(runs, table)?;
         let places = GrowList::new(table.iter().map(|chunklet| AtomicU64::new(pack(*chunklet))));
-        let sets = places.len() / layout.columns();
-        let rows = layout.rows(SectorCount(chunklet_sectors - table_sectors));
-        let rebuilding = Rebuilding::new(sets, layout.columns(), rows);
+        let rebuilding = Rebuilding::new(runs.iter().map(|(_, sets)| *sets as usize).sum());
         let data_start_sectors = DATA_START_SECTORS;
         Ok(RaidSets {
-            layout,
+            stretches: Stretches::new(runs, chunklet_sectors),
             data_start_sectors,
             chunklet_sectors,
-            table_sectors,
             places,
             rebuilding,
             moving: Mutex::new(()),
@@ -112,16 +120,20 @@ impl RaidSets {
         RaidSets { data_start_sectors, ..self }
     }
 
-    /// Sets join behind those that are there: the chunklets of all of them, column by column. Called by one thread at a
-    /// time, the one that moves columns; other threads may use a set as soon as they are told of it.
+    /// Sets of a shape join behind those that are there: the chunklets of all of them, column by column. Called by one thread
+    /// at a time, the one that moves columns; other threads may use a set as soon as they are told of it.
     ///
     /// # Errors
     /// When the grown table would contradict itself: nothing has joined.
-    pub fn append(&self, columns: &[ChunkletAddress]) -> Result<(), TableError> {
-        let mut grown = self.table();
-        grown.extend_from_slice(columns);
-        check(&self.layout, &grown)?;
-        for _ in 0..columns.len() / self.layout.columns() {
+    pub fn append(&self, shape: &SetShape, columns: &[ChunkletAddress]) -> Result<(), TableError> {
+        let width = shape.layout.columns();
+        if !columns.len().is_multiple_of(width) {
+            return Err(TableError::Incomplete { chunklets: columns.len(), columns: width });
+        }
+        check_chunklets(self.table().iter().chain(columns))?;
+        check_drives(columns.chunks(width), self.count())?;
+        self.stretches.go_on(shape, self.count(), self.places.len());
+        for _ in 0..columns.len() / width {
             self.rebuilding.add_set();
         }
         for chunklet in columns {
@@ -135,10 +147,31 @@ impl RaidSets {
         self.places.iter().map(|place| unpack(place.load(Ordering::Acquire))).collect()
     }
 
-    /// The sets' layout.
+    /// The layout of a set.
     #[inline]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    pub fn layout(&self, set: SetIndex) -> &Layout {
+        &self.shape(set).layout
+    }
+
+    /// What a set has in common with others of its group.
+    #[inline]
+    pub fn shape(&self, set: SetIndex) -> &SetShape {
+        &self.stretches.of(set).shape
+    }
+
+    /// The shapes that sets have, and those that join next; one may come several times.
+    pub fn shapes(&self) -> impl Iterator<Item = &SetShape> {
+        self.stretches.iter().map(|stretch| &stretch.shape)
+    }
+
+    /// All columns of a set.
+    pub fn columns(&self, set: SetIndex) -> impl Iterator<Item = Column> + use<> {
+        (0..self.layout(set).columns() as u8).map(Column)
+    }
+
+    /// All sets.
+    pub fn all(&self) -> impl Iterator<Item = SetIndex> + use<> {
+        (0..self.count()).map(SetIndex)
     }
 
     /// Sectors of a chunklet, which is a column of a set.
@@ -147,36 +180,33 @@ impl RaidSets {
         self.chunklet_sectors
     }
 
-    /// Sectors at the front of every chunklet that belong to the slot tables.
+    /// Rows of a set.
     #[inline]
-    pub fn table_sectors(&self) -> u64 {
-        self.table_sectors
-    }
-
-    /// Rows of every set.
-    #[inline]
-    pub fn rows(&self) -> u64 {
-        self.layout.rows(SectorCount(self.chunklet_sectors - self.table_sectors))
+    pub fn rows(&self, set: SetIndex) -> u64 {
+        self.stretches.of(set).rows
     }
 
     /// How many there are.
     #[inline]
     pub fn count(&self) -> u32 {
-        (self.places.len() / self.layout.columns()) as u32
+        // A stretch begins before its first set is there.
+        let (last, columns) = (self.stretches.last(), self.places.len());
+        last.first_set + ((columns - last.first_column) / last.shape.layout.columns()) as u32
     }
 
     /// The drive of a row of a column, as its place in the pool, and where the column's rows start on it.
     #[inline]
     pub fn place_of_row(&self, set: SetIndex, column: Column, row: Row) -> (usize, Lba) {
         let (drive, start) = self.table_place_of_row(set, column, row);
-        (drive, Lba(start.0 + self.table_sectors))
+        (drive, Lba(start.0 + self.shape(set).table_sectors))
     }
 
     /// As [`RaidSets::table_place`], for the table of a slot that begins with `row`.
     #[inline]
     pub fn table_place_of_row(&self, set: SetIndex, column: Column, row: Row) -> (usize, Lba) {
         let chunklet = self.chunklet(set, column);
-        if !self.rebuilding.any() || !self.rebuilding.is_unfilled(set, column, row.0) {
+        if !self.rebuilding.any() || !self.rebuilding.is_unfilled(self.stretches.of(set), set, column, row.0)
+        {
             return self.start_of(chunklet);
         }
         self.start_of(self.source(set, column).unwrap_or(chunklet))
@@ -187,7 +217,7 @@ impl RaidSets {
     #[inline]
     pub fn place(&self, set: SetIndex, column: Column) -> (usize, Lba) {
         let (drive, start) = self.table_place(set, column);
-        (drive, Lba(start.0 + self.table_sectors))
+        (drive, Lba(start.0 + self.shape(set).table_sectors))
     }
 
     /// The drive of a column and where its share of the slot tables starts on it; while the column moves, those that it
@@ -225,7 +255,7 @@ impl RaidSets {
         if flawed(Flaw::PlaceBeforeMissing) {
             self.places.get(self.index(set, column)).store(pack(target), Ordering::Release);
         }
-        self.rebuilding.start(set, column);
+        self.rebuilding.start(self.stretches.of(set), set, column);
         self.places.get(self.index(set, column)).store(pack(target), Ordering::Release);
     }
 
@@ -235,7 +265,7 @@ impl RaidSets {
     pub fn start_evacuation(&self, set: SetIndex, column: Column, target: ChunkletAddress) {
         let _turn = self.turn();
         let place = self.places.get(self.index(set, column));
-        self.rebuilding.start_from(set, column, place.load(Ordering::Acquire));
+        self.rebuilding.start_from(self.stretches.of(set), set, column, place.load(Ordering::Acquire));
         place.store(pack(target), Ordering::Release);
     }
 
@@ -243,7 +273,7 @@ impl RaidSets {
     /// ([`crate::io::Rebuilt`] has them), or before the pool is in use.
     pub fn set_rebuilt(&self, set: SetIndex, column: Column, rows: Range<Row>) {
         let _turn = self.turn();
-        self.rebuilding.set_present(set, column, rows.start.0..rows.end.0);
+        self.rebuilding.set_present(self.stretches.of(set), set, column, rows.start.0..rows.end.0);
     }
 
     /// As [`RaidSets::set_rebuilt`], if the column still lies at `target`; else it has moved on, nothing is declared, and
@@ -258,7 +288,7 @@ impl RaidSets {
         let _turn = self.turn();
         let current = self.chunklet(set, column) == target;
         if current {
-            self.rebuilding.set_present(set, column, rows.start.0..rows.end.0);
+            self.rebuilding.set_present(self.stretches.of(set), set, column, rows.start.0..rows.end.0);
         }
         current
     }
@@ -282,7 +312,7 @@ impl RaidSets {
     /// Whether a column is being rebuilt or evacuated, and its new place does not hold this row yet.
     #[inline]
     pub fn is_unfilled(&self, set: SetIndex, column: Column, row: Row) -> bool {
-        self.rebuilding.is_unfilled(set, column, row.0)
+        self.rebuilding.is_unfilled(self.stretches.of(set), set, column, row.0)
     }
 
     /// The columns of a set that are being rebuilt or evacuated.
@@ -294,7 +324,7 @@ impl RaidSets {
     /// The columns of a set that no chunklet holds this row of yet.
     #[inline]
     pub fn missing_columns(&self, set: SetIndex, row: Row) -> ColumnMask {
-        self.rebuilding.missing(set, row.0)
+        self.rebuilding.missing(self.stretches.of(set), set, row.0)
     }
 
     /// Whether no chunklet holds this row of a column yet.
@@ -311,23 +341,44 @@ impl RaidSets {
 
     #[inline]
     fn index(&self, set: SetIndex, column: Column) -> usize {
-        set.0 as usize * self.layout.columns() + column.index()
+        let stretch = self.stretches.of(set);
+        let sets_before = (set.0 - stretch.first_set) as usize;
+        stretch.first_column + sets_before * stretch.shape.layout.columns() + column.index()
     }
 }
 
-fn check(layout: &Layout, table: &[ChunkletAddress]) -> Result<(), TableError> {
-    let columns = layout.columns();
-    if !table.len().is_multiple_of(columns) {
-        return Err(TableError::Incomplete { chunklets: table.len(), columns });
+fn check(runs: &[(SetShape, u32)], table: &[ChunkletAddress]) -> Result<(), TableError> {
+    check_chunklets(table.iter())?;
+    let (mut left, mut first_set) = (table, 0);
+    for (shape, sets) in runs {
+        let columns = shape.layout.columns();
+        let own = left.split_at_checked(*sets as usize * columns);
+        let (own, others) = own.ok_or(TableError::Incomplete { chunklets: left.len(), columns })?;
+        check_drives(own.chunks(columns), first_set)?;
+        (left, first_set) = (others, first_set + sets);
     }
+    assert!(left.is_empty(), "{} chunklets are in no set", left.len());
+    Ok(())
+}
+
+/// No chunklet belongs to two columns.
+fn check_chunklets<'a>(mut table: impl Iterator<Item = &'a ChunkletAddress>) -> Result<(), TableError> {
     let mut seen = BTreeSet::new();
-    if let Some(chunklet) = table.iter().find(|chunklet| !seen.insert(**chunklet)) {
-        return Err(TableError::Twice { chunklet: *chunklet });
+    match table.find(|chunklet| !seen.insert(**chunklet)) {
+        Some(chunklet) => Err(TableError::Twice { chunklet: *chunklet }),
+        None => Ok(()),
     }
-    for (set, chunklets) in table.chunks(columns).enumerate() {
+}
+
+/// No set has two columns on one drive.
+fn check_drives<'a>(
+    sets: impl Iterator<Item = &'a [ChunkletAddress]>,
+    first_set: u32,
+) -> Result<(), TableError> {
+    for (set, chunklets) in (first_set..).zip(sets) {
         let mut drives = BTreeSet::new();
         if let Some(second) = chunklets.iter().find(|chunklet| !drives.insert(chunklet.drive)) {
-            return Err(TableError::SameDrive { set: SetIndex(set as u32), drive: second.drive });
+            return Err(TableError::SameDrive { set: SetIndex(set), drive: second.drive });
         }
     }
     Ok(())
@@ -349,6 +400,8 @@ mod models;
 
 #[cfg(all(test, not(tier0_loom)))]
 mod tests {
+    use tier0_units::SectorCount;
+
     use super::*;
     use crate::layout::{RaidConfig, RaidLevel};
 
@@ -358,7 +411,7 @@ mod tests {
 
     fn mirrors(table: &[ChunkletAddress], table_sectors: u64) -> Result<RaidSets, TableError> {
         let layout = Layout::new(&RaidConfig::new(RaidLevel::Raid1, 2, SectorCount(8))).expect("valid");
-        RaidSets::from_table(layout, 1024, table, table_sectors)
+        RaidSets::from_table(SetShape { layout, table_sectors }, 1024, table)
     }
 
     #[test]
@@ -368,7 +421,7 @@ mod tests {
         assert_eq!(sets.table(), table);
         assert_eq!(sets.table_place(SetIndex(0), Column(0)), (0, Lba(DATA_START_SECTORS + 3 * 1024)));
         assert_eq!(sets.place(SetIndex(0), Column(0)), (0, Lba(DATA_START_SECTORS + 3 * 1024 + 64)));
-        assert_eq!(sets.rows(), (1024 - 64) / 8);
+        assert_eq!(sets.rows(SetIndex(0)), (1024 - 64) / 8);
     }
 
     #[test]
@@ -388,11 +441,12 @@ mod tests {
     #[test]
     fn sets_join_behind_those_that_are_there() {
         let sets = mirrors(&[chunklet(0, 0), chunklet(1, 0)], 64).expect("valid");
-        let twice = sets.append(&[chunklet(2, 0), chunklet(1, 0)]);
+        let shape = *sets.shape(SetIndex(0));
+        let twice = sets.append(&shape, &[chunklet(2, 0), chunklet(1, 0)]);
         assert_eq!(twice, Err(TableError::Twice { chunklet: chunklet(1, 0) }));
         assert_eq!((sets.count(), sets.table().len()), (1, 2));
         for index in 1..200 {
-            sets.append(&[chunklet(0, index), chunklet(1, index)]).expect("free");
+            sets.append(&shape, &[chunklet(0, index), chunklet(1, index)]).expect("free");
         }
         assert_eq!(sets.count(), 200);
         let last = SetIndex(199);
@@ -415,8 +469,8 @@ mod tests {
         assert!(sets.missing_columns(SetIndex(0), Row(0)).is_empty());
         sets.set_rebuilt(set, Column(1), Row(60)..Row(70));
         let missing: Vec<u64> =
-            (0..sets.rows()).filter(|row| sets.is_missing(set, Column(1), Row(*row))).collect();
-        let expected: Vec<u64> = (0..60).chain(70..sets.rows()).collect();
+            (0..sets.rows(set)).filter(|row| sets.is_missing(set, Column(1), Row(*row))).collect();
+        let expected: Vec<u64> = (0..60).chain(70..sets.rows(set)).collect();
         assert_eq!(missing, expected);
         sets.start_rebuild(set, Column(1), chunklet(1, 7));
         assert!(sets.is_missing(set, Column(1), Row(65)), "a restarted rebuild starts from nothing");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use loom::thread;
+use tier0_units::SectorCount;
 use tier0_world::sync::shared::explore;
 
 use super::*;
@@ -20,7 +21,8 @@ const fn chunklet(drive: u32) -> ChunkletAddress {
 /// One mirror of one row.
 fn mirror() -> Arc<RaidSets> {
     let layout = Layout::new(&RaidConfig::new(RaidLevel::Raid1, 2, SectorCount(8))).expect("valid");
-    Arc::new(RaidSets::from_table(layout, 8, &[chunklet(0), TARGETS[0]], 0).expect("valid"))
+    let shape = SetShape { layout, table_sectors: 0 };
+    Arc::new(RaidSets::from_table(shape, 8, &[chunklet(0), TARGETS[0]]).expect("valid"))
 }
 
 /// A column moves and its row is rebuilt there. A thread that goes to the new place and finds the row there sees what
@@ -74,7 +76,7 @@ fn sets_that_are_counted_have_their_columns(flaw: Option<Flaw>) {
             }
         });
         let columns = [0, 1].map(|drive| ChunkletAddress { drive, index: 1 });
-        sets.append(&columns).expect("free");
+        sets.append(sets.shape(SET), &columns).expect("free");
     });
 }
 

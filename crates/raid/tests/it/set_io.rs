@@ -116,7 +116,7 @@ fn on_each_shape<F: Future<Output = ()> + 'static>(test: impl Fn(Bench, Layout, 
     for (level, columns) in SHAPES {
         let runtime = VirtualRuntime::new(columns as u64, PayloadWidth::new(WIDTH));
         let bench = Bench::new(runtime.world(), level, columns);
-        let layout = *bench.io.sets().layout();
+        let layout = *bench.io.sets().layout(SetIndex(0));
         let random = runtime.world().random(99);
         runtime.run(test(bench, layout, random));
     }
@@ -246,7 +246,7 @@ fn a_lost_column_is_rebuilt_while_it_is_written_directly() {
             .collect();
         let rebuilder = bench.clone();
         tasks.push(bench.world.clone().spawn(async move {
-            for row in 0..rebuilder.io.sets().rows() {
+            for row in 0..rebuilder.io.sets().rows(SetIndex(0)) {
                 let rows = Row(row)..Row(row + 1);
                 let rebuilt =
                     rebuilder.io.rebuild_rows(SetIndex(0), Column(1), rows.clone(), &Unchecked).await;

@@ -10,6 +10,8 @@ use tier0_sim::{Array, SimConfig, System, run};
 const SEEDS: Range<u64> = 0..96;
 /// Seeds of growing pools that must be clean.
 const GROWING_SEEDS: Range<u64> = 0..40;
+/// Seeds of pools with two groups of sets that must be clean.
+const GROUP_SEEDS: Range<u64> = 0..32;
 /// Seeds of drives that forget that must be clean.
 const FORGETFUL_SEEDS: Range<u64> = 0..12;
 /// Seeds with mishaps that must be clean.
@@ -118,6 +120,14 @@ fn growing_pools_survive_what_these_seeds_bring() {
         "healed",
     ];
     survives(GROWING_SEEDS, "--growing", SimConfig::growing, &things);
+}
+
+/// Spares, growth and balance stay within a group, whatever happens to the drives of both.
+#[test]
+fn pools_with_two_groups_of_sets_survive_what_these_seeds_bring() {
+    let things =
+        ["pools grown", "drives gone", "power cuts under load", "blocks repaired by scrubs", "healed"];
+    survives(GROUP_SEEDS, "--groups --growing", |config| config.grouped(&Array).growing(), &things);
 }
 
 #[test]

@@ -16,7 +16,9 @@ pub(super) fn text(drives: &[DriveStatus], is_paused: bool) -> String {
             DriveState::Leaving => "leaving",
         };
         let holds = [(drive.holds_log, "log"), (drive.holds_metadata, "metadata")];
-        let holds: Vec<&str> = holds.into_iter().filter(|(does, _)| *does).map(|(_, what)| what).collect();
+        let holds = holds.into_iter().filter(|(does, _)| *does).map(|(_, what)| what.to_owned());
+        let group = drive.group.iter().map(|group| format!("data of {group}"));
+        let holds: Vec<String> = group.chain(holds).collect();
         rows.add_row([
             drive.name.clone(),
             state.to_owned(),
@@ -115,6 +117,7 @@ mod tests {
             holds_log: true,
             holds_metadata: true,
             leaving: false,
+            group: None,
             can_return: false,
             lost_because: None,
             io: tier0_stats::IoSummary::default(),

@@ -1,18 +1,34 @@
 //! A pool: its space, what is wrong, what goes on, its drives and volumes.
 
 use tier0_array::admin::{
-    IntegrityStatus, LostRange, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus, SpaceStatus,
-    TablesStatus, VolumeStatus,
+    GroupStatus, IntegrityStatus, LostRange, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
+    SpaceStatus, TablesStatus, VolumeStatus,
 };
 use tier0_units::{ByteCount, counted};
 
 use super::{drives, duration};
 use crate::output::{align_right, rendered, table, wrapped};
 
+fn group(group: &GroupStatus) -> String {
+    let GroupStatus { name, raid, sets, usable_bytes, used_bytes, reserved_bytes } = group;
+    let reserved = match reserved_bytes {
+        0 => String::new(),
+        reserved => format!(", {} reserved", ByteCount(*reserved)),
+    };
+    format!(
+        "  group {name}: {raid}, {}, {} of {} ({}) used{reserved}",
+        counted(*sets, "set"),
+        ByteCount(*used_bytes),
+        ByteCount(*usable_bytes),
+        percent(*used_bytes, *usable_bytes)
+    )
+}
+
 /// All about a pool; what the array's `summary` says already is not said again.
 pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     let mut lines = vec![format!("pool {}: {}, {}", pool.name, pool.raid, counted(pool.sets.count, "set"))];
     lines.push(format!("  space: {}", space(&pool.space)));
+    lines.extend(pool.groups.iter().map(group));
     let said = |problem: &&String| {
         problem.as_str() == summary || format!("pool {}: {problem}", pool.name) == summary
     };

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tier0_pool::{PoolState, Rebuild, RebuildSource, SlotHome};
 use tier0_raid::layout::{Column, ColumnMask, Layout};
+use tier0_raid::set::{RaidSets, SetIndex};
 
 /// What is known of members.
 pub(super) trait Members {
@@ -42,9 +43,10 @@ pub(super) struct Choice {
 }
 
 /// Chooses; `also` are members that are believed again for another reason.
-pub(super) fn choose(state: &PoolState, layout: &Layout, known: &impl Members, also: &[u32]) -> Choice {
+pub(super) fn choose(state: &PoolState, sets: &RaidSets, known: &impl Members, also: &[u32]) -> Choice {
     let mut choice = Choice { readmitted: also.iter().copied().collect(), ..Choice::default() };
     for set in 0..state.set_count() {
+        let layout = sets.layout(SetIndex(set));
         let lacking = lacking(state, layout, set);
         if layout.survives(lacking) {
             continue;
@@ -62,8 +64,7 @@ pub(super) fn choose(state: &PoolState, layout: &Layout, known: &impl Members, a
         choice.believed.extend(needed.iter().map(|column| (set, u32::from(column.0))));
     }
     let believed: BTreeSet<(u32, u32)> = choice.believed.iter().copied().collect();
-    let columns = (0..state.set_count()).flat_map(|set| (0..layout.columns() as u32).map(move |c| (set, c)));
-    let others = columns.filter(|place| !believed.contains(place));
+    let others = state.all_columns().filter(|place| !believed.contains(place));
     choice.rebuilt = others.filter(|(set, column)| is_rebuilt(state, &choice, *set, *column)).collect();
     choice
 }
@@ -150,6 +151,7 @@ mod tests {
         ChunkletAddress, DriveClass, Geometry, Member, MemberState, MetaRecord, MetadataArea, RaidRecord,
     };
     use tier0_raid::layout::{RaidConfig, RaidLevel};
+    use tier0_raid::set::SetShape;
     use tier0_units::SectorCount;
     use uuid::Uuid;
 
@@ -200,6 +202,7 @@ mod tests {
             state: MemberState::Active,
             path: String::new(),
             leaving: false,
+            group: 0,
         };
         let geometry = Geometry {
             chunklet_sectors: 1024,
@@ -221,14 +224,16 @@ mod tests {
             drives.iter().map(move |drive| ChunkletAddress { drive: *drive, index: set as u32 })
         });
         let columns = columns.collect();
-        state.apply_all(&[MetaRecord::SetsAdded { columns, sets_per_band: 1 }]).expect("sets");
+        state.apply_all(&[MetaRecord::SetsAdded { columns, sets_per_band: 1, group: 0 }]).expect("sets");
         for (place, (left, is_there)) in (0u32..).zip(&known) {
             if *left != u64::MAX || !is_there || put_back.iter().any(|one| one.0 == place) {
                 state.apply_all(&[MetaRecord::MemberLost { member: place }]).expect("lost");
             }
         }
         let layout = Layout::new(&RaidConfig::new(level, width, SectorCount(8))).expect("a layout");
-        choose(&state, &layout, &Known { members: known, put_back }, &[])
+        let shape = SetShape { layout, table_sectors: 0 };
+        let sets = RaidSets::from_table(shape, 1024, state.set_table()).expect("sets");
+        choose(&state, &sets, &Known { members: known, put_back }, &[])
     }
 
     #[test]

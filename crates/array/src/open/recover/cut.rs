@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use tier0_drive::DriveHandle;
 use tier0_pool::PoolState;
 use tier0_raid::layout::{Column, ColumnMask};
+use tier0_raid::set::SetIndex;
 use tier0_units::SectorCount;
 
 use super::choice::{Choice, lacking};
@@ -37,7 +38,7 @@ impl Cut {
             let of_set = choice.believed.iter().filter(|(own, _)| *own == set);
             of_set.map(|(_, column)| Column(*column as u8)).collect()
         };
-        let lacking = |set: u32| lacking(state, shape.sets.layout(), set) - believed(set);
+        let lacking = |set: u32| lacking(state, shape.sets.layout(SetIndex(set)), set) - believed(set);
         Cut {
             stored: stored.collect(),
             lacking: (0..state.set_count()).map(|set| (set, lacking(set))).collect(),
@@ -46,16 +47,16 @@ impl Cut {
 
     /// Whether a slot cannot do without what is stored on no drive that its set has.
     pub(super) fn needs(&self, state: &PoolState, shape: &PoolShape, slot: u64) -> bool {
-        let layout = shape.sets.layout();
         let first_row = shape.slots.rows(slot).start.0;
         let set = shape.slots.place(slot).set;
+        let layout = shape.sets.layout(set);
         let is_cut = |column: &Column| {
             let (_, start) = shape.sets.place(set, *column);
             let drive = state.column(set.0, u32::from(column.0)).drive;
             let first = start + SectorCount(first_row * layout.stripe_unit().0);
             self.stored.get(&drive).is_some_and(|stored| *stored <= first.0)
         };
-        let cut: ColumnMask = (0..layout.columns() as u8).map(Column).filter(is_cut).collect();
+        let cut: ColumnMask = shape.sets.columns(set).filter(is_cut).collect();
         let lacking = self.lacking.get(&set.0).copied().unwrap_or_default();
         !cut.is_empty() && layout.survives(lacking) && !layout.survives(lacking | cut)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::plan::ring_sectors_min;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{FoundPool, Inspected};
 use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, MetaRecord, PoolState};
@@ -111,13 +112,13 @@ impl Plan {
             Err(error) => return stopped(recovery, error.to_string()),
         };
         let shape = PoolShape::new(before.state())?;
-        let (known, layout) = (Known::of(&found), shape.sets.layout());
+        let known = Known::of(&found);
         // As a start would find them: what is believed again is known only to the pool that has it.
         let drive = |member| before.drive(member).cloned().or_else(|| found.unbelieved_drive(member));
         let rings = log::look(world, &before, &known, drive).await;
         let serving = |member: &u32| before.state().is_active(*member);
         let also: Vec<u32> = rings.iter().flat_map(RingFate::kept).filter(|one| !serving(one)).collect();
-        let choice = choice::choose(before.state(), layout, &known, &also);
+        let choice = choice::choose(before.state(), &shape.sets, &known, &also);
         let gone = log::bytes_gone(before.state(), &rings);
         let consent = check_consent(&before, &shape.sets, |_| false).err();
         let cut = Cut::of(before.state(), &shape, &choice, drive);
@@ -137,7 +138,7 @@ impl Plan {
         recovery.notes.extend(notes_on_log(&rings));
         if choice.fates.values().any(|fate| *fate == Fate::Dead) {
             let dead = choice.fates.values().filter(|fate| **fate == Fate::Dead).count();
-            let (all, level) = (before.state().set_count(), &before.state().geometry().raid.level);
+            let (all, level) = (before.state().set_count(), crate::plan::levels(before.state()));
             let obstacle = format!(
                 "{dead} of {all} RAID sets lack more drives than {level} makes up for, and what is there cannot stand \
                  in; connect drives that are missing"
@@ -148,7 +149,7 @@ impl Plan {
             return Ok(Plan { recovery, steps: None });
         }
         let inspected = readmitted(world, found, &choice).await?;
-        let sectors_min = tier0_cache::ring_sectors_min(layout.parities() as u32, layout.row_pages() as u32);
+        let sectors_min = ring_sectors_min(inspected.state().groups());
         let Some((placement, newcomers)) = place_log(inspected.state(), &rings, sectors_min, blanks, id)?
         else {
             let size = ByteCount(sectors_min * SECTOR_BYTES);
@@ -209,6 +210,7 @@ fn place_log(
             state: MemberState::Active,
             path: String::new(),
             leaving: false,
+            group: 0,
         };
         // One that is too small, or has the name of a drive that serves, cannot join.
         if larger.apply_all(&[MetaRecord::MemberAdded(member.clone())]).is_ok() {

@@ -189,7 +189,7 @@ pub(crate) async fn refused(engine: &Engine, request: AdminRequest) -> String {
 
 pub(crate) fn create_volume(name: &str, size: ByteCount, thin: bool) -> AdminRequest {
     let name = name.to_owned();
-    AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache: WriteCache::Durable }
+    AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache: WriteCache::Durable, group: None }
 }
 
 /// How the pool does.

@@ -22,7 +22,7 @@ use tier0_journal::{Entry, LossReport, Region, Ring, Settings};
 use tier0_pool::{ChunkletAddress, Chunklets};
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
-use tier0_raid::set::{RaidSets, SlotMap};
+use tier0_raid::set::{RaidSets, SetShape, SlotMap};
 use tier0_units::{ByteCount, Lba, Nanos, SectorCount};
 use tier0_world::{IoError, PayloadWidth, World};
 use uuid::Uuid;
@@ -168,7 +168,8 @@ impl Rack {
     }
 
     fn slot_io(&self, world: &World) -> SlotIo {
-        let sets = RaidSets::from_table(self.layout, CHUNKLET_SECTORS, &self.table, self.plan.table_sectors);
+        let shape = SetShape { layout: self.layout, table_sectors: self.plan.table_sectors };
+        let sets = RaidSets::from_table(shape, CHUNKLET_SECTORS, &self.table);
         let sets = Arc::new(sets.expect("valid").with_data_start(0));
         let slots = Arc::new(SlotMap::new(&sets, EXTENT_SECTORS, self.media.len()));
         let lost = LostDrives::new(self.media.len());

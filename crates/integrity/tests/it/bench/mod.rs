@@ -20,7 +20,7 @@ use tier0_integrity::{
 use tier0_pool::{ChunkletAddress, Chunklets};
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
 use tier0_raid::layout::{Column, ColumnMask, Layout, RaidConfig, RaidLevel};
-use tier0_raid::set::{RaidSets, SetIndex, SlotMap};
+use tier0_raid::set::{RaidSets, SetIndex, SetShape, SlotMap};
 use tier0_units::{ExtentId, SectorCount, SlotRef};
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth, PlantedBug, Random, World, plant};
 
@@ -115,12 +115,8 @@ impl Rack {
     }
 
     fn sets(&self) -> RaidSets {
-        let sets = RaidSets::from_table(
-            self.layout,
-            self.chunklet_sectors,
-            &self.table.borrow(),
-            self.plan.table_sectors,
-        );
+        let shape = SetShape { layout: self.layout, table_sectors: self.plan.table_sectors };
+        let sets = RaidSets::from_table(shape, self.chunklet_sectors, &self.table.borrow());
         sets.expect("valid").with_data_start(0)
     }
 
@@ -259,7 +255,7 @@ pub(crate) struct Model {
 impl Model {
     /// `count` slots, newly allocated.
     pub(crate) fn allocate(shard: &Shard, count: u64) -> Model {
-        let pages = shard.io.pages_per_slot();
+        let pages = shard.io.pages_per_slot(0);
         let slot = |slot| {
             let slot = SlotRef { slot, allocation: slot + 1 };
             shard.io.allocate(slot);

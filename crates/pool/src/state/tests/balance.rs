@@ -22,7 +22,9 @@ fn random_pool(random: &mut Random) -> PoolState {
         random_order(random, &mut room);
         let columns: Vec<_> = room.iter().take(2).filter_map(|(_, to)| state.free_chunklet(*to, 0)).collect();
         if columns.len() == 2 {
-            state.apply_all(&[MetaRecord::SetsAdded { columns, sets_per_band: 1 }]).expect("free chunklets");
+            state
+                .apply_all(&[MetaRecord::SetsAdded { columns, sets_per_band: 1, group: 0 }])
+                .expect("free chunklets");
         }
     }
     for _ in 0..random.below(4) {
@@ -60,7 +62,7 @@ fn carry_out(state: &mut PoolState, moves: &[ColumnMove]) {
 /// How many mirrors can be formed when one takes from the drives that have most, again and again.
 fn formed(state: &PoolState) -> u64 {
     let mut free: Vec<u64> = (0..state.members().len() as u32)
-        .map(|member| state.free_chunklets(member).saturating_sub(state.geometry().spare_chunklets))
+        .map(|member| state.free_chunklets(member).saturating_sub(state.groups()[0].spare_chunklets))
         .collect();
     let mut sets = 0;
     loop {
@@ -81,11 +83,11 @@ fn what_moves_for_sets_makes_room_for_as_many_as_were_promised() {
         let mut random = Random::new(seed, 1);
         let mut state = random_pool(&mut random);
         let before = formed(&state);
-        let SetsToCome { sets, moves } = state.sets_to_come();
+        let SetsToCome { sets, moves } = state.sets_to_come(0);
         carry_out(&mut state, &moves);
         assert_eq!(formed(&state), sets, "seed {seed}: {} moves", moves.len());
         assert_eq!(moves.is_empty(), sets == before, "seed {seed}: it moves nothing in vain");
-        assert!(state.sets_to_come().moves.is_empty(), "seed {seed}: all has moved");
+        assert!(state.sets_to_come(0).moves.is_empty(), "seed {seed}: all has moved");
         with_moves += u64::from(!moves.is_empty());
         more += sets - before;
     }
@@ -99,12 +101,12 @@ fn what_moves_for_spares_leaves_no_drive_short_while_another_has_more() {
         let mut random = Random::new(seed, 2);
         let mut state = random_pool(&mut random);
         // As after rebuilds, which take what drives keep.
-        state.geometry.spare_chunklets = 2 + random.below(3);
+        state.inventory.groups[0].spare_chunklets = 2 + random.below(3);
         let missing = |state: &PoolState| -> u64 {
             let takes = state.members_by_place().filter(|(_, member)| member.takes_more());
             takes
                 .map(|(place, _)| {
-                    state.geometry().spare_chunklets.saturating_sub(state.free_chunklets(place))
+                    state.groups()[0].spare_chunklets.saturating_sub(state.free_chunklets(place))
                 })
                 .sum()
         };

@@ -272,7 +272,7 @@ impl Run<'_> {
                     && drives.iter().all(|drive| left(*drive) >= 2);
                 model.sets.push(columns);
                 let columns = columns.map(|(drive, index)| chunklet(drive, index)).to_vec();
-                (MetaRecord::SetsAdded { columns, sets_per_band: 1 }, is_sound.then_some(model))
+                (MetaRecord::SetsAdded { columns, sets_per_band: 1, group: 0 }, is_sound.then_some(model))
             }
             _ => {
                 let end = self.allocation + self.random.below(200);

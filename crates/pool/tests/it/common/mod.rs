@@ -36,6 +36,7 @@ pub(crate) fn member(number: u32) -> Member {
         class: DriveClass::Disk,
         state: MemberState::Active,
         leaving: false,
+        group: 0,
         path: String::new(),
     }
 }
@@ -48,6 +49,7 @@ pub(crate) fn volume(number: u32, extents: u64) -> Volume {
         sectors: extents * EXTENT_SECTORS,
         thin: true,
         write_cache: WriteCache::Durable,
+        group: 0,
     }
 }
 
@@ -71,7 +73,7 @@ pub(crate) fn new_state(members: u32) -> PoolState {
         })
     };
     let records = [
-        MetaRecord::SetsAdded { columns: (0..4).flat_map(set).collect(), sets_per_band: 2 },
+        MetaRecord::SetsAdded { columns: (0..4).flat_map(set).collect(), sets_per_band: 2, group: 0 },
         MetaRecord::VolumeCreated(volume(0, 64)),
         MetaRecord::AllocationsReserved { end: 1 << 40 },
     ];

@@ -19,11 +19,12 @@ use tier0_raid::io::{
 };
 use tier0_raid::layout::{Column, ColumnMask, Group, Layout, PagePlace, RaidConfig, RaidLevel, Row, Unit};
 use tier0_raid::parity;
-use tier0_raid::set::{RaidSets, SetIndex};
+use tier0_raid::set::{RaidSets, SetIndex, SetShape};
 use tier0_units::{Lba, PAGE_SECTORS, SectorCount};
 use tier0_world::{Buf, BufMut, Completion, IoError, PayloadWidth, Random, VirtualRuntime, World};
 
-pub(crate) const SET: SetIndex = SetIndex(0);
+/// The set under test: one of another shape lies before it.
+pub(crate) const SET: SetIndex = SetIndex(1);
 pub(crate) const WIDTH: PayloadWidth = PayloadWidth::new(4);
 pub(crate) const PAGE_BYTES: usize = 32;
 /// Pages of a stripe unit.
@@ -253,10 +254,19 @@ impl Farm {
     pub(crate) fn new(world: &World, level: RaidLevel, columns: usize) -> Farm {
         let unit = SectorCount(UNIT_PAGES as u64 * PAGE_SECTORS);
         let layout = Layout::new(&RaidConfig::new(level, columns, unit)).expect("valid");
-        let table: Vec<_> = (0..columns as u32).map(|drive| ChunkletAddress { drive, index: 0 }).collect();
-        let sets = RaidSets::from_table(layout, CHUNKLET_SECTORS, &table, TABLE_SECTORS).expect("valid");
+        let other =
+            Layout::new(&RaidConfig::new(RaidLevel::Raid1, 2, SectorCount(PAGE_SECTORS))).expect("valid");
+        let runs = [
+            (SetShape { layout: other, table_sectors: 0 }, 1),
+            (SetShape { layout, table_sectors: TABLE_SECTORS }, 1),
+        ];
+        let last = CHUNKLETS as u32 - 1;
+        let before = (0..2).map(|drive| ChunkletAddress { drive, index: last });
+        let own = (0..columns as u32).map(|drive| ChunkletAddress { drive, index: 0 });
+        let table: Vec<ChunkletAddress> = before.chain(own).collect();
+        let sets = RaidSets::from_runs(&runs, CHUNKLET_SECTORS, &table).expect("valid");
         let sets = Arc::new(sets);
-        assert_eq!(sets.rows(), ROWS);
+        assert_eq!(sets.rows(SET), ROWS);
         let drive_sectors = SectorCount(DATA_START_SECTORS + CHUNKLETS * CHUNKLET_SECTORS);
         let count = columns + SPARE_DRIVES;
         let beneath: Vec<DriveHandle> =
