@@ -2,8 +2,9 @@
 //!
 //! A drive is *blemished* from the first fault that may have cost it content (loss, an error, rot, a lost write, an
 //! administrator who fails it) until the array has proved that it is whole again without it or in spite of it: fully
-//! redundant and, where it can scrub, scrubbed clean. Blemished drives never outnumber what the RAID level makes up
-//! for (of several groups of sets that which makes up for the fewest), and at least one copy of the write log and one of the metadata lies on a drive without blemish.
+//! redundant and, where it can scrub, scrubbed clean. Blemished drives never outnumber what the RAID level makes up for (of
+//! several groups of sets the one that makes up for the fewest), and at least one copy of the write log and one of the
+//! metadata lies on a drive without blemish.
 //!
 //! What it does not do: it does not know where on a drive the harm lies, so two drives are never blemished in different
 //! stripes at once where the level survives one loss. Latency is no blemish.

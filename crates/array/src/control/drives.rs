@@ -278,8 +278,8 @@ impl Control {
         }
     }
 
-    /// Opens a drive and makes it a member in the metadata and in every shard, for a group of sets. If it is to take the place of a member that
-    /// serves, there must be room for all that this one holds.
+    /// Opens a drive and makes it a member in the metadata and in every shard, for a group of sets. If it is to take the
+    /// place of a member that serves, there must be room for all that this one holds.
     pub(super) async fn join(
         self: &Rc<Self>,
         number: usize,

@@ -1,7 +1,7 @@
 //! Which columns are being rebuilt or evacuated, and which of their rows are at the new place: one bit per row, in atomics.
 //!
-//! The shape of a set is told with each question. Nothing is allocated for a set before its first rebuild. Bits are set with release and read with acquire: a thread
-//! that sees a row present also sees what was done before it was declared so.
+//! The shape of a set is told with each question. Nothing is allocated for a set before its first rebuild. Bits are set with
+//! release and read with acquire: a thread that sees a row present also sees what was done before it was declared so.
 
 use std::ops::Range;
 
