@@ -1,14 +1,14 @@
 //! A pool with groups of sets: mirrors beside RAID 5, each volume on the drives of its group.
 
 use crate::rig::trouble::within;
-use crate::rig::{Drives, create_volume, done, expect, pool, refused, try_write, volume, write};
+use crate::rig::{
+    Drives, MIB, create_volume, done, expect, expect_filled, fill, pool, refused, volume, write,
+};
 use tier0_array::Description;
 use tier0_array::admin::{AdminRequest, GroupStatus, Health};
 use tier0_array::engine::Engine;
 use tier0_units::{ByteCount, Nanos, WriteCache};
-use tier0_world::World;
 
-const MIB: u64 = 2048;
 const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
 
 /// Two mirrors of the drives d0 to d3, and RAID 5 of three of d4 to d7.
@@ -73,24 +73,6 @@ async fn groups(engine: &Engine) -> [GroupStatus; 2] {
 /// How many chunklets are in use of each drive.
 async fn used(engine: &Engine) -> Vec<u64> {
     pool(engine).await.drives.iter().map(|drive| drive.chunklets_used).collect()
-}
-
-/// Fills a volume a MiB after the other, each with its own value, until its group is full.
-async fn fill(world: &World, engine: &Engine, name: &str) -> u64 {
-    let filled = volume(engine, name);
-    for extent in 0..400 {
-        if try_write(world, &filled, extent * MIB, 16, 1 + (extent % 250) as u8).await.is_err() {
-            return extent;
-        }
-    }
-    panic!("the group is larger than its drives");
-}
-
-async fn expect_filled(world: &World, engine: &Engine, name: &str, extents: u64) {
-    let filled = volume(engine, name);
-    for extent in 0..extents {
-        expect(world, &filled, extent * MIB, 16, 1 + (extent % 250) as u8).await;
-    }
 }
 
 #[test]

@@ -1,14 +1,12 @@
 //! Pools that grow while they serve, and power cuts in between.
 
-use crate::rig::{Drives, create_volume, done, expect, pool, refused, volume, write};
+use crate::rig::{Drives, MIB, create_volume, done, expect, expect_filled, pool, refused, volume, write};
 use tier0_array::admin::{AdminRequest, DriveState, Health};
 use tier0_array::engine::Engine;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 
 const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
-/// Sectors of a MiB, the extent of most shapes.
-const MIB: u64 = 2048;
 
 async fn add(world: &World, engine: &Engine, drives: &Drives, number: usize) {
     let drive = drives.media[number].open(world);
@@ -18,20 +16,7 @@ async fn add(world: &World, engine: &Engine, drives: &Drives, number: usize) {
 /// Fills a new thin volume to the last slot of the pool, a MiB after the other, each with its own value.
 async fn fill(world: &World, engine: &Engine, name: &str) -> u64 {
     done(engine, create_volume(name, ByteCount::mib(400), true)).await;
-    let filled = volume(engine, name);
-    for extent in 0..400 {
-        if crate::rig::try_write(world, &filled, extent * MIB, 16, 1 + (extent % 250) as u8).await.is_err() {
-            return extent;
-        }
-    }
-    panic!("the pool is larger than its drives");
-}
-
-async fn expect_filled(world: &World, engine: &Engine, name: &str, extents: u64) {
-    let filled = volume(engine, name);
-    for extent in 0..extents {
-        expect(world, &filled, extent * MIB, 16, 1 + (extent % 250) as u8).await;
-    }
+    crate::rig::fill(world, engine, name).await
 }
 
 #[test]

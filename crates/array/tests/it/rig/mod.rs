@@ -13,6 +13,8 @@ pub(crate) mod told;
 pub(crate) mod trouble;
 
 const DRIVE_SECTORS: u64 = (32 << 20) / 512;
+/// Sectors of a MiB, the extent of most shapes.
+pub(crate) const MIB: u64 = 2048;
 
 /// The drives of an array.
 #[derive(Clone)]
@@ -169,6 +171,29 @@ pub(crate) async fn expect(world: &World, volume: &Volume, lba: u64, sectors: u3
     let bytes = buf.as_slice();
     let name = volume.name();
     assert!(bytes.iter().all(|byte| *byte == value), "{name}: sector {lba} holds {}, not {value}", bytes[0]);
+}
+
+/// Writes to a thin volume of 400 MiB, a MiB after the other, each with its own value, until there is no space; how many.
+pub(crate) async fn fill(world: &World, engine: &Engine, name: &str) -> u64 {
+    let filled = volume(engine, name);
+    for extent in 0..400 {
+        if try_write(world, &filled, extent * MIB, 16, value_of(extent)).await.is_err() {
+            return extent;
+        }
+    }
+    panic!("there is more space than the drives have");
+}
+
+/// So much of a volume holds what [`fill`] wrote.
+pub(crate) async fn expect_filled(world: &World, engine: &Engine, name: &str, extents: u64) {
+    let filled = volume(engine, name);
+    for extent in 0..extents {
+        expect(world, &filled, extent * MIB, 16, value_of(extent)).await;
+    }
+}
+
+fn value_of(extent: u64) -> u8 {
+    1 + (extent % 250) as u8
 }
 
 /// Asks for something that must be done; what the array says.
