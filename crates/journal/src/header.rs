@@ -11,7 +11,7 @@
 //! | 12–15 | bytes per block, 4096 |
 //! | 16–31 | identity of the ring (UUID) |
 //! | 32–39 | generation of this header |
-//! | 40–47 | incarnation: one more at each opening of the ring, and 2^20 more when a copy joins |
+//! | 40–47 | incarnation: one more at each opening of the ring |
 //! | 48–55 | blocks of the ring proper, which begins in block 2 of the region |
 //! | 56–63 | block of the first frame that is still needed; the place is this number modulo the blocks |
 //! | 64–71 | sequence number of that frame, or of the next one if none is needed |

@@ -1,12 +1,12 @@
 //! Adding a copy while the ring is in use.
 //!
-//! From the moment the copy joins, every frame and header is written to it too. What was there before is copied frame by
-//! frame, verified on the way; the tail is not persisted past the frame that is being copied, so that nothing new is
-//! ever written where the copying still writes. When all is stable on the copy, a header is.
-//!
 //! A region may hold the same ring as others went on with it, without the copies that are here: frames and headers that
-//! are newer than those of this ring, and that a recovery would take for what was lost. So the ring gets an incarnation
-//! first that exceeds whatever may lie there, with a fence at its end, and headers of a higher generation.
+//! are newer than those of this ring, and that a recovery would take for what was lost. So it is blanked first, and that is
+//! stable before anything of this ring is written there.
+//!
+//! From then on every frame and header is written to it too. What was there before is copied frame by frame, verified on
+//! the way; the tail is not persisted past the frame that is being copied, so that nothing new is ever written where the
+//! copying still writes. When all is stable on the copy, a header is.
 //!
 //! | step | copy | what the owner does | if the copy fails |
 //! |---|---|---|---|
@@ -23,13 +23,9 @@ use tier0_world::{Buf, IoError};
 
 use crate::copies::{COPIES_MAX, CopyState, Place, Target};
 use crate::reader::{Found, Reader};
-use crate::ring::{Core, bad_region, outdone, region_sectors};
+use crate::ring::{Core, bad_region, region_sectors};
 use crate::state::Live;
 use crate::{Position, Region, Ring, RingError};
-
-/// By how many incarnations a ring goes ahead of what it knows when a copy joins: where the region's headers are gone, more
-/// than the openings of a ring that others went on with, each of which is one.
-const INCARNATIONS_AHEAD: u64 = 1 << 20;
 
 impl Ring {
     /// Makes `region` copy `copy` of the ring, in the place of one that is lost or as the next one, while appends go on.
@@ -40,13 +36,13 @@ impl Ring {
         if region.blocks().is_none_or(|blocks| blocks < core.blocks) {
             return Err(bad_region(copy, &region, region_sectors(core.blocks)));
         }
-        core.take_place(copy, region.clone())?;
-        let mut joining = JoinGuard { core: core.clone(), copy, complete: false };
-        core.outdo(&region).await?;
-        core.copy_to(copy, &region).await?;
+        let mut joining = core.take_place(copy)?;
+        joining.blank(&region).await?;
+        joining.begin(&region);
+        joining.copy_to(&region).await?;
         core.persist_now().await?;
-        core.still_joining(copy)?;
-        joining.complete = true;
+        joining.check()?;
+        joining.is_complete = true;
         core.set_copy_state(copy, CopyState::Unconfirmed);
         Ok(())
     }
@@ -64,24 +60,81 @@ impl Ring {
     }
 }
 
-/// Takes the copy out again if it does not become complete.
-struct JoinGuard {
+/// A copy's place while it joins; it is free again if the copy does not become complete.
+struct Joining {
     core: Rc<Core>,
     copy: usize,
-    complete: bool,
+    /// The turn of the place, which another may have taken since.
+    turn: u64,
+    is_complete: bool,
 }
 
-impl Drop for JoinGuard {
+impl Joining {
+    /// Whether the copy still joins, and nothing of it has failed.
+    fn check(&self) -> Result<(), RingError> {
+        self.core.failure().map_or(Ok(()), Err)?;
+        let copies = self.core.copies.borrow();
+        let place = &copies[self.copy];
+        match place.state {
+            CopyState::Joining if place.turn == self.turn => Ok(()),
+            _ => Err(self.failed(place.error.unwrap_or(IoError::Gone))),
+        }
+    }
+
+    fn failed(&self, source: IoError) -> RingError {
+        RingError::Drive { copy: self.copy, source }
+    }
+
+    /// Makes sure that nothing of a region's past ever counts.
+    async fn blank(&self, region: &Region) -> Result<(), RingError> {
+        region.blank(self.core.blocks).await.map_err(|source| self.failed(source))?;
+        self.check()
+    }
+
+    /// What is written from now on goes to the region too.
+    fn begin(&self, region: &Region) {
+        self.core.copies.borrow_mut()[self.copy].region = Some(region.clone());
+    }
+
+    /// Copies what is live and was cut before now.
+    async fn copy_to(&self, region: &Region) -> Result<(), RingError> {
+        let core = &self.core;
+        let end = core.state.borrow().sequence;
+        while let Some(frame) = core.pin_next(end) {
+            while core.state.borrow().stable_sequence() <= frame.sequence {
+                self.check()?;
+                core.changed.wait().await;
+            }
+            self.check()?;
+            let image = core.read_frame(&frame).await?;
+            let written = region.write(core.blocks, frame.block, image, false).await;
+            written.map_err(|source| self.failed(source))?;
+            self.check()?;
+            core.state.borrow_mut().pin = Some(frame.sequence + 1);
+        }
+        region.drive.flush().await.map_err(|source| self.failed(source))
+    }
+}
+
+impl Drop for Joining {
     fn drop(&mut self) {
+        let (turn, state) = {
+            let place = &self.core.copies.borrow()[self.copy];
+            (place.turn, place.state)
+        };
+        if turn != self.turn {
+            return;
+        }
         self.core.unpin();
-        if !self.complete && self.core.copy_state(self.copy) == CopyState::Joining {
+        if !self.is_complete && state == CopyState::Joining {
             self.core.set_copy_state(self.copy, CopyState::Lost);
         }
     }
 }
 
 impl Core {
-    fn take_place(&self, copy: usize, region: Region) -> Result<(), RingError> {
+    /// Keeps a place for a copy, to which nothing is written yet.
+    fn take_place(self: &Rc<Self>, copy: usize) -> Result<Joining, RingError> {
         let mut copies = self.copies.borrow_mut();
         if copies.iter().any(|place| place.state == CopyState::Joining) {
             return Err(RingError::Joining);
@@ -94,8 +147,11 @@ impl Core {
             copies.push(Place::new(None));
         }
         let turn = copies[copy].turn + 1;
-        copies[copy] = Place { region: Some(region), state: CopyState::Joining, error: None, turn };
-        Ok(())
+        copies[copy] = Place { region: None, state: CopyState::Joining, error: None, turn };
+        drop(copies);
+        // One that was dropped before may not have noticed yet.
+        self.unpin();
+        Ok(Joining { core: self.clone(), copy, turn, is_complete: false })
     }
 
     fn unpin(self: &Rc<Self>) {
@@ -105,44 +161,6 @@ impl Core {
             state.trim();
         }
         self.persist_if_due();
-    }
-
-    fn still_joining(&self, copy: usize) -> Result<(), RingError> {
-        self.failure().map_or(Ok(()), Err)?;
-        let copies = self.copies.borrow();
-        match (copies[copy].state, copies[copy].error) {
-            (CopyState::Joining, _) => Ok(()),
-            (_, error) => Err(RingError::Drive { copy, source: error.unwrap_or(IoError::Gone) }),
-        }
-    }
-
-    /// Makes sure that nothing of a region's past ever counts.
-    async fn outdo(self: &Rc<Self>, region: &Region) -> Result<(), RingError> {
-        let (generation, incarnation) = outdone(std::slice::from_ref(region), self.id).await;
-        {
-            let mut state = self.state.borrow_mut();
-            state.generation = state.generation.max(generation);
-            state.incarnation = state.incarnation.max(incarnation) + INCARNATIONS_AHEAD;
-            state.fence = state.sequence;
-        }
-        self.persist_now().await
-    }
-
-    /// Copies what is live and was cut before now.
-    async fn copy_to(self: &Rc<Self>, copy: usize, region: &Region) -> Result<(), RingError> {
-        let end = self.state.borrow().sequence;
-        while let Some(frame) = self.pin_next(end) {
-            while self.state.borrow().stable_sequence() <= frame.sequence {
-                self.still_joining(copy)?;
-                self.changed.wait().await;
-            }
-            self.still_joining(copy)?;
-            let image = self.read_frame(&frame).await?;
-            let written = region.write(self.blocks, frame.block, image, false).await;
-            written.map_err(|source| RingError::Drive { copy, source })?;
-            self.state.borrow_mut().pin = Some(frame.sequence + 1);
-        }
-        region.drive.flush().await.map_err(|source| RingError::Drive { copy, source })
     }
 
     /// The next frame to copy, kept from being overwritten.

@@ -4,6 +4,7 @@
 //! translates in 4 KiB units anyway, and copies on drives of different blocks stay alike. The first two blocks hold the
 //! header, the others are the ring proper.
 
+use tier0_block::write_zeros;
 use tier0_drive::DriveHandle;
 use tier0_units::Lba;
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
@@ -78,6 +79,14 @@ impl Region {
     /// Writes the header's place 0 or 1; stable when it ends.
     pub(crate) async fn write_header(&self, place: u64, buf: Buf) -> Result<(), IoError> {
         self.drive.write(self.header_lba(place), buf, self.drive.info().volatile_cache).await
+    }
+
+    /// Makes the headers and a ring of so many blocks zeros; stable when it ends. They are written and not discarded: the
+    /// space stays allocated.
+    pub(crate) async fn blank(&self, blocks: u64) -> Result<(), IoError> {
+        let sectors = (HEADER_PLACES + blocks) * u64::from(BLOCK_SECTORS);
+        write_zeros(&self.drive, PayloadWidth::REAL, self.first, sectors, false).await?;
+        self.drive.flush().await
     }
 
     async fn read_lba(&self, lba: Lba, sectors: u32) -> Result<Buf, IoError> {

@@ -280,7 +280,7 @@ pub(crate) fn headroom_blocks(settings: &Settings) -> u64 {
 }
 
 /// The highest generation and incarnation that older headers of this very ring have.
-pub(crate) async fn outdone(regions: &[Region], id: Uuid) -> (u64, u64) {
+async fn outdone(regions: &[Region], id: Uuid) -> (u64, u64) {
     let (mut generation, mut incarnation) = (0, 0);
     for region in regions {
         for place in 0..HEADER_PLACES {

@@ -1,7 +1,8 @@
 //! The ring against a naive model: random appends, releases, power cuts, lost and added copies, over many seeds.
 //!
 //! The model is the list of records in the order of the appends. After each power cut the recovered records must be a
-//! piece of that list, that begins no later than what is released and ends no earlier than what was acknowledged.
+//! piece of that list, that begins no later than what is released and ends no earlier than what was acknowledged. A copy
+//! that was lost may go on by itself, as half of an array does that was started alone, before it joins again.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,6 +14,9 @@ use tier0_world::{Buf, BufMut, PayloadWidth, PlantedBug, Random, VirtualRuntime,
 use uuid::Uuid;
 
 const ID: Uuid = Uuid::from_u128(77);
+
+/// Numbers of records that are appended elsewhere.
+const FOREIGN: u64 = 1 << 40;
 
 /// Everything about a record follows from its number.
 fn record(id: u64, pages_max: u64) -> Record {
@@ -55,6 +59,7 @@ struct Counts {
     repaired: Cell<u64>,
     losses: Cell<u64>,
     joins: Cell<u64>,
+    returns: Cell<u64>,
     appends: Cell<u64>,
 }
 
@@ -164,7 +169,13 @@ impl Model {
             match lost {
                 Some(copy) if random.chance(0.7) => {
                     let blocks = ring.space().capacity / 8;
-                    let medium = medium(blocks, &mut random);
+                    let medium = if random.chance(0.5) {
+                        let lost = self.media.borrow()[copy].clone();
+                        add(&self.counts.returns, 1);
+                        go_on_alone(&world, &lost, self.pages_max, &mut random).await
+                    } else {
+                        medium(blocks, &mut random)
+                    };
                     self.media.borrow_mut()[copy] = medium.clone();
                     let region = CrashDrive::region(&world, &medium, 10 + random.below(1000));
                     let addition = ring.add_copy(copy, region);
@@ -260,6 +271,48 @@ impl Model {
     }
 }
 
+/// A lost copy is believed by somebody else: opened, with records of its own, copies of its own, power cuts, and perhaps
+/// without its headers in the end, as it comes back.
+async fn go_on_alone(
+    world: &World,
+    medium: &MediumHandle,
+    pages_max: u64,
+    random: &mut Random,
+) -> MediumHandle {
+    medium.borrow_mut().gone = false;
+    let blocks = medium.borrow().stable.len() as u64 / 4096 - 2;
+    let stream = 2000 + random.below(1000);
+    for _ in 0..random.below(4) {
+        medium.borrow_mut().power_cut(random);
+        let region = CrashDrive::region(world, medium, stream);
+        let owner = Owner::of_good_copies(world);
+        let recovered = Ring::recover(world, vec![Some(region)], ID, Settings::default(), owner).await;
+        // It may have failed in the middle of anything.
+        let Ok(Recovered { ring, .. }) = recovered else { break };
+        for _ in 0..random.below(20) {
+            if random.chance(0.1) {
+                let other = self::medium(blocks, random);
+                ring.add_copy(1, CrashDrive::region(world, &other, stream + 1)).await.expect("joins");
+                ring.confirm_copy(1).expect("counts");
+                ring.drop_copy(1);
+            }
+            ring.release(Position(ring.stable().0.saturating_sub(random.below(4))));
+            ring.append(record(FOREIGN + random.below(1000), pages_max)).await.expect("appends");
+        }
+        if random.chance(0.5) {
+            ring.persist_tail().await.expect("persists");
+        }
+    }
+    medium.borrow_mut().power_cut(random);
+    // What the ring there still writes in the background does not reach the drive any more.
+    let returning = self::medium(blocks, random);
+    returning.borrow_mut().stable.clone_from(&medium.borrow().stable);
+    if random.chance(0.3) {
+        returning.borrow_mut().stable[..2 * 8 * 512].fill(0);
+    }
+    returning
+}
+
 fn medium(blocks: u64, random: &mut Random) -> MediumHandle {
     let medium = Medium::new((2 + blocks) * 8);
     medium.borrow_mut().block_sectors = [1, 8][random.below(2) as usize];
@@ -312,6 +365,7 @@ fn nothing_acknowledged_is_lost_over_many_seeds() {
         all.iter().zip(of_seed).for_each(|(total, own)| add(total, own.get()));
         add(&totals.losses, own.losses.get());
         add(&totals.joins, own.joins.get());
+        add(&totals.returns, own.returns.get());
         add(&totals.appends, own.appends.get());
     }
     let figures = [
@@ -321,6 +375,7 @@ fn nothing_acknowledged_is_lost_over_many_seeds() {
         ("frames repaired", totals.repaired.get()),
         ("copies lost", totals.losses.get()),
         ("copies added", totals.joins.get()),
+        ("copies that went on alone", totals.returns.get()),
         ("appends", totals.appends.get()),
     ];
     println!("{figures:?}");

@@ -100,6 +100,18 @@ impl Medium {
         settled.iter().for_each(|write| self.put(write.lba, write.buf.as_slice()));
     }
 
+    /// A completed write becomes stable, and what it overwrote before it, so that this does not come over it later.
+    fn force(&mut self, id: u64) {
+        let sectors = |write: &Unstable| write.lba.0..write.lba.0 + u64::from(write.buf.sectors());
+        let Some(forced) = self.unstable.iter().find(|write| write.id == id).map(sectors) else { return };
+        let is_below = |write: &Unstable| {
+            let own = sectors(write);
+            write.id < id && own.start < forced.end && forced.start < own.end
+        };
+        let below: Vec<u64> = self.unstable.iter().filter(|w| is_below(w)).map(|w| w.id).collect();
+        self.settle(|other| other == id || below.contains(&other));
+    }
+
     fn complete(&mut self, id: u64) {
         self.unstable.iter_mut().filter(|write| write.id == id).for_each(|write| write.completed = true);
     }
@@ -205,7 +217,7 @@ impl Drive for CrashDrive {
                     Command::Write { durable, .. } => {
                         medium.borrow_mut().complete(id);
                         if durable || !volatile_cache {
-                            medium.borrow_mut().settle(|other| other == id);
+                            medium.borrow_mut().force(id);
                         }
                         completion.complete(Ok(()), Payload::None);
                     }
