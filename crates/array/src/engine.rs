@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::admin::{AdminError, AdminReply, AdminRequest, Status};
 pub use crate::born::Born;
+use crate::class;
 use crate::control::{Control, LossRules};
 use crate::message::control::ControlMessage;
 use crate::message::request::ShardRequest;
@@ -121,7 +122,7 @@ pub(crate) fn new_state(
         id: id(),
         name: description.drives[*place].name.clone(),
         sectors,
-        class: class_of(&description.drives[*place]),
+        class: class::described(&description.drives[*place]).unwrap_or(DriveClass::Disk),
         state: MemberState::Active,
         leaving: false,
         group: group_of(place) as u32,
@@ -130,19 +131,6 @@ pub(crate) fn new_state(
     let members: Vec<Member> = places.iter().zip(sizes).map(member).collect();
     let volumes = description.volumes.iter().filter(|volume| volume.pool == number).collect();
     NewPool { array: &description.name, description: pool, volumes, members, log_members, shards }.state(id)
-}
-
-/// What kind of drive a description means, as far as it tells.
-fn class_of(drive: &crate::description::DriveDescription) -> DriveClass {
-    let model = drive.model.as_ref().and_then(|id| {
-        let catalog = tier0_catalog::Catalog::embedded();
-        catalog.drive_by_reference(id).ok().map(|spec| !matches!(spec, tier0_catalog::DriveSpec::Disk(_)))
-    });
-    match (model, drive.ram) {
-        (Some(true), _) => DriveClass::Flash,
-        (None, Some(_)) => DriveClass::Ram,
-        _ => DriveClass::Disk,
-    }
 }
 
 /// An array that runs in one world.

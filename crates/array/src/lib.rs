@@ -21,6 +21,7 @@
 
 pub mod admin;
 mod born;
+mod class;
 mod control;
 pub mod description;
 mod drive_opener;

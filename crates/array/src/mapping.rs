@@ -152,11 +152,11 @@ impl ShardMapping {
         self.shape.declare_fresh(slot.slot);
     }
 
-    /// How many slots are in stock for thin volumes.
-    pub(crate) fn thin_stock(&self) -> u64 {
+    /// By group: how many slots are in stock for thin volumes.
+    pub(crate) fn thin_stock(&self) -> BTreeMap<u32, u64> {
         let stocks = self.stocks.borrow();
         let thin = stocks.iter().filter(|(claim, _)| claim.thin);
-        thin.map(|(_, stock)| stock.slots.borrow().len() as u64).sum()
+        thin.map(|(claim, stock)| (claim.group, stock.slots.borrow().len() as u64)).collect()
     }
 
     /// Takes what is in stock out of it.

@@ -28,7 +28,7 @@ mod target;
 pub use backing::SparseStore;
 pub use drive::{Command, Drive, DriveHandle, DriveInfo};
 pub use fault::{Fault, FaultDrive, FaultPlan};
-pub use file::{FileDrive, FileMedium, HeldAs, LoopDevice, OpenError, SystemUse};
+pub use file::{FileDrive, FileMedium, HeldAs, LoopDevice, OpenError, SystemUse, is_rotational};
 pub use modelled::{Content, DiskDrive, FlashDrive, NvramDrive};
 pub use nvram::NvramModel;
 pub use ram::{RamDrive, RamMedium};

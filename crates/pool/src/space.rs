@@ -167,15 +167,35 @@ impl TryFrom<String> for Reserve {
 impl Space {
     /// The space of a pool as its metadata have it.
     pub fn of(state: &PoolState) -> Space {
+        let groups = 1..state.groups().len() as u32;
+        groups.fold(Space::of_group(state, 0), |all, group| all.and(&Space::of_group(state, group)))
+    }
+
+    /// The space of a group of a pool's sets, for its volumes.
+    pub fn of_group(state: &PoolState, group: u32) -> Space {
         let bytes =
             |slots: u64| ByteCount(slots.saturating_mul(state.geometry().extent_sectors * SECTOR_BYTES));
+        let volumes = || state.volumes().filter(move |volume| volume.group == group);
         Space {
             extent: bytes(1),
-            usable: bytes(state.slot_count()),
-            used: bytes(state.used_slots().count()),
-            reserved: bytes(state.reserved_slot_count()),
-            promised: ByteCount(state.volumes().map(|volume| volume.sectors * SECTOR_BYTES).sum()),
-            thin: state.volumes().any(|volume| volume.thin),
+            usable: bytes(state.slot_count_of(group)),
+            used: bytes(state.used_slot_count_of(group)),
+            reserved: bytes(state.reserved_slot_count_of(group)),
+            promised: ByteCount(volumes().map(|volume| volume.sectors * SECTOR_BYTES).sum()),
+            thin: volumes().any(|volume| volume.thin),
+        }
+    }
+
+    /// Both together.
+    pub fn and(&self, other: &Space) -> Space {
+        let sum = |one: ByteCount, other: ByteCount| ByteCount(one.0 + other.0);
+        Space {
+            extent: self.extent,
+            usable: sum(self.usable, other.usable),
+            used: sum(self.used, other.used),
+            reserved: sum(self.reserved, other.reserved),
+            promised: sum(self.promised, other.promised),
+            thin: self.thin || other.thin,
         }
     }
 
@@ -236,19 +256,22 @@ impl SpaceWarning {
         }
     }
 
-    /// The fact and the remedy.
-    pub fn in_two(&self) -> (String, &'static str) {
+    /// The fact about `what`, as "the pool", and the remedy.
+    pub fn in_two(&self, what: &str) -> (String, &'static str) {
         match self {
-            SpaceWarning::Full => ("the pool is full: writes to new space fail".to_owned(), MORE),
+            SpaceWarning::Full => (format!("{what} is full: writes to new space fail"), MORE),
             SpaceWarning::AtReserve { free, reserve } => (
-                format!("{free} are free and {reserve} are kept: writes to new space of thin volumes fail"),
+                format!(
+                    "{what} has {free} free and keeps {reserve}: writes to new space of thin volumes fail"
+                ),
                 "discard what is not needed, add drives, or lower the reserve (tier0 pool reserve)",
             ),
             SpaceWarning::Filling { percent, taken, usable, .. } => {
-                (format!("the pool is {percent} % full ({taken} of {usable})"), MORE)
+                (format!("{what} is {percent} % full ({taken} of {usable})"), MORE)
             }
             SpaceWarning::Overcommitted { promised, usable } => {
-                (format!("{promised} are promised to volumes, and there are {usable}"), "watch how it fills")
+                let fact = format!("{what} has {usable}, and {promised} are promised to volumes");
+                (fact, "watch how it fills")
             }
         }
     }
@@ -256,13 +279,6 @@ impl SpaceWarning {
     /// Whether writes that need space fail.
     pub fn refuses_writes(&self) -> bool {
         self.urgency() > 100
-    }
-}
-
-impl fmt::Display for SpaceWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (fact, remedy) = self.in_two();
-        write!(f, "{fact}; {remedy}")
     }
 }
 

@@ -163,6 +163,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         size: None,
         ram: Some(ByteCount(config.drive_sectors * SECTOR_BYTES)),
         model: None,
+        class: None,
     };
     let volume = |(number, volume): (usize, &crate::system::VolumeConfig)| VolumeDescription {
         name: format!("v{number}"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use tier0_array::Description;
 use tier0_array::admin::AdminRequest;
-use tier0_pool::Reserve;
+use tier0_pool::{DriveClass, Reserve};
 use tier0_units::{ByteCount, WriteCache};
 
 use super::asking::{Agreement, Answering, carry_out};
@@ -203,6 +203,9 @@ struct Place {
     /// Overwrite what it holds; asks first where that is something
     #[arg(long)]
     force: bool,
+    /// What kind of drive it is, flash or disk, if not what the device says
+    #[arg(long)]
+    class: Option<DriveClass>,
 }
 
 /// Pools of a running array.
@@ -411,16 +414,18 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
             carry_out(array, &request, *answering, *agreement)
         }
         Drive::Add(NewDrive { array, pool, group, place, agreement, answering }) => {
-            let Place { name, path, size, force } = place;
+            let Place { name, path, size, force, class } = place;
             let (pool, name, path) = (pool.clone(), name.clone(), absolute(path)?);
             let group = group.clone();
-            let request = AdminRequest::DriveAdd { pool, name, path, size: *size, force: *force, group };
+            let request =
+                AdminRequest::DriveAdd { pool, name, path, size: *size, force: *force, group, class: *class };
             carry_out(array, &request, *answering, *agreement)
         }
         Drive::Replace(ReplacedDrive { array, drive, place, agreement, answering }) => {
-            let Place { name, path, size, force } = place;
+            let Place { name, path, size, force, class } = place;
             let (name, path, drive) = (name.clone(), absolute(path)?, drive.clone());
-            let request = AdminRequest::DriveReplace { drive, name, path, size: *size, force: *force };
+            let request =
+                AdminRequest::DriveReplace { drive, name, path, size: *size, force: *force, class: *class };
             carry_out(array, &request, *answering, *agreement)
         }
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::description::PoolDescription;
-use tier0_array::open::{CreateOptions, OpenArray, create};
+use tier0_array::description::{GroupDescription, PoolDescription};
+use tier0_array::open::{CreateOptions, GroupSummary, OpenArray, create};
 use tier0_array::{ArrayError, Description};
 use tier0_units::{ByteCount, counted, named};
 
@@ -60,6 +60,17 @@ struct Created<'a> {
 
 #[derive(Serialize)]
 struct CreatedPool<'a> {
+    name: &'a str,
+    raid: &'a str,
+    drives: usize,
+    usable_bytes: u64,
+    free_bytes: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<CreatedGroup<'a>>,
+}
+
+#[derive(Serialize)]
+struct CreatedGroup<'a> {
     name: &'a str,
     raid: &'a str,
     drives: usize,
@@ -154,6 +165,18 @@ fn what_is_lost(held: &ArrayError) -> String {
     }
 }
 
+impl CreatedGroup<'_> {
+    fn of(group: &GroupSummary) -> CreatedGroup<'_> {
+        CreatedGroup {
+            name: &group.name,
+            raid: &group.level,
+            drives: group.drives,
+            usable_bytes: group.usable.0,
+            free_bytes: group.free.0,
+        }
+    }
+}
+
 fn created(array: &OpenArray) -> Created<'_> {
     let pools = array.pools().map(|pool| CreatedPool {
         name: pool.name,
@@ -161,6 +184,7 @@ fn created(array: &OpenArray) -> Created<'_> {
         drives: pool.drives,
         usable_bytes: pool.usable.0,
         free_bytes: pool.free.0,
+        groups: pool.groups.iter().map(CreatedGroup::of).collect(),
     });
     let volumes = array.volumes().map(|(name, size)| CreatedVolume { name, size_bytes: size.0 });
     Created { array: array.name(), pools: pools.collect(), volumes: volumes.collect() }
@@ -176,6 +200,15 @@ fn text(verb: &Create, description: &Description, array: &OpenArray) -> String {
             pool.usable.to_string(),
             pool.free.to_string(),
         ]);
+        for group in pool.groups {
+            pools.add_row([
+                format!("  group {}", group.name),
+                group.level.clone(),
+                group.drives.to_string(),
+                group.usable.to_string(),
+                group.free.to_string(),
+            ]);
+        }
     }
     align_right(&mut pools, [2, 3, 4]);
     let mut volumes = table(&["volume", "size"]);
@@ -210,11 +243,16 @@ fn use_of(description: &Description, pool: &PoolDescription) -> String {
         count if count == pool.log_drives.len() => ", which hold nothing else".to_owned(),
         _ => format!(", of which {} hold nothing else", names(&alone)),
     };
+    let data = |group: &GroupDescription| {
+        let sets = counted(group.raid.set_size as u64, "drive");
+        let of = if group.name.is_empty() { String::new() } else { format!("group {} ", group.name) };
+        format!("{of}in sets of {sets} on {}", names(&group.drives))
+    };
+    let data: Vec<String> = pool.groups.iter().map(data).collect();
     format!(
-        "pool {}: data in sets of {} on {}; the write log on {}{alone}",
+        "pool {}: data {}; the write log on {}{alone}",
         pool.name,
-        counted(pool.groups[0].raid.set_size as u64, "drive"),
-        names(&pool.drives),
+        data.join(", "),
         names(&pool.log_drives)
     )
 }

@@ -298,3 +298,34 @@ fn sparse_files_are_told() {
     assert!(told.code == Some(0) && told.stderr.contains("drive d1 is a sparse file"), "{}", told.stderr);
     assert!(told.stderr.contains("fallocate"), "{}", told.stderr);
 }
+
+/// What kind of drive it is, the file says, or else the device; what joined as something stays that.
+#[test]
+fn a_drive_is_of_the_class_that_is_said() {
+    let directory = directory();
+    let said = |class: &str| {
+        array_text(directory.path(), "raid1", 2).replacen("size =", &format!("class = \"{class}\"\nsize ="), 1)
+    };
+    let array = file(directory.path(), "array.toml", &said("fast"));
+    refuse(&["create", text(&array)], 2, &["drive.class", "\"fast\"", "\"flash\" or \"disk\""]);
+    let array = file(directory.path(), "array.toml", &said("flash"));
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, directory.path());
+    let new = directory.path().join("n.img");
+    for (name, class) in [("n", "disk"), ("m", "flash")] {
+        let new = new.with_file_name(name);
+        let add = ["drive", "add", text(&array), "--name", name, "--path", text(&new), "--size", "64MiB"];
+        refuse(&[&add[..], &["--class", "ram"]].concat(), 2, &["\"ram\"", "\"flash\" or \"disk\""]);
+        succeed(&[&add[..], &["--class", class]].concat());
+    }
+    let classes = |facts: &serde_json::Value| -> Vec<String> {
+        let drives = facts["pools"][0]["drives"].as_array().expect("drives").clone();
+        drives.iter().map(|drive| drive["class"].as_str().expect("a class").to_owned()).collect()
+    };
+    assert_eq!(classes(&json(&["config", text(&array)])), ["flash", "flash", "disk", "flash"]);
+    served.stop();
+    let array = file(directory.path(), "array.toml", &said("disk"));
+    let told = run(&["check", text(&array)]);
+    let told = told.stdout;
+    assert!(told.contains("class is flash, as it joined, and the array file says disk"), "{told}");
+}

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tier0_pool::{Member, MemberState, PoolState, SetGroup, SpaceRules};
+use tier0_pool::{DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRules};
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
 
@@ -92,6 +92,9 @@ pub struct DriveFacts {
     /// Whether what it lies on ends before the size that it had, so that a start does not recognise it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_short: bool,
+    /// What kind of drive it is; none from a server that does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<DriveClass>,
     /// Its size.
     pub size_bytes: u64,
     /// Where it stands.
@@ -146,6 +149,7 @@ impl PoolFacts {
             deleted: false,
             replaced: false,
             cut_short: false,
+            class: Some(member.class),
             size_bytes: member.sectors * SECTOR_BYTES,
             state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
             leaving: member.leaving,

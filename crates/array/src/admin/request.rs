@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use tier0_pool::Reserve;
+use tier0_pool::{DriveClass, Reserve};
 use tier0_units::{ByteCount, WriteCache};
 use uuid::Uuid;
 
@@ -51,6 +51,9 @@ pub enum AdminRequest {
         /// The group of sets that it is for, where the pool has several.
         #[serde(default)]
         group: Option<String>,
+        /// What kind of drive it is, if not what the device says.
+        #[serde(default)]
+        class: Option<DriveClass>,
     },
     /// Takes back a drive that was lost and answers again.
     DriveRejoin {
@@ -89,6 +92,9 @@ pub enum AdminRequest {
         size: Option<ByteCount>,
         /// Overwrite what it holds.
         force: bool,
+        /// What kind of drive it is, if not what the device says.
+        #[serde(default)]
+        class: Option<DriveClass>,
     },
     /// Makes sets of all free chunklets but the spares, and spreads what is stored over all sets. Columns move first where
     /// too few drives have free chunklets.

@@ -86,12 +86,12 @@ impl Control {
             }
             AdminRequest::VolumeResize { volume, size } => self.resize_volume(&volume, size).await,
             AdminRequest::VolumeDelete { volume, force } => self.delete_volume(&volume, force).await,
-            AdminRequest::DriveAdd { pool, name, path, size, force, group } => {
-                let place = NewPlace { name, path, size, force };
+            AdminRequest::DriveAdd { pool, name, path, size, force, group, class } => {
+                let place = NewPlace { name, path, size, force, class };
                 self.add_drive(pool.as_deref(), group.as_deref(), place).await
             }
-            AdminRequest::DriveReplace { drive, name, path, size, force } => {
-                let place = NewPlace { name, path, size, force };
+            AdminRequest::DriveReplace { drive, name, path, size, force, class } => {
+                let place = NewPlace { name, path, size, force, class };
                 self.replace_drive(&drive, place).await
             }
             AdminRequest::PoolGrow { pool, stop: true } => self.stop_growing(pool.as_deref()),

@@ -82,6 +82,7 @@ pub(super) struct NewPlace {
     pub(super) path: PathBuf,
     pub(super) size: Option<ByteCount>,
     pub(super) force: bool,
+    pub(super) class: Option<DriveClass>,
 }
 
 /// The command that puts another drive in the place of this one.
@@ -306,12 +307,13 @@ impl Control {
             size: place.size,
             ram: None,
             model: None,
+            class: place.class,
         };
         let opened = opener.open(description, place.force).await;
         let new = opened.map_err(|error| self.not_opened(number, &place, error))?;
         self.check_serves_nowhere(&place.name, &new.drive).await?;
         if let Some(leaving) = instead_of {
-            self.check_room_with(number, leaving, &place.name, &new.drive)?;
+            self.check_room_with(number, leaving, &place.name, &new)?;
         }
         self.bring_in((number, group), &place.name, new, None).await
     }
@@ -419,15 +421,16 @@ impl Control {
         number: usize,
         leaving: u32,
         name: &str,
-        drive: &DriveHandle,
+        new: &NewDrive,
     ) -> Result<(), AdminError> {
+        let (drive, medium) = (&new.drive, Some(&*new.medium.medium));
         let mut state = self.guarded(number).metadata.state().clone();
         if !state.is_active(leaving) {
             return Ok(());
         }
         let group = state.member(leaving).map_or(0, |member| member.group);
         let joined =
-            MetaRecord::MemberAdded(self.new_member((number, group), name, None, drive, Uuid::max()));
+            MetaRecord::MemberAdded(self.new_member((number, group), name, medium, drive, Uuid::max()));
         state.apply_all(&[joined]).map_err(ArrayError::from)?;
         let Some(lacking) = lacking(&state, leaving) else { return Ok(()) };
         Err(AdminError::new(format!(
@@ -438,22 +441,26 @@ impl Control {
         )))
     }
 
-    /// A member to be of a pool and group, on this drive; of the class of the group's others.
+    /// A member to be of a pool and group, on this drive; of the class of the group's others if nothing tells its own.
     fn new_member(
         &self,
         (number, group): (usize, u32),
         name: &str,
-        path: Option<PathBuf>,
+        medium: Option<&Medium>,
         drive: &DriveHandle,
         id: Uuid,
     ) -> Member {
         let state = self.guarded(number).metadata.state();
+        let path = medium.and_then(Medium::path);
         let namesake = state.members().iter().find(|member| member.group == group);
         Member {
             id,
             name: name.to_owned(),
             sectors: drive.info().sectors.0,
-            class: namesake.map_or(DriveClass::Disk, |member| member.class),
+            class: medium
+                .and_then(Medium::class)
+                .or_else(|| namesake.map(|member| member.class))
+                .unwrap_or(DriveClass::Disk),
             state: MemberState::Active,
             leaving: false,
             group,
@@ -505,7 +512,7 @@ impl Control {
         returned_as: Option<(u32, Left)>,
     ) -> Result<(), AdminError> {
         let NewDrive { drive, medium: new } = new;
-        let candidate = self.candidate((number, group), name, new.medium.path(), &drive)?;
+        let candidate = self.candidate((number, group), name, Some(&new.medium), &drive)?;
         // The record is on its way from here on, and may arrive although the caller has stopped waiting.
         let medium = new.keep();
         let _rejoining = returned_as.map(|(from, _)| self.guarded(number).rejoins(from));
@@ -551,7 +558,7 @@ impl Control {
         &self,
         (number, group): (usize, u32),
         name: &str,
-        path: Option<PathBuf>,
+        medium: Option<&Medium>,
         drive: &DriveHandle,
     ) -> Result<Member, ArrayError> {
         let state = self.guarded(number).metadata.state();
@@ -562,7 +569,7 @@ impl Control {
             );
             return Err(ArrayError::Unusable { drive: name.to_owned(), fact });
         }
-        let member = self.new_member((number, group), name, path, drive, self.new_id());
+        let member = self.new_member((number, group), name, medium, drive, self.new_id());
         state.check(&MetaRecord::MemberAdded(member.clone()))?;
         Ok(member)
     }

@@ -92,7 +92,7 @@ impl Control {
         let lacks_space = self.guarded(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.let_go(number, place, state, leave).await?;
         let held = self.guarded(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
-        let spares = Spares::of(&self.guarded(number).metadata.state()).shortage();
+        let spares = Spares::shortage(&self.guarded(number).metadata.state());
         let spares = spares
             .map(|shortage| format!("; then {shortage}: add a drive (tier0 drive add)"))
             .unwrap_or_default();

@@ -69,7 +69,7 @@ pub(crate) struct Guarded {
     /// Of how many columns events have told last that there is no spare chunklet for them.
     pub(super) room_told: Cell<u64>,
     /// How urgent the last event about space was.
-    pub(super) space_told: Cell<u8>,
+    pub(super) space_told: RefCell<BTreeMap<u32, u8>>,
     /// When the administrator is told about space, and what thin volumes do not get.
     pub(super) space_rules: RefCell<SpaceRules>,
     /// The drives that are to hold the write log, where the array file says so.
@@ -122,7 +122,7 @@ impl Guarded {
             found: Found::default(),
             rebuild_told: Cell::new(false),
             room_told: Cell::new(0),
-            space_told: Cell::new(0),
+            space_told: RefCell::default(),
             space_rules: RefCell::default(),
             log_drives: RefCell::default(),
             rebuild: RebuildProgress::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tier0_pool::{MemberState, PoolState, SetGroup, Space, SpaceRules};
+use tier0_pool::{MemberState, PoolState, SetGroup};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
 use tier0_stats::IoSummary;
@@ -12,7 +12,7 @@ use tier0_units::{SECTOR_BYTES, counted, named};
 use super::drives::can_return;
 use super::log::has_room_for_copy;
 use super::lost::{lost_ranges, remedy_for_lost_pages};
-use super::space::Spares;
+use super::space::{Part, Spares};
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
     GroupStatus, Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus,
@@ -66,7 +66,7 @@ impl Control {
         let state = guarded.metadata.state();
         let sets = sets_status(guarded, &state, pool);
         let log = log_status(guarded, &state, reports);
-        let space = guarded.space(reports);
+        let parts = guarded.parts(reports);
         let rebuild = guarded.rebuild.is_running().then(|| self.rebuild_status(guarded, &state, &sets));
         let scrub = scrub_status(guarded);
         let lost = reports.iter().flat_map(|report| report.lost.iter().cloned()).collect();
@@ -102,7 +102,7 @@ impl Control {
         found.look_at_integrity(&integrity, guarded.scrub.settled.get(), &remedy);
         found.look_at_pages_lost_before(guarded.metadata.has_lost_pages(), &integrity);
         found.look_at_spares(&state, &sets);
-        found.look_at_space(&space, &guarded.space_rules.borrow());
+        found.look_at_space(&parts);
         if let Some(opener) = &self.opener {
             // As it is now: a drive that was deleted may have been replaced at the same path since.
             found.look_at_harmed(&state, &opener.harmed());
@@ -126,12 +126,12 @@ impl Control {
             paused,
             drives,
             sets,
-            groups: groups_status(&state),
+            groups: groups_status(&state, &parts),
             rebuild,
             restripe: guarded.restripe_status(self.world.now()),
             scrub,
             log: Some(log),
-            space: guarded.space_status(&space, is_paused),
+            space: guarded.space_status(&parts, is_paused),
             integrity,
             volumes: volumes_status(&state, stats),
         }
@@ -322,15 +322,15 @@ impl Findings {
         if sets.degraded > 0 || lost {
             return;
         }
-        if let Some(shortage) = Spares::of(state).shortage() {
+        if let Some(shortage) = Spares::shortage(state) {
             self.advise(Health::Warning, shortage, "add a drive (tier0 drive add)");
         }
     }
 
-    fn look_at_space(&mut self, space: &Space, rules: &SpaceRules) {
-        for warning in space.warnings(rules).iter().filter(|warning| warning.urgency() > 0) {
+    fn look_at_space(&mut self, parts: &[Part]) {
+        let warnings = parts.iter().flat_map(Part::warnings);
+        for (warning, fact, remedy) in warnings.filter(|(warning, ..)| warning.urgency() > 0) {
             let health = if warning.refuses_writes() { Health::Critical } else { Health::Warning };
-            let (fact, remedy) = warning.in_two();
             self.advise(health, fact, remedy);
         }
     }
@@ -365,18 +365,17 @@ fn shape_words(group: &SetGroup) -> String {
     format!("{} of {}", group.raid.level, group.raid.set_size)
 }
 
-fn groups_status(state: &PoolState) -> Vec<GroupStatus> {
-    let extent = state.geometry().extent_sectors * SECTOR_BYTES;
+fn groups_status(state: &PoolState, parts: &[Part]) -> Vec<GroupStatus> {
     let sets = |number| state.batches().iter().filter(move |batch| batch.group == number);
-    let status = |(number, group): (u32, &SetGroup)| GroupStatus {
+    let status = |((number, group), part): ((u32, &SetGroup), &Part)| GroupStatus {
         name: group.name.clone(),
         raid: shape_words(group),
         sets: sets(number).map(|batch| u64::from(batch.sets)).sum(),
-        usable_bytes: state.slot_count_of(number) * extent,
-        used_bytes: state.used_slot_count_of(number) * extent,
-        reserved_bytes: state.reserved_slot_count_of(number) * extent,
+        usable_bytes: part.space.usable.0,
+        used_bytes: part.space.used.0,
+        reserved_bytes: part.space.reserved.0,
     };
-    (0..).zip(state.groups()).filter(|_| state.has_groups()).map(status).collect()
+    (0..).zip(state.groups()).zip(parts).filter(|_| state.has_groups()).map(status).collect()
 }
 
 fn sets_status(guarded: &Guarded, state: &PoolState, pool: &PoolControl) -> SetsStatus {
@@ -469,6 +468,8 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
 mod tests {
     use tier0_units::ByteCount;
 
+    use tier0_pool::{Space, SpaceRules};
+
     use super::*;
     use crate::admin::LostRange;
 
@@ -500,7 +501,8 @@ mod tests {
         };
         for is_paused in [false, true] {
             let mut found = Findings { is_paused, ..Findings::default() };
-            found.look_at_space(&space, &SpaceRules::default());
+            let part = Part { name: None, space, rules: SpaceRules::default() };
+            found.look_at_space(&[part]);
             let told = found.problems();
             assert!(
                 told[0].contains("the pool is full") && told[0].contains("add drives") != is_paused,

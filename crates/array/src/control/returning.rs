@@ -81,6 +81,7 @@ impl Control {
             size: None,
             ram: None,
             model: None,
+            class: self.guarded(number).metadata.state().member(place).map(|member| member.class),
         };
         let new = opener.open(description, true).await.map_err(|error| match error {
             ArrayError::Open(OpenError::Missing { .. }) => AdminError::new(format!(

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures_util::future::{join_all, select};
-use tier0_pool::{Member, PoolState, Reserve, Space, SpaceRules, SpaceWarning};
-use tier0_units::{Nanos, SECTOR_BYTES, SectorCount, counted};
+use tier0_pool::{Member, PoolState, Reserve, SetGroup, Space, SpaceRules, SpaceWarning};
+use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, counted};
 
 use super::admin::Done;
 use super::{Control, Guarded};
@@ -29,33 +29,71 @@ pub(super) struct Spares {
 }
 
 impl Spares {
-    /// Those of a pool, as they are when the columns on drives that leave, or are lost, have found their places.
-    pub(super) fn of(state: &PoolState) -> Spares {
+    /// Those of a group's drives, as they are when the columns on drives that leave, or are lost, have found their places.
+    fn of(state: &PoolState, group: u32) -> Spares {
         let geometry = state.geometry();
         let holds_log = |place| state.log().copies().any(|copy| copy.member == place);
         let for_data = state.members_by_place().filter(|(place, member)| {
-            member.takes_more() && (state.has_columns(*place) || !holds_log(*place))
+            let holds_data = state.has_columns(*place) || !holds_log(*place);
+            member.group == group && member.takes_more() && holds_data
         });
         let mut spares = Spares { free: 0, kept: 0 };
+        let kept = state.groups()[group as usize].spare_chunklets;
         for (place, member) in for_data {
             spares.free += state.free_chunklets(place);
-            let kept = state.groups()[member.group as usize].spare_chunklets;
             spares.kept += kept.min(geometry.chunklets(member.sectors));
         }
         let stays = |place: u32| state.member(place).is_some_and(Member::takes_more);
-        let homeless =
-            state.all_columns().filter(|(set, column)| !stays(state.place_of(*set, *column).drive)).count()
-                as u64;
+        let is_own = |set: u32| state.group_number_of(set) == group;
+        let columns = state.all_columns().filter(|(set, _)| is_own(*set));
+        let homeless = columns.filter(|(set, column)| !stays(state.place_of(*set, *column).drive));
         // What moves has two places until it has.
-        let moving = state.rebuilds().filter(|(set, column, _)| stays(state.column(*set, *column).drive));
+        let rebuilds = state.rebuilds().filter(|(set, ..)| is_own(*set));
+        let moving = rebuilds.filter(|(set, column, _)| stays(state.column(*set, *column).drive));
         let free = spares.free + moving.count() as u64;
-        Spares { free: free.saturating_sub(homeless), ..spares }
+        Spares { free: free.saturating_sub(homeless.count() as u64), ..spares }
     }
 
-    /// What is to be told where there are fewer than are to be kept.
-    pub(super) fn shortage(&self) -> Option<String> {
-        (self.free < self.kept)
-            .then(|| format!("spares: {} of {} are free", self.free, counted(self.kept, "chunklet")))
+    /// What is to be told where a pool, or a group of its sets, has fewer than are to be kept.
+    pub(super) fn shortage(state: &PoolState) -> Option<String> {
+        let groups = (0u32..).zip(state.groups());
+        groups.into_iter().find_map(|(number, group)| {
+            let Spares { free, kept } = Spares::of(state, number);
+            let of = if state.has_groups() { format!(" of group {:?}", group.name) } else { String::new() };
+            (free < kept).then(|| format!("spares{of}: {free} of {} are free", counted(kept, "chunklet")))
+        })
+    }
+}
+
+/// What fills by itself: a group of a pool's sets, for the volumes that lie on it.
+pub(super) struct Part {
+    /// Its name, where the pool has named groups.
+    pub(super) name: Option<String>,
+    pub(super) space: Space,
+    /// Those of the pool, with the group's share of the reserve.
+    pub(super) rules: SpaceRules,
+}
+
+impl Part {
+    /// Facts and remedies, with how urgent they are, the worst first.
+    pub(super) fn warnings(&self) -> Vec<(SpaceWarning, String, &'static str)> {
+        let what = self.name.as_ref().map_or_else(|| "the pool".to_owned(), |name| format!("group {name:?}"));
+        let told = |warning: SpaceWarning| {
+            let (fact, remedy) = warning.in_two(&what);
+            (warning, fact, remedy)
+        };
+        self.space.warnings(&self.rules).into_iter().map(told).collect()
+    }
+
+    /// The urgency of the worst that is to be told.
+    fn urgency(&self) -> u8 {
+        self.space.warnings(&self.rules).iter().map(SpaceWarning::urgency).max().unwrap_or(0)
+    }
+
+    /// The urgency if a bit more were taken.
+    fn urgency_with_slack(&self) -> u8 {
+        let space = self.space.with_more(self.space.usable.0 / SLACK_PART);
+        Part { name: None, space, rules: self.rules.clone() }.urgency()
     }
 }
 
@@ -69,31 +107,47 @@ impl Guarded {
         share.div_ceil(state.geometry().extent_sectors * SECTOR_BYTES)
     }
 
-    /// What is taken, with what shards use of what they were lent and have not mapped yet.
-    pub(super) fn space(&self, reports: &[ShardReport]) -> Space {
-        let in_stock = reports.iter().map(|report| report.stock_slots).sum();
-        self.space_with_lent(self.metadata.lent_slots().saturating_sub(in_stock))
+    /// By group what is taken, with what shards use of what they were lent and have not mapped yet.
+    pub(super) fn parts(&self, reports: &[ShardReport]) -> Vec<Part> {
+        let in_stock =
+            |group: u32| -> u64 { reports.iter().filter_map(|report| report.stock_slots.get(&group)).sum() };
+        self.parts_with_lent(|group| self.metadata.lent_slots(group).saturating_sub(in_stock(group)))
     }
 
-    fn space_with_lent(&self, slots: u64) -> Space {
+    fn parts_with_lent(&self, lent: impl Fn(u32) -> u64) -> Vec<Part> {
         let state = self.metadata.state();
-        Space::of(&state).with_more(slots * state.geometry().extent_sectors * SECTOR_BYTES)
+        let extent = state.geometry().extent_sectors * SECTOR_BYTES;
+        let rules = self.space_rules.borrow();
+        let part = |(number, group): (u32, &SetGroup)| {
+            let reserve = match state.has_groups() {
+                true => Reserve::Bytes(ByteCount(self.kept_slots(number) * extent)),
+                false => rules.reserve,
+            };
+            Part {
+                name: state.has_groups().then(|| group.name.clone()),
+                space: Space::of_group(&state, number).with_more(lent(number) * extent),
+                rules: SpaceRules { reserve, ..rules.clone() },
+            }
+        };
+        (0..).zip(state.groups()).map(part).collect()
     }
 
     /// The space for the status. A pool that is paused gets no remedies, which it could not follow.
-    pub(super) fn space_status(&self, space: &Space, is_paused: bool) -> SpaceStatus {
+    pub(super) fn space_status(&self, parts: &[Part], is_paused: bool) -> SpaceStatus {
         let rules = self.space_rules.borrow();
-        let told = |warning: &SpaceWarning| match is_paused {
-            true => warning.in_two().0,
-            false => warning.to_string(),
+        let told = |(_, fact, remedy): (SpaceWarning, String, &str)| match is_paused {
+            true => fact,
+            false => format!("{fact}; {remedy}"),
         };
+        let all = parts.iter().map(|part| part.space).reduce(|all, space| all.and(&space));
+        let space = all.expect("a pool has a group");
         SpaceStatus {
             usable_bytes: space.usable.0,
             used_bytes: space.used.0,
             reserved_bytes: space.reserved.0,
             kept_bytes: rules.reserve.of(space.usable).0,
             provisioned_bytes: space.promised.0,
-            warnings: space.warnings(&rules).iter().map(told).collect(),
+            warnings: parts.iter().flat_map(Part::warnings).map(told).collect(),
         }
     }
 }
@@ -111,33 +165,40 @@ impl Control {
     /// Tells when a pool's space has become more of a concern than was told before.
     pub(super) async fn look_at_space(&self, number: usize) {
         let guarded = self.guarded(number);
-        let (told, rules) = (guarded.space_told.get(), guarded.space_rules.borrow().clone());
+        let told = |group: u32| guarded.space_told.borrow().get(&group).copied().unwrap_or(0);
         // At most, because some of what was lent is in stock: shards are asked only where that might matter.
-        let most = guarded.space_with_lent(guarded.metadata.lent_slots());
-        if urgency(&most, &rules) > told {
-            let space = guarded.space(&self.reports(number).await);
-            let now = urgency(&space, &rules);
-            if now > told {
-                guarded.space_told.set(now);
-                self.tell_of_space(number, &space, &rules);
+        let most = guarded.parts_with_lent(|group| guarded.metadata.lent_slots(group));
+        let (mut more, mut rest) = (Vec::new(), Vec::new());
+        for (group, part) in (0u32..).zip(&most) {
+            if part.urgency() > told(group) { more.push(group) } else { rest.push((group, part)) }
+        }
+        for (group, part) in rest {
+            let (told, still) = (told(group), part.urgency_with_slack());
+            if still < told {
+                guarded.space_told.borrow_mut().insert(group, still);
+                if told > FULL_PERCENT && still <= FULL_PERCENT {
+                    let whose = part.name.as_ref().map(|name| format!(" in group {name:?}"));
+                    let what = format!("there is space for new data again{}", whose.unwrap_or_default());
+                    self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
+                }
             }
+        }
+        if more.is_empty() {
             return;
         }
-        let still = urgency(&most.with_more(most.usable.0 / SLACK_PART), &rules);
-        if still < told {
-            guarded.space_told.set(still);
-            if told > FULL_PERCENT && still <= FULL_PERCENT {
-                let thing = format!("pool {}", self.pools[number].name);
-                self.tell(Severity::Info, thing, "there is space for new data again", "");
+        let now = guarded.parts(&self.reports(number).await);
+        for group in more {
+            let part = &now[group as usize];
+            if part.urgency() > told(group) {
+                guarded.space_told.borrow_mut().insert(group, part.urgency());
+                self.tell_of_space(number, part);
             }
         }
     }
 
-    fn tell_of_space(&self, number: usize, space: &Space, rules: &SpaceRules) {
-        let warnings = space.warnings(rules);
-        let Some(worst) = warnings.first() else { return };
+    fn tell_of_space(&self, number: usize, part: &Part) {
+        let Some((worst, what, remedy)) = part.warnings().into_iter().next() else { return };
         let severity = if worst.refuses_writes() { Severity::Critical } else { Severity::Warning };
-        let (what, remedy) = worst.in_two();
         self.tell(severity, format!("pool {}", self.pools[number].name), what, remedy);
     }
 
@@ -184,9 +245,4 @@ impl Control {
             before.of(usable)
         ))
     }
-}
-
-/// The urgency of the worst that is to be told.
-fn urgency(space: &Space, rules: &SpaceRules) -> u8 {
-    space.warnings(rules).iter().map(SpaceWarning::urgency).max().unwrap_or(0)
 }

@@ -230,6 +230,10 @@ fn expand_drive(
                 format!("drive.name: there are two of the name {name:?}; rename one"),
             );
         }
+        let class = section.class.as_ref().map(|class| {
+            class.get_ref().parse().map_err(|text| place.wrong(class.span(), format!("drive.class: {text}")))
+        });
+        let class = class.transpose()?;
         let path = section.path.as_ref().map(|path| place.resolve(fill(path)));
         if let Some(other) = drives.iter().find(|drive| drive.path.is_some() && drive.path == path) {
             let (span, other) = (section.name.span(), &other.name);
@@ -242,6 +246,7 @@ fn expand_drive(
             size: section.size.as_ref().map(|size| *size.get_ref()),
             ram: section.ram.as_ref().map(|ram| *ram.get_ref()),
             model: section.model.as_ref().map(|model| model.get_ref().clone()),
+            class,
         });
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::path::Path;
 use tier0_pool::RaidRecord;
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
-use super::{Description, PoolDescription, VolumeDescription};
+use super::{Description, DriveDescription, PoolDescription, VolumeDescription};
 use crate::ArrayError;
 use crate::admin::{DriveFacts, DriveState, PoolFacts};
 use crate::open::{check_same_shape, plain};
@@ -63,6 +63,7 @@ impl Description {
             findings
                 .extend(unmentioned.map(|volume| Finding::Told(not_in_file(&volume.name, volume.sectors))));
         }
+        findings.extend(self.class_differences(facts).into_iter().map(Finding::Told));
         self.compare_drives(facts, &mut findings);
         Ok(findings)
     }
@@ -76,7 +77,23 @@ impl Description {
         pools
             .filter_map(|(number, pool)| Some(self.vain_fields(number, &actual, same(pool)?)))
             .flatten()
+            .chain(self.class_differences(facts))
             .collect()
+    }
+
+    /// Drives of another class than this file says.
+    fn class_differences(&self, facts: &[PoolFacts]) -> Vec<String> {
+        let differs = |wanted: &DriveDescription| {
+            let known = facts.iter().flat_map(|pool| &pool.drives).find(|known| known.name == wanted.name)?;
+            let (is, said) = (known.class?, wanted.class?);
+            (is != said).then(|| {
+                format!(
+                    "drive {:?}: class is {is}, as it joined, and the array file says {said}; correct the file",
+                    wanted.name
+                )
+            })
+        };
+        self.drives.iter().filter_map(differs).collect()
     }
 
     /// Fields in which this file contradicts what was created, and what counts.

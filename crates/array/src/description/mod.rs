@@ -16,7 +16,7 @@ use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
-use tier0_pool::SpaceRules;
+use tier0_pool::{DriveClass, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
@@ -80,6 +80,8 @@ pub struct DriveDescription {
     pub ram: Option<ByteCount>,
     /// The catalogue's drive that it behaves like.
     pub model: Option<String>,
+    /// What kind of drive it is, if not what the model or the device says.
+    pub class: Option<DriveClass>,
 }
 
 /// A pool of an array.
@@ -304,6 +306,7 @@ struct DriveSection {
     size: Option<Spanned<ByteCount>>,
     ram: Option<Spanned<ByteCount>>,
     model: Option<Spanned<String>>,
+    class: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]

@@ -125,13 +125,14 @@ impl Page<'_> {
     }
 
     fn drive(&mut self, drive: &DriveDescription) {
-        let DriveDescription { name, path, size, ram, model } = drive;
+        let DriveDescription { name, path, size, ram, model, class } = drive;
         self.open("[[drive]]", format!("drive {name}"));
         self.field("name", quoted(name));
         self.field_if("path", path.as_deref().map(quoted_path));
         self.field_if("size", size.map(exact));
         self.field_if("ram", ram.map(exact));
         self.field_if("model", model.as_deref().map(quoted));
+        self.field_if("class", class.map(|class| quoted(&class.to_string())));
     }
 
     fn pool(&mut self, pool: &PoolDescription, drives: &[DriveDescription]) {
@@ -232,7 +233,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tier0_pool::{Reserve, SpaceRules};
+    use tier0_pool::{DriveClass, Reserve, SpaceRules};
     use tier0_raid::layout::RaidConfig;
     use tier0_units::{SectorCount, WriteCache};
 
@@ -249,6 +250,7 @@ mod tests {
                 size,
                 ram: None,
                 model: None,
+                class: [None, Some(DriveClass::Flash), Some(DriveClass::Disk)][n % 3],
             };
             places.into_iter().enumerate().map(drive).collect()
         })

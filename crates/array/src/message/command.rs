@@ -1,5 +1,6 @@
 //! Commands of the control task to a shard.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -97,8 +98,8 @@ pub(crate) struct ShardReport {
     pub(crate) lost: Vec<LostSectors>,
     pub(crate) lost_left_off: u64,
     pub(crate) tables: TablesStatus,
-    /// Slots in stock that thin volumes have not used.
-    pub(crate) stock_slots: u64,
+    /// By group: slots in stock that thin volumes have not used.
+    pub(crate) stock_slots: BTreeMap<u32, u64>,
 }
 
 /// A column that is to be rebuilt.

@@ -19,6 +19,7 @@ use super::cores::cores_of;
 use super::identity::{check_distinct, identity};
 use super::room::{check_room, directory_of, no_room};
 use super::{Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
+use crate::class;
 use crate::description::DriveDescription;
 use crate::engine::{clear, found_pool, new_state};
 use crate::models::Model;
@@ -129,10 +130,12 @@ fn plan(
     check_room(description.drives.iter().filter(|drive| is_to_be_made(drive)))?;
     let cores = cores_of(description, media.iter().flatten())?;
     let sizes = sizes_of(description, media)?;
+    let mut description = description.clone();
+    description.drives.iter_mut().for_each(|drive| drive.class = class::of_place(drive));
     let states = (0..description.pools.len()).map(|number| {
         let (places, _) = drives_of(&description.pools[number]);
         let sizes = places.iter().map(|place| sizes[*place]).collect();
-        new_state(description, number, sizes, cores, Uuid::new_v4)
+        new_state(&description, number, sizes, cores, Uuid::new_v4)
     });
     Ok((cores, states.collect::<Result<_, _>>()?))
 }

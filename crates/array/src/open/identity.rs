@@ -59,6 +59,7 @@ mod tests {
             size: None,
             ram: None,
             model: None,
+            class: None,
         }
     }
 

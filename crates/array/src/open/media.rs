@@ -307,5 +307,5 @@ fn absolute(drive: &DriveDescription) -> PathBuf {
 }
 
 pub(crate) fn drive_at(name: String, path: PathBuf) -> DriveDescription {
-    DriveDescription { name, path: Some(path), size: None, ram: None, model: None }
+    DriveDescription { name, path: Some(path), size: None, ram: None, model: None, class: None }
 }

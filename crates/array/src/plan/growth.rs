@@ -88,17 +88,20 @@ impl Growth {
 }
 
 fn nothing_to_form(state: &PoolState) -> String {
-    let width = state.groups().iter().map(SetGroup::columns).min().unwrap_or(0);
-    let free: u64 = (0..state.members().len() as u32)
-        .flat_map(|member| room_of(state, member))
-        .map(|run| u64::from(run.end - run.start))
-        .sum();
-    format!(
-        "a set takes {} of different drives, and beside the spares its drives have {} that can be used; add drives (tier0 \
-         drive add)",
-        counted(u64::from(width), "chunklet"),
-        if free == 0 { "none".to_owned() } else { counted(free, "free one") },
-    )
+    let lacking = |(number, group): (u32, &SetGroup)| {
+        let drives = state.members_by_place().filter(|(_, member)| member.group == number);
+        let runs = drives.flat_map(|(place, _)| room_of(state, place));
+        let free: u64 = runs.map(|run| u64::from(run.end - run.start)).sum();
+        format!(
+            "a set{} takes {} of different drives, and beside the spares its drives have {} that can be used",
+            if state.has_groups() { format!(" of group {:?}", group.name) } else { String::new() },
+            counted(u64::from(group.columns()), "chunklet"),
+            if free == 0 { "none".to_owned() } else { counted(free, "free one") },
+        )
+    };
+    let lacking: Vec<String> = (0..).zip(state.groups()).map(lacking).collect();
+    let which = if state.has_groups() { " --group GROUP" } else { "" };
+    format!("{}; add drives (tier0 drive add{which})", lacking.join("; "))
 }
 
 /// Free chunklets of a member that sets may take: the lowest, so that as many as are to be spare are left.

@@ -99,6 +99,9 @@ fn volumes_take_their_space_of_their_group_and_a_full_group_leaves_the_other_alo
             let [full, other] = groups(&engine).await;
             assert_eq!(full.used_bytes, full.usable_bytes);
             assert_eq!(other.used_bytes, slow.used_bytes);
+            let problems = pool(&engine).await.problems.join("; ");
+            assert!(problems.contains("group \"fast\" is full"), "{problems}");
+            assert!(!problems.contains("\"slow\""), "{problems}");
             write(&world, &volume(&engine, "lun1"), 3 * MIB, 64, 8).await;
             (fast, fill(&world, &engine, "large").await)
         });
@@ -136,6 +139,10 @@ fn a_lost_drive_is_rebuilt_on_drives_of_its_group_only() {
         assert!(whole, "{:?}", pool(&engine).await.problems);
         let after = used(&engine).await;
         assert_eq!(after[..4], before[..4]);
+        // What is free on the mirrors is no spare for the others.
+        let remove = AdminRequest::DriveRemove { drive: "d5".to_owned(), force: true, stop: false };
+        let told = done(&engine, remove).await;
+        assert!(told.contains("spares of group \"slow\": 3 of 12"), "{told}");
         // The mirrors have no spare: what they lose stays lost until a drive comes.
         done(&engine, AdminRequest::DriveFail { drive: "d1".to_owned() }).await;
         world.sleep(Nanos::from_secs(60)).await;

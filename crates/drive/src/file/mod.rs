@@ -9,6 +9,7 @@ mod in_use;
 mod loop_device;
 mod reopen;
 mod stored;
+mod turning;
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -34,6 +35,7 @@ pub use loop_device::LoopDevice;
 use loop_device::{Claimed, Hold};
 use reopen::{Opening, Openings};
 use stored::stored_bytes;
+pub use turning::is_rotational;
 
 /// Why a file or device cannot be a drive.
 #[derive(Debug, Error)]

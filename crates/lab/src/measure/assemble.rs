@@ -69,6 +69,7 @@ impl Bench {
             size: None,
             ram: None,
             model: Some(setup.drive.clone()),
+            class: None,
         };
         let mut drives: Vec<DriveDescription> = (0..setup.drives).map(named).collect();
         let mut log_drives = Vec::new();

@@ -58,8 +58,12 @@ impl Lending {
     /// Free slots of a group, and how many of them thick volumes have reserved and not borrowed.
     fn free(&self, state: &PoolState, group: u32) -> (u64, u64) {
         let (_, free) = self.taken.counts_of(group);
-        let borrowed = self.for_thick.iter().filter(|slot| self.taken.group_of(**slot) == group).count();
-        (free, state.reserved_slot_count_of(group).saturating_sub(borrowed as u64))
+        (free, state.reserved_slot_count_of(group).saturating_sub(self.borrowed(group)))
+    }
+
+    /// Slots of a group that are lent for thick volumes and that no extent has yet.
+    fn borrowed(&self, group: u32) -> u64 {
+        self.for_thick.iter().filter(|slot| self.taken.group_of(**slot) == group).count() as u64
     }
 
     /// Whether thick volumes may reserve what these records reserve: what was lent to thin ones is theirs, mapped or
@@ -182,11 +186,12 @@ impl Metadata {
         free.saturating_sub(reserved)
     }
 
-    /// Slots that were lent, not for thick volumes, and that no extent has got, or whose unmapping is not stable yet.
-    pub fn lent_slots(&self) -> u64 {
+    /// Slots of a group that were lent, not for thick volumes, and that no extent has got, or whose unmapping is not stable
+    /// yet.
+    pub fn lent_slots(&self, group: u32) -> u64 {
         let (state, lending) = (self.0.state.borrow(), self.0.lending.borrow());
-        let known = state.used_slots().count() + lending.for_thick.len() as u64;
-        lending.taken.bits().count().saturating_sub(known)
+        let (taken, _) = lending.taken.counts_of(group);
+        taken.saturating_sub(state.used_slot_count_of(group) + lending.borrowed(group))
     }
 
     /// Reserves `count` allocation numbers, never given before; ends when no later opening can give them again. They

@@ -1,5 +1,8 @@
 //! The drives of a pool.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -84,6 +87,29 @@ impl MemberState {
 
     pub(crate) fn from_code(code: u8) -> Option<MemberState> {
         Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl fmt::Display for DriveClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DriveClass::Flash => "flash",
+            DriveClass::Disk => "disk",
+            DriveClass::Ram => "ram",
+        })
+    }
+}
+
+impl FromStr for DriveClass {
+    type Err = String;
+
+    /// Memory is not said, but given (`ram`).
+    fn from_str(text: &str) -> Result<DriveClass, String> {
+        match text {
+            "flash" => Ok(DriveClass::Flash),
+            "disk" => Ok(DriveClass::Disk),
+            _ => Err(format!("{text:?} is no kind of drive; use \"flash\" or \"disk\"")),
+        }
     }
 }
 
