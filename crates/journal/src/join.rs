@@ -36,13 +36,12 @@ impl Ring {
         if region.blocks().is_none_or(|blocks| blocks < core.blocks) {
             return Err(bad_region(copy, &region, region_sectors(core.blocks)));
         }
-        let mut joining = core.take_place(copy)?;
+        let joining = core.take_place(copy)?;
         joining.blank(&region).await?;
         joining.begin(&region);
         joining.copy_to(&region).await?;
         core.persist_now().await?;
         joining.check()?;
-        joining.is_complete = true;
         core.set_copy_state(copy, CopyState::Unconfirmed);
         Ok(())
     }
@@ -66,7 +65,6 @@ struct Joining {
     copy: usize,
     /// The turn of the place, which another may have taken since.
     turn: u64,
-    is_complete: bool,
 }
 
 impl Joining {
@@ -112,22 +110,26 @@ impl Joining {
             self.check()?;
             core.state.borrow_mut().pin = Some(frame.sequence + 1);
         }
+        // Frames that were released before were not copied, so no copy is known by one of them.
+        core.state.borrow_mut().newest_stable.take_if(|newest| newest.sequence < end);
         region.drive.flush().await.map_err(|source| self.failed(source))
     }
 }
 
 impl Drop for Joining {
     fn drop(&mut self) {
-        let (turn, state) = {
-            let place = &self.core.copies.borrow()[self.copy];
-            (place.turn, place.state)
+        let joins = |place: &Place| place.state == CopyState::Joining;
+        let (is_own, others_join) = {
+            let copies = self.core.copies.borrow();
+            let is_own = joins(&copies[self.copy]) && copies[self.copy].turn == self.turn;
+            (is_own, !is_own && copies.iter().any(joins))
         };
-        if turn != self.turn {
-            return;
-        }
-        self.core.unpin();
-        if !self.is_complete && state == CopyState::Joining {
+        if is_own {
             self.core.set_copy_state(self.copy, CopyState::Lost);
+        }
+        // One that joins since this one was dropped has frames of its own pinned.
+        if !others_join {
+            self.core.unpin();
         }
     }
 }
@@ -151,7 +153,7 @@ impl Core {
         drop(copies);
         // One that was dropped before may not have noticed yet.
         self.unpin();
-        Ok(Joining { core: self.clone(), copy, turn, is_complete: false })
+        Ok(Joining { core: self.clone(), copy, turn })
     }
 
     fn unpin(self: &Rc<Self>) {

@@ -7,7 +7,8 @@
 //!    of it, the frame is written there, over what was not valid; stable before recovery ends.
 //! 3. The log ends at the first frame that does not count. If a frame behind it, or the header, says that this frame was
 //!    stable, it did not get lost by a power cut, and recovery refuses to go on without it.
-//! 4. A header with a new incarnation and a fence at the end is written to all copies. Only then may anything be
+//! 4. All copies are flushed: a frame that was read may lie in a drive's cache, if its writer was killed before it was stable.
+//! 5. A header with a new incarnation and a fence at the end is written to all copies. Only then may anything be
 //!    appended: what was left behind the end can never count again.
 
 use std::collections::VecDeque;
@@ -84,6 +85,7 @@ impl Ring {
         let scan = scan(world, regions, id, settings, losses, Repair::Yes).await?;
         let Scan { core, header, entries, mut report, incarnation, .. } = scan;
         report.incarnation = incarnation.max(header.incarnation) + 1;
+        core.on_every_copy(|region| async move { region.drive.flush().await }).await;
         core.begin_incarnation(report.incarnation, header.generation).await?;
         Ok(Recovered { ring: Ring(core), entries: entries.into(), report })
     }

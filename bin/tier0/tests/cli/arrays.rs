@@ -304,7 +304,11 @@ fn sparse_files_are_told() {
 fn a_drive_is_of_the_class_that_is_said() {
     let directory = directory();
     let said = |class: &str| {
-        array_text(directory.path(), "raid1", 2).replacen("size =", &format!("class = \"{class}\"\nsize ="), 1)
+        array_text(directory.path(), "raid1", 2).replacen(
+            "size =",
+            &format!("class = \"{class}\"\nsize ="),
+            1,
+        )
     };
     let array = file(directory.path(), "array.toml", &said("fast"));
     refuse(&["create", text(&array)], 2, &["drive.class", "\"fast\"", "\"flash\" or \"disk\""]);

@@ -1,13 +1,13 @@
 //! Drives that fail, rot and come back empty; frames behind a hole; copies that are added.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::common::kit::{ID, format, marks, media, record, recover, regions, run};
-use crate::common::{CrashDrive, MediumHandle, Owner};
+use crate::common::{CrashDrive, Medium, MediumHandle, Owner};
 use tier0_journal::{CopyState, Position, Recovered, Ring, RingError, Settings};
 use tier0_units::Nanos;
-use tier0_world::{IoError, World};
+use tier0_world::{IoError, PayloadWidth, Random, VirtualRuntime, World};
 
 const BLOCK: usize = 4096;
 
@@ -364,4 +364,84 @@ fn a_copy_that_fails_while_it_joins_leaves_no_trace() {
         assert_eq!(ring.copies()[1], CopyState::Lost);
         ring.add_copy(1, region).await.expect("joins at last");
     });
+}
+
+/// What was released before a copy joined is not on it.
+#[test]
+fn a_copy_that_joined_a_released_log_is_not_overwritten() {
+    run(|world| async move {
+        let media = media(2, 64);
+        let ring = format(&world, &media[..1], Settings::default()).await.expect("formats");
+        append_all(&ring, 1..=5).await;
+        ring.release(ring.stable());
+        ring.add_copy(1, CrashDrive::region(&world, &media[1], 9)).await.expect("joins");
+        ring.confirm_copy(1).expect("counts");
+        assert!(!ring.is_overwritten(1).await);
+        append_all(&ring, [6]).await;
+        assert!(!ring.is_overwritten(1).await);
+        rot(&media[1], 10);
+        assert!(ring.is_overwritten(1).await);
+    });
+}
+
+/// One that was dropped while it joined, and noticed that while the next one joined, let go of the frames that the next one
+/// was copying: old frames came over new ones there.
+#[test]
+fn a_copy_that_was_dropped_while_it_joined_does_not_disturb_the_next() {
+    for seed in 0..400 {
+        let runtime = VirtualRuntime::new(seed, PayloadWidth::REAL);
+        let world = runtime.world().clone();
+        runtime.run(async move {
+            let mut random = Random::new(seed, 1);
+            let media = media(3, 12);
+            media[0].borrow_mut().latency_max = 20_000;
+            let ring = format(&world, &media[..1], Settings::default()).await.expect("formats");
+            let acked = Rc::new(Cell::new(0));
+            world.spawn(append_for_ever(ring.clone(), acked.clone())).detach();
+            let join = |copy: usize| {
+                let (ring, region) = (ring.clone(), CrashDrive::region(&world, &media[copy], copy as u64));
+                world.spawn(async move { ring.add_copy(copy, region).await })
+            };
+            media[1].borrow_mut().latency_max = 1 + random.below(4_000_000);
+            let first = join(1);
+            world.sleep(Nanos(random.below(2_000_000))).await;
+            if ring.copies()[1] != CopyState::Joining {
+                return;
+            }
+            ring.drop_copy(1);
+            world.spawn(now_and_then_slow(world.clone(), media[2].clone())).detach();
+            let second = join(2);
+            if random.chance(0.5) {
+                world.sleep(Nanos(random.below(2_000_000))).await;
+                drop(first);
+            } else {
+                first.detach();
+            }
+            second.await.expect("joins");
+            ring.confirm_copy(2).expect("counts");
+            world.sleep(Nanos(random.below(60_000))).await;
+            let acked = acked.get();
+            media[2].borrow_mut().power_cut(&mut random);
+            let after = [media[2].borrow().stable.clone()].map(Medium::of);
+            let recovered = recover(&world, &after).await;
+            let recovered = recovered.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert!(recovered.ring.stable().0 >= acked, "seed {seed}: {acked} were acknowledged");
+        });
+    }
+}
+
+/// Each record is released when two more are acknowledged.
+async fn append_for_ever(ring: Ring, acked: Rc<Cell<u64>>) {
+    while let Ok(appended) = ring.append(record(1, (acked.get() % 3) as u32)).await {
+        acked.set(appended.position.0 + 1);
+        ring.release(Position(appended.position.0.saturating_sub(1)));
+    }
+}
+
+async fn now_and_then_slow(world: World, medium: MediumHandle) {
+    let mut random = world.random(2);
+    loop {
+        medium.borrow_mut().latency_max = if random.chance(0.15) { 8_000_000 } else { 10_000 };
+        world.sleep(Nanos(1 + random.below(20_000))).await;
+    }
 }

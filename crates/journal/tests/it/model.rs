@@ -1,6 +1,6 @@
 //! The ring against a naive model: random appends, releases, power cuts, lost and added copies, over many seeds.
 //!
-//! The model is the list of records in the order of the appends. After each power cut the recovered records must be a
+//! The model is the list of records in the order of the appends. After each power cut or kill the recovered records must be a
 //! piece of that list, that begins no later than what is released and ends no earlier than what was acknowledged. A copy
 //! that was lost may go on by itself, as half of an array does that was started alone, before it joins again.
 
@@ -228,7 +228,7 @@ impl Model {
         task.detach();
         runtime.run_until(Nanos(random.below(20_000_000)));
         drop(runtime);
-        self.power_cut(random);
+        self.end(random);
     }
 
     /// A recovery that the power cut interrupts.
@@ -244,13 +244,18 @@ impl Model {
         }
         drop(task);
         drop(runtime);
-        self.power_cut(random);
+        self.end(random);
     }
 
-    fn power_cut(&self, random: &mut Random) {
+    /// The power is cut, or the process killed.
+    fn end(&self, random: &mut Random) {
+        let is_killed = random.chance(0.3);
         for medium in self.media.borrow().iter() {
             let mut medium = medium.borrow_mut();
-            medium.power_cut(random);
+            match is_killed {
+                true => medium.kill(random),
+                false => medium.power_cut(random),
+            }
         }
     }
 

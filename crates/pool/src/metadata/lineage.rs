@@ -210,9 +210,17 @@ fn choose_among(all: &[(usize, &Superblock)]) -> Choice {
         is_of_a_copy(own, counts)
             || all.iter().any(|(_, other)| serves_with_it(other) && is_of_a_copy(own, other))
     };
-    let is_strange = |own: &Superblock| match is_active(&counts.label, own.member) {
-        true => is_of_another_history(own, counts),
-        false => is_of_a_copy(own) || own.label.settled > counts.generation,
+    // The loss of the drive that was chosen was complete there, and others may have acknowledged something since.
+    let went_on_without_it = |own: &Superblock| {
+        left_in(&own.label, counts.member).is_some_and(|left| left <= own.label.settled)
+            && !descends(counts, own)
+    };
+    let is_strange = |own: &Superblock| {
+        is_of_a_copy(own)
+            || match is_active(&counts.label, own.member) {
+                true => is_of_another_history(own, counts),
+                false => own.label.settled > counts.generation || went_on_without_it(own),
+            }
     };
     let (strange, own): (Vec<_>, Vec<_>) = all.iter().partition(|(_, superblock)| is_strange(superblock));
     match strange.is_empty() {
@@ -245,9 +253,14 @@ fn choose_by_descent(all: &[(usize, &Superblock)]) -> Choice {
     let newest: Vec<&&Vec<usize>> = complete
         .iter()
         .filter(|group| {
+            // Two of one generation may follow each other: then the first of them stays.
+            let follows = |one: &[usize], other: &[usize]| {
+                other.iter().all(|place| descends(all[one[0]].1, all[*place].1))
+            };
             let followed = |other: &&&Vec<usize>| {
                 !is_same(label(other), label(group))
-                    && group.iter().all(|place| descends(label(other), all[*place].1))
+                    && follows(other, group)
+                    && (other[0] < group[0] || !follows(group, other))
             };
             !complete.iter().any(|other| followed(&other))
         })
@@ -621,6 +634,60 @@ mod tests {
         // One that does not know of the loss makes it doubtful, as long as nothing says that it was complete.
         let told_nothing = mirror(1, 2, &[FIRST], &all_there);
         assert_eq!(choice(&[a, c, lost, told_nothing]), Choice::One(2));
+    }
+
+    /// Each of two drives followed from the old label of a third one, whose starts had been cut, but not from each other: one was
+    /// of a copy of the array. They were served together.
+    #[test]
+    fn two_drives_of_two_histories_do_not_serve_by_the_label_of_a_third() {
+        let of = |own, generation, settled, lost: (u32, u64), starts: &[(u64, u64)]| {
+            let mut of = superblock(own, generation, settled, &[lost.0]);
+            of.label.lost_in = BTreeMap::from([lost]);
+            of.label.starts = Starts::of(starts);
+            of
+        };
+        let of_copy = of(0, 12, 11, (3, 2), &[(1, 1), (8, 2), (11, 3)]);
+        let old = of(2, 11, 7, (3, 2), &[(1, 1), (8, 2), (11, 3)]);
+        let mut own = of(1, 18, 17, (2, 9), &[(1, 1), (8, 4), (12, 5)]);
+        own.label.members[3].state = MemberState::Lost;
+        own.label.lost_in.insert(3, 2);
+        let two = [of_copy.clone(), own.clone()];
+        assert!(is_of_a_copy(&two[0], &two[1]));
+        assert!(matches!(choice(&two), Choice::Split(..)));
+        assert!(matches!(choice(&[of_copy, own, old]), Choice::Split(..)));
+    }
+
+    /// Two starts, of the drives of a half and of their copy, were cut at the same generation. Each label followed the other, so
+    /// neither was the newest, and a drive that both had lost was served alone.
+    #[test]
+    fn two_labels_of_one_generation_do_not_outdo_each_other() {
+        let half = |own, start| {
+            mirror(own, 6, &[FIRST, (6, start)], &[(0, Lost, 6), (1, Active, 0), (2, Active, 0)])
+        };
+        let lost = mirror(0, 8, &[FIRST, (7, 9)], &[(0, Active, 0), (1, Lost, 7), (2, Lost, 7)]);
+        for all in [[half(1, 7), half(2, 8), lost.clone()], [lost.clone(), half(2, 8), half(1, 7)]] {
+            assert!(matches!(choice(&all), Choice::Split(..)));
+        }
+        assert!(matches!(choice(&[half(1, 7), half(2, 7), lost]), Choice::Split(..)));
+    }
+
+    /// A half had recorded the loss of a drive and gone on; then the power was cut whenever it recorded another. None of its labels
+    /// was complete, and the lost drive, which had been started alone, was served as if nothing had been.
+    #[test]
+    fn a_half_that_was_cut_again_and_again_is_not_forgotten() {
+        let starts = [FIRST, (8, 0xc)];
+        let cut = |own, generation, settled, first: (MemberState, u64)| {
+            let members = [(0, Lost, 3), (1, first.0, first.1), (2, Active, 0), (3, Active, 0)];
+            let mut cut = mirror(own, generation, &starts, &members);
+            cut.label.settled = settled;
+            cut
+        };
+        let alone =
+            mirror(0, 9, &[FIRST, (7, 0xb)], &[(0, Active, 0), (1, Lost, 7), (2, Lost, 7), (3, Lost, 7)]);
+        let (b, c, d) = (cut(1, 8, 6, (Active, 0)), cut(2, 8, 6, (Active, 0)), cut(3, 7, 6, (Lost, 7)));
+        assert!(matches!(choice(&[alone.clone(), b, c, d.clone()]), Choice::Split(..)));
+        // The same without those that were active: what is left of the half tells it.
+        assert!(matches!(choice(&[alone, d]), Choice::Split(..)));
     }
 
     /// A drive of a copy of the array that had been served elsewhere was taken for the array's own: as many

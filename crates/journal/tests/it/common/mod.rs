@@ -56,8 +56,13 @@ pub type MediumHandle = Rc<RefCell<Medium>>;
 
 impl Medium {
     pub fn new(sectors: u64) -> MediumHandle {
+        Medium::of(vec![0; sectors as usize * SECTOR])
+    }
+
+    /// One that holds this, and nothing that is not stable.
+    pub fn of(stable: Vec<u8>) -> MediumHandle {
         Rc::new(RefCell::new(Medium {
-            stable: vec![0; sectors as usize * SECTOR],
+            stable,
             unstable: Vec::new(),
             next_command: 0,
             block_sectors: 1,
@@ -114,6 +119,14 @@ impl Medium {
 
     fn complete(&mut self, id: u64) {
         self.unstable.iter_mut().filter(|write| write.id == id).for_each(|write| write.completed = true);
+    }
+
+    /// The writer is killed, and the power stays: what was under way is in the drive's cache, or not at all.
+    pub fn kill(&mut self, random: &mut Random) {
+        self.unstable.retain(|write| write.completed || random.chance(0.5));
+        self.unstable.iter_mut().for_each(|write| write.completed = true);
+        self.write_errors = 0;
+        self.flush_errors = 0;
     }
 
     /// Any subset of the unstable sectors is there, the rest is not.
