@@ -8,12 +8,12 @@ use crate::TortureError;
 
 /// Waits.
 #[expect(clippy::disallowed_methods, reason = "the processes under test live in the real world")]
-pub(crate) fn pause(time: Duration) {
+pub fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
 /// Seconds on a clock that only goes forward.
-pub(crate) fn wall_s() -> f64 {
+pub fn wall_s() -> f64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
@@ -22,7 +22,7 @@ pub(crate) fn wall_s() -> f64 {
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Waits until `ready` or for `seconds_max`; fails saying that `what` did not happen.
-pub(crate) fn wait_until(
+pub fn wait_until(
     what: &str,
     seconds_max: u32,
     mut ready: impl FnMut() -> Result<bool, TortureError>,

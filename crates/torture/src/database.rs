@@ -62,7 +62,7 @@ pub(crate) fn run(
     let mut random = Random::new(seed, 0);
     context.program.create(&site)?;
     let (server, _) = context.program.serve(&site)?;
-    let mounted = Mounted::new(&site, VOLUME.0, true)?;
+    let mounted = Mounted::new(&site.directory, &site.uri(VOLUME.0), true)?;
     let cluster = Cluster::of(mounted.point(), directory)?;
     cluster.create()?;
     let mut stack = Stack { postmaster: cluster.start()?, mounted, server };
@@ -76,7 +76,7 @@ pub(crate) fn run(
         campaign.kills += 1;
         let (server, took_ms) = context.program.serve(&site)?;
         campaign.recovery_ms.push(took_ms);
-        let mounted = Mounted::new(&site, VOLUME.0, false)?;
+        let mounted = Mounted::new(&site.directory, &site.uri(VOLUME.0), false)?;
         stack = Stack { postmaster: cluster.start()?, mounted, server };
         check(&cluster, &mut streams, campaign)?;
         (context.tell)(&format!(

@@ -11,6 +11,8 @@
 //! | `faults` | what is done to drive files meanwhile |
 //! | `database` | the campaign with a real database on a mounted file system |
 //! | [`report`] | what was found |
+//! | [`process`], [`tools`], [`clock`] | programs: ours in the background, other people's to their end, waiting; the system tests use them too |
+//! | [`mount`], [`postgres`] | a volume as a mounted file system, and a PostgreSQL cluster on it |
 //! | [`mishaps`] | everything else that must not lose data: errors that pass, refused starts, operators' mistakes |
 //!
 //! The fault model is that of a process: `SIGKILL` ends it between two instructions, and what it had given to the
@@ -23,7 +25,7 @@
 
 mod blocks;
 mod client;
-mod clock;
+pub mod clock;
 mod commits;
 mod database;
 mod error;
@@ -31,14 +33,14 @@ mod faults;
 mod fio;
 mod ledger;
 pub mod mishaps;
-mod mount;
+pub mod mount;
 pub mod plan;
-mod postgres;
-mod process;
+pub mod postgres;
+pub mod process;
 pub mod report;
 mod server;
 mod shape;
-mod tools;
+pub mod tools;
 
 pub use error::TortureError;
 pub use plan::{Load, Plan, torture};

@@ -1,17 +1,16 @@
 //! A volume as a mounted file system: ext4 on a loop device on nbdfuse on the NBD export.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
 use crate::TortureError;
 use crate::clock::wait_until;
 use crate::process::Running;
-use crate::shape::Site;
 use crate::tools::{command, run};
 
 /// The programs that this takes, with the packages that bring them.
-pub(crate) const TOOLS: [(&str, &str); 5] = [
+pub const TOOLS: [(&str, &str); 5] = [
     ("nbdfuse", "libnbd-bin"),
     ("losetup", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
@@ -23,7 +22,7 @@ pub(crate) const TOOLS: [(&str, &str); 5] = [
 const SECONDS_MAX: u32 = 120;
 
 /// A mounted volume. Dropping it unmounts it, whatever state it is in.
-pub(crate) struct Mounted {
+pub struct Mounted {
     fuse: Running,
     fuse_directory: PathBuf,
     device: Option<String>,
@@ -31,16 +30,16 @@ pub(crate) struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts `volume`; with `fresh` it gets a new file system first.
-    pub(crate) fn new(site: &Site, volume: &str, fresh: bool) -> Result<Mounted, TortureError> {
-        let (fuse_directory, point) = (site.directory.join("fuse"), site.directory.join("mnt"));
+    /// Mounts the NBD export `uri` below `directory`; with `fresh` it gets a new file system first.
+    pub fn new(directory: &Path, uri: &str, fresh: bool) -> Result<Mounted, TortureError> {
+        let (fuse_directory, point) = (directory.join("fuse"), directory.join("mnt"));
         for directory in [&fuse_directory, &point] {
             std::fs::create_dir_all(directory)
                 .map_err(TortureError::system(format!("{} cannot be made", directory.display())))?;
         }
-        let file = fuse_directory.join(volume);
-        let log = site.directory.join("nbdfuse.log");
-        let fuse = Running::start("nbdfuse", command("nbdfuse").arg(&file).arg(site.uri(volume)), &log)?;
+        let file = fuse_directory.join("volume");
+        let log = directory.join("nbdfuse.log");
+        let fuse = Running::start("nbdfuse", command("nbdfuse").arg(&file).arg(uri), &log)?;
         // From here on a failure unmounts what has been mounted.
         let mut mounted = Mounted { fuse, fuse_directory, device: None, point };
         wait_until("nbdfuse mounting", SECONDS_MAX, || match mounted.fuse.status()? {
@@ -57,18 +56,18 @@ impl Mounted {
     }
 
     /// Where it is mounted.
-    pub(crate) fn point(&self) -> &PathBuf {
+    pub fn point(&self) -> &PathBuf {
         &self.point
     }
 
     /// Unmounts it in good order; everything written is on the volume afterwards.
-    pub(crate) fn unmount(self) -> Result<(), TortureError> {
+    pub fn unmount(self) -> Result<(), TortureError> {
         run("umount", &[&self.point.display().to_string()])?;
         self.abandon()
     }
 
     /// Lets go of a volume whose server is dead: nothing that is still in the kernel's caches can be written any more.
-    pub(crate) fn abandon(mut self) -> Result<(), TortureError> {
+    pub fn abandon(mut self) -> Result<(), TortureError> {
         self.let_go();
         let Some(device) = self.device.take() else { return Ok(()) };
         let name = device.trim_start_matches("/dev/").to_owned();

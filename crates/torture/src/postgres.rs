@@ -12,7 +12,7 @@ use crate::process::Running;
 use crate::tools::{command, output, run};
 
 /// The programs that this takes, with the package that brings them.
-pub(crate) const TOOLS: [(&str, &str); 7] = [
+pub const TOOLS: [(&str, &str); 7] = [
     ("initdb", "postgresql"),
     ("postgres", "postgresql"),
     ("pg_isready", "postgresql"),
@@ -42,7 +42,7 @@ const SETTINGS: [&str; 8] = [
 ];
 
 /// A cluster.
-pub(crate) struct Cluster {
+pub struct Cluster {
     data: PathBuf,
     socket: PathBuf,
     user: (u32, u32),
@@ -50,7 +50,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// The cluster of a volume mounted at `point`; its socket and log lie in `directory`.
-    pub(crate) fn of(point: &Path, directory: &Path) -> Result<Cluster, TortureError> {
+    pub fn of(point: &Path, directory: &Path) -> Result<Cluster, TortureError> {
         let id = |kind: &str| {
             let text = run("id", &[kind, "postgres"])?;
             let number = text.trim().parse::<u32>();
@@ -61,7 +61,7 @@ impl Cluster {
     }
 
     /// Makes it, with checksums.
-    pub(crate) fn create(&self) -> Result<(), TortureError> {
+    pub fn create(&self) -> Result<(), TortureError> {
         for directory in [&self.data, &self.socket] {
             std::fs::create_dir_all(directory)
                 .and_then(|()| std::os::unix::fs::chown(directory, Some(self.user.0), Some(self.user.1)))
@@ -75,7 +75,7 @@ impl Cluster {
     }
 
     /// Starts it and waits until it has recovered.
-    pub(crate) fn start(&self) -> Result<Postmaster, TortureError> {
+    pub fn start(&self) -> Result<Postmaster, TortureError> {
         let log = self.socket.join("log");
         let mut postgres = self.command("postgres");
         postgres.arg("-D").arg(&self.data);
@@ -104,34 +104,34 @@ impl Cluster {
     }
 
     /// One that connects to the running server.
-    pub(crate) fn client(&self, program: &str) -> Command {
+    pub fn client(&self, program: &str) -> Command {
         let mut command = self.command(program);
         command.arg("--host").arg(&self.socket);
         command
     }
 
     /// What a query answers, one row a line.
-    pub(crate) fn query(&self, sql: &str) -> Result<String, TortureError> {
+    pub fn query(&self, sql: &str) -> Result<String, TortureError> {
         let mut psql = self.client("psql");
         psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--command", sql, "postgres"]);
         Ok(output(sql, &mut psql)?.trim().to_owned())
     }
 
     /// Verifies the checksum of every page of a cluster that was shut down.
-    pub(crate) fn verify_checksums(&self) -> Result<(), TortureError> {
+    pub fn verify_checksums(&self) -> Result<(), TortureError> {
         output("pg_checksums", self.command("pg_checksums").args(["--check", "--pgdata"]).arg(&self.data))?;
         Ok(())
     }
 }
 
 /// The running server.
-pub(crate) struct Postmaster {
+pub struct Postmaster {
     process: Running,
 }
 
 impl Postmaster {
     /// Shuts it down in good order.
-    pub(crate) fn stop(mut self) -> Result<(), TortureError> {
+    pub fn stop(mut self) -> Result<(), TortureError> {
         // SIGINT: the "fast" shutdown, which ends sessions and writes a checkpoint.
         self.process.signal(Signal::INT);
         let status = self.process.ends()?;
@@ -143,7 +143,7 @@ impl Postmaster {
     }
 
     /// Kills all of its processes and waits until they are gone, so that nothing holds the file system.
-    pub(crate) fn kill(mut self) -> Result<(), TortureError> {
+    pub fn kill(mut self) -> Result<(), TortureError> {
         let id = self.process.id().as_raw_nonzero().get();
         let family: Vec<i32> = children(id);
         self.process.signal(Signal::KILL);

@@ -12,18 +12,14 @@ use crate::clock::wait_until;
 const END_SECONDS_MAX: u32 = 60;
 
 /// A running process.
-pub(crate) struct Running {
+pub struct Running {
     name: &'static str,
     child: Child,
 }
 
 impl Running {
     /// Starts `command`; what it prints is appended to the file `log`.
-    pub(crate) fn start(
-        name: &'static str,
-        command: &mut Command,
-        log: &Path,
-    ) -> Result<Running, TortureError> {
+    pub fn start(name: &'static str, command: &mut Command, log: &Path) -> Result<Running, TortureError> {
         let file = std::fs::File::options().create(true).append(true).open(log);
         let file = file.map_err(TortureError::system(format!("{} cannot be opened", log.display())))?;
         let twin = file.try_clone().map_err(TortureError::system("no descriptor is left"))?;
@@ -33,22 +29,22 @@ impl Running {
     }
 
     /// Its identity.
-    pub(crate) fn id(&self) -> Pid {
+    pub fn id(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
     /// Sends a signal; one that has ended by itself is told by [`Running::status`].
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         let _ = kill_process(self.id(), signal);
     }
 
     /// How it ended, if it has.
-    pub(crate) fn status(&mut self) -> Result<Option<ExitStatus>, TortureError> {
+    pub fn status(&mut self) -> Result<Option<ExitStatus>, TortureError> {
         self.child.try_wait().map_err(TortureError::system(format!("{} cannot be waited for", self.name)))
     }
 
     /// Kills it at once and waits until it is gone. Fails if it had ended by itself: then there was nothing to kill.
-    pub(crate) fn kill(&mut self) -> Result<(), TortureError> {
+    pub fn kill(&mut self) -> Result<(), TortureError> {
         if let Some(status) = self.status()? {
             return Err(TortureError::Failed(format!("{} ended by itself: {status}", self.name)));
         }
@@ -57,8 +53,17 @@ impl Running {
         Ok(())
     }
 
+    /// Asks it to end and waits until it has, in good order.
+    pub fn stop(mut self) -> Result<(), TortureError> {
+        self.signal(Signal::TERM);
+        match self.ends()? {
+            status if status.success() => Ok(()),
+            status => Err(TortureError::Failed(format!("{} ended with {status}", self.name))),
+        }
+    }
+
     /// Waits until it has ended by itself.
-    pub(crate) fn ends(&mut self) -> Result<ExitStatus, TortureError> {
+    pub fn ends(&mut self) -> Result<ExitStatus, TortureError> {
         let mut ended = None;
         wait_until(&format!("the end of {}", self.name), END_SECONDS_MAX, || {
             ended = self.status()?;

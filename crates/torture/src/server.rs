@@ -140,13 +140,9 @@ impl Server {
     }
 
     /// Asks it to end and waits until it has, in good order.
-    pub(crate) fn stop(mut self) -> Result<(), TortureError> {
-        self.process.signal(Signal::TERM);
-        let status = self.process.ends()?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(TortureError::Failed(format!("tier0 serve ended with {status}; {}", self.last_words())))
+    pub(crate) fn stop(self) -> Result<(), TortureError> {
+        let Server { process, log } = self;
+        process.stop().map_err(|error| TortureError::Failed(format!("{error}; {}", tail(&log))))
     }
 
     fn last_words(&self) -> String {

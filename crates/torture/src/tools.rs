@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use crate::TortureError;
 
 /// Where a program lies: in PATH, among the system's, or among PostgreSQL's.
-pub(crate) fn find(tool: &str) -> Option<PathBuf> {
+pub fn find(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
     places.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
@@ -16,7 +16,7 @@ pub(crate) fn find(tool: &str) -> Option<PathBuf> {
 }
 
 /// Fails unless all `tools`, each with the package that brings it, are installed.
-pub(crate) fn need(tools: &[(&'static str, &'static str)]) -> Result<(), TortureError> {
+pub fn need(tools: &[(&'static str, &'static str)]) -> Result<(), TortureError> {
     match tools.iter().find(|(tool, _)| find(tool).is_none()) {
         Some(&(tool, package)) => Err(TortureError::Missing { tool, package }),
         None => Ok(()),
@@ -24,7 +24,7 @@ pub(crate) fn need(tools: &[(&'static str, &'static str)]) -> Result<(), Torture
 }
 
 /// The command of an installed program, without input.
-pub(crate) fn command(tool: &str) -> Command {
+pub fn command(tool: &str) -> Command {
     // A program that has vanished since it was asked for fails to start, which is told as such.
     let mut command = Command::new(find(tool).unwrap_or_else(|| tool.into()));
     command.stdin(Stdio::null());
@@ -32,18 +32,18 @@ pub(crate) fn command(tool: &str) -> Command {
 }
 
 /// Runs a program to its end and returns what it printed.
-pub(crate) fn run(tool: &str, arguments: &[&str]) -> Result<String, TortureError> {
+pub fn run(tool: &str, arguments: &[&str]) -> Result<String, TortureError> {
     output(tool, command(tool).args(arguments))
 }
 
 /// Runs a command to its end and returns what it printed; fails with all its words where it fails.
-pub(crate) fn output(name: &str, command: &mut Command) -> Result<String, TortureError> {
+pub fn output(name: &str, command: &mut Command) -> Result<String, TortureError> {
     let output = command.output().map_err(TortureError::system(format!("{name} cannot be started")))?;
     succeeded(name, &output)
 }
 
 /// What a program printed to stdout.
-pub(crate) fn succeeded(name: &str, output: &Output) -> Result<String, TortureError> {
+pub fn succeeded(name: &str, output: &Output) -> Result<String, TortureError> {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.success() {
         return Ok(out.into_owned());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{create, describe, directory, run, serve, serve_with, skipped, uri};
+use crate::support::{create, describe, directory, run, serve, serve_with, skipped, stop, uri};
 
 /// fio with `verify=crc32c` over the whole volume.
 fn fio(directory: &Path, arguments: &[&str]) {
@@ -34,7 +34,7 @@ fn every_raid_level_keeps_what_fio_wrote() {
         fio(directory.path(), &["--rw=randrw", "--bs=8k", "--fsync=64", "--io_size=16M"]);
         // A job that only verifies must know what the last one wrote: 64 KiB in sequence, with a fixed seed.
         fio(directory.path(), &["--rw=write", "--bs=64k"]);
-        server.stop();
+        stop(server);
         for lost in 0..may_lose {
             std::fs::remove_file(directory.path().join(format!("d{}.img", lost * 2 + 1))).expect("a drive");
             // The other half of a mirror may be stale, for all it knows: the administrator must say that it is not.
@@ -43,7 +43,7 @@ fn every_raid_level_keeps_what_fio_wrote() {
             fio(directory.path(), &["--rw=write", "--bs=64k", "--verify_only"]);
             fio(directory.path(), &["--rw=randwrite", "--bsrange=4k-128k"]);
             fio(directory.path(), &["--rw=write", "--bs=64k"]);
-            server.stop();
+            stop(server);
         }
     }
 }
@@ -63,5 +63,5 @@ fn a_drive_that_disappears_under_load_is_done_without() {
     drive.set_len(20 << 20).expect("truncated");
     fio(directory.path(), &["--rw=write", "--bs=64k", "--verify_only"]);
     fio(directory.path(), &["--rw=randrw", "--bs=8k"]);
-    server.stop();
+    stop(server);
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::support::{
-    create, describe, directory, run, serve, skipped, succeeded, tier0, uri, verb, wait_until,
+    create, describe, directory, run, serve, skipped, stop, succeeded, tier0, uri, verb, wait_until,
 };
 
 fn status(array: &Path) -> serde_json::Value {
@@ -49,11 +49,11 @@ fn a_pool_grows_while_it_is_served() {
     wait_until("the end of restriping", || status(&array)["pools"][0]["restripe"].is_null());
     fio(&["--rw=write", "--verify_only"]);
     verb(&array, &["volume", "create", "more", "--size", "300MiB"]);
-    server.stop();
+    stop(server);
 
     let server = serve(&array);
     assert!(usable(&array) >= 2 * before);
     assert_eq!(status(&array)["health"], "healthy");
     fio(&["--rw=write", "--verify_only"]);
-    server.stop();
+    stop(server);
 }

@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{create, describe, directory, find, refused, run, serve, skipped, uri, verb};
+use tier0_torture::tools::find;
+
+use crate::support::{create, describe, directory, refused, run, serve, skipped, stop, uri, verb};
 
 fn uri_of(directory: &Path, volume: &str) -> String {
     uri(directory).replace("lun0", volume)
@@ -39,7 +41,7 @@ fn volumes_come_and_go_while_the_array_is_served() {
 
     verb(&array, &["volume", "resize", "logs", "--size", "40MiB"]);
     assert_eq!(run("nbdinfo", &["--size", &uri_of(at, "logs")]).trim(), (40 << 20).to_string());
-    server.stop();
+    stop(server);
 
     let server = serve(&array);
     assert_eq!(listed(at), ["lun0", "logs"]);
@@ -62,9 +64,9 @@ fn volumes_come_and_go_while_the_array_is_served() {
     drop(client.stdin.take());
     client.wait().expect("it ends");
     assert!(refused(&array, &["volume", "delete", "logs"]).contains("no volume"));
-    server.stop();
+    stop(server);
 
     let server = serve(&array);
     assert_eq!(listed(at), ["lun0"]);
-    server.stop();
+    stop(server);
 }
