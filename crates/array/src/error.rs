@@ -150,15 +150,15 @@ pub enum ArrayError {
     },
     /// A volume does not fit.
     #[error(
-        "volume {volume:?} of {size} does not fit pool {pool:?}, which has {free} free; make it smaller or add drives"
+        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller or add drives"
     )]
     NoSpace {
         /// The volume.
         volume: String,
         /// Its size.
         size: tier0_units::ByteCount,
-        /// The pool.
-        pool: String,
+        /// The pool, or the group of it, in words.
+        place: String,
         /// What is free.
         free: tier0_units::ByteCount,
     },

@@ -47,6 +47,8 @@ Examples:
       spread the data over all drives, at most this much per second
   tier0 pool restripe array.toml --stop
       stop; what has moved has moved
+  tier0 pool log array.toml --drives ssd0,ssd1
+      have the write log on these drives, which were added
   tier0 pool reserve array.toml 2%
       leave so much free of thin volumes, until the next start
   tier0 pool recover array.toml
@@ -218,12 +220,31 @@ pub(crate) enum Pool {
     /// Spread what is stored over all sets evenly
     #[command(after_help = POOL_EXAMPLES)]
     Restripe(Restripe),
+    /// Move the write log to other drives
+    #[command(after_help = POOL_EXAMPLES)]
+    Log(MovedLog),
     /// Change what thin volumes leave free, until the next start
     #[command(after_help = POOL_EXAMPLES)]
     Reserve(Reserved),
     /// The last resort: say what could be assembled of what no start opens, or do it
     #[command(after_help = recover::EXAMPLES)]
     Recover(Recover),
+}
+
+/// Where the write log is to lie.
+#[derive(Args, Debug)]
+pub(crate) struct MovedLog {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The drives, as many as the log has copies
+    #[arg(long, value_delimiter = ',', required = true)]
+    drives: Vec<String>,
+    /// The pool, where there are several
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// What is to be kept.
@@ -436,6 +457,9 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
     let (array, request, answering) = match verb {
         Pool::Grow(Grow { array, pool, stop, answering }) => {
             (array, AdminRequest::PoolGrow { pool: pool.clone(), stop: *stop }, answering)
+        }
+        Pool::Log(MovedLog { array, drives, pool, answering }) => {
+            (array, AdminRequest::PoolLog { pool: pool.clone(), drives: drives.clone() }, answering)
         }
         Pool::Reserve(Reserved { array, reserve, pool, answering }) => {
             let request = AdminRequest::PoolReserve { pool: pool.clone(), reserve: *reserve };

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use crate::support::{
-    Served, array_file, array_text, contents, directory, file, json, refuse, run, succeed, text, tier0,
+    Scene, Served, array_file, array_text, contents, directory, file, json, refuse, run, succeed, text, tier0,
 };
 
 #[test]
@@ -332,4 +332,45 @@ fn a_drive_is_of_the_class_that_is_said() {
     let told = run(&["check", text(&array)]);
     let told = told.stdout;
     assert!(told.contains("class is flash, as it joined, and the array file says disk"), "{told}");
+}
+
+/// The write log moves to drives that were added while hosts write, and lies there at the next start.
+#[test]
+fn the_write_log_moves_to_drives_that_were_added() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array().to_owned();
+    for name in ["n0", "n1"] {
+        let path = scene.at(name);
+        let size = ["--size", "64MiB", "--class", "flash"];
+        succeed(&[&["drive", "add", &array, "--name", name, "--path", text(&path)], &size[..]].concat());
+    }
+    for (drives, words) in [
+        ("n0", &["2 drives", "different"][..]),
+        ("n0,n0", &["2 drives", "different"]),
+        ("n0,none", &["\"none\"", "status"]),
+    ] {
+        refuse(&["pool", "log", &array, "--drives", drives], 2, words);
+    }
+    let write = ["--read", "0", "--ios", "2000", "--seed", "4", "--verify", "--overwrite"];
+    let mut load = tier0();
+    load.args(["load", scene.uri()]).args(write).stdout(Stdio::null());
+    let load = load.spawn().expect("it starts");
+    let told = succeed(&["pool", "log", &array, "--drives", "n0,n1"]);
+    assert!(told.contains("moves to drives n0, n1"), "{told}");
+    let log = |status: &serde_json::Value| status["pools"][0]["log"]["drives"].clone();
+    scene.status_when(|status| log(status) == serde_json::json!(["n0", "n1"]));
+    let loaded = load.wait_with_output().expect("it ends");
+    assert!(loaded.status.success());
+    let status = scene.settled();
+    let holds = |name: &str| {
+        let drives = status["pools"][0]["drives"].as_array().expect("drives");
+        let drive = drives.iter().find(|drive| drive["name"] == name).expect("it is there").clone();
+        [drive["holds_log"] == true, drive["holds_metadata"] == true]
+    };
+    assert_eq!([holds("n0"), holds("n1")], [[true, true]; 2], "metadata move to flash by themselves");
+    assert!(!holds("d0")[0] && !holds("d1")[0]);
+    let directory = scene.stop_and_keep();
+    let served = Served::start(std::path::Path::new(&array), directory.path());
+    assert_eq!(log(&json(&["status", &array])), serde_json::json!(["n0", "n1"]));
+    served.stop();
 }

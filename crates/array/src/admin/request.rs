@@ -105,6 +105,13 @@ pub enum AdminRequest {
         #[serde(default)]
         stop: bool,
     },
+    /// Moves the write log to other drives.
+    PoolLog {
+        /// The pool.
+        pool: Option<String>,
+        /// The drives that are to hold its write log, by name, as many as it has copies.
+        drives: Vec<String>,
+    },
     /// Changes what of a pool thin volumes do not get, until the array is started again.
     PoolReserve {
         /// The pool.

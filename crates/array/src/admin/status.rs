@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tier0_pool::DriveClass;
 use tier0_stats::IoSummary;
 use tier0_units::WriteCache;
 
@@ -236,6 +237,9 @@ pub struct DriveStatus {
     /// Whether it is to be forgotten when what it holds, or held, is on the others.
     #[serde(default)]
     pub leaving: bool,
+    /// What kind of drive it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<DriveClass>,
     /// The group whose sets it has columns of, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -430,6 +434,9 @@ pub struct VolumeStatus {
     pub thin: bool,
     /// When writes are acknowledged; none where they go straight to the drives.
     pub write_cache: Option<WriteCache>,
+    /// The group that it lies on, where its pool has named ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// What hosts have asked of it since the start.
     #[serde(default)]
     pub io: IoSummary,

@@ -8,6 +8,7 @@ use tier0_units::{Nanos, counted};
 
 use super::Control;
 use super::drives::replace_command;
+use super::report::which_groups;
 use crate::admin::{Event, Severity};
 
 /// The most events that are kept: the oldest go first.
@@ -131,7 +132,7 @@ impl Control {
         }
         let homeless = guarded.rebuild.without_spare.get();
         let homeless_told = guarded.room_told.replace(homeless);
-        let remedy = "add a drive (tier0 drive add)";
+        let remedy = format!("add a drive (tier0 drive add{})", which_groups(&guarded.metadata.state()));
         match (was_told, lacking) {
             (true, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
             (true, lacking) => {

@@ -8,10 +8,13 @@ use tier0_journal::COPIES_MAX;
 use tier0_pool::{
     ChunkletAddress, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaRecord, PoolState,
 };
+use tier0_units::{ByteCount, SECTOR_BYTES, counted, named};
 use tier0_world::IoError;
 
+use super::admin::Done;
 use super::placing::Placing;
 use super::{Control, Guarded};
+use crate::admin::AdminError;
 use crate::message::command::ShardCommand;
 
 impl Control {
@@ -64,6 +67,36 @@ impl Control {
         }
     }
 
+    /// Has the write log move to the drives of these names, one copy after the other, while it is in use.
+    ///
+    /// # Errors
+    /// It cannot lie there, and nothing moves.
+    pub(super) fn move_log(self: &Rc<Self>, pool: Option<&str>, drives: &[String]) -> Done {
+        let number = self.pool_meant(pool)?;
+        let (guarded, pool) = (self.guarded(number), &self.pools[number].name);
+        {
+            let state = guarded.metadata.state();
+            let copies = state.log().rings.first().map_or(0, |ring| ring.copies.len());
+            let different: BTreeSet<&String> = drives.iter().collect();
+            if drives.len() != copies || different.len() != copies {
+                return Err(AdminError::new(format!(
+                    "the write log of pool {pool:?} lies on {}; name as many different ones",
+                    counted(copies as u64, "drive")
+                )));
+            }
+            for name in drives {
+                check_takes_log(&state, pool, name)?;
+            }
+        }
+        *guarded.log_drives.borrow_mut() = drives.to_vec();
+        self.start_rebuilds(number);
+        Ok(format!(
+            "the write log of pool {pool} moves to {}, as \"tier0 status\" shows; if log_drives of the array file says \
+             otherwise, correct it, or it moves back at the next start",
+            named("drive", drives)
+        ))
+    }
+
     /// Has every shard make a copy of its ring on a drive equal to the others, and then the metadata name them.
     async fn make_log_copy(
         self: &Rc<Self>,
@@ -81,6 +114,26 @@ impl Control {
         }
         self.guarded(number).commit(vec![MetaRecord::LogPlaced(placement)]).await
     }
+}
+
+/// Whether a copy of the log lies on the drive of this name, or could.
+fn check_takes_log(state: &PoolState, pool: &str, name: &str) -> Result<(), AdminError> {
+    let mut known = state.members_by_place().filter(|(_, member)| member.name == name && member.takes_more());
+    let Some((place, _)) = known.next() else {
+        return Err(AdminError::new(format!(
+            "pool {pool:?} has no drive {name:?} that serves and stays; \"tier0 status\" lists its drives"
+        )));
+    };
+    let chunklets = chunklets_of_a_copy(state);
+    let holds = state.log().copies().any(|copy| copy.member == place);
+    if holds || state.free_run(place, chunklets).is_some() {
+        return Ok(());
+    }
+    Err(AdminError::new(format!(
+        "drive {name:?} has no {} free side by side, which a copy of the write log of pool {pool:?} takes; name another drive, or \
+         add one (tier0 drive add)",
+        ByteCount(chunklets * state.geometry().chunklet_sectors * SECTOR_BYTES)
+    )))
 }
 
 impl Guarded {

@@ -227,7 +227,7 @@ impl Findings {
                     true => ", or take back one that is lost and answers (tier0 drive rejoin)",
                     false => "",
                 };
-                let advice = format!("; add a drive (tier0 drive add){return_one}");
+                let advice = format!("; add a drive (tier0 drive add{}){return_one}", which_groups(state));
                 format!(
                     "and no spare chunklet is there for {columns}{}",
                     if self.is_paused { "" } else { &advice }
@@ -345,6 +345,16 @@ fn count(number: u32, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
+/// The option by which a drive is added where sets lack one: nothing where a pool has no named groups.
+pub(super) fn which_groups(state: &PoolState) -> String {
+    let lacking: BTreeSet<u32> = state.lost_columns().map(|(set, _)| state.group_number_of(set)).collect();
+    let names = lacking.iter().map(|group| state.groups()[*group as usize].name.as_str());
+    match state.has_groups() {
+        true => format!(" --group {}", names.collect::<Vec<_>>().join(" or ")),
+        false => String::new(),
+    }
+}
+
 /// How many drives any set may lose.
 pub(super) fn sets_tolerance(guarded: &Guarded) -> u32 {
     let tolerated = guarded.shape.sets.shapes().map(|shape| match shape.layout.parities() {
@@ -459,6 +469,7 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
             * SECTOR_BYTES,
         thin: volume.thin,
         write_cache: Some(volume.write_cache),
+        group: state.has_groups().then(|| state.groups()[volume.group as usize].name.clone()),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
     };
     state.volumes().map(volume).collect()

@@ -75,6 +75,7 @@ impl Guarded {
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 holds_metadata: carriers.contains(&place),
                 leaving: member.leaving,
+                class: Some(member.class),
                 group: state.has_groups().then(|| state.groups()[member.group as usize].name.clone()),
                 can_return: can_return(state, place) && !gone.contains(&place),
                 lost_because,

@@ -214,9 +214,9 @@ impl Control {
 
 /// Why a volume does not fit a pool that serves, and can grow.
 fn no_room(error: ArrayError) -> AdminError {
-    let ArrayError::NoSpace { volume, size, pool, free } = error else { return refused(error) };
+    let ArrayError::NoSpace { volume, size, place, free } = error else { return refused(error) };
     AdminError::new(format!(
-        "volume {volume:?} of {size} does not fit pool {pool:?}, which has {free} free; make it smaller or thin (--thin), add \
+        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller or thin (--thin), add \
          drives (tier0 drive add, then tier0 pool grow), or delete what is not needed"
     ))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use tier0_pool::RaidRecord;
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
-use super::{Description, DriveDescription, PoolDescription, VolumeDescription};
+use super::{Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
 use crate::ArrayError;
 use crate::admin::{DriveFacts, DriveState, PoolFacts};
 use crate::open::{check_same_shape, plain};
@@ -119,10 +119,22 @@ impl Description {
                 wanted_log.join(", ")
             ));
         }
+        for group in &wanted.groups {
+            for name in names(self, &group.drives) {
+                let own = |other: &&GroupDescription| names(actual, &other.drives).contains(&name);
+                let known = there.groups.iter().find(own).filter(|known| known.name != group.name);
+                texts.extend(known.map(|known| {
+                    format!(
+                        "drive {name:?}: is of group {:?}, as it joined, and the array file says {:?}; correct the file",
+                        known.name, group.name
+                    )
+                }));
+            }
+        }
         for volume in self.volumes.iter().filter(|volume| volume.pool == number) {
             let is_it = |other: &&VolumeDescription| other.pool == place && other.name == volume.name;
             let known = actual.volumes.iter().find(is_it);
-            let wanted_group = volume.group.as_ref().or(wanted.groups.first().map(|group| &group.name));
+            let wanted_group = volume.group.as_ref().or(there.groups.first().map(|group| &group.name));
             if let Some(group) =
                 known.and_then(|known| known.group.as_ref()).filter(|group| Some(*group) != wanted_group)
             {

@@ -96,13 +96,15 @@ impl Opened {
         Ok(originals)
     }
 
-    /// Opens drives where labels remember them; whether any was opened.
+    /// Opens drives where labels remember them, those that are `missing` and those that have left; whether any was opened.
     pub(super) fn open_remembered(
         &mut self,
-        places: Vec<(String, PathBuf)>,
+        missing: &[(String, PathBuf)],
+        left: Vec<(String, PathBuf)>,
         description: &Description,
     ) -> Result<bool, ArrayError> {
         let before = self.media.len();
+        let places: Vec<(String, PathBuf)> = missing.iter().cloned().chain(left).collect();
         // Before anything is read there: it may hang.
         for (name, path) in &places {
             tracing::info!(
@@ -113,7 +115,9 @@ impl Opened {
         }
         let drives = places.into_iter().map(|(name, path)| drive_at(name, path)).collect();
         self.open(drives, Named::ByChance, &OpenOptions::default())?;
-        for medium in &self.media[before..] {
+        // Of one that has left there is nothing to tell.
+        let is_missed = |medium: &&Arc<Medium>| missing.iter().any(|(name, _)| name == medium.name());
+        for medium in self.media[before..].iter().filter(is_missed) {
             let path = medium.path().unwrap_or_default();
             let (name, path) = (medium.name(), path.display());
             let named = description.drives.iter().find(|named| named.name == name);

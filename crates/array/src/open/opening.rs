@@ -51,11 +51,9 @@ impl Opened {
         let Remembered { missing, absent, moved, members } = remembered;
         // Copies remember where their originals lay: those are another array by now.
         if missing.is_empty() || moved.is_empty() {
-            let mut places: Vec<_> = missing.into_iter().map(|(name, path, _)| (name, path)).collect();
-            if !places.is_empty() {
-                places.extend(absent);
-            }
-            return self.open_remembered(places, description);
+            let missing: Vec<_> = missing.into_iter().map(|(name, path, _)| (name, path)).collect();
+            let absent = if missing.is_empty() { Vec::new() } else { absent };
+            return self.open_remembered(&missing, absent, description);
         }
         if self.lie_at(&moved, &members)? {
             self.warnings.extend(missing.iter().map(|(name, path, _)| {

@@ -277,14 +277,19 @@ fn group_of(state: &PoolState, volume: &VolumeDescription) -> Result<u32, ArrayE
 
 /// A thick volume must fit what is free.
 pub(crate) fn check_fits(state: &PoolState, volume: &VolumeDescription) -> Result<(), ArrayError> {
-    let free = state.room_in(group_of(state, volume)?);
+    let group = group_of(state, volume)?;
+    let free = state.room_in(group);
+    let name = &state.groups()[group as usize].name;
     if volume.thin || state.extents_of(volume.sectors.0) <= free {
         return Ok(());
     }
     Err(ArrayError::NoSpace {
         volume: volume.name.clone(),
         size: volume.sectors.bytes(),
-        pool: state.name().to_owned(),
+        place: match state.has_groups() {
+            true => format!("group {name:?} of pool {:?}", state.name()),
+            false => format!("pool {:?}", state.name()),
+        },
         free: SectorCount(free * state.geometry().extent_sectors).bytes(),
     })
 }

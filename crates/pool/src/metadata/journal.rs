@@ -70,13 +70,14 @@ impl Core {
         ring.map_or(carriers::CARRIERS_MAX, live)
     }
 
-    /// Finds new carriers in the background, where there are drives for more than are left.
+    /// Finds new carriers in the background, where there are drives for more than are left, or faster ones.
     pub(super) fn replenish_carriers(self: &Rc<Self>) {
         if self.failure().is_some() || !self.persistent {
             return;
         }
-        let possible = carriers::choose(&self.state.borrow(), &[], |member| self.drive(member).is_some());
-        let is_due = possible.len() > self.live_carriers();
+        let chosen = self.choose_carriers();
+        let is_new = |member: &u32| !self.journal.borrow().carriers.contains(member);
+        let is_due = chosen.len() > self.live_carriers() || chosen.iter().any(is_new);
         if is_due && !self.journal.borrow().checkpoint_is_due.replace(true) {
             let core = self.clone();
             self.world

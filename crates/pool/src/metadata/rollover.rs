@@ -89,7 +89,7 @@ impl Core {
     }
 
     /// The members that are to carry the metadata.
-    fn choose_carriers(&self) -> Vec<u32> {
+    pub(super) fn choose_carriers(&self) -> Vec<u32> {
         let present = self.labels.borrow().label.carriers.clone();
         carriers::choose(&self.state.borrow(), &present, |member| self.drive(member).is_some())
     }

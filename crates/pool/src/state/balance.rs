@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::state::{DriveClass, Owner, PoolState, RebuildSource, SetGroup};
+use crate::state::{Owner, PoolState, RebuildSource, SetGroup};
 
 /// A column that should move to another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,19 +126,23 @@ impl<'a> Plan<'a> {
         sure
     }
 
-    /// Moves a column of `from` to the member of the same class with the most free, of those that have enough.
+    /// Moves a column of `from` to the member with the most free, of those that have enough; one of the same class if there
+    /// is one.
     fn shift(&mut self, from: u32, has_enough: impl Fn(u64) -> bool) -> Option<ColumnMove> {
         let class_of = |place: u32| self.state.member(place).map(|member| member.class);
-        let class: Option<DriveClass> = class_of(from);
+        let class = class_of(from);
         let takes = |(place, free): (&u32, &u64)| {
-            (has_enough(*free) && *place != from && class_of(*place) == class)
-                .then_some((Reverse(*free), *place))
+            (has_enough(*free) && *place != from).then_some((
+                class_of(*place) != class,
+                Reverse(*free),
+                *place,
+            ))
         };
-        let mut targets: Vec<(Reverse<u64>, u32)> = self.free.iter().filter_map(takes).collect();
+        let mut targets: Vec<(bool, Reverse<u64>, u32)> = self.free.iter().filter_map(takes).collect();
         targets.sort_unstable();
         let (state, joined) = (self.state, &self.joined);
         let movable = self.movable.entry(from).or_insert_with(|| movable_columns(state, from));
-        let found = targets.iter().find_map(|(_, to)| {
+        let found = targets.iter().find_map(|(_, _, to)| {
             let may = |(set, _): &(u32, u32)| !joined.contains(&(*set, *to)) && !uses(state, *set, *to);
             movable.iter().rposition(may).map(|position| (position, *to))
         });

@@ -9,7 +9,7 @@ use crate::common::{
 };
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{Commit, Metadata, Standing, survey};
-use tier0_pool::{ChunkletAddress, MemberState, MetaRecord, PoolState, ScrubCursor};
+use tier0_pool::{ChunkletAddress, DriveClass, Member, MemberState, MetaRecord, PoolState, ScrubCursor};
 use tier0_world::{IoError, PlantedBug, Random, World, plant};
 
 /// What the auditor knows: the states in the order of the commits, and how far they were acknowledged.
@@ -107,9 +107,11 @@ async fn live(world: World, drives: Vec<DriveHandle>, known: Rc<Known>) {
     known.lost.borrow_mut().push(lost);
     known.apply(&[MetaRecord::MemberLost { member: lost }]);
     known.commit(&metadata, vec![MetaRecord::ScrubCursor(ScrubCursor { next_slot: 9, passes: 9_000 })]).await;
-    let added = metadata.add_member(drives[4].clone(), member(4)).await.expect("added");
+    // It is faster than the others that carry, and takes over from one of them too.
+    let faster = Member { class: DriveClass::Flash, ..member(4) };
+    let added = metadata.add_member(drives[4].clone(), faster.clone()).await.expect("added");
     known.added.borrow_mut().push(added);
-    known.apply(&[MetaRecord::MemberAdded(member(4))]);
+    known.apply(&[MetaRecord::MemberAdded(faster)]);
     let columns: Vec<(u32, u32)> = metadata.state().lost_columns().collect();
     for (set, column) in columns {
         let target = metadata.state().choose_spare(set, column).expect("there are spares");

@@ -10,7 +10,7 @@ use crate::common::{
 };
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{Metadata, Standing, survey};
-use tier0_pool::{MemberState, MetaRecord, PoolError, PoolState, ScrubCursor};
+use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolError, PoolState, ScrubCursor};
 use tier0_units::Nanos;
 use tier0_world::{IoError, PlantedBug, Random, World, plant};
 
@@ -132,8 +132,10 @@ async fn live(world: World, drives: Vec<DriveHandle>, known: Rc<Known>, metadata
         }
         if random.chance(0.05) && metadata.state().members().len() < DRIVES {
             let number = metadata.state().members().len() as u32;
-            if metadata.add_member(drives[number as usize].clone(), member(number)).await.is_ok() {
-                known.apply(&[MetaRecord::MemberAdded(member(number))]);
+            let class = if random.chance(0.5) { DriveClass::Flash } else { DriveClass::Disk };
+            let newcomer = Member { class, ..member(number) };
+            if metadata.add_member(drives[number as usize].clone(), newcomer.clone()).await.is_ok() {
+                known.apply(&[MetaRecord::MemberAdded(newcomer)]);
                 count(&known.added);
             }
         }

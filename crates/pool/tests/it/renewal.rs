@@ -3,7 +3,8 @@
 use crate::common::{DRIVE_SECTORS, Rack, member, new_state, no_hook, only_pool, open};
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{Metadata, survey, survey_without};
-use tier0_pool::{Member, MetaRecord, PoolError, PoolState};
+use tier0_pool::{DriveClass, Member, MetaRecord, PoolError, PoolState};
+use tier0_units::Nanos;
 use uuid::Uuid;
 
 /// Two drives without sets: both can leave at any time.
@@ -20,6 +21,34 @@ fn newcomer(number: u32) -> Member {
 async fn use_it(metadata: &Metadata) {
     let end = metadata.state().allocation_end() + 10;
     metadata.commit(vec![MetaRecord::AllocationsReserved { end }]).await.expect("accepted");
+}
+
+/// Disks carry the metadata; when flash joins it takes over, as far as there is some, and a disk stays for the third copy.
+#[test]
+fn metadata_move_to_faster_drives_that_join() {
+    let rack = Rack::new(5, 92);
+    let carriers = rack.run(0, |world, drives| async move {
+        let disks = (0..3).map(|number| Member { class: DriveClass::Disk, ..member(number) }).collect();
+        let state = PoolState::new("lab", "pool0", Uuid::from_u128(7), bare().geometry().clone(), disks);
+        let first = drives.iter().take(3).cloned().collect();
+        let metadata =
+            Metadata::create(&world, first, state.expect("valid"), no_hook()).await.expect("created");
+        use_it(&metadata).await;
+        assert_eq!(metadata.carriers(), [0, 1, 2]);
+        for joins in [3, 4] {
+            let flash = Member { class: DriveClass::Flash, ..newcomer(joins) };
+            metadata.add_member(drives[joins as usize].clone(), flash).await.expect("it joins");
+        }
+        // They are made in the background.
+        world.sleep(Nanos::from_secs(10)).await;
+        use_it(&metadata).await;
+        metadata.carriers()
+    });
+    assert_eq!(carriers.expect("the power stays"), [3, 4, 0]);
+    rack.run(1, |world, drives| async move {
+        let metadata = open(&world, drives).await.expect("it opens");
+        assert_eq!(metadata.carriers(), [3, 4, 0]);
+    });
 }
 
 /// What is wrong with the pool that these drives hold.

@@ -9,6 +9,7 @@ use crate::output::{align_right, rendered, table, wrapped};
 /// The table, then what is behind it. While the pool `is_paused`, without advice, which it could not follow.
 pub(super) fn text(drives: &[DriveStatus], is_paused: bool) -> String {
     let mut rows = table(&["drive", "state", "health", "size", "chunklets", "free", "holds"]);
+    let differ = drives.windows(2).any(|two| two[0].class != two[1].class);
     for drive in drives {
         let state = match drive.state {
             DriveState::Active => "active",
@@ -18,7 +19,8 @@ pub(super) fn text(drives: &[DriveStatus], is_paused: bool) -> String {
         let holds = [(drive.holds_log, "log"), (drive.holds_metadata, "metadata")];
         let holds = holds.into_iter().filter(|(does, _)| *does).map(|(_, what)| what.to_owned());
         let group = drive.group.iter().map(|group| format!("data of {group}"));
-        let holds: Vec<String> = group.chain(holds).collect();
+        let class = drive.class.filter(|_| differ).map(|class| class.to_string());
+        let holds: Vec<String> = class.into_iter().chain(group).chain(holds).collect();
         rows.add_row([
             drive.name.clone(),
             state.to_owned(),
@@ -117,6 +119,7 @@ mod tests {
             holds_log: true,
             holds_metadata: true,
             leaving: false,
+            class: None,
             group: None,
             can_return: false,
             lost_because: None,

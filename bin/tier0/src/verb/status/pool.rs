@@ -177,15 +177,19 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 fn volumes(volumes: &[VolumeStatus]) -> String {
-    let mut rows = table(&["volume", "size", "mapped", "kind", "write cache"]);
+    let has_groups = volumes.iter().any(|volume| volume.group.is_some());
+    let columns = ["volume", "size", "mapped", "kind", "write cache", "group"];
+    let mut rows = table(if has_groups { &columns } else { &columns[..5] });
     for volume in volumes {
-        rows.add_row([
+        let mut row = vec![
             volume.name.clone(),
             ByteCount(volume.size_bytes).to_string(),
             ByteCount(volume.mapped_bytes).to_string(),
             if volume.thin { "thin" } else { "thick" }.to_owned(),
             volume.write_cache.map_or("none".to_owned(), |mode| mode.to_string()),
-        ]);
+        ];
+        row.extend(volume.group.clone().filter(|_| has_groups));
+        rows.add_row(row);
     }
     align_right(&mut rows, [1, 2]);
     rendered(&rows)
