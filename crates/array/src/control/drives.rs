@@ -312,8 +312,14 @@ impl Control {
         let opened = opener.open(description, place.force).await;
         let new = opened.map_err(|error| self.not_opened(number, &place, error))?;
         self.check_serves_nowhere(&place.name, &new.drive).await?;
-        if let Some(leaving) = instead_of {
-            self.check_room_with(number, leaving, &place.name, &new)?;
+        match instead_of {
+            Some(leaving) => self.check_room_with(number, leaving, &place.name, &new)?,
+            None => {
+                let medium = Some(&*new.medium.medium);
+                let member = self.new_member((number, group), &place.name, medium, &new.drive, Uuid::max());
+                let state = self.guarded(number).metadata.state();
+                state.check_member_leaves_room(&member).map_err(ArrayError::from)?;
+            }
         }
         self.bring_in((number, group), &place.name, new, None).await
     }

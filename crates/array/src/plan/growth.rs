@@ -5,6 +5,7 @@
 //! column of any set: they were given for the log alone. Where one change of the metadata could not name all sets, they
 //! join in several groups; a crash between two of them leaves a pool that has grown by the first.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tier0_pool::{Chunklets, MetaRecord, PoolState, SetGroup};
@@ -37,7 +38,11 @@ pub(crate) struct Growth {
 /// # Errors
 /// Why it cannot grow: the fact and the remedy.
 pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<Growth, String> {
-    if state.lost_columns().next().is_some() || state.rebuilds().next().is_some() {
+    // A group that has room grows although another one waits for drives.
+    let lacking = state.lost_columns().map(|(set, _)| set);
+    let busy: BTreeSet<u32> =
+        lacking.chain(state.rebuilds().map(|(set, ..)| set)).map(|set| state.group_number_of(set)).collect();
+    if busy.len() == state.groups().len() {
         return Err(
             "sets lack a drive, are being rebuilt, or move off a drive that leaves, which needs free chunklets; \
                     wait for that (tier0 status), then grow"
@@ -45,7 +50,7 @@ pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<
         );
     }
     let mut growth = Growth::default();
-    for group in 0..state.groups().len() as u32 {
+    for group in (0..state.groups().len() as u32).filter(|group| !busy.contains(group)) {
         growth.add_group(state, group, change_bytes_max)?;
     }
     if growth.sets + growth.sets_later == 0 {

@@ -32,5 +32,5 @@ pub(crate) use pieces::{
 pub use pieces::{Header, HeaderPlace, VERSION};
 pub(crate) use sizes::{
     BATCH_BYTES, CHUNKLET_BYTES, MEMBER_BYTES_MAX, fixed_bytes, group_bytes, log_bytes, member_bytes,
-    rebuild_bytes, rebuilds_bytes, volume_bytes,
+    of_group_bytes, rebuild_bytes, rebuilds_bytes, volume_bytes,
 };

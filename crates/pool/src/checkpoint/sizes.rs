@@ -42,6 +42,11 @@ pub(crate) fn group_bytes(group: &SetGroup) -> u64 {
     2 * TEXT_LENGTH_BYTES + (group.name.len() + group.raid.level.len()) as u64 + 4 + 8 + 3 * 4
 }
 
+/// What each drive, batch and volume takes besides, to say its group.
+pub(crate) fn of_group_bytes(state: &PoolState) -> u64 {
+    if state.has_groups() { OF_GROUP_BYTES } else { 0 }
+}
+
 /// What the groups take, and that drives, batches and volumes say theirs, these members among them that are kept room for.
 fn groups_bytes(state: &PoolState, kept: u64) -> u64 {
     let inventory = &state.inventory;

@@ -210,10 +210,15 @@ fn choose_among(all: &[(usize, &Superblock)]) -> Choice {
         is_of_a_copy(own, counts)
             || all.iter().any(|(_, other)| serves_with_it(other) && is_of_a_copy(own, other))
     };
-    // The loss of the drive that was chosen was complete there, and others may have acknowledged something since.
+    // The loss of the drive that was chosen was complete there, and others may have acknowledged something since. The chosen
+    // label has heard of it, and has forgotten it because the drive was believed again, if a start after the loss is its own.
+    let has_heard = |own: &Superblock, left: u64| {
+        let since = own.label.starts.generations().filter(|from| *from >= left);
+        since.into_iter().any(|from| own.label.starts.at(from) == counts.label.starts.at(from))
+    };
     let went_on_without_it = |own: &Superblock| {
-        left_in(&own.label, counts.member).is_some_and(|left| left <= own.label.settled)
-            && !descends(counts, own)
+        let left = left_in(&own.label, counts.member).filter(|left| *left <= own.label.settled);
+        left.is_some_and(|left| !has_heard(own, left)) && !descends(counts, own)
     };
     let is_strange = |own: &Superblock| {
         is_of_a_copy(own)
@@ -686,6 +691,13 @@ mod tests {
             mirror(0, 9, &[FIRST, (7, 0xb)], &[(0, Active, 0), (1, Lost, 7), (2, Lost, 7), (3, Lost, 7)]);
         let (b, c, d) = (cut(1, 8, 6, (Active, 0)), cut(2, 8, 6, (Active, 0)), cut(3, 7, 6, (Lost, 7)));
         assert!(matches!(choice(&[alone.clone(), b, c, d.clone()]), Choice::Split(..)));
+        // It was believed again by the last resort, after a start of all of them.
+        let starts = [FIRST, (4, 0xa1), (9, 0xb)];
+        let again =
+            |own| mirror(own, 12, &starts, &[(0, Active, 0), (1, Active, 0), (2, Active, 0), (3, Lost, 9)]);
+        let mut left_out = cut(3, 7, 6, (Active, 0));
+        left_out.label.starts = Starts::of(&starts[..2]);
+        assert_eq!(choice(&[again(0), again(1), left_out]), Choice::One(0));
         // The same without those that were active: what is left of the half tells it.
         assert!(matches!(choice(&[alone, d]), Choice::Split(..)));
     }

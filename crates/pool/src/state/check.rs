@@ -52,7 +52,8 @@ impl PoolState {
                 let group = self.check_sets_added(columns, *sets_per_band, *group)?;
                 let sets = columns.len() as u64 / u64::from(group.columns());
                 let slots = sets * u64::from(group.slots_per_set);
-                let bytes = columns.len() as u64 * checkpoint::CHUNKLET_BYTES + checkpoint::BATCH_BYTES;
+                let batch = checkpoint::BATCH_BYTES + checkpoint::of_group_bytes(self);
+                let bytes = columns.len() as u64 * checkpoint::CHUNKLET_BYTES + batch;
                 self.check_growth(bytes, sets * checkpoint::rebuild_bytes(group), slots)
             }
             MetaRecord::GroupAdded(group) => {
@@ -203,7 +204,7 @@ impl PoolState {
         if !volume.thin {
             self.check_space(volume.group, self.extents_of(volume.sectors))?;
         }
-        self.check_growth(checkpoint::volume_bytes(volume), 0, 0)
+        self.check_growth(checkpoint::volume_bytes(volume) + checkpoint::of_group_bytes(self), 0, 0)
     }
 
     fn check_resized(&self, number: u32, sectors: u64) -> Result<(), MetaError> {
@@ -251,7 +252,36 @@ impl PoolState {
             });
         }
         // The room that `check_room` keeps: between this check and the record, nothing else can take it.
-        self.check_room_of(checkpoint::member_bytes(member), 0, 0)
+        self.check_room_of(self.bytes_of(member), 0, 0)
+    }
+
+    /// Whether a new member leaves the room that a rebuild in every set takes. One that is to take the place of another is
+    /// not asked for that.
+    ///
+    /// # Errors
+    /// It does not: volumes must be deleted before.
+    pub fn check_member_leaves_room(&self, member: &Member) -> Result<(), MetaError> {
+        // A rebuild leaves room for a member as well.
+        let kept = self.bytes_for_rebuilds(0).saturating_add(self.bytes_of_any());
+        self.check_room_of(self.bytes_of(member), kept, 0)
+    }
+
+    fn bytes_of(&self, member: &Member) -> u64 {
+        checkpoint::member_bytes(member) + checkpoint::of_group_bytes(self)
+    }
+
+    /// The most that a member takes.
+    fn bytes_of_any(&self) -> u64 {
+        checkpoint::MEMBER_BYTES_MAX + checkpoint::of_group_bytes(self)
+    }
+
+    /// What a rebuild in every set takes beside those that there are, and `more` of sets that are new.
+    fn bytes_for_rebuilds(&self, more: u64) -> u64 {
+        let of_batch = |batch: PlacedBatch<'_>| {
+            u64::from(batch.sets).saturating_mul(checkpoint::rebuild_bytes(batch.group))
+        };
+        let all = self.placed_batches().map(of_batch).fold(more, u64::saturating_add);
+        all.saturating_sub(checkpoint::rebuilds_bytes(self))
     }
 
     fn check_member_removed(&self, place: u32) -> Result<(), MetaError> {
@@ -272,18 +302,13 @@ impl PoolState {
     /// Whether what an administrator wishes leaves room for what must be possible after it: a rebuild in every set, with so
     /// many bytes in those that it brings with so many slots, and some new drives.
     fn check_growth(&self, more: u64, rebuilds: u64, slots: u64) -> Result<(), MetaError> {
-        let of_batch = |batch: PlacedBatch<'_>| {
-            u64::from(batch.sets).saturating_mul(checkpoint::rebuild_bytes(batch.group))
-        };
-        let all = self.placed_batches().map(of_batch).fold(rebuilds, u64::saturating_add);
-        let counted = checkpoint::rebuilds_bytes(self);
-        let kept = all.saturating_sub(counted).saturating_add(MEMBERS_KEPT * checkpoint::MEMBER_BYTES_MAX);
+        let kept = self.bytes_for_rebuilds(rebuilds).saturating_add(MEMBERS_KEPT * self.bytes_of_any());
         self.check_room_of(more, kept, slots)
     }
 
     /// Whether the largest checkpoint still fits with so many bytes more, and a new member beside them.
     fn check_room(&self, more: u64) -> Result<(), MetaError> {
-        self.check_room_of(more, checkpoint::MEMBER_BYTES_MAX, 0)
+        self.check_room_of(more, self.bytes_of_any(), 0)
     }
 
     fn check_room_of(&self, more: u64, kept: u64, slots: u64) -> Result<(), MetaError> {

@@ -1,6 +1,7 @@
 //! The pool's unchanging measures.
 
 use serde::{Deserialize, Serialize};
+use tier0_units::PAGE_SECTORS;
 
 use crate::state::MetaError;
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
@@ -71,6 +72,10 @@ impl Geometry {
             return refuse(
                 "sets have 1 to 256 columns, at least one group and stripe units that are not empty",
             );
+        }
+        let row_max = u64::from(raid.set_size) * u64::from(raid.stripe_unit_sectors);
+        if self.extent_sectors.saturating_add(row_max) / PAGE_SECTORS > u64::from(u32::MAX) {
+            return refuse("an extent has 2^32 pages or more in whole rows; choose smaller ones");
         }
         if !self.area.is_sound() {
             return refuse("the metadata's places overlap or are too small; let them be planned");

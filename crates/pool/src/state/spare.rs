@@ -126,9 +126,13 @@ impl PoolState {
         let weighted = candidates.filter_map(|(place, member)| {
             let free = free(place);
             let is_left_alone = !kept.contains(&place);
-            (free > 0).then_some((is_left_alone, member.class == class, free, std::cmp::Reverse(place)))
+            // What was given for the log alone holds data only if nothing else can.
+            let is_for_data =
+                self.has_columns(place) || !self.log().copies().any(|copy| copy.member == place);
+            let rank = (is_left_alone, is_for_data, member.class == class, free);
+            (free > 0).then_some((rank, std::cmp::Reverse(place)))
         });
-        weighted.max().map(|(_, _, _, std::cmp::Reverse(place))| place)
+        weighted.max().map(|(_, std::cmp::Reverse(place))| place)
     }
 
     /// The columns that are on members that are to leave, and are neither moving nor lost: set and column.

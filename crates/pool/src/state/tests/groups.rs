@@ -180,3 +180,59 @@ fn counts_by_group_agree_with_sums() {
     }
     assert_eq!(u64::from(SLOTS_PER_SET), 4, "as the groups above have it");
 }
+
+/// The last drive that was accepted said its group in 4 bytes that had not been asked for, and the pool did not open again.
+#[test]
+fn what_is_accepted_fits_with_the_groups_that_it_names() {
+    let one = |number: u32, length: usize| {
+        let name = format!("d{number:0>length$}");
+        Member { name, group: SLOW, ..member(number) }
+    };
+    let mut state = grouped();
+    let mut number = 100;
+    while state.apply_all(&[MetaRecord::MemberAdded(one(number, 63))]).is_ok() {
+        number += 1;
+    }
+    let mut accepted = 0;
+    for length in 1..63 {
+        let mut next = state.clone();
+        if next.apply_all(&[MetaRecord::MemberAdded(one(number, length))]).is_ok() {
+            next.verify().unwrap_or_else(|error| panic!("a name of {length} bytes: {error}"));
+            accepted += 1;
+        }
+    }
+    assert!(number > 110 && accepted > 0, "{number} {accepted}");
+}
+
+/// Drives were added until a rebuild had no room in the metadata, and waited for ever.
+#[test]
+fn drives_that_are_added_leave_room_for_rebuilds() {
+    let mut state = grouped();
+    let newcomer = |number: u32| Member { name: format!("d{number:0>63}"), group: SLOW, ..member(number) };
+    let mut number = 100;
+    while state.check_member_leaves_room(&newcomer(number)).is_ok() {
+        state.apply_all(&[MetaRecord::MemberAdded(newcomer(number))]).expect("it has room");
+        number += 1;
+    }
+    assert!(number > 110, "{number}");
+    let lost = MetaRecord::MemberLost { member: state.column(0, 0).drive };
+    state.apply_all(&[lost]).expect("it can be lost");
+    let columns: Vec<(u32, u32)> = state.lost_columns().collect();
+    assert!(!columns.is_empty());
+    for (set, column) in columns {
+        let target = state.choose_spare(set, column);
+        let Some(target) = target else { continue };
+        state.apply_all(&[MetaRecord::ColumnRebuilding { set, column, target }]).expect("there is room");
+    }
+}
+
+/// A checkpoint with right checksums ended the program when its sets were planned.
+#[test]
+fn extents_without_end_are_damage() {
+    let mut geometry = grouped().geometry().clone();
+    (geometry.chunklet_sectors, geometry.extent_sectors) = (u64::from(u32::MAX), 1 << 36);
+    geometry.raid.set_size = 64;
+    let members = (0..2).map(member).collect();
+    let refused = PoolState::new("lab", "p", uuid::Uuid::from_u128(1), geometry, members);
+    assert!(matches!(refused, Err(MetaError::Geometry { .. })), "{refused:?}");
+}
