@@ -210,15 +210,13 @@ fn choose_among(all: &[(usize, &Superblock)]) -> Choice {
         is_of_a_copy(own, counts)
             || all.iter().any(|(_, other)| serves_with_it(other) && is_of_a_copy(own, other))
     };
-    // The loss of the drive that was chosen was complete there, and others may have acknowledged something since. The chosen
-    // label has heard of it, and has forgotten it because the drive was believed again, if a start after the loss is its own.
-    let has_heard = |own: &Superblock, left: u64| {
-        let since = own.label.starts.generations().filter(|from| *from >= left);
-        since.into_iter().any(|from| own.label.starts.at(from) == counts.label.starts.at(from))
-    };
+    // The loss of the drive that was chosen was complete there, and others may have acknowledged something since, of whom none
+    // serves with it: one that does would have told of it, or the drive was believed again and the loss forgotten.
     let went_on_without_it = |own: &Superblock| {
-        let left = left_in(&own.label, counts.member).filter(|left| *left <= own.label.settled);
-        left.is_some_and(|left| !has_heard(own, left)) && !descends(counts, own)
+        let active = own.label.members.iter().filter(|member| member.is_active() && member.id != own.member);
+        left_in(&own.label, counts.member).is_some_and(|left| left <= own.label.settled)
+            && !active.into_iter().any(|member| is_active(&counts.label, member.id))
+            && !descends(counts, own)
     };
     let is_strange = |own: &Superblock| {
         is_of_a_copy(own)
