@@ -349,9 +349,10 @@ fn count(number: u32, one: &str, many: &str) -> String {
 pub(super) fn which_groups(state: &PoolState) -> String {
     let lacking: BTreeSet<u32> = state.lost_columns().map(|(set, _)| state.group_number_of(set)).collect();
     let names = lacking.iter().map(|group| state.groups()[*group as usize].name.as_str());
-    match state.has_groups() {
-        true => format!(" --group {}", names.collect::<Vec<_>>().join(" or ")),
-        false => String::new(),
+    match (state.has_groups(), lacking.is_empty()) {
+        (false, _) => String::new(),
+        (true, true) => " --group GROUP".to_owned(),
+        (true, false) => format!(" --group {}", names.collect::<Vec<_>>().join(" or ")),
     }
 }
 

@@ -1,13 +1,12 @@
 //! The description of an array as it is: what the drives know, and what only its file says.
 
-use tier0_pool::{RaidRecord, SpaceRules};
+use tier0_pool::{DriveClass, RaidRecord, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::write::Remarks;
 use super::{Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
 use crate::admin::{DriveFacts, DriveState, GroupFacts, PoolFacts};
-use crate::class;
 use crate::plan::config_of;
 
 /// A write log is described in whole MiB: parts of it may be a few sectors smaller than that.
@@ -74,17 +73,9 @@ impl Description {
         let has_size = !path.starts_with("/dev") && model.is_none();
         let size = has_size.then_some(ByteCount(drive.size_bytes));
         let size = size.or_else(|| known.and_then(|known| known.size.filter(|_| model.is_some())));
-        let mut described = DriveDescription {
-            name: drive.name.clone(),
-            path: Some(path),
-            size,
-            ram: None,
-            model,
-            class: None,
-        };
-        // Only what would not be found out again.
-        described.class = drive.class.filter(|class| class::of_place(&described) != Some(*class));
-        described
+        // Memory is not said.
+        let class = drive.class.filter(|class| *class != DriveClass::Ram);
+        DriveDescription { name: drive.name.clone(), path: Some(path), size, ram: None, model, class }
     }
 }
 
