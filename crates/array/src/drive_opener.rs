@@ -15,6 +15,7 @@ use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
 use crate::ArrayError;
+use crate::class;
 use crate::control::{Answer, DriveOpener, Harm, Moved, NewDrive, OtherPlace};
 use crate::description::DriveDescription;
 use crate::open::medium::guarded_drive;
@@ -154,6 +155,10 @@ impl DriveOpener for MediumOpener {
     fn open(&self, description: DriveDescription, force: bool) -> Answer<'_, Result<NewDrive, ArrayError>> {
         let world = self.world.clone();
         Box::pin(async move {
+            let class = {
+                let description = description.clone();
+                beside(&world, &description.name.clone(), move || class::of_place(&description)).await?
+            };
             let known = match &description.path {
                 Some(path) => self.held_at(&description.name, path).await?,
                 None => None,
@@ -165,7 +170,7 @@ impl DriveOpener for MediumOpener {
                 Some(medium) => NewMedium::of(medium),
                 None => open_beside(&world, description, force).await?,
             };
-            Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new })
+            Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new, class })
         })
     }
 }

@@ -23,7 +23,8 @@ use tier0_world::{Buf, IoError};
 
 use crate::copies::{COPIES_MAX, CopyState, Place, Target};
 use crate::reader::{Found, Reader};
-use crate::ring::{Core, bad_region, region_sectors};
+use crate::region::region_sectors;
+use crate::ring::{Core, bad_region};
 use crate::state::Live;
 use crate::{Position, Region, Ring, RingError};
 

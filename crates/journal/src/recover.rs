@@ -24,8 +24,8 @@ use crate::copies::{COPIES_MAX, LossReport, Place};
 use crate::frame::{Frame, Link};
 use crate::header::{self, Header, HeaderPlace, VERSION};
 use crate::reader::{Found, Reader, Section};
-use crate::region::HEADER_PLACES;
-use crate::ring::{Core, bad_region, headroom_blocks, region_sectors};
+use crate::region::{HEADER_PLACES, region_sectors};
+use crate::ring::{Core, bad_region, headroom_blocks};
 use crate::state::{Live, State};
 use crate::{Position, Region, Ring, RingError, Settings};
 

@@ -18,6 +18,11 @@ pub(crate) const BLOCKS_MIN: u64 = 8;
 /// Places of the header, one block each, in front of the ring proper.
 pub(crate) const HEADER_PLACES: u64 = 2;
 
+/// Sectors of a region for a ring of this many blocks.
+pub(crate) fn region_sectors(blocks: u64) -> u64 {
+    (HEADER_PLACES + blocks) * u64::from(BLOCK_SECTORS)
+}
+
 /// The part of a drive that holds one copy of a ring.
 #[derive(Clone)]
 pub struct Region {
@@ -84,8 +89,7 @@ impl Region {
     /// Makes the headers and a ring of so many blocks zeros; stable when it ends. They are written and not discarded: the
     /// space stays allocated.
     pub(crate) async fn blank(&self, blocks: u64) -> Result<(), IoError> {
-        let sectors = (HEADER_PLACES + blocks) * u64::from(BLOCK_SECTORS);
-        write_zeros(&self.drive, PayloadWidth::REAL, self.first, sectors, false).await?;
+        write_zeros(&self.drive, PayloadWidth::REAL, self.first, region_sectors(blocks), false).await?;
         self.drive.flush().await
     }
 

@@ -141,11 +141,6 @@ pub(crate) fn bad_region(copy: usize, region: &Region, needed: u64) -> RingError
     RingError::BadRegion { copy, first: region.first.0, sectors: region.sectors, needed }
 }
 
-/// Sectors of a region for a ring of this many blocks.
-pub(crate) fn region_sectors(blocks: u64) -> u64 {
-    (HEADER_PLACES + blocks) * u64::from(BLOCK_SECTORS)
-}
-
 impl Ring {
     /// Makes an empty ring on one to three regions; its size is that of the smallest.
     ///

@@ -155,7 +155,7 @@ impl PoolFacts {
             leaving: member.leaving,
             for_data: state.has_columns(place) || !holds_log(place),
             for_log: holds_log(place),
-            group: state.has_groups().then(|| state.groups()[member.group as usize].name.clone()),
+            group: state.name_of_group(member.group).map(str::to_owned),
         };
         let group = |(number, group): (u32, &SetGroup)| GroupFacts {
             name: group.name.clone(),
@@ -239,6 +239,6 @@ fn volume(state: &PoolState, volume: &tier0_pool::Volume) -> VolumeFacts {
         size_bytes: volume.sectors * SECTOR_BYTES,
         thin: volume.thin,
         write_cache: volume.write_cache,
-        group: state.has_groups().then(|| state.groups()[volume.group as usize].name.clone()),
+        group: state.name_of_group(volume.group).map(str::to_owned),
     }
 }

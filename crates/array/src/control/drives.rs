@@ -74,6 +74,8 @@ pub(crate) struct NewDrive {
     pub(crate) drive: DriveHandle,
     /// From which every shard makes its own; what was made for it goes with this if it does not join.
     pub(crate) medium: NewMedium,
+    /// What kind of drive it is, where something tells.
+    pub(crate) class: Option<DriveClass>,
 }
 
 /// Where a drive that is to join lies.
@@ -315,8 +317,8 @@ impl Control {
         match instead_of {
             Some(leaving) => self.check_room_with(number, leaving, &place.name, &new)?,
             None => {
-                let medium = Some(&*new.medium.medium);
-                let member = self.new_member((number, group), &place.name, medium, &new.drive, Uuid::max());
+                let member =
+                    self.new_member((number, group), &place.name, Some(&new), &new.drive, Uuid::max());
                 let state = self.guarded(number).metadata.state();
                 state.check_member_leaves_room(&member).map_err(ArrayError::from)?;
             }
@@ -429,14 +431,14 @@ impl Control {
         name: &str,
         new: &NewDrive,
     ) -> Result<(), AdminError> {
-        let (drive, medium) = (&new.drive, Some(&*new.medium.medium));
+        let drive = &new.drive;
         let mut state = self.guarded(number).metadata.state().clone();
         if !state.is_active(leaving) {
             return Ok(());
         }
         let group = state.member(leaving).map_or(0, |member| member.group);
         let joined =
-            MetaRecord::MemberAdded(self.new_member((number, group), name, medium, drive, Uuid::max()));
+            MetaRecord::MemberAdded(self.new_member((number, group), name, Some(new), drive, Uuid::max()));
         state.apply_all(&[joined]).map_err(ArrayError::from)?;
         let Some(lacking) = lacking(&state, leaving) else { return Ok(()) };
         Err(AdminError::new(format!(
@@ -452,19 +454,19 @@ impl Control {
         &self,
         (number, group): (usize, u32),
         name: &str,
-        medium: Option<&Medium>,
+        new: Option<&NewDrive>,
         drive: &DriveHandle,
         id: Uuid,
     ) -> Member {
         let state = self.guarded(number).metadata.state();
-        let path = medium.and_then(Medium::path);
+        let path = new.and_then(|new| new.medium.medium.path());
         let namesake = state.members().iter().find(|member| member.group == group);
         Member {
             id,
             name: name.to_owned(),
             sectors: drive.info().sectors.0,
-            class: medium
-                .and_then(Medium::class)
+            class: new
+                .and_then(|new| new.class)
                 .or_else(|| namesake.map(|member| member.class))
                 .unwrap_or(DriveClass::Disk),
             state: MemberState::Active,
@@ -517,8 +519,8 @@ impl Control {
         new: NewDrive,
         returned_as: Option<(u32, Left)>,
     ) -> Result<(), AdminError> {
-        let NewDrive { drive, medium: new } = new;
-        let candidate = self.candidate((number, group), name, Some(&new.medium), &drive)?;
+        let candidate = self.candidate((number, group), name, Some(&new), &new.drive)?;
+        let NewDrive { drive, medium: new, class: _ } = new;
         // The record is on its way from here on, and may arrive although the caller has stopped waiting.
         let medium = new.keep();
         let _rejoining = returned_as.map(|(from, _)| self.guarded(number).rejoins(from));
@@ -564,7 +566,7 @@ impl Control {
         &self,
         (number, group): (usize, u32),
         name: &str,
-        medium: Option<&Medium>,
+        new: Option<&NewDrive>,
         drive: &DriveHandle,
     ) -> Result<Member, ArrayError> {
         let state = self.guarded(number).metadata.state();
@@ -575,7 +577,7 @@ impl Control {
             );
             return Err(ArrayError::Unusable { drive: name.to_owned(), fact });
         }
-        let member = self.new_member((number, group), name, medium, drive, self.new_id());
+        let member = self.new_member((number, group), name, new, drive, self.new_id());
         state.check(&MetaRecord::MemberAdded(member.clone()))?;
         Ok(member)
     }

@@ -132,18 +132,18 @@ impl Control {
         }
         let homeless = guarded.rebuild.without_spare.get();
         let homeless_told = guarded.room_told.replace(homeless);
-        let remedy = format!("add a drive (tier0 drive add{})", which_groups(&guarded.metadata.state()));
+        let remedy = || format!("add a drive (tier0 drive add{})", which_groups(&guarded.metadata.state()));
         match (was_told, lacking) {
             (true, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
             (true, lacking) => {
                 let columns = counted(lacking, "column");
                 let what = format!("the rebuild has ended, and no spare chunklet is there for {columns}");
-                self.tell(Severity::Warning, thing, what, remedy);
+                self.tell(Severity::Warning, thing, what, remedy());
             }
             (false, _) if homeless > 0 && homeless != homeless_told => {
                 let columns = counted(homeless, "column");
                 let what = format!("{columns} cannot be rebuilt: no spare chunklet is there");
-                self.tell(Severity::Warning, thing, what, remedy);
+                self.tell(Severity::Warning, thing, what, remedy());
             }
             (false, _) => {}
         }

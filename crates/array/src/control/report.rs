@@ -470,7 +470,7 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
             * SECTOR_BYTES,
         thin: volume.thin,
         write_cache: Some(volume.write_cache),
-        group: state.has_groups().then(|| state.groups()[volume.group as usize].name.clone()),
+        group: state.name_of_group(volume.group).map(str::to_owned),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
     };
     state.volumes().map(volume).collect()

@@ -76,7 +76,7 @@ impl Guarded {
                 holds_metadata: carriers.contains(&place),
                 leaving: member.leaving,
                 class: Some(member.class),
-                group: state.has_groups().then(|| state.groups()[member.group as usize].name.clone()),
+                group: state.name_of_group(member.group).map(str::to_owned),
                 can_return: can_return(state, place) && !gone.contains(&place),
                 lost_because,
                 io: IoSummary::from(&stats.of_drive(place)),

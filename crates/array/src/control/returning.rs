@@ -51,10 +51,10 @@ impl Control {
             )));
         }
         let opener = self.opener.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
-        let (id, remembered, sectors, group) = {
+        let (id, remembered, sectors, group, class) = {
             let state = self.guarded(number).metadata.state();
             let lost = state.member(place).expect("it was found");
-            (lost.id, lost.path.clone(), lost.sectors, lost.group)
+            (lost.id, lost.path.clone(), lost.sectors, lost.group, lost.class)
         };
         let named_in_file = in_file.clone();
         let (path, said) = match path {
@@ -81,7 +81,7 @@ impl Control {
             size: None,
             ram: None,
             model: None,
-            class: self.guarded(number).metadata.state().member(place).map(|member| member.class),
+            class: Some(class),
         };
         let new = opener.open(description, true).await.map_err(|error| match error {
             ArrayError::Open(OpenError::Missing { .. }) => AdminError::new(format!(

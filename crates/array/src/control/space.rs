@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures_util::future::{join_all, select};
-use tier0_pool::{Member, PoolState, Reserve, SetGroup, Space, SpaceRules, SpaceWarning};
+use tier0_pool::{Member, PoolState, Reserve, Space, SpaceRules, SpaceWarning};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, counted};
 
 use super::admin::Done;
@@ -56,10 +56,9 @@ impl Spares {
 
     /// What is to be told where a pool, or a group of its sets, has fewer than are to be kept.
     pub(super) fn shortage(state: &PoolState) -> Option<String> {
-        let groups = (0u32..).zip(state.groups());
-        groups.into_iter().find_map(|(number, group)| {
-            let Spares { free, kept } = Spares::of(state, number);
-            let of = if state.has_groups() { format!(" of group {:?}", group.name) } else { String::new() };
+        (0..state.groups().len() as u32).find_map(|group| {
+            let Spares { free, kept } = Spares::of(state, group);
+            let of = state.name_of_group(group).map(|name| format!(" of group {name:?}")).unwrap_or_default();
             (free < kept).then(|| format!("spares{of}: {free} of {} are free", counted(kept, "chunklet")))
         })
     }
@@ -118,18 +117,16 @@ impl Guarded {
         let state = self.metadata.state();
         let extent = state.geometry().extent_sectors * SECTOR_BYTES;
         let rules = self.space_rules.borrow();
-        let part = |(number, group): (u32, &SetGroup)| {
-            let reserve = match state.has_groups() {
-                true => Reserve::Bytes(ByteCount(self.kept_slots(number) * extent)),
-                false => rules.reserve,
+        let part = |group: u32| {
+            let name = state.name_of_group(group).map(str::to_owned);
+            let reserve = match &name {
+                Some(_) => Reserve::Bytes(ByteCount(self.kept_slots(group) * extent)),
+                None => rules.reserve,
             };
-            Part {
-                name: state.has_groups().then(|| group.name.clone()),
-                space: Space::of_group(&state, number).with_more(lent(number) * extent),
-                rules: SpaceRules { reserve, ..rules.clone() },
-            }
+            let space = Space::of_group(&state, group).with_more(lent(group) * extent);
+            Part { name, space, rules: SpaceRules { reserve, ..rules.clone() } }
         };
-        (0..).zip(state.groups()).map(part).collect()
+        (0..state.groups().len() as u32).map(part).collect()
     }
 
     /// The space for the status. A pool that is paused gets no remedies, which it could not follow.

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use tier0_catalog::Catalog;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_drive::{Content, DriveHandle, FileMedium, RamMedium};
-use tier0_pool::DriveClass;
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::World;
 
 use crate::ArrayError;
-use crate::class;
 use crate::control::{Harm, Moved};
 use crate::description::DriveDescription;
 use crate::models::Model;
@@ -27,7 +25,6 @@ pub(crate) struct Medium {
     name: String,
     base: Base,
     model: Option<Model>,
-    class: Option<DriveClass>,
     number: u64,
     /// What the guards of all shards know of it.
     health: Arc<Health>,
@@ -72,7 +69,6 @@ impl Medium {
             name: description.name.clone(),
             base,
             model,
-            class: class::of_place(description),
             number: number as u64,
             health: Health::new(),
         };
@@ -91,7 +87,7 @@ impl Medium {
     pub(crate) fn peek(description: &DriveDescription, number: usize) -> Option<Medium> {
         let base = Base::File(FileMedium::peek(description.path.as_deref()?).ok()?);
         let (name, health) = (description.name.clone(), Health::new());
-        Some(Medium { name, base, model: None, class: None, number: number as u64, health })
+        Some(Medium { name, base, model: None, number: number as u64, health })
     }
 
     /// The same drive under this name, at a path that leads to it, of the size that it has now, with nothing known of its
@@ -105,7 +101,6 @@ impl Medium {
             name: name.to_owned(),
             base,
             model: self.model.clone(),
-            class: self.class,
             number: self.number,
             health: Health::new(),
         }
@@ -128,11 +123,6 @@ impl Medium {
             Base::File(file) => std::path::absolute(&file.info().name).ok(),
             Base::Ram(..) => None,
         }
-    }
-
-    /// What kind of drive it is, where that is known.
-    pub(crate) fn class(&self) -> Option<DriveClass> {
-        self.class
     }
 
     /// Whether a path leads to it.

@@ -99,7 +99,7 @@ fn nothing_to_form(state: &PoolState) -> String {
         let free: u64 = runs.map(|run| u64::from(run.end - run.start)).sum();
         format!(
             "a set{} takes {} of different drives, and beside the spares its drives have {} that can be used",
-            if state.has_groups() { format!(" of group {:?}", group.name) } else { String::new() },
+            state.name_of_group(number).map(|name| format!(" of group {name:?}")).unwrap_or_default(),
             counted(u64::from(group.columns()), "chunklet"),
             if free == 0 { "none".to_owned() } else { counted(free, "free one") },
         )

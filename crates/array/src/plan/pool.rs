@@ -279,16 +279,15 @@ fn group_of(state: &PoolState, volume: &VolumeDescription) -> Result<u32, ArrayE
 pub(crate) fn check_fits(state: &PoolState, volume: &VolumeDescription) -> Result<(), ArrayError> {
     let group = group_of(state, volume)?;
     let free = state.room_in(group);
-    let name = &state.groups()[group as usize].name;
     if volume.thin || state.extents_of(volume.sectors.0) <= free {
         return Ok(());
     }
     Err(ArrayError::NoSpace {
         volume: volume.name.clone(),
         size: volume.sectors.bytes(),
-        place: match state.has_groups() {
-            true => format!("group {name:?} of pool {:?}", state.name()),
-            false => format!("pool {:?}", state.name()),
+        place: match state.name_of_group(group) {
+            Some(name) => format!("group {name:?} of pool {:?}", state.name()),
+            None => format!("pool {:?}", state.name()),
         },
         free: SectorCount(free * state.geometry().extent_sectors).bytes(),
     })

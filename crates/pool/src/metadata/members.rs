@@ -10,7 +10,7 @@ use tier0_world::IoError;
 use super::core::Metadata;
 use super::labels::set_state;
 use super::superblock::{self, PoolLabel, Superblock};
-use crate::state::{DriveClass, Member, MemberState};
+use crate::state::{Member, MemberState};
 use crate::{MetaRecord, PoolError};
 
 /// How long a drive that joins may take for its superblocks.
@@ -84,10 +84,5 @@ impl Metadata {
             Ok(())
         };
         self.0.world.spawn(change).await
-    }
-
-    /// The kind of a member, for placement.
-    pub fn class(&self, member: u32) -> Option<DriveClass> {
-        self.state().member(member).map(|member| member.class)
     }
 }

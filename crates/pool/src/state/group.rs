@@ -51,6 +51,15 @@ impl PoolState {
         &self.inventory.groups
     }
 
+    /// The name of a group; none where the pool has no named ones.
+    pub fn name_of_group(&self, group: u32) -> Option<&str> {
+        self.inventory
+            .groups
+            .get(group as usize)
+            .filter(|_| self.has_groups())
+            .map(|group| group.name.as_str())
+    }
+
     /// A group by its name.
     pub fn group_named(&self, name: &str) -> Option<u32> {
         let place = self.inventory.groups.iter().position(|group| group.name == name)?;
