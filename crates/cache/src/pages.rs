@@ -1,16 +1,13 @@
-//! Dirty pages by their place: which record has the newest content of each.
+//! Dirty pages by extent and page: which record has the newest content of each.
 //!
-//! One ordered map over all slots, so that a walk through it is a walk over the drives. An entry takes 16 bytes (8 of
-//! key, 8 of value), about 23 with the tree's usual slack; content, extent and log position are the record's.
+//! The key is logical, never where an extent lies at the moment: extents move, and several can have one slot. An entry
+//! takes 20 bytes (12 of key, 8 of value), about 29 with the tree's usual slack; content and log position are the record's.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 
-/// Bits of a key that are the page in its slot: slots have at most 2^20 pages (4 GiB).
-const PAGE_BITS: u32 = 20;
-/// Pages that a slot can have at most.
-pub(crate) const SLOT_PAGES_MAX: u32 = 1 << PAGE_BITS;
+use tier0_units::ExtentId;
 
 /// A record's number, counted from the write cache's start and around at 2^32: fewer are alive at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +49,17 @@ impl Page {
     }
 }
 
+/// A page of an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    extent: ExtentId,
+    page: u32,
+}
+
 /// All dirty pages.
 #[derive(Default)]
 pub(crate) struct DirtyPages {
-    pages: BTreeMap<u64, Page>,
+    pages: BTreeMap<Key, Page>,
     /// How many of them have data.
     data: u64,
     /// How many of them are unsettled.
@@ -78,16 +82,25 @@ impl DirtyPages {
         self.pages.is_empty()
     }
 
-    /// The dirty pages in a range of a slot, ascending.
-    pub(crate) fn range(&self, slot: u64, pages: Range<u32>) -> impl Iterator<Item = (u32, Page)> + '_ {
-        debug_assert!(pages.end <= SLOT_PAGES_MAX, "a slot has at most 2^20 pages");
-        let keys = key(slot, pages.start)..key(slot, 0) + u64::from(pages.end.max(pages.start));
-        self.pages.range(keys).map(|(key, page)| (*key as u32 & (SLOT_PAGES_MAX - 1), *page))
+    /// The dirty pages of an extent, ascending.
+    pub(crate) fn of(&self, extent: ExtentId) -> impl Iterator<Item = (u32, Page)> + '_ {
+        self.range(extent, 0..u32::MAX)
+    }
+
+    /// The dirty pages in a range of an extent, ascending.
+    pub(crate) fn range(
+        &self,
+        extent: ExtentId,
+        pages: Range<u32>,
+    ) -> impl Iterator<Item = (u32, Page)> + '_ {
+        let key = |page| Key { extent, page };
+        let keys = key(pages.start)..key(pages.end.max(pages.start));
+        self.pages.range(keys).map(|(key, page)| (key.page, *page))
     }
 
     /// Sets the newest content of a page; returns what it was before. An unsettled page stays so.
-    pub(crate) fn insert(&mut self, slot: u64, page: u32, mut content: Page) -> Option<Page> {
-        let place = self.pages.entry(key(slot, page));
+    pub(crate) fn insert(&mut self, extent: ExtentId, page: u32, mut content: Page) -> Option<Page> {
+        let place = self.pages.entry(Key { extent, page });
         let old = match &place {
             Entry::Occupied(old) => Some(*old.get()),
             Entry::Vacant(_) => None,
@@ -100,16 +113,16 @@ impl DirtyPages {
     }
 
     /// Sets the newest content of a page that recovery has found in the log: unsettled until it is destaged.
-    pub(crate) fn insert_recovered(&mut self, slot: u64, page: u32, content: Page) {
-        self.insert(slot, page, content);
-        let found = self.pages.get_mut(&key(slot, page)).expect("it was just inserted");
+    pub(crate) fn insert_recovered(&mut self, extent: ExtentId, page: u32, content: Page) {
+        self.insert(extent, page, content);
+        let found = self.pages.get_mut(&Key { extent, page }).expect("it was just inserted");
         self.unsettled += u64::from(!found.is_unsettled());
         found.index |= Page::UNSETTLED;
     }
 
     /// A page was destaged. It is forgotten if its newest content is still `record`'s; false if it has been written since.
-    pub(crate) fn forget(&mut self, slot: u64, page: u32, record: RecordId) -> bool {
-        let Entry::Occupied(mut place) = self.pages.entry(key(slot, page)) else { return false };
+    pub(crate) fn forget(&mut self, extent: ExtentId, page: u32, record: RecordId) -> bool {
+        let Entry::Occupied(mut place) = self.pages.entry(Key { extent, page }) else { return false };
         let found = *place.get();
         self.unsettled -= u64::from(found.is_unsettled());
         if found.record != record {
@@ -121,15 +134,12 @@ impl DirtyPages {
         true
     }
 
-    /// What is dirty of a slot is another's from now on, of which nothing is dirty. No power cut has caught it there, so
-    /// it is unsettled no more.
-    pub(crate) fn change_slot(&mut self, from: u64, to: u64) {
-        let pages: Vec<(u32, Page)> = self.range(from, 0..SLOT_PAGES_MAX).collect();
-        for (number, mut page) in pages {
-            self.forget(from, number, page.record);
+    /// An extent has another slot: no power cut has caught what is dirty of it there, so it is unsettled no more.
+    pub(crate) fn settle(&mut self, extent: ExtentId) {
+        let key = |page| Key { extent, page };
+        for (_, page) in self.pages.range_mut(key(0)..=key(u32::MAX)) {
+            self.unsettled -= u64::from(page.is_unsettled());
             page.index &= !Page::UNSETTLED;
-            let other = self.insert(to, number, page);
-            debug_assert_eq!(other, None, "nothing is dirty of the new slot");
         }
     }
 
@@ -138,89 +148,91 @@ impl DirtyPages {
         self.unsettled
     }
 
-    /// The slots of these pages, each as often as it has some.
-    pub(crate) fn unsettled_slots(&self) -> impl Iterator<Item = u64> + '_ {
+    /// The extents of these pages, each as often as it has some.
+    pub(crate) fn unsettled_extents(&self) -> impl Iterator<Item = ExtentId> + '_ {
         let unsettled = self.pages.iter().filter(|(_, page)| page.is_unsettled());
-        unsettled.map(|(key, _)| key >> PAGE_BITS)
+        unsettled.map(|(key, _)| key.extent)
     }
-}
-
-fn key(slot: u64, page: u32) -> u64 {
-    debug_assert!(page < SLOT_PAGES_MAX && slot < 1 << (64 - PAGE_BITS), "slot and page fit into a key");
-    slot << PAGE_BITS | u64::from(page)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LAST: u32 = u32::MAX - 1;
+
+    fn extent(index: u32) -> ExtentId {
+        ExtentId { volume: 1, index }
+    }
+
     #[test]
-    fn ranges_stay_within_their_slot() {
+    fn ranges_stay_within_their_extent() {
         let mut pages = DirtyPages::default();
-        for (slot, page) in [(1, SLOT_PAGES_MAX - 1), (2, 0), (2, 5), (2, SLOT_PAGES_MAX - 1), (3, 0)] {
-            assert_eq!(pages.insert(slot, page, Page::zero(RecordId(9))), None);
+        for (index, page) in [(1, LAST), (2, 0), (2, 5), (2, LAST), (3, 0)] {
+            assert_eq!(pages.insert(extent(index), page, Page::zero(RecordId(9))), None);
         }
-        let of = |range: Range<u32>| pages.range(2, range).map(|(page, _)| page).collect::<Vec<_>>();
-        assert_eq!(of(0..SLOT_PAGES_MAX), [0, 5, SLOT_PAGES_MAX - 1]);
+        let of = |range: Range<u32>| pages.range(extent(2), range).map(|(page, _)| page).collect::<Vec<_>>();
+        assert_eq!(of(0..u32::MAX), [0, 5, LAST]);
         assert_eq!(of(1..6), [5]);
         assert!(of(6..6).is_empty());
+        assert_eq!(pages.of(extent(2)).count(), 3);
+        assert_eq!(pages.of(ExtentId { volume: 2, index: 2 }).count(), 0);
     }
 
     #[test]
     fn only_the_version_that_was_destaged_is_forgotten() {
-        let mut pages = DirtyPages::default();
-        pages.insert(4, 7, Page::data(RecordId(1), 0));
-        assert_eq!(pages.insert(4, 7, Page::data(RecordId(2), 3)), Some(Page::data(RecordId(1), 0)));
-        assert!(!pages.forget(4, 7, RecordId(1)));
-        assert_eq!(pages.range(4, 7..8).map(|(_, page)| page.index()).collect::<Vec<_>>(), [Some(3)]);
-        pages.insert(4, 8, Page::zero(RecordId(2)));
+        let (mut pages, four) = (DirtyPages::default(), extent(4));
+        pages.insert(four, 7, Page::data(RecordId(1), 0));
+        assert_eq!(pages.insert(four, 7, Page::data(RecordId(2), 3)), Some(Page::data(RecordId(1), 0)));
+        assert!(!pages.forget(four, 7, RecordId(1)));
+        assert_eq!(pages.range(four, 7..8).map(|(_, page)| page.index()).collect::<Vec<_>>(), [Some(3)]);
+        pages.insert(four, 8, Page::zero(RecordId(2)));
         assert_eq!((pages.len(), pages.data_len()), (2, 1));
-        assert!(pages.forget(4, 7, RecordId(2)));
+        assert!(pages.forget(four, 7, RecordId(2)));
         assert_eq!((pages.len(), pages.data_len()), (1, 0));
-        pages.insert(4, 8, Page::data(RecordId(3), 0));
-        pages.insert(4, 8, Page::zero(RecordId(4)));
+        pages.insert(four, 8, Page::data(RecordId(3), 0));
+        pages.insert(four, 8, Page::zero(RecordId(4)));
         assert_eq!(pages.data_len(), 0);
-        assert!(pages.forget(4, 8, RecordId(4)) && pages.is_empty());
+        assert!(pages.forget(four, 8, RecordId(4)) && pages.is_empty());
     }
 
     #[test]
     fn a_recovered_page_is_unsettled_until_it_is_destaged_whatever_is_written_to_it() {
-        let mut pages = DirtyPages::default();
-        pages.insert_recovered(4, 7, Page::data(RecordId(1), 0));
-        pages.insert_recovered(4, 7, Page::zero(RecordId(2)));
-        pages.insert_recovered(5, 0, Page::data(RecordId(2), 1));
-        pages.insert(4, 7, Page::data(RecordId(3), 9));
-        assert_eq!(pages.range(4, 7..8).map(|(_, page)| page.index()).collect::<Vec<_>>(), [Some(9)]);
-        assert_eq!((pages.unsettled(), pages.unsettled_slots().collect::<Vec<_>>()), (2, vec![4, 5]));
-        assert!(!pages.forget(4, 7, RecordId(2)), "the second version was destaged, the third is newer");
+        let (mut pages, four, five) = (DirtyPages::default(), extent(4), extent(5));
+        pages.insert_recovered(four, 7, Page::data(RecordId(1), 0));
+        pages.insert_recovered(four, 7, Page::zero(RecordId(2)));
+        pages.insert_recovered(five, 0, Page::data(RecordId(2), 1));
+        pages.insert(four, 7, Page::data(RecordId(3), 9));
+        assert_eq!(pages.range(four, 7..8).map(|(_, page)| page.index()).collect::<Vec<_>>(), [Some(9)]);
+        let unsettled: Vec<ExtentId> = pages.unsettled_extents().collect();
+        assert_eq!((pages.unsettled(), unsettled), (2, vec![four, five]));
+        assert!(!pages.forget(four, 7, RecordId(2)), "the second version was destaged, the third is newer");
         assert_eq!((pages.unsettled(), pages.len()), (1, 2));
-        assert!(pages.forget(5, 0, RecordId(2)));
+        assert!(pages.forget(five, 0, RecordId(2)));
         assert_eq!((pages.unsettled(), pages.data_len()), (0, 1));
-        pages.insert(4, 7, Page::zero(RecordId(4)));
+        pages.insert(four, 7, Page::zero(RecordId(4)));
         assert_eq!((pages.unsettled(), pages.data_len()), (0, 0));
     }
 
     #[test]
-    fn pages_that_change_their_slot_are_settled_there() {
-        let mut pages = DirtyPages::default();
-        pages.insert_recovered(4, 7, Page::data(RecordId(1), 0));
-        pages.insert_recovered(4, 9, Page::zero(RecordId(2)));
-        pages.insert(4, 11, Page::data(RecordId(3), 5));
-        pages.insert_recovered(5, 0, Page::data(RecordId(2), 1));
-        pages.change_slot(4, 8);
-        assert_eq!(pages.range(4, 0..SLOT_PAGES_MAX).count(), 0);
-        let moved: Vec<_> =
-            pages.range(8, 0..SLOT_PAGES_MAX).map(|(number, page)| (number, page.index())).collect();
-        assert_eq!(moved, [(7, Some(0)), (9, None), (11, Some(5))]);
+    fn pages_of_an_extent_that_has_another_slot_are_settled() {
+        let (mut pages, four, five) = (DirtyPages::default(), extent(4), extent(5));
+        pages.insert_recovered(four, 7, Page::data(RecordId(1), 0));
+        pages.insert_recovered(four, 9, Page::zero(RecordId(2)));
+        pages.insert(four, 11, Page::data(RecordId(3), 5));
+        pages.insert_recovered(five, 0, Page::data(RecordId(2), 1));
+        pages.settle(four);
+        let kept: Vec<_> = pages.of(four).map(|(number, page)| (number, page.index())).collect();
+        assert_eq!(kept, [(7, Some(0)), (9, None), (11, Some(5))]);
         assert_eq!((pages.unsettled(), pages.len(), pages.data_len()), (1, 4, 3));
-        assert_eq!(pages.unsettled_slots().collect::<Vec<_>>(), [5]);
-        assert!(pages.forget(8, 7, RecordId(1)) && pages.forget(8, 9, RecordId(2)));
-        assert!(pages.forget(8, 11, RecordId(3)) && pages.forget(5, 0, RecordId(2)));
+        assert_eq!(pages.unsettled_extents().collect::<Vec<_>>(), [five]);
+        assert!(pages.forget(four, 7, RecordId(1)) && pages.forget(four, 9, RecordId(2)));
+        assert!(pages.forget(four, 11, RecordId(3)) && pages.forget(five, 0, RecordId(2)));
         assert_eq!((pages.unsettled(), pages.len(), pages.data_len()), (0, 0, 0));
     }
 
     #[test]
-    fn an_entry_takes_sixteen_bytes() {
-        assert_eq!(size_of::<u64>() + size_of::<Page>(), 16);
+    fn an_entry_takes_twenty_bytes() {
+        assert_eq!(size_of::<Key>() + size_of::<Page>(), 20);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tier0_journal::Position;
-use tier0_units::{ExtentId, SlotRef};
+use tier0_units::ExtentId;
 
 use super::decode::{DataRecord, Decoded};
 use super::replay::FailedReplay;
@@ -29,9 +29,9 @@ pub(super) async fn load(
     report: &mut RecoveryReport,
 ) -> Result<(), RecoverError> {
     let mut newest = newest_pages(decoded);
-    let slots = allocate(cache, &mut newest, report).await?;
+    allocate(cache, &mut newest, report).await?;
     report.pages = newest.len() as u64;
-    load_records(cache, decoded, &newest, &slots, failed, report);
+    load_records(cache, decoded, &newest, failed, report);
     Ok(())
 }
 
@@ -49,27 +49,30 @@ fn newest_pages(decoded: &Decoded<'_>) -> NewestPages {
     newest
 }
 
-/// The slot of every extent with pages. Extents without data and without a slot read as zeros already.
+/// Every extent with pages of data gets a slot; those without data and without a slot read as zeros already.
 async fn allocate(
     cache: &Rc<Inner>,
     newest: &mut NewestPages,
     report: &mut RecoveryReport,
-) -> Result<BTreeMap<ExtentId, SlotRef>, RecoverError> {
+) -> Result<(), RecoverError> {
     let extents: BTreeSet<ExtentId> = newest.keys().map(|(extent, _)| *extent).collect();
     let with_data: BTreeSet<ExtentId> =
         newest.iter().filter(|(_, newest)| newest.index.is_some()).map(|((extent, _), _)| *extent).collect();
-    let mut slots = BTreeMap::new();
+    let mut without = BTreeSet::new();
     for extent in extents {
-        if let Some(slot) = cache.mapping.slot(extent) {
-            slots.insert(extent, slot);
-        } else if with_data.contains(&extent) {
+        if cache.mapping.slot(extent).is_some() {
+            continue;
+        }
+        if with_data.contains(&extent) {
             let slot = cache.allocate(extent).await;
-            slots.insert(extent, slot.map_err(|source| RecoverError::Allocate { extent, source })?);
+            slot.map_err(|source| RecoverError::Allocate { extent, source })?;
             report.allocated += 1;
+        } else {
+            without.insert(extent);
         }
     }
-    newest.retain(|(extent, _), _| slots.contains_key(extent));
-    Ok(slots)
+    newest.retain(|(extent, _), _| !without.contains(extent));
+    Ok(())
 }
 
 /// Loads the records.
@@ -77,7 +80,6 @@ fn load_records(
     cache: &Rc<Inner>,
     decoded: &Decoded<'_>,
     newest: &NewestPages,
-    slots: &BTreeMap<ExtentId, SlotRef>,
     failed: Vec<FailedReplay>,
     report: &mut RecoveryReport,
 ) {
@@ -100,7 +102,7 @@ fn load_records(
         }
         for (page, index) in pages {
             let content = index.map_or(Page::zero(id), |index| Page::data(id, index));
-            state.pages.insert_recovered(slots[&record.header.extent].slot, page, content);
+            state.pages.insert_recovered(record.header.extent, page, content);
         }
     }
     for failure in failed {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tier0_integrity::split_zero_pages;
 use tier0_journal::{Append, Record};
-use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
+use tier0_units::{ExtentId, PAGE_SECTORS};
 use tier0_world::{Buf, BufMut, IoError, Task};
 
 use super::admit::Admission;
@@ -87,14 +87,8 @@ pub(crate) struct Logging {
 }
 
 impl Inner {
-    /// Makes a change the newest content of its pages, and sends it into the log.
-    pub(crate) fn log(
-        self: &Rc<Self>,
-        extent: ExtentId,
-        slot: SlotRef,
-        change: Change,
-        admission: Admission,
-    ) -> Logging {
+    /// Makes a change the newest content of its pages, and sends it into the log. The extent has a slot.
+    pub(crate) fn log(self: &Rc<Self>, extent: ExtentId, change: Change, admission: Admission) -> Logging {
         let pages = change.pages();
         let mut state = self.state.borrow_mut();
         let sequence = state.records.end();
@@ -109,7 +103,7 @@ impl Inner {
             for page in run.first..run.first + run.count {
                 let content = if run.zero { Page::zero(id) } else { Page::data(id, index) };
                 index += u32::from(!run.zero);
-                let old = state.pages.insert(slot.slot, page, content);
+                let old = state.pages.insert(extent, page, content);
                 voided += u64::from(run.zero && old.is_some_and(|old| old.index().is_some()));
                 superseded.extend(old.map(|old| old.record));
             }

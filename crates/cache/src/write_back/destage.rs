@@ -25,7 +25,6 @@ use super::select::{Batch, SlotBatch};
 use super::state::{DestageFailure, State};
 use super::{Inner, io_error};
 use crate::locks::PageGuard;
-use crate::pages::SLOT_PAGES_MAX;
 
 /// The first wait before a failed extent is tried again; it doubles with each failure.
 const RETRY_MIN: Nanos = Nanos::from_millis(100);
@@ -143,7 +142,7 @@ impl Inner {
     /// Closes an extent of which nothing is left, unless a write to it is about to begin.
     fn begin_unmap(&self, outcome: &SlotOutcome) -> Option<(ExtentId, SlotRef, PageGuard)> {
         let SlotOutcome { extent, slot, .. } = *outcome;
-        let dirty = self.state.borrow().pages.range(slot.slot, 0..SLOT_PAGES_MAX).next().is_some();
+        let dirty = self.state.borrow().pages.of(extent).next().is_some();
         if dirty || self.mapping.slot(extent) != Some(slot) {
             return None;
         }
@@ -223,7 +222,7 @@ impl State {
             self.unpin_all(failure.pins);
         }
         for (number, page) in &taken.pages {
-            if self.pages.forget(taken.slot.slot, *number, page.record) {
+            if self.pages.forget(taken.extent, *number, page.record) {
                 self.records.unpin(page.record);
                 if page.index().is_some() {
                     self.records.count_destaged(page.record);

@@ -6,7 +6,6 @@ use tier0_units::ExtentId;
 
 use super::{Inner, WriteBack};
 use crate::locks::{PageGuard, WHOLE};
-use crate::pages::SLOT_PAGES_MAX;
 
 impl WriteBack {
     /// Drops whatever is dirty of extents that exist no more, and ends when nothing of them is under way.
@@ -49,9 +48,9 @@ impl Inner {
         let Some(slot) = self.mapping.slot(extent) else { return };
         {
             let mut state = self.state.borrow_mut();
-            let pages: Vec<_> = state.pages.range(slot.slot, 0..SLOT_PAGES_MAX).collect();
+            let pages: Vec<_> = state.pages.of(extent).collect();
             for (number, page) in pages {
-                state.pages.forget(slot.slot, number, page.record);
+                state.pages.forget(extent, number, page.record);
                 state.records.unpin(page.record);
             }
             if let Some(failure) = state.failed.remove(&extent) {

@@ -334,9 +334,8 @@ impl Inner {
             return true;
         }
         let stuck = state.failed.keys().filter(|extent| !state.busy.contains(extent));
-        let stuck: BTreeSet<u64> =
-            stuck.filter_map(|extent| self.mapping.slot(*extent)).map(|slot| slot.slot).collect();
-        !stuck.is_empty() && state.pages.unsettled_slots().all(|slot| stuck.contains(&slot))
+        let stuck: BTreeSet<ExtentId> = stuck.copied().collect();
+        !stuck.is_empty() && state.pages.unsettled_extents().all(|extent| stuck.contains(&extent))
     }
 
     fn low(&self) -> f64 {

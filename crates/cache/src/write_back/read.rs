@@ -23,8 +23,8 @@ impl WriteBack {
     ) -> (Result<(), IoError>, BufMut) {
         let (sectors, width) = (buf.sectors(), buf.width());
         if self.0.any_refused()
-            && let Some(slot) = self.0.slot(extent)
-            && let Err(error) = Box::pin(self.0.until_readable(slot, first_sector, u64::from(sectors))).await
+            && let Err(error) =
+                Box::pin(self.0.until_readable(extent, first_sector, u64::from(sectors))).await
         {
             return (Err(error), buf);
         }
@@ -49,7 +49,7 @@ impl Inner {
             buf.set_zero();
             return (Ok(()), buf);
         };
-        let overlay = self.overlay(slot, first_sector, u64::from(buf.sectors()));
+        let overlay = self.overlay(extent, first_sector, u64::from(buf.sectors()));
         if overlay.is_empty() {
             let _reading = self.readers.enter(slot.slot);
             return self.slots.read(slot, first_sector, buf).await;
@@ -58,7 +58,7 @@ impl Inner {
     }
 
     /// The dirty pages in a range, with their content.
-    fn overlay(&self, slot: SlotRef, first_sector: u64, sectors: u64) -> Overlay {
+    fn overlay(&self, extent: ExtentId, first_sector: u64, sectors: u64) -> Overlay {
         let state = self.state.borrow();
         if state.pages.is_empty() {
             return Vec::new();
@@ -68,7 +68,7 @@ impl Inner {
         let content = |(number, page): (u32, crate::pages::Page)| {
             (number, page.index().map(|index| state.records.get(page.record).page(index)))
         };
-        state.pages.range(slot.slot, pages).map(content).collect()
+        state.pages.range(extent, pages).map(content).collect()
     }
 
     /// Copies what is dirty, and reads the stretches between.

@@ -7,7 +7,6 @@ use tier0_units::ExtentId;
 use tier0_world::IoError;
 
 use super::{Inner, WriteBack};
-use crate::pages::SLOT_PAGES_MAX;
 
 impl WriteBack {
     /// Destages the extents that have pages of zeros in the log, so that those which are empty then give their slots
@@ -53,11 +52,7 @@ impl Inner {
     /// Those of some extents that have pages of zeros in the log, or are on their way.
     fn still_zeroed(&self, extents: &BTreeSet<ExtentId>) -> BTreeSet<ExtentId> {
         let state = self.state.borrow();
-        let has_zeros = |extent: &ExtentId| {
-            let slot = self.mapping.slot(*extent);
-            let mut pages = slot.into_iter().flat_map(|slot| state.pages.range(slot.slot, 0..SLOT_PAGES_MAX));
-            pages.any(|(_, page)| page.index().is_none())
-        };
+        let has_zeros = |extent: &ExtentId| state.pages.of(*extent).any(|(_, page)| page.index().is_none());
         let waits = |extent: &&ExtentId| {
             !state.failed.contains_key(extent) && (state.busy.contains(*extent) || has_zeros(extent))
         };

@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::future::{Either, select};
-use tier0_units::{Nanos, PAGE_SECTORS, SlotRef};
+use tier0_units::{ExtentId, Nanos, PAGE_SECTORS};
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::{Inner, WriteBack};
@@ -146,12 +146,12 @@ impl Inner {
     /// Why waiting is refused.
     pub(super) async fn until_readable(
         &self,
-        slot: SlotRef,
+        extent: ExtentId,
         first_sector: u64,
         sectors: u64,
     ) -> Result<(), IoError> {
         let settled = async {
-            while self.has_refused(slot, first_sector, sectors) {
+            while self.has_refused(extent, first_sector, sectors) {
                 self.check_log()?;
                 self.settled.wait().await;
             }
@@ -160,7 +160,7 @@ impl Inner {
         self.unless_refused(settled).await?
     }
 
-    fn has_refused(&self, slot: SlotRef, first_sector: u64, sectors: u64) -> bool {
+    fn has_refused(&self, extent: ExtentId, first_sector: u64, sectors: u64) -> bool {
         let state = self.state.borrow();
         let (settled, up_to) = (state.records.settled(), self.refusal.up_to.get());
         if settled >= up_to || planted(PlantedBug::ReadRefusedWrite) {
@@ -169,7 +169,7 @@ impl Inner {
         let pages =
             (first_sector / PAGE_SECTORS) as u32..(first_sector + sectors).div_ceil(PAGE_SECTORS) as u32;
         let is_open = |id| !state.records.is_before(id, settled) && state.records.is_before(id, up_to);
-        state.pages.range(slot.slot, pages).any(|(_, page)| is_open(page.record))
+        state.pages.range(extent, pages).any(|(_, page)| is_open(page.record))
     }
 
     /// Whether some record that was refused may not be in the log yet.

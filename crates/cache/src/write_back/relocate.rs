@@ -5,8 +5,7 @@
 //!    nothing was copied. No extent has that slot yet, so it needs no intents.
 //! 3. What was dirty, and therefore not copied, must be stable in the log: the new slot has not even its older content.
 //! 4. The mapping changes, durably. The log knows extents, not slots, so a crash finds its pages' place either way.
-//! 5. Writers that have looked up the old slot are waited for. Then, in one step, the dirty pages and the mapping in memory
-//!    are the new slot's.
+//! 5. Writers that have looked up the old slot are waited for. Then the mapping in memory changes.
 //! 6. When no read of the old slot is under way any more, nothing of it is remembered, and it is free.
 //!
 //! A page that is dirty is never read from the old slot: a power cut may have torn it there.
@@ -83,7 +82,7 @@ impl WriteBack {
                 None => self.0.locks.lock(extent, WHOLE).await,
             };
             map.moved(relocation);
-            self.0.state.borrow_mut().pages.change_slot(from.slot, to.slot);
+            self.0.state.borrow_mut().pages.settle(extent);
         } else {
             self.0.slots.free(to);
         }
@@ -114,7 +113,7 @@ impl Inner {
         while first < relocation.pages {
             let end = (first + step).min(relocation.pages);
             let mut pages = Vec::new();
-            for clean in self.clean_runs(relocation.from, first..end) {
+            for clean in self.clean_runs(relocation.extent, first..end) {
                 pages.extend(self.read_run(relocation.from, clean).await?);
             }
             copied += pages.len();
@@ -129,11 +128,11 @@ impl Inner {
     }
 
     /// The runs of pages that are not dirty.
-    fn clean_runs(&self, slot: SlotRef, pages: Range<u32>) -> Vec<Range<u32>> {
+    fn clean_runs(&self, extent: ExtentId, pages: Range<u32>) -> Vec<Range<u32>> {
         let state = self.state.borrow();
         let mut runs = Vec::new();
         let mut from = pages.start;
-        for (dirty, _) in state.pages.range(slot.slot, pages.clone()) {
+        for (dirty, _) in state.pages.range(extent, pages.clone()) {
             runs.push(from..dirty);
             from = dirty + 1;
         }

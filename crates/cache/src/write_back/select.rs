@@ -17,7 +17,7 @@ use tier0_units::{ExtentId, Nanos, SlotRef};
 
 use super::Inner;
 use super::state::{Pass, State};
-use crate::pages::{Page, RecordId, SLOT_PAGES_MAX};
+use crate::pages::{Page, RecordId};
 
 /// One slot's part of a batch.
 pub(crate) struct SlotBatch {
@@ -121,8 +121,7 @@ impl Inner {
         }
         // Who waits for an extent is served in turn as well.
         let pages = &state.pages;
-        let is_dirty = |slot: SlotRef| pages.range(slot.slot, 0..SLOT_PAGES_MAX).next().is_some();
-        state.urgent.retain(|extent| self.mapping.slot(*extent).is_some_and(is_dirty));
+        state.urgent.retain(|extent| pages.of(*extent).next().is_some());
         let limit = if state.urgent.is_empty() { limit } else { u64::MAX };
         let (sequence, extent) = state.oldest()?;
         match state.failed.get(&extent) {
@@ -146,8 +145,7 @@ impl Inner {
                 continue;
             }
             let id = RecordId(sequence as u32);
-            let newest =
-                state.pages.range(slot.slot, 0..SLOT_PAGES_MAX).filter(|(_, page)| page.record == id);
+            let newest = state.pages.of(record.extent).filter(|(_, page)| page.record == id);
             for (number, page) in newest {
                 let is_data = u64::from(page.index().is_some());
                 if room < is_data {
@@ -165,8 +163,8 @@ impl Inner {
     fn take_failed(&self, state: &mut State, extent: ExtentId) -> Option<Vec<SlotBatch>> {
         let slot = self.mapping.slot(extent);
         let failure = &state.failed[&extent];
-        let dirty = slot.into_iter().flat_map(|slot| state.pages.range(slot.slot, 0..SLOT_PAGES_MAX));
-        let pages: Vec<(u32, Page)> = dirty.filter(|(number, _)| failure.pages.contains(number)).collect();
+        let pages: Vec<(u32, Page)> =
+            state.pages.of(extent).filter(|(number, _)| failure.pages.contains(number)).collect();
         let stable = pages.iter().all(|(_, page)| state.records.get(page.record).is_stable());
         let data = pages.iter().filter(|(_, page)| page.index().is_some()).count() as u64;
         let has_room = self.capacity().has_room_for_retry(&self.usage(state), data);
@@ -234,8 +232,7 @@ impl Inner {
         let slot = self.mapping.slot(extent)?;
         let row_pages = self.slots.row_pages(slot.slot);
         let stable = |page: &(u32, Page)| state.records.get(page.1.record).is_stable();
-        let dirty: Vec<(u32, Page)> =
-            state.pages.range(slot.slot, 0..SLOT_PAGES_MAX).filter(stable).collect();
+        let dirty: Vec<(u32, Page)> = state.pages.of(extent).filter(stable).collect();
         let is_before = |row: &[(u32, Page)], cutoff| {
             row.iter().any(|(_, page)| state.records.is_before(page.record, cutoff))
         };

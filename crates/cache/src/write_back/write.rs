@@ -120,7 +120,7 @@ impl Inner {
         let pages = page_of(first_sector)..page_of(end.next_multiple_of(PAGE_SECTORS));
         let aligned = first_sector.is_multiple_of(PAGE_SECTORS) && end.is_multiple_of(PAGE_SECTORS);
         let admission = self.admit(u64::from(pages.end - pages.start)).await?;
-        let (mut guard, mut slot) = self.unless_refused(self.enter(extent, &pages, !aligned)).await?;
+        let (mut guard, slot) = self.unless_refused(self.enter(extent, &pages, !aligned)).await?;
         let buf = match aligned {
             true => own_pages(buf),
             // Out of line: databases seldom write parts of pages, and its future is large.
@@ -135,12 +135,9 @@ impl Inner {
                 return Ok(None);
             }
             change.drop_zeros();
-            let found;
-            (guard, found) = self.allocate_behind(extent, guard).await?;
-            slot = Some(found);
+            guard = self.allocate_behind(extent, guard).await?;
         }
-        let slot = slot.expect("allocated just now");
-        let record = self.log(extent, slot, change, admission);
+        let record = self.log(extent, change, admission);
         drop(guard);
         Ok(Some(record))
     }
@@ -154,9 +151,11 @@ impl Inner {
         let pages = page_of(sectors.start)..page_of(sectors.end);
         let admission = self.admit(0).await?;
         let (_guard, slot) = self.unless_refused(self.enter(extent, &pages, false)).await?;
-        let Some(slot) = slot else { return Ok(None) };
+        if slot.is_none() {
+            return Ok(None);
+        }
         let none = self.world.buffer(0).freeze();
-        let record = self.log(extent, slot, Change::zeros(pages, none), admission);
+        let record = self.log(extent, Change::zeros(pages, none), admission);
         Ok((!planted(PlantedBug::LoseDiscard)).then_some(record))
     }
 
@@ -202,7 +201,7 @@ impl Inner {
         self: &Rc<Self>,
         extent: ExtentId,
         guard: Option<PageGuard>,
-    ) -> Result<(Option<PageGuard>, SlotRef), IoError> {
+    ) -> Result<Option<PageGuard>, IoError> {
         let (inner, (reply, answer)) = (self.clone(), oneshot::channel());
         let work = async move {
             let slot = inner.allocate(extent).await;
@@ -211,7 +210,7 @@ impl Inner {
         };
         self.world.spawn(work).detach();
         let (guard, slot) = self.unless_refused(answer).await?.map_err(|_| IoError::Gone)?;
-        slot.map(|slot| (guard, slot))
+        slot.map(|_| guard)
     }
 
     /// Takes a slot for an extent that has none; no other task may be about to.
@@ -234,11 +233,9 @@ impl Inner {
         let end = first_sector + u64::from(buf.sectors());
         let whole_end = end.next_multiple_of(PAGE_SECTORS);
         let whole = first_sector - before..whole_end;
-        if self.any_refused()
-            && let Some(slot) = slot
-        {
+        if self.any_refused() {
             // Merged into this record it would look like what was never refused.
-            self.until_readable(slot, whole.start, whole.end - whole.start).await?;
+            self.until_readable(extent, whole.start, whole.end - whole.start).await?;
         }
         let (front, back) = self.edges(extent, slot, whole, before as u32, (whole_end - end) as u32).await?;
         let parts = [front, Some(buf.clone()), back];
