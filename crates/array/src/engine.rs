@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use tier0_cache::WriteBackStatus;
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_pool::metadata::{Metadata, superblock, survey_without};
@@ -18,13 +17,14 @@ use crate::admin::{AdminError, AdminReply, AdminRequest, Status};
 pub use crate::born::Born;
 use crate::class;
 use crate::control::{Control, LossRules};
+use crate::log_lane::{LogLane, format_logs};
 use crate::message::control::ControlMessage;
 use crate::message::request::ShardRequest;
 use crate::open::Consents;
 use crate::open::examine;
 use crate::opened_pool::OpenedPool;
 use crate::plan::{NewPool, drives_of, fill};
-use crate::pool_shard::{PoolSeed, PoolShard, ShardId, format_logs};
+use crate::pool_shard::{PoolSeed, PoolShard, ShardId};
 pub use crate::repartition::Repartition;
 use crate::shard::Shard;
 use crate::upkeep::pace::Activity;
@@ -172,8 +172,8 @@ pub async fn start_without(
         .first()
         .map(|pool| pool.metadata.state().array().to_owned())
         .ok_or_else(|| ArrayError::NoPool { pool: "any".to_owned() })?;
-    let rings = pools.iter().map(|pool| pool.seed.state.log().rings.len());
-    let shards = rings.max().unwrap_or(1);
+    let parts = pools.iter().map(|pool| pool.seed.state.log().shards());
+    let shards = parts.max().unwrap_or(1);
     Engine::run(world, array, pools, shards, control, messages).await
 }
 
@@ -351,15 +351,9 @@ impl Engine {
         (0..).map_while(|set| self.control.guarded(pool).used_slots(set)).collect()
     }
 
-    /// How the write cache of a pool stands, in the first shard.
-    pub fn write_cache(&self, pool: usize) -> WriteBackStatus {
-        self.shards[0].pool(pool).write_back.status()
-    }
-
     /// Ends destaging.
     pub(crate) fn stop_destaging(&self) {
-        let pools = self.shards.iter().flat_map(|shard| &shard.pools);
-        pools.for_each(|pool| pool.write_back.stop());
+        self.lanes().for_each(|lane| lane.write_back.stop());
     }
 
     /// Records where the log of a pool is to lie.
@@ -373,12 +367,15 @@ impl Engine {
 
     /// Destages everything that is dirty.
     pub async fn drain(&self) -> Result<(), tier0_world::IoError> {
-        for shard in self.shards.iter() {
-            for pool in &shard.pools {
-                pool.write_back.drain().await?;
-            }
+        for lane in self.lanes() {
+            lane.write_back.drain().await?;
         }
         Ok(())
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &LogLane> {
+        let pools = self.shards.iter().flat_map(|shard| &shard.pools);
+        pools.flat_map(|pool| pool.lanes())
     }
 }
 

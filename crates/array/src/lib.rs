@@ -30,6 +30,7 @@ mod error;
 mod export_registry;
 mod gate;
 mod left;
+mod log_lane;
 mod mapping;
 mod message;
 mod models;

@@ -125,6 +125,11 @@ impl ShardMapping {
         all.iter().flat_map(of_volume).collect()
     }
 
+    /// The group of sets that a volume's extents lie on; the first of one that is gone.
+    pub(crate) fn group_of(&self, volume: u32) -> u32 {
+        self.claims.borrow().get(&volume).map_or(0, |claim| claim.group)
+    }
+
     /// A volume was created.
     pub(crate) fn add_volume(&self, volume: u32, claim: Claim) {
         self.claims.borrow_mut().insert(volume, claim);

@@ -13,9 +13,10 @@ use tier0_world::sync::MailSender;
 use crate::ArrayError;
 use crate::born::Born;
 use crate::control::judge::MemberJudge;
+use crate::log_lane::format_ring;
 use crate::message::control::ControlMessage;
 use crate::plan::{PoolShape, members_max};
-use crate::pool_shard::{PoolSeed, ShardMemory, format_ring};
+use crate::pool_shard::{PoolSeed, ShardMemory};
 
 /// A pool whose metadata are open.
 pub(crate) struct OpenedPool {

@@ -53,7 +53,7 @@ pub(crate) async fn repartition(
     mut id: impl FnMut() -> Uuid,
 ) -> Result<Repartition, ArrayError> {
     // A repartition that was cut off between two pools must come to an end: such an array runs on no number of shards.
-    let parts = |pool: &Inspected| pool.state().log().rings.len();
+    let parts = |pool: &Inspected| pool.state().log().shards();
     let is_due = pools.iter().any(|pool| parts(pool) != parts(&pools[0]));
     let mut placements = Vec::new();
     for pool in &pools {
@@ -82,7 +82,7 @@ pub(crate) async fn repartition(
     Ok(Repartition::Done)
 }
 
-/// The same log in a part for each of `shards`; none where it has as many. Drives may be lost only where it `is_due`.
+/// The same log in a part for each lane of each of `shards`; none where it has as many. Drives may be lost only where it `is_due`.
 ///
 /// # Errors
 /// Why it cannot be cut so.
@@ -92,8 +92,8 @@ fn cut(
     is_due: bool,
     mut id: impl FnMut() -> Uuid,
 ) -> Result<Option<LogPlacement>, String> {
-    let rings = &state.log().rings;
-    if rings.len() == shards {
+    let LogPlacement { rings, lanes } = state.log();
+    if state.log().shards() == shards {
         return Ok(None);
     }
     let name = state.name();
@@ -107,14 +107,15 @@ fn cut(
     let first = rings.first().ok_or_else(|| format!("pool {name:?} has no write log"))?;
     let copies = first.copies.iter().filter(|copy| state.is_active(copy.member));
     let areas: Vec<Area> = copies.map(|copy| Area::of(state, copy.member)).collect();
-    let sectors = areas.iter().map(|area| area.sectors / shards as u64 / 8 * 8).min().unwrap_or(0);
+    let parts = shards as u64 * u64::from(*lanes);
+    let sectors = areas.iter().map(|area| area.sectors / parts / 8 * 8).min().unwrap_or(0);
     let least = ring_sectors_min(state.groups());
     if sectors < least {
         let size = |sectors: u64| SectorCount(sectors).bytes();
         return Err(format!(
             "the write log of pool {name:?} is too small for {}: each needs {}, and would have {}; a log is sized by \
              pool.log when the pool is created",
-            counted(shards as u64, "part"),
+            counted(parts, "part"),
             size(least),
             size(sectors)
         ));
@@ -124,7 +125,7 @@ fn cut(
         copies: areas.iter().map(|area| area.part(number, sectors)).collect(),
         is_void: true,
     };
-    Ok(Some(LogPlacement { rings: (0..shards as u64).map(ring).collect() }))
+    Ok(Some(LogPlacement { rings: (0..parts).map(ring).collect(), lanes: *lanes }))
 }
 
 /// Where a member's copies of all parts lie: whole chunklets side by side.
@@ -159,7 +160,7 @@ async fn empty(world: &World, pool: Inspected) -> Result<Result<Engine, String>,
     let drives: Vec<DriveHandle> = members.filter_map(|member| pool.drive(member).cloned()).collect();
     let (control, messages) = mailbox();
     let pool = OpenedPool::open(world, 0, pool, Vec::new(), &control).await?;
-    let parts = pool.seed.state.log().rings.len();
+    let parts = pool.seed.state.log().shards();
     let engine = Engine::assemble(world, array, vec![pool], parts, control, messages).await?;
     if planted(PlantedBug::CutFullLog) {
         return Ok(Ok(engine));

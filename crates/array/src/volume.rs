@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
+use tier0_cache::WriteBackStatus;
 use tier0_stats::Op;
 use tier0_units::{Lba, Nanos, SECTOR_BYTES, SectorCount};
 use tier0_volume::{ExtentPiece, Extents, owner};
@@ -43,6 +44,16 @@ impl Volume {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.io.name
+    }
+
+    /// The group of sets that it lies on: volumes of a group share a write cache.
+    pub fn group(&self) -> u32 {
+        self.io.group
+    }
+
+    /// How its write cache stands in this shard.
+    pub fn write_cache(&self) -> WriteBackStatus {
+        self.io.write_back.status()
     }
 
     fn check(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
@@ -245,7 +256,7 @@ impl BlockTarget for Volume {
     /// content.
     async fn discard(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
         self.check(lba, sectors)?;
-        if !self.io.pool.write_back.has_log() {
+        if !self.io.write_back.has_log() {
             return Ok(());
         }
         self.zero_range(lba, sectors, false).await

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use tier0_block::BlockStatus;
+use tier0_cache::WriteBack;
 use tier0_pool::Volume as VolumeRecord;
 use tier0_stats::IoRecorder;
 use tier0_units::{ExtentId, WriteCache};
@@ -15,6 +16,10 @@ use crate::pool_shard::PoolShard;
 /// A volume in one shard.
 pub(crate) struct VolumeIo {
     pub(crate) pool: Rc<PoolShard>,
+    /// The group of sets that it lies on.
+    pub(crate) group: u32,
+    /// Of the group's lane.
+    pub(crate) write_back: WriteBack,
     pub(crate) name: Rc<str>,
     /// Its number in the pool.
     pub(crate) number: u32,
@@ -30,6 +35,8 @@ impl VolumeIo {
     pub(crate) fn new(pool: &Rc<PoolShard>, volume: &VolumeRecord) -> VolumeIo {
         VolumeIo {
             pool: pool.clone(),
+            group: volume.group,
+            write_back: pool.lane(volume.group).write_back.clone(),
             name: volume.name.as_str().into(),
             number: volume.number,
             sectors: Cell::new(volume.sectors),
@@ -58,7 +65,7 @@ impl VolumeIo {
 
     /// Whether a flush is needed to make completed writes stable.
     pub(crate) fn is_volatile(&self) -> bool {
-        !self.pool.write_back.has_log() || self.mode.get() == WriteCache::Volatile
+        !self.write_back.has_log() || self.mode.get() == WriteCache::Volatile
     }
 
     /// Reads from sector `offset` of an extent of this shard; `buf` must not reach beyond it.
@@ -70,7 +77,7 @@ impl VolumeIo {
         };
         // It takes twice as much room as the other way. Apart from it, a request's task and this are both small enough for
         // what an allocator has at hand (glibc: 1,032 bytes).
-        let (result, buf) = Box::pin(self.pool.write_back.read(self.extent(extent), offset, buf)).await;
+        let (result, buf) = Box::pin(self.write_back.read(self.extent(extent), offset, buf)).await;
         if let Err(error @ (IoError::DataLost | IoError::Medium)) = result {
             tracing::error!(
                 volume = &*self.name,
@@ -91,7 +98,7 @@ impl VolumeIo {
         durable: bool,
     ) -> Result<(), IoError> {
         let _inside = self.gate.enter()?;
-        self.pool.write_back.write(self.extent(extent), offset, buf, durable, self.mode.get()).await
+        self.write_back.write(self.extent(extent), offset, buf, durable, self.mode.get()).await
     }
 
     /// Makes a part of an extent of this shard read as zeros, and gives its space back where that is possible.
@@ -103,18 +110,18 @@ impl VolumeIo {
         durable: bool,
     ) -> Result<(), IoError> {
         let _inside = self.gate.enter()?;
-        self.pool.write_back.zero(self.extent(extent), offset, sectors, durable, self.mode.get()).await
+        self.write_back.zero(self.extent(extent), offset, sectors, durable, self.mode.get()).await
     }
 
     /// Acknowledges writes in another way from now on, after everything acknowledged so far was made stable.
     pub(crate) async fn set_mode(&self, mode: WriteCache) -> Result<(), IoError> {
         self.mode.set(mode);
-        self.pool.write_back.flush().await
+        self.write_back.flush().await
     }
 
     /// Makes every write to this shard's extents that has completed stable.
     pub(crate) async fn flush(&self) -> Result<(), IoError> {
-        self.pool.write_back.flush().await
+        self.write_back.flush().await
     }
 
     /// Whether an extent of this shard takes space.

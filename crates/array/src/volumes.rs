@@ -100,7 +100,7 @@ impl Shard {
         let volume = self.volumes.borrow_mut().get_mut(number as usize).and_then(Option::take);
         let Some(volume) = volume else { return Vec::new() };
         let pool = &volume.pool;
-        pool.write_back.forget(|extent| extent.volume == volume.number).await;
+        volume.write_back.forget(|extent| extent.volume == volume.number).await;
         let slots = pool.mapping.remove_volume(volume.number).await;
         slots.iter().for_each(|slot| pool.slot_io.free(*slot));
         slots

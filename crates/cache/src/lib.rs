@@ -38,6 +38,6 @@ mod write_back;
 pub use mapping::{LocalFuture, Mapping};
 pub use options::{WriteBackOptions, ring_sectors_min, ring_settings};
 pub use record_header::{RecordHeader, RecordHeaderError, Run};
-pub use recovery::{RecoverError, RecoveryReport};
+pub use recovery::{Belongs, RecoverError, RecoveryReport};
 pub use status::{Stage, WriteBackStatus};
 pub use write_back::{Relocate, Relocation, WriteBack};

@@ -27,6 +27,8 @@ pub(crate) const LEFT: u64 = 1 << 2;
 pub(crate) const GIVEN_UP: u64 = 1 << 3;
 /// Incompatible, in superblocks and checkpoints: the pool has groups of sets, and drives and volumes are of one.
 pub(crate) const GROUPS: u64 = 1 << 0;
+/// Incompatible, in checkpoints: each group of sets has a lane of the write log.
+pub(crate) const LANES: u64 = 1 << 1;
 /// What this code knows in superblocks.
 pub(crate) const IN_SUPERBLOCKS: Features =
     Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, incompatible: GROUPS, ..Features::NONE };
@@ -34,7 +36,7 @@ pub(crate) const IN_SUPERBLOCKS: Features =
 pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
 /// What it knows in checkpoints.
 pub(crate) const IN_CHECKPOINTS: Features =
-    Features { compatible: LEFT_BEHIND, incompatible: GROUPS, ..Features::NONE };
+    Features { compatible: LEFT_BEHIND, incompatible: GROUPS | LANES, ..Features::NONE };
 
 /// Bytes of the three sets.
 pub(crate) const FEATURES_BYTES: usize = 24;

@@ -108,7 +108,7 @@ pub(crate) fn grouped() -> PoolState {
 pub(crate) fn story() -> Vec<MetaRecord> {
     let columns = (1..5).flat_map(|i| [chunklet(0, i), chunklet(1, i), chunklet(2, i), chunklet(3, i)]);
     vec![
-        MetaRecord::LogPlaced(LogPlacement { rings: vec![ring(0, &[0, 1]), ring(1, &[0, 1])] }),
+        MetaRecord::LogPlaced(LogPlacement { rings: vec![ring(0, &[0, 1]), ring(1, &[0, 1])], lanes: 1 }),
         MetaRecord::SetsAdded { columns: columns.collect(), sets_per_band: 2, group: 0 },
         MetaRecord::AllocationsReserved { end: 1000 },
         MetaRecord::VolumeCreated(volume(0, 10, true)),

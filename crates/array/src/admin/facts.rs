@@ -183,7 +183,7 @@ impl PoolFacts {
             chunklets_min: there().map(|(_, member)| geometry.chunklets(member.sectors)).min().unwrap_or(0),
             checksums: geometry.checksums,
             log_bytes: there().map(|(place, _)| log_bytes(place)).max().unwrap_or(0),
-            log_parts: state.log().rings.len(),
+            log_parts: state.log().shards(),
             set_groups,
             drives: there().map(drive).collect(),
             volumes: state.volumes().map(|one| volume(state, one)).collect(),

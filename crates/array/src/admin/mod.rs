@@ -13,6 +13,6 @@ pub use io::{IoReport, NamedIo, PoolIo};
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
     DriveHealth, DriveStanding, DriveState, DriveStatus, Event, GroupStatus, Health, IntegrityStatus,
-    LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus,
+    LaneStatus, LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus,
     ScrubStatus, SetsStatus, Severity, SpaceStatus, Status, TablesStatus, VolumeStatus,
 };

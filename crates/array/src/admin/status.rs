@@ -166,6 +166,20 @@ pub struct GroupStatus {
     pub used_bytes: u64,
     /// What thick volumes have reserved and not used.
     pub reserved_bytes: u64,
+    /// Its part of the write log, where it has one of its own.
+    #[serde(default)]
+    pub log: Option<LaneStatus>,
+}
+
+/// A group's part of the write log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneStatus {
+    /// Its size on each of the log's drives.
+    pub size_bytes: u64,
+    /// How much of it is in use.
+    pub used_bytes: u64,
+    /// Pages in memory that are not yet in the group's sets.
+    pub dirty_bytes: u64,
 }
 
 /// A pool.

@@ -26,7 +26,12 @@ impl Control {
                 continue;
             }
             let reports = self.ask_all(|reply| ShardCommand::Report { pool: number, reply }).await;
-            let written: u64 = reports.iter().flatten().map(|report| report.write_back.written_pages).sum();
+            let written: u64 = reports
+                .iter()
+                .flatten()
+                .flat_map(|report| &report.lanes)
+                .map(|lane| lane.written_pages)
+                .sum();
             if written == marked_at {
                 continue;
             }

@@ -20,7 +20,7 @@ use tier0_world::IoError;
 use super::report_drives::Full;
 use super::{Control, Guarded};
 use crate::admin::{PauseStatus, Severity};
-use crate::message::command::ShardCommand;
+use crate::message::command::{Refused, ShardCommand};
 
 /// How often drives are looked at.
 const LOOK: Nanos = Nanos::from_secs(1);
@@ -39,25 +39,16 @@ pub(super) struct Pauses {
     named: RefCell<BTreeSet<u32>>,
     /// Since when some drive of a pause answers again while others are still waited for.
     returned_at: Cell<Option<Nanos>>,
-    /// Since when some serving drive's backing store has been full.
-    full_since: Cell<Option<Nanos>>,
-    /// What hosts are refused at present.
-    refused: Cell<Refused>,
+    /// Since when the backing stores of serving drives have been full.
+    full_since: RefCell<BTreeMap<u32, Nanos>>,
+    /// What hosts are refused at present, by lane of the log.
+    refused: RefCell<Vec<Refused>>,
     /// By member, where its drive has a guard.
     healths: RefCell<BTreeMap<u32, Arc<Health>>>,
     /// Members whose drives are block devices.
     devices: RefCell<BTreeSet<u32>>,
     /// What has been told of them.
     told: RefCell<BTreeMap<u32, HealthSnapshot>>,
-}
-
-/// What hosts get an error for instead of waiting.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Refused {
-    /// Whatever waits for a drive.
-    waiting: Option<IoError>,
-    /// What does not fit into the log.
-    full: bool,
 }
 
 /// A drive that is waited for.
@@ -130,6 +121,16 @@ impl Pauses {
         if let Some(health) = health.filter(|health| health.snapshot().no_space) {
             health.lose(now);
         }
+    }
+
+    /// Notes since when which backing stores are full. A pool does not wait for the space of a drive that does not serve.
+    fn look_for_space(&self, now: Nanos, serves: impl Fn(u32) -> bool) {
+        let full: BTreeSet<u32> = self.full().into_iter().filter(|member| serves(*member)).collect();
+        let mut since = self.full_since.borrow_mut();
+        since.retain(|member, _| full.contains(member));
+        full.into_iter().for_each(|member| {
+            since.entry(member).or_insert(now);
+        });
     }
 
     /// Members whose drives' backing store is full.
@@ -264,35 +265,25 @@ impl Control {
             let what = format!("goes on after a pause of {seconds} s, with everything that was held");
             self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
             // Whatever was held back by failures on the way is due now.
-            guarded
-                .pauses
-                .refused
-                .set(Refused { waiting: Some(IoError::Timeout), ..guarded.pauses.refused.get() });
+            let mut refused = pauses.refused.borrow_mut();
+            refused.iter_mut().for_each(|lane| lane.waiting = Some(IoError::Timeout));
         }
     }
 
     /// Has every shard refuse what hosts must not wait for any longer, and take it back when there is nothing to wait
     /// for.
     async fn refuse_as_due(&self, number: usize) {
-        let pauses = &self.guarded(number).pauses;
-        let now = self.world.now();
-        let is_due =
-            |since: Option<Nanos>| since.is_some_and(|since| now.saturating_sub(since) >= self.pause_timeout);
-        let serves = |member: &u32| self.guarded(number).metadata.state().is_active(*member);
-        // The pool does not wait for the space of a drive that is done without.
-        let full = pauses.full().iter().any(serves);
-        pauses.full_since.set(full.then(|| pauses.full_since.get().unwrap_or(now)));
-        let waiting = match is_due(pauses.since()) {
-            true => Some(IoError::Timeout),
-            // Where the log itself finds no space, every write waits; where it does, none waits for long.
-            false => is_due(pauses.full_since.get()).then_some(IoError::NoSpace),
-        };
-        let due = Refused { waiting, full };
-        let before = pauses.refused.replace(due);
+        let guarded = self.guarded(number);
+        guarded.pauses.look_for_space(self.world.now(), |member| guarded.metadata.state().is_active(member));
+        let lanes = guarded.metadata.state().log().lanes as usize;
+        let due: Vec<Refused> = (0..lanes).map(|lane| self.refused_in(guarded, lane)).collect();
+        let mut before = guarded.pauses.refused.replace(due.clone());
+        before.resize(lanes, Refused::default());
         if due == before {
             return;
         }
-        if let Some(error) = due.waiting.filter(|_| before.waiting != due.waiting) {
+        let told = |refused: &[Refused]| refused.iter().find_map(|lane| lane.waiting);
+        if let Some(error) = told(&due).filter(|_| told(&before) != told(&due)) {
             let (state, remedy) = match error {
                 IoError::NoSpace => ("without space under its drives", "give its drives space"),
                 _ => ("paused", "bring its drives back"),
@@ -302,8 +293,32 @@ impl Control {
             let remedy = format!("{remedy}; everything goes on by itself then");
             self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
         }
-        let full = due.full.then_some(IoError::NoSpace);
-        self.ask_all(|reply| ShardCommand::Refuse { pool: number, waiting, full, reply }).await;
+        self.ask_all(|reply| ShardCommand::Refuse { pool: number, lanes: due.clone(), reply }).await;
+    }
+
+    /// What hosts must not wait for any longer in a lane of the log: it needs the drives of its group, and all those that
+    /// hold the log and the metadata.
+    fn refused_in(&self, guarded: &Guarded, lane: usize) -> Refused {
+        let state = guarded.metadata.state();
+        let carriers = guarded.metadata.carriers();
+        let is_needed = |member: &u32| {
+            carriers.contains(member)
+                || state.log().copies().any(|copy| copy.member == *member)
+                || state.member(*member).is_some_and(|known| state.log().lane_of(known.group) == lane)
+        };
+        let now = self.world.now();
+        let is_due = |since: &Nanos| now.saturating_sub(*since) >= self.pause_timeout;
+        let awaited = guarded.pauses.awaited.borrow();
+        let awaited = awaited.iter().filter(|(member, _)| is_needed(member));
+        let full = guarded.pauses.full_since.borrow();
+        let full: Vec<&Nanos> =
+            full.iter().filter(|(member, _)| is_needed(member)).map(|(_, since)| since).collect();
+        let waiting = match awaited.map(|(_, awaited)| &awaited.since).any(is_due) {
+            true => Some(IoError::Timeout),
+            // Where the log itself finds no space, every write waits; where it does, none waits for long.
+            false => full.iter().any(|since| is_due(since)).then_some(IoError::NoSpace),
+        };
+        Refused { waiting, full: !full.is_empty() }
     }
 
     /// Ends when a pool has been paused for `time` without a break: half a sentence about what it waits for.
@@ -331,7 +346,8 @@ impl Control {
         let awaited = guarded.pauses.awaited.borrow();
         let seconds = |time: Nanos| time.0 / Nanos::from_secs(1).0;
         let (it, answers) = if awaited.len() == 1 { ("it", "it answers") } else { ("them", "they answer") };
-        let next = match guarded.pauses.refused.get().waiting.is_some() {
+        let is_refused = guarded.pauses.refused.borrow().iter().any(|lane| lane.waiting.is_some());
+        let next = match is_refused {
             true => {
                 format!("requests that need {it} get errors; everything goes on by itself when {answers}")
             }

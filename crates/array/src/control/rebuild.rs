@@ -225,7 +225,8 @@ impl Control {
         let guarded = self.guarded(number);
         let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
         let returned = target.filter(|target| guarded.has_returned(set, column, *target));
-        let what = RebuiltColumn { set, column, returned };
+        let group = guarded.metadata.state().group_number_of(set);
+        let what = RebuiltColumn { set, group, column, returned };
         let results = self.ask_all(|reply| ShardCommand::Rebuild { pool: number, column: what, reply }).await;
         results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
         // A commit that says of a fresh slot that the column has it must not be overtaken by the end of the rebuild.

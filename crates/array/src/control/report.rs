@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tier0_cache::WriteBackStatus;
 use tier0_pool::{MemberState, PoolState, SetGroup};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
@@ -15,8 +16,8 @@ use super::lost::{lost_ranges, remedy_for_lost_pages};
 use super::space::{Part, Spares};
 use super::{Control, Guarded, PoolControl};
 use crate::admin::{
-    GroupStatus, Health, IntegrityStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus,
-    ScrubStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
+    GroupStatus, Health, IntegrityStatus, LaneStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose,
+    RebuildStatus, ScrubStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
 };
 use crate::message::command::ShardReport;
 use crate::stats::PoolStats;
@@ -126,7 +127,7 @@ impl Control {
             paused,
             drives,
             sets,
-            groups: groups_status(&state, &parts),
+            groups: groups_status(&state, &parts, reports),
             rebuild,
             restripe: guarded.restripe_status(self.world.now()),
             scrub,
@@ -254,7 +255,7 @@ impl Findings {
     }
 
     fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport], tolerance: u32, state: &PoolState) {
-        if reports.iter().any(|report| report.write_back.log_failure.is_some()) {
+        if lanes(reports).any(|lane| lane.log_failure.is_some()) {
             self.add(
                 Health::Critical,
                 "the write log has failed; bring its drives back and start again".into(),
@@ -286,7 +287,7 @@ impl Findings {
         if let Some(text) = log_astray(log) {
             self.add(Health::Warning, text);
         }
-        if let Some(error) = reports.iter().find_map(|report| report.write_back.last_failure) {
+        if let Some(error) = lanes(reports).find_map(|lane| lane.last_failure) {
             self.add(Health::Critical, format!("writes cannot be brought to their places: {error}"));
         }
     }
@@ -376,7 +377,7 @@ fn shape_words(group: &SetGroup) -> String {
     format!("{} of {}", group.raid.level, group.raid.set_size)
 }
 
-fn groups_status(state: &PoolState, parts: &[Part]) -> Vec<GroupStatus> {
+fn groups_status(state: &PoolState, parts: &[Part], reports: &[ShardReport]) -> Vec<GroupStatus> {
     let sets = |number| state.batches().iter().filter(move |batch| batch.group == number);
     let status = |((number, group), part): ((u32, &SetGroup), &Part)| GroupStatus {
         name: group.name.clone(),
@@ -385,8 +386,24 @@ fn groups_status(state: &PoolState, parts: &[Part]) -> Vec<GroupStatus> {
         usable_bytes: part.space.usable.0,
         used_bytes: part.space.used.0,
         reserved_bytes: part.space.reserved.0,
+        log: lane_status(state, number as usize, reports),
     };
     (0..).zip(state.groups()).zip(parts).filter(|_| state.has_groups()).map(status).collect()
+}
+
+/// What a group has of the log; none where it has no lane of its own.
+fn lane_status(state: &PoolState, lane: usize, reports: &[ShardReport]) -> Option<LaneStatus> {
+    if state.log().lanes == 1 {
+        return None;
+    }
+    let sum = |of: fn(&WriteBackStatus) -> u64| {
+        reports.iter().filter_map(|report| report.lanes.get(lane)).map(of).sum()
+    };
+    Some(LaneStatus {
+        size_bytes: sum(|lane| lane.log_bytes),
+        used_bytes: sum(|lane| lane.log_used_bytes),
+        dirty_bytes: sum(|lane| lane.dirty_bytes),
+    })
 }
 
 fn sets_status(guarded: &Guarded, state: &PoolState, pool: &PoolControl) -> SetsStatus {
@@ -429,20 +446,25 @@ fn log_astray(log: &LogStatus) -> Option<String> {
     })
 }
 
+/// The lanes of all shards.
+fn lanes(reports: &[ShardReport]) -> impl Iterator<Item = &WriteBackStatus> {
+    reports.iter().flat_map(|report| &report.lanes)
+}
+
 fn log_status(guarded: &Guarded, state: &PoolState, reports: &[ShardReport]) -> LogStatus {
     let wanted = state.log().rings.iter().map(|ring| ring.copies.len()).max().unwrap_or(0);
-    let sum = |of: fn(&ShardReport) -> u64| reports.iter().map(of).sum();
+    let sum = |of: fn(&WriteBackStatus) -> u64| lanes(reports).map(of).sum();
     let names = |members: BTreeSet<u32>| {
         let names: BTreeSet<String> = members.into_iter().map(|member| guarded.drive_name(member)).collect();
         names.into_iter().collect()
     };
     let serves = |member: &u32| state.is_active(*member);
     LogStatus {
-        size_bytes: sum(|report| report.write_back.log_bytes),
-        used_bytes: sum(|report| report.write_back.log_used_bytes),
+        size_bytes: sum(|lane| lane.log_bytes),
+        used_bytes: sum(|lane| lane.log_used_bytes),
         copies: reports.iter().map(|report| report.log_copies).min().unwrap_or(0),
         copies_wanted: wanted as u32,
-        dirty_bytes: sum(|report| report.write_back.dirty_bytes),
+        dirty_bytes: sum(|lane| lane.dirty_bytes),
         drives: names(state.log().copies().map(|copy| copy.member).filter(serves).collect()),
         drives_wanted: names(guarded.log_members_wanted(state)),
     }

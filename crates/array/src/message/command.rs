@@ -43,9 +43,13 @@ pub(crate) enum ShardCommand {
         halt: Arc<AtomicBool>,
         reply: oneshot::Sender<u64>,
     },
-    /// Give hosts these errors instead of letting them wait: hosts that wait for a drive, and writers that do not fit
-    /// into the log; none where they are to wait.
-    Refuse { pool: usize, waiting: Option<IoError>, full: Option<IoError>, reply: oneshot::Sender<()> },
+    /// Give hosts errors instead of letting them wait.
+    Refuse {
+        pool: usize,
+        /// By lane.
+        lanes: Vec<Refused>,
+        reply: oneshot::Sender<()>,
+    },
     /// Say how a pool does here.
     Report { pool: usize, reply: oneshot::Sender<ShardReport> },
     /// Say what hosts have asked of a pool's volumes here, and what its drives have done for that.
@@ -66,10 +70,10 @@ pub(crate) enum ShardCommand {
     LetGo { pool: usize, member: usize, reply: oneshot::Sender<()> },
     /// Do without the copies of this shard's log that lie on a lost drive.
     DropLogCopies { pool: usize, member: usize, reply: oneshot::Sender<()> },
-    /// Make one more copy of this shard's log, whose place is that of the shard's number, equal to the others.
+    /// Make one more copy of this shard's log equal to the others.
     AddLogCopy {
         pool: usize,
-        /// By shard.
+        /// By ring.
         places: Vec<LogCopy>,
         reply: oneshot::Sender<Result<(), IoError>>,
     },
@@ -87,9 +91,19 @@ pub(crate) enum ShardCommand {
     },
 }
 
+/// What hosts get an error for instead of waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// Whatever waits for a drive.
+    pub(crate) waiting: Option<IoError>,
+    /// What does not fit into the log.
+    pub(crate) full: bool,
+}
+
 /// How a pool does in one shard.
 pub(crate) struct ShardReport {
-    pub(crate) write_back: WriteBackStatus,
+    /// By lane.
+    pub(crate) lanes: Vec<WriteBackStatus>,
     /// Copies of this shard's log that count.
     pub(crate) log_copies: u32,
     pub(crate) pages_repaired: u64,
@@ -106,6 +120,8 @@ pub(crate) struct ShardReport {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RebuiltColumn {
     pub(crate) set: u32,
+    /// The set's.
+    pub(crate) group: u32,
     pub(crate) column: u32,
     /// Where it was until its drive was lost, while this array ran, if it is rebuilt there.
     pub(crate) returned: Option<ChunkletAddress>,

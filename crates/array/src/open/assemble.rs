@@ -40,7 +40,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
     }
     check_no_memory(description)?;
     let Finding { media, found, consents } = find(description, options)?;
-    let cores = found.states.iter().map(|state| state.log().rings.len()).max().unwrap_or(1);
+    let cores = found.states.iter().map(|state| state.log().shards()).max().unwrap_or(1);
     let cores_wanted = cores_of(description, media.iter())?;
     let ids = found.states.iter().map(PoolState::id);
     let pools = ids.zip(found.additions).map(|(id, additions)| ToOpen { id, additions }).collect();

@@ -269,7 +269,7 @@ impl OpenPool {
                 .filter(|_| state.has_groups())
                 .map(|group| GroupSummary::of(group, state))
                 .collect(),
-            log_parts: state.log().rings.len(),
+            log_parts: state.log().shards(),
             log_copies: rings.map(|ring| ring.copies.iter().filter(serves).count()).min().unwrap_or(0),
             volumes: state.volumes().map(|volume| (volume.name.clone(), size(volume.sectors))).collect(),
         }

@@ -55,10 +55,17 @@ pub(crate) fn levels(state: &PoolState) -> String {
 /// The smallest region for a ring of a pool's write log, in sectors: enough for the group that needs most.
 pub(crate) fn ring_sectors_min(groups: &[SetGroup]) -> u64 {
     let of_group = |group: &SetGroup| {
-        let layout = config_of(&group.raid).ok().and_then(|config| Layout::new(&config).ok())?;
-        Some(tier0_cache::ring_sectors_min(layout.parities() as u32, layout.row_pages() as u32))
+        let (parity_columns, row_pages) = row_kind(group);
+        tier0_cache::ring_sectors_min(parity_columns, row_pages)
     };
-    groups.iter().filter_map(of_group).max().unwrap_or(0)
+    groups.iter().map(of_group).max().unwrap_or(0)
+}
+
+/// Parity columns and data pages of a group's rows.
+pub(crate) fn row_kind(group: &SetGroup) -> (u32, u32) {
+    let layout = config_of(&group.raid).ok().and_then(|config| Layout::new(&config).ok());
+    let layout = layout.expect("the shape was checked when the group was made or read");
+    (layout.parities() as u32, layout.row_pages() as u32)
 }
 
 /// The most that slots may have beyond an extent, percent.

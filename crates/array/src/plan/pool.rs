@@ -160,7 +160,10 @@ impl NewPool<'_> {
         let wanted = self.description.log_sectors.unwrap_or_else(|| (least / LOG_SHARE).min(LOG_SECTORS_MAX));
         let ring_sectors_min = ring_sectors_min(state.groups());
         let shards = self.shards.max(1) as u64;
-        let wanted = wanted.max(shards * ring_sectors_min);
+        // Each group of sets has a lane of its own.
+        let lanes = state.groups().len() as u32;
+        let parts = shards * u64::from(lanes);
+        let wanted = wanted.max(parts * ring_sectors_min);
         let chunklets = wanted.div_ceil(geometry.chunklet_sectors).max(1);
         let members = self.choose_log_members(layouts);
         for &member in &members {
@@ -179,16 +182,16 @@ impl NewPool<'_> {
         // Beside data the rest of a chunklet would be lost to them; a log alone on its drives is as long as was asked for.
         let shared = members.iter().any(|member| (*member as usize) < self.description.drives.len());
         let whole = if shared { chunklets * geometry.chunklet_sectors } else { wanted };
-        let sectors = whole / shards / 8 * 8;
-        let rings = (0..shards).map(|shard| {
+        let sectors = whole / parts / 8 * 8;
+        let rings = (0..parts).map(|part| {
             let copy = |member: &u32| LogCopy {
                 member: *member,
-                first_sector: geometry.area.data_start_sectors + shard * sectors,
+                first_sector: geometry.area.data_start_sectors + part * sectors,
                 sectors,
             };
             LogRing { id: id(), copies: members.iter().map(copy).collect(), is_void: false }
         });
-        let placement = LogPlacement { rings: rings.collect() };
+        let placement = LogPlacement { rings: rings.collect(), lanes };
         let mut taken = vec![0; self.members.len()];
         for member in members {
             taken[member as usize] = u32::try_from(chunklets).unwrap_or(u32::MAX);

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use futures_util::future::join_all;
 use tier0_units::{ExtentId, PAGE_SECTORS};
+use tier0_world::IoError;
 
 use crate::admin::TablesStatus;
 use crate::control::judge::MemberJudge;
+use crate::log_lane::LogLane;
 use crate::message::command::{LostSectors, ShardCommand, ShardReport};
 use crate::open::medium::guarded_drive;
 use crate::pool_shard::PoolShard;
@@ -30,15 +33,16 @@ impl ShardCommand {
                 let _ = reply.send(());
             }
             ShardCommand::Settle { pool, reply } => {
-                let _ = reply.send(shard.pool(pool).write_back.settle_recovered().await);
+                let _ = reply.send(shard.pool(pool).settle_recovered().await);
             }
             ShardCommand::MoveExtents { pool, moves, rate, halt, reply } => {
                 let _ = reply.send(shard.move_extents(pool, &moves, rate, &halt).await);
             }
-            ShardCommand::Refuse { pool, waiting, full, reply } => {
-                let write_back = &shard.pool(pool).write_back;
-                write_back.refuse(waiting);
-                write_back.refuse_when_full(full);
+            ShardCommand::Refuse { pool, lanes, reply } => {
+                for (lane, refused) in shard.pool(pool).lanes().iter().zip(lanes) {
+                    lane.write_back.refuse(refused.waiting);
+                    lane.write_back.refuse_when_full(refused.full.then_some(IoError::NoSpace));
+                }
                 let _ = reply.send(());
             }
             ShardCommand::Report { pool, reply } => {
@@ -58,8 +62,9 @@ impl ShardCommand {
                 let _ = reply.send(shard.pool(pool).mapping.give_back_stock());
             }
             ShardCommand::Reclaim { pool, reply } => {
-                // Where the log has failed, nothing is given back.
-                let _ = shard.pool(pool).write_back.reclaim().await;
+                // Where a log has failed, nothing is given back.
+                let lanes = shard.pool(pool).lanes().iter();
+                join_all(lanes.map(|lane| lane.write_back.reclaim())).await;
                 let _ = reply.send(());
             }
             ShardCommand::LetGo { pool, member, reply } => {
@@ -72,11 +77,13 @@ impl ShardCommand {
                 let _ = reply.send(());
             }
             ShardCommand::AddLogCopy { pool, places, reply } => {
-                let added = shard.pool(pool).add_log_copy(&places[shard.index]).await;
+                let lanes = shard.pool(pool).lanes().len();
+                let own = &places[shard.index * lanes..][..lanes];
+                let added = shard.pool(pool).add_log_copies(own).await;
                 let _ = reply.send(added);
             }
             ShardCommand::ConfirmLogCopy { pool, member, reply } => {
-                let _ = reply.send(shard.pool(pool).confirm_log_copy(member));
+                let _ = reply.send(shard.pool(pool).confirm_log_copies(member));
             }
             ShardCommand::Join { pool, member, medium, control, reply } => {
                 let joined = guarded_drive(&medium, &shard.world).map(|drive| {
@@ -107,10 +114,9 @@ fn lost_sectors(pool: &PoolShard) -> Vec<LostSectors> {
 
 fn report(pool: &PoolShard) -> ShardReport {
     let counts = pool.slot_io.counts();
-    let live = |state: &tier0_journal::CopyState| *state == tier0_journal::CopyState::Live;
     ShardReport {
-        write_back: pool.write_back.status(),
-        log_copies: pool.log_copies().iter().filter(|state| live(state)).count() as u32,
+        lanes: pool.lanes().iter().map(|lane| lane.write_back.status()).collect(),
+        log_copies: pool.lanes().iter().map(LogLane::live_copies).min().unwrap_or(0) as u32,
         pages_repaired: counts.repaired_by_copy()
             + counts.repaired_by_parity()
             + counts.repaired_parity()

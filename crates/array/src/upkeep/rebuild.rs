@@ -33,10 +33,10 @@ impl Shard {
         what: RebuiltColumn,
     ) -> Result<(), IoError> {
         let pool = self.pool(number).clone();
-        let RebuiltColumn { set, column, returned } = what;
+        let RebuiltColumn { set, group, column, returned } = what;
         let (index, place) = (SetIndex(set), Column(column as u8));
         // Copies of a page that a power cut has caught may all fail its checksum until the log has written it again.
-        pool.write_back.settle_recovered().await?;
+        pool.lane(group).write_back.settle_recovered().await?;
         tracing::debug!(shard = self.index, set, column, ?returned, "a column is rebuilt");
         let mut pace = Pace::new(&self.world, &self.activity, None);
         let mut result = Ok(());
@@ -88,15 +88,16 @@ impl Shard {
         pool: &PoolShard,
         number: usize,
         (extent, slot): (ExtentId, SlotRef),
-        RebuiltColumn { set, column, returned }: RebuiltColumn,
+        RebuiltColumn { set, group, column, returned }: RebuiltColumn,
     ) -> Result<(), IoError> {
         // Given back meanwhile: there is nothing to rebuild.
         let Some(_pinned) = pool.mapping.pin(extent, slot) else { return Ok(()) };
-        if pool.write_back.has_failed(extent) {
+        let write_back = &pool.lane(group).write_back;
+        if write_back.has_failed(extent) {
             return Err(IoError::RedundancyLost);
         }
         // Whether an extent that is being closed keeps its slot is known soon.
-        let _kept = pool.write_back.keep(extent, slot).ok_or(IoError::RedundancyLost)?;
+        let _kept = write_back.keep(extent, slot).ok_or(IoError::RedundancyLost)?;
         let rebuilt = pool.slot_io.rebuild_slot(slot, Column(column as u8), returned).await?;
         let (reply, answer) = oneshot::channel();
         let note = SlotRebuiltNote {

@@ -69,7 +69,7 @@ impl Shard {
         let Some(pinned) = pool.mapping.pin(extent, from) else { return Ok(false) };
         pool.mapping.declare_fresh(to);
         let relocation = Relocation { extent, from, to, pages };
-        let moved = pool.write_back.relocate(relocation, &*pool.mapping).await?;
+        let moved = pool.lane_of(extent).write_back.relocate(relocation, &*pool.mapping).await?;
         drop(pinned);
         if moved {
             pool.mapping.until_unpinned(&[from]).await;

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::rc::Rc;
 
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, select, try_join_all};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 
 use super::pace::Pace;
@@ -19,13 +19,13 @@ impl Shard {
     pub(crate) async fn scrub_slots(self: &Rc<Self>, number: usize, rate: Option<u64>, shared: &ScrubShared) {
         let pool = self.pool(number).clone();
         // Copies of a page that a power cut has caught may all fail its checksum until the log has written it again.
-        if let Err(error) = pool.write_back.settle_recovered().await {
+        if let Err(error) = pool.settle_recovered().await {
             tracing::error!("the scrub cannot begin: {error}");
             shared.skip(pool.mapping.extents().len() as u64);
             return;
         }
         tracing::debug!(shard = self.index, pool = number, "a scrub begins");
-        let logged = pool.write_back.logged();
+        let logged: Vec<u64> = pool.lanes().iter().map(|lane| lane.write_back.logged()).collect();
         let mut pace = Pace::new(&self.world, &self.activity, rate);
         let mut slots: Vec<(ExtentId, SlotRef)> = pool.mapping.extents();
         slots.retain(|(_, slot)| slot.slot >= shared.from());
@@ -36,7 +36,7 @@ impl Shard {
             }
             shared.look_at(self.index, slot.slot);
             let begun = self.world.now();
-            if pool.write_back.has_failed(extent) {
+            if pool.lane_of(extent).write_back.has_failed(extent) {
                 tracing::error!(
                     "{} cannot be scrubbed before what is written to it is in its place",
                     self.extent_name(&pool, extent)
@@ -46,7 +46,7 @@ impl Shard {
             }
             let Some(pinned) = pool.mapping.pin(extent, slot) else { continue };
             // Of an extent that is being closed nothing is left; its table may never have been written.
-            let Some(kept) = pool.write_back.keep(extent, slot) else { continue };
+            let Some(kept) = pool.lane_of(extent).write_back.keep(extent, slot) else { continue };
             match pool.slot_io.scrub_slot(slot).await {
                 Ok(found) => {
                     let repaired = found.rows.repaired + found.tables_repaired;
@@ -76,9 +76,10 @@ impl Shard {
         }
         // A scrub does not compare the copies of the log: what they had when it began goes to its place instead, and
         // most of it has done so by now.
-        let retired = pin!(pool.write_back.retire(logged));
+        let lanes = pool.lanes().iter().zip(logged);
+        let retired = pin!(try_join_all(lanes.map(|(lane, logged)| lane.write_back.retire(logged))));
         match select(retired, pin!(self.until_stopped(shared))).await {
-            Either::Left((Ok(()), _)) => {}
+            Either::Left((Ok(_), _)) => {}
             Either::Left((Err(error), _)) => {
                 tracing::error!("what the log had when the scrub began cannot leave it: {error}");
             }
@@ -106,8 +107,9 @@ impl Shard {
         for row in rows {
             let begun = self.world.now();
             let Some(pinned) = pool.mapping.pin(row.extent, row.slot) else { continue };
-            let Some(kept) = pool.write_back.keep(row.extent, row.slot) else { continue };
-            if !pool.write_back.has_failed(row.extent)
+            let write_back = &pool.lane_of(row.extent).write_back;
+            let Some(kept) = write_back.keep(row.extent, row.slot) else { continue };
+            if !write_back.has_failed(row.extent)
                 && let Err(error) = pool.slot_io.scrub_replayed(row).await
             {
                 tracing::warn!("{} is not scrubbed: {error}", self.extent_name(&pool, row.extent));

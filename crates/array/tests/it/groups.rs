@@ -12,7 +12,7 @@ use tier0_units::{ByteCount, Nanos, WriteCache};
 const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
 
 /// Two mirrors of the drives d0 to d3, and RAID 5 of three of d4 to d7.
-fn describe() -> Description {
+pub(crate) fn describe() -> Description {
     let text = r#"
 [array]
 name = "test"
@@ -66,7 +66,7 @@ fn create_in(group: &str, name: &str, size: ByteCount) -> AdminRequest {
     }
 }
 
-async fn groups(engine: &Engine) -> [GroupStatus; 2] {
+pub(crate) async fn groups(engine: &Engine) -> [GroupStatus; 2] {
     pool(engine).await.groups.try_into().expect("two groups")
 }
 

@@ -6,6 +6,7 @@ mod cores;
 mod engine;
 mod groups;
 mod grow;
+mod lanes;
 mod pause;
 mod real_array;
 mod recovery;

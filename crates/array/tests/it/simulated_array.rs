@@ -81,7 +81,7 @@ fn a_write_cache_holds_the_log_of_disks() {
     let description = cached("sas-15k-146gb-sff", "ps6100xv-write-cache", "67MiB");
     let array = simulate(&runtime, &description, |_, drive| drive);
     // Beside two blocks of headers.
-    assert_eq!(array.engine.write_cache(0).log_bytes, (67 << 20) - 2 * 4096);
+    assert_eq!(array.volumes[0].write_cache().log_bytes, (67 << 20) - 2 * 4096);
     let (world, volume) = (runtime.world().clone(), array.volumes[0].clone());
     let took = runtime.run(async move {
         let began = world.now();

@@ -5,7 +5,7 @@ use tier0_journal::Entry;
 use tier0_units::{ExtentId, PAGE_SECTORS};
 use tier0_world::{Buf, BufMut, PayloadWidth};
 
-use super::RecoverError;
+use super::{Belongs, RecoverError};
 use crate::record_header::RecordHeader;
 
 /// A data record.
@@ -35,15 +35,20 @@ pub(super) struct Decoded<'a> {
 impl<'a> Decoded<'a> {
     pub(super) fn new(
         entries: &'a [Entry],
-        exists: impl Fn(ExtentId) -> bool,
+        belongs: impl Fn(ExtentId) -> Belongs,
     ) -> Result<Decoded<'a>, RecoverError> {
         let mut decoded = Decoded { entries, records: Vec::new(), intents: Vec::new(), version_max: 0 };
+        let is_here = |position: u64, extent: ExtentId| match belongs(extent) {
+            Belongs::Here => Ok(true),
+            Belongs::Nowhere => Ok(false),
+            Belongs::Elsewhere => Err(RecoverError::Foreign { position, extent }),
+        };
         for entry in entries {
             let position = entry.position.0;
             if Intent::is_intent(&entry.header) {
                 let intent = Intent::decode(&entry.header, intent_buffers(&entry.header, &entry.pages))
                     .map_err(|source| RecoverError::Intent { position, source })?;
-                if exists(intent.extent) {
+                if is_here(position, intent.extent)? {
                     decoded.intents.push(FoundIntent { position, intent });
                 }
                 continue;
@@ -51,7 +56,7 @@ impl<'a> Decoded<'a> {
             let header = RecordHeader::decode(&entry.header, entry.pages.len())
                 .map_err(|source| RecoverError::Header { position, source })?;
             decoded.version_max = decoded.version_max.max(header.version);
-            if exists(header.extent) {
+            if is_here(position, header.extent)? {
                 decoded.records.push(DataRecord { position, header, pages: &entry.pages });
             }
         }

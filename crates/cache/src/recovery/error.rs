@@ -32,6 +32,17 @@ pub enum RecoverError {
         /// The intent's record.
         position: u64,
     },
+    /// A record is of an extent that belongs to another write cache.
+    #[error(
+        "record {position} of the log is of {extent}, which belongs to another part of the log; use the version of the \
+         program that wrote it"
+    )]
+    Foreign {
+        /// The record.
+        position: u64,
+        /// The extent.
+        extent: ExtentId,
+    },
     /// What was replayed cannot be made stable.
     #[error("the rows that were made whole cannot be made stable: {0}; bring the missing drives back")]
     Sync(IoError),

@@ -41,9 +41,20 @@ pub struct RecoveryReport {
     pub failures: Vec<(ExtentId, IoError)>,
 }
 
+/// Where an extent belongs that a log has records of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Belongs {
+    /// To the write cache that the log is of.
+    Here,
+    /// It exists no more.
+    Nowhere,
+    /// To another write cache, of which two must never have a page.
+    Elsewhere,
+}
+
 impl WriteBack {
-    /// The write cache of a shard after whatever happened. `entries` are those of `ring`, in order, without a gap; `exists`
-    /// says which extents there are: what is in the log of others is given up.
+    /// The write cache of a shard after whatever happened. `entries` are those of `ring`, in order, without a gap; `belongs`
+    /// says of an extent whose it is: what is in the log of those that are nowhere is given up.
     ///
     /// # Errors
     /// [`RecoverError`]; nothing was given up, and recovery can be tried again.
@@ -54,9 +65,9 @@ impl WriteBack {
         mapping: Rc<dyn Mapping>,
         options: WriteBackOptions,
         entries: &[Entry],
-        exists: impl Fn(ExtentId) -> bool,
+        belongs: impl Fn(ExtentId) -> Belongs,
     ) -> Result<(WriteBack, RecoveryReport), RecoverError> {
-        let decoded = Decoded::new(entries, exists)?;
+        let decoded = Decoded::new(entries, belongs)?;
         let mut report =
             RecoveryReport { records: decoded.records.len() as u64, ..RecoveryReport::default() };
         let failed = replay::replay(&slots, mapping.as_ref(), &decoded, &mut report).await?;

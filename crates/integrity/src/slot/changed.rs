@@ -31,19 +31,19 @@ impl SlotIo {
 
     /// Recovery writes this slot.
     pub(super) fn recovered(&self, slot: u64) {
-        self.0.changed.0.borrow_mut().insert(slot);
+        self.shared.changed.0.borrow_mut().insert(slot);
     }
 
     /// One of the slot's columns is rebuilt and stable where it was until its drive was lost.
     pub(super) fn regained(&self, slot: u64) {
         if !self.lacks_columns(slot) {
-            self.0.changed.0.borrow_mut().remove(&slot);
+            self.shared.changed.0.borrow_mut().remove(&slot);
         }
     }
 
     /// Whether a drive that was lost while this array ran, and answers again, may lack what the slot holds now.
     pub(super) fn has_changed(&self, slot: u64) -> bool {
-        self.0.changed.0.borrow().contains(&slot) && !planted(PlantedBug::ForgetChangedSlots)
+        self.shared.changed.0.borrow().contains(&slot) && !planted(PlantedBug::ForgetChangedSlots)
     }
 
     /// Whether the set does without a column in the rows of this slot: all of them are rebuilt at once.
@@ -58,7 +58,7 @@ impl Drop for Changing<'_> {
         let raid = self.io.raid();
         if raid.members().lost().any() || raid.sets().any_rebuilding() {
             self.slots.retain(|slot| self.io.lacks_columns(*slot));
-            self.io.0.changed.0.borrow_mut().append(&mut self.slots);
+            self.io.shared.changed.0.borrow_mut().append(&mut self.slots);
         }
     }
 }

@@ -79,16 +79,16 @@ impl SlotIo {
     /// # Errors
     /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost.
     pub async fn scrub_slot(&self, slot: SlotRef) -> Result<SlotScrub, IoError> {
-        let _guard = self.0.locks.lock([slot.slot].into()).await;
+        let _guard = self.shared.locks.lock([slot.slot].into()).await;
         tracing::trace!(?slot, "a slot is scrubbed");
         let table = self.table(slot).await?;
-        let tables_repaired = self.0.tables.scrub(&table).await?;
+        let tables_repaired = self.shared.tables.scrub(&table).await?;
         let set = table.home().set;
         let rows = self.raid().scrub_rows(set, self.slots().rows(slot.slot), table.as_ref()).await?;
         // What is repaired is stable before anybody is told, and before the scrub's cursor moves on.
         if tables_repaired + rows.repaired > 0 {
             self.raid().flush_sets([set]).await?;
-            self.0.tables.flushed(&table);
+            self.shared.tables.flushed(&table);
         }
         let in_slot = |page: &u64| (page - table.home().first_page) as u32;
         let lost_pages: Vec<u32> = rows.lost_pages.iter().map(in_slot).collect();
@@ -111,7 +111,7 @@ impl SlotIo {
         column: Column,
         returned: Option<ChunkletAddress>,
     ) -> Result<SlotRebuilt, IoError> {
-        let guard = self.0.locks.lock([slot.slot].into()).await;
+        let guard = self.shared.locks.lock([slot.slot].into()).await;
         tracing::trace!(?slot, ?column, "a slot is rebuilt");
         let table = self.table_to_write(slot).await?;
         let set = table.home().set;
@@ -128,11 +128,11 @@ impl SlotIo {
         };
         // A table that was begun anew is to be there too: what the drive has of it counts more otherwise.
         if !is_kept || table.has_unknown() {
-            self.0.tables.write_columns(&table, ColumnMask::only(column)).await?;
+            self.shared.tables.write_columns(&table, ColumnMask::only(column)).await?;
             if !planted(PlantedBug::CommitRebuildBeforeFlush) {
                 self.raid().flush_sets([set]).await?;
             }
-            self.0.tables.flushed(&table);
+            self.shared.tables.flushed(&table);
         }
         if !self.is_target(set, column, target) {
             return Err(IoError::Gone);

@@ -2,6 +2,7 @@
 
 mod changed;
 mod heal;
+mod lane;
 mod locks;
 mod plan;
 mod read;
@@ -11,7 +12,7 @@ mod request;
 mod unchecked;
 mod write;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +21,6 @@ use tier0_raid::checksum::page_checksum;
 use tier0_raid::io::RaidIo;
 use tier0_raid::set::SlotMap;
 use tier0_units::{PAGE_SECTORS, SlotRef};
-use tier0_world::sync::Semaphore;
 use tier0_world::{Buf, BufMut, IoError};
 
 pub use heal::{SlotRebuilt, SlotScrub};
@@ -29,6 +29,7 @@ pub use request::{PageContent, SlotOutcome, SlotWrite};
 
 use crate::counts::IntegrityCounts;
 use crate::slot::changed::ChangedSlots;
+use crate::slot::lane::Lane;
 use crate::slot::locks::SlotLocks;
 use crate::slot::unchecked::Unchecked;
 use crate::table::{Keeping, SlotTable, SlotTables, TableError, TableLookups};
@@ -60,9 +61,12 @@ impl Default for SlotIoOptions {
 /// The caller keeps reads away from pages that it is about to write (it has them in memory), and all I/O away from slots
 /// that it frees.
 #[derive(Clone)]
-pub struct SlotIo(Rc<Inner>);
+pub struct SlotIo {
+    shared: Rc<Shared>,
+    lane: Rc<Lane>,
+}
 
-struct Inner {
+struct Shared {
     raid: RaidIo,
     slots: Arc<SlotMap>,
     tables: SlotTables,
@@ -73,8 +77,8 @@ struct Inner {
     counts: Rc<IntegrityCounts>,
     /// What unwritten pages are filled with.
     zero_page: Buf,
-    /// Rows and tables that may still be read or written at once.
-    rows: Semaphore,
+    /// Of the memory, what others have.
+    left: Cell<usize>,
     /// What is remembered of slots without tables, in a pool without checksums.
     unchecked: Option<Unchecked>,
 }
@@ -97,8 +101,7 @@ impl SlotIo {
         };
         let memory = options.memory_bytes;
         let tables = SlotTables::new(raid.clone(), slots.clone(), pool, memory, counts.clone(), keeping);
-        let rows = Semaphore::new(options.rows_in_flight as u64);
-        SlotIo(Rc::new(Inner {
+        let shared = Shared {
             raid,
             slots,
             tables,
@@ -107,29 +110,30 @@ impl SlotIo {
             replayed: RefCell::default(),
             counts,
             zero_page,
-            rows,
+            left: Cell::new(0),
             unchecked: (!options.checksums).then(Unchecked::default),
-        }))
+        };
+        SlotIo { shared: Rc::new(shared), lane: Lane::new(options.rows_in_flight, None) }
     }
 
     /// The sets below.
     pub fn raid(&self) -> &RaidIo {
-        &self.0.raid
+        &self.shared.raid
     }
 
     /// Where slots lie.
     pub fn slots(&self) -> &SlotMap {
-        &self.0.slots
+        &self.shared.slots
     }
 
     /// What was verified and repaired.
     pub fn counts(&self) -> &IntegrityCounts {
-        &self.0.counts
+        &self.shared.counts
     }
 
     /// Pages of a slot.
     pub fn pages_per_slot(&self, slot: u64) -> u32 {
-        self.0.tables.pages_per_slot(slot)
+        self.shared.tables.pages_per_slot(slot)
     }
 
     /// Pages of a row of a slot, at least 1: writing all of them at once needs no reads.
@@ -139,53 +143,51 @@ impl SlotIo {
 
     /// What rows there are: parity columns and data pages. One kind may come several times.
     pub fn row_kinds(&self) -> impl Iterator<Item = (u32, u32)> {
-        let layouts = self.raid().sets().shapes().map(|shape| &shape.layout);
-        layouts.map(|layout| (layout.parities() as u32, layout.row_pages() as u32))
+        let of_lane = self.lane.row_kind;
+        let layouts =
+            self.raid().sets().shapes().filter(move |_| of_lane.is_none()).map(|shape| &shape.layout);
+        let of_sets = layouts.map(|layout| (layout.parities() as u32, layout.row_pages() as u32));
+        of_lane.into_iter().chain(of_sets)
     }
 
     /// Bytes that slot tables take in memory now.
     pub fn table_memory_bytes(&self) -> usize {
-        self.0.tables.memory_bytes()
-    }
-
-    /// So many bytes of the memory are somebody else's for now: tables make room, but keep a fifth of it.
-    pub fn leave_memory(&self, bytes: usize) {
-        self.0.tables.leave_memory(bytes);
+        self.shared.tables.memory_bytes()
     }
 
     /// How often a slot's table was asked for, and how often it had to be read from the drives.
     pub fn table_lookups(&self) -> TableLookups {
-        self.0.tables.lookups()
+        self.shared.tables.lookups()
     }
 
     /// A slot was just allocated: all its pages read as zeros from now on. To be said before it is used; a slot whose
     /// mapping was found on the drives is not newly allocated, and its table must be there.
     pub fn allocate(&self, slot: SlotRef) {
-        self.0.tables.allocate(slot);
+        self.shared.tables.allocate(slot);
         self.set_unwiped(slot, true);
-        self.0.counts.forget_unrecoverable_slot(slot.slot);
+        self.shared.counts.forget_unrecoverable_slot(slot.slot);
     }
 
     /// A slot was freed: nothing of it is remembered.
     pub fn free(&self, slot: SlotRef) {
-        self.0.tables.forget(slot.slot);
+        self.shared.tables.forget(slot.slot);
         self.set_unwiped(slot, false);
-        self.0.counts.forget_unrecoverable_slot(slot.slot);
+        self.shared.counts.forget_unrecoverable_slot(slot.slot);
     }
 
     /// The table of a slot.
     async fn table(&self, slot: SlotRef) -> Result<Rc<SlotTable>, IoError> {
-        if let Some(table) = self.0.tables.cached(slot) {
+        if let Some(table) = self.shared.tables.cached(slot) {
             return Ok(table);
         }
-        self.0.tables.get(slot).await.map_err(told)
+        self.shared.tables.get(slot).await.map_err(told)
     }
 
     /// The table of a slot that is to be written; anew where it is lost.
     async fn table_to_write(&self, slot: SlotRef) -> Result<Rc<SlotTable>, IoError> {
-        match self.0.tables.cached(slot) {
+        match self.shared.tables.cached(slot) {
             Some(table) => Ok(table),
-            None => self.0.tables.get_or_begin(slot).await.map_err(told),
+            None => self.shared.tables.get_or_begin(slot).await.map_err(told),
         }
     }
 }

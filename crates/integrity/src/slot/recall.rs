@@ -23,7 +23,7 @@ impl SlotIo {
         }
         let mut wait = self.raid().wait(Stake::Content);
         let held = loop {
-            match self.0.tables.held_by_target(table, column).await {
+            match self.shared.tables.held_by_target(table, column).await {
                 Err(IoError::Medium) if wait.again().await => {}
                 held => break held,
             }
@@ -33,7 +33,7 @@ impl SlotIo {
         let Some((generation, entries)) = held else { return Ok(false) };
         table.recall(generation, &entries);
         tracing::warn!(home = ?table.home(), "checksums are known again from a drive that was taken back");
-        self.0.tables.write(table).await?;
+        self.shared.tables.write(table).await?;
         Ok(true)
     }
 }

@@ -81,7 +81,7 @@ impl SlotIo {
 
     async fn replay_intent(&self, intent: &Intent, pages: &[Buf], stale: ColumnMask) -> Result<(), IoError> {
         let contents = self.fit(intent, pages).ok_or(IoError::OutOfRange)?;
-        let _guard = self.0.locks.lock([intent.slot.slot].into()).await;
+        let _guard = self.shared.locks.lock([intent.slot.slot].into()).await;
         self.recovered(intent.slot.slot);
         let table = self.table_to_write(intent.slot).await?;
         let layout = self.raid().sets().layout(intent.set);
@@ -96,7 +96,7 @@ impl SlotIo {
                 kept.map(|piece| (piece.column, piece.lba, piece.buf.clone())).collect();
             if !parity.is_empty() {
                 let (extent, slot, row) = (intent.extent, intent.slot, intent.row);
-                self.0.replayed.borrow_mut().insert(ReplayedRow { extent, slot, row });
+                self.shared.replayed.borrow_mut().insert(ReplayedRow { extent, slot, row });
             }
             self.raid().replay_row(intent.set, intent.row, &contents, &parity, Rest::Kept).await?
         };
@@ -112,7 +112,7 @@ impl SlotIo {
 
     /// The rows whose parity recovery has taken from the log, each once, by extent; they are the caller's to scrub.
     pub fn take_replayed(&self) -> Vec<ReplayedRow> {
-        self.0.replayed.take().into_iter().collect()
+        self.shared.replayed.take().into_iter().collect()
     }
 
     /// Scrubs such a row; what is repaired is stable when it ends. One that lacks a column is left for later, for what is read
@@ -122,11 +122,11 @@ impl SlotIo {
     /// [`IoError::RedundancyLost`] when too many drives are lost; [`IoError::DataLost`] when the table is lost.
     pub async fn scrub_replayed(&self, replayed: ReplayedRow) -> Result<(), IoError> {
         let ReplayedRow { slot, row, .. } = replayed;
-        let _guard = self.0.locks.lock([slot.slot].into()).await;
+        let _guard = self.shared.locks.lock([slot.slot].into()).await;
         let table = self.table(slot).await?;
         let set = table.home().set;
         if !self.raid().lost_columns(set, row).is_empty() {
-            self.0.replayed.borrow_mut().insert(replayed);
+            self.shared.replayed.borrow_mut().insert(replayed);
             return Ok(());
         }
         let found = self.raid().scrub_rows(set, row..Row(row.0 + 1), table.as_ref()).await?;
@@ -138,8 +138,9 @@ impl SlotIo {
 
     /// Writes all tables that were changed and makes everything written so far stable: the end of recovery.
     pub async fn sync(&self) -> Result<(), IoError> {
-        let tables = self.0.tables.dirty();
-        let _guard = self.0.locks.lock(tables.iter().map(|table| table.home().slot.slot).collect()).await;
+        let tables = self.shared.tables.dirty();
+        let _guard =
+            self.shared.locks.lock(tables.iter().map(|table| table.home().slot.slot).collect()).await;
         tables.iter().for_each(|table| self.recovered(table.home().slot.slot));
         self.write_tables(&tables, true).await
     }
@@ -169,7 +170,7 @@ impl SlotIo {
         let content = |(page, source): &(u32, IntentPage)| {
             let buf = match source {
                 IntentPage::Log(_) => given.next()?.clone(),
-                IntentPage::ZeroFill => self.0.zero_page.clone(),
+                IntentPage::ZeroFill => self.shared.zero_page.clone(),
             };
             let place = u64::from(*page).checked_sub(first_page)?;
             let fits = u64::from(buf.sectors()) == PAGE_SECTORS && place < layout.row_pages() as u64;

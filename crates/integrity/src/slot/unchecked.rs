@@ -34,7 +34,7 @@ impl IntentLog for NoIntents {
 impl SlotIo {
     /// Whether slots have tables.
     pub fn is_checked(&self) -> bool {
-        self.0.unchecked.is_none()
+        self.shared.unchecked.is_none()
     }
 
     /// Writes sectors of a slot that is wiped straight to the drives, in a pool without checksums. What a power cut
@@ -70,7 +70,7 @@ impl SlotIo {
     }
 
     pub(super) fn set_unwiped(&self, slot: SlotRef, unwiped: bool) {
-        let Some(unchecked) = &self.0.unchecked else { return };
+        let Some(unchecked) = &self.shared.unchecked else { return };
         let mut slots = unchecked.unwiped.borrow_mut();
         if unwiped {
             slots.insert(slot.slot)
@@ -80,7 +80,7 @@ impl SlotIo {
     }
 
     fn is_unwiped(&self, slot: u64) -> bool {
-        self.0.unchecked.as_ref().is_some_and(|unchecked| unchecked.unwiped.borrow().contains(&slot))
+        self.shared.unchecked.as_ref().is_some_and(|unchecked| unchecked.unwiped.borrow().contains(&slot))
     }
 
     /// Makes an unwiped slot zeros.

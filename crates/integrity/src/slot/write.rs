@@ -50,7 +50,7 @@ impl SlotIo {
         self.complete_unwiped(&mut batch);
         let slots: BTreeSet<u64> = batch.iter().map(|write| write.slot.slot).collect();
         assert_eq!(slots.len(), batch.len(), "a slot occurs twice in a batch");
-        let _guard = self.0.locks.lock(slots.clone()).await;
+        let _guard = self.shared.locks.lock(slots.clone()).await;
         let _changing = self.changing(slots);
         let tables = try_join_all(batch.iter().map(|write| self.table_to_write(write.slot))).await?;
         let wrote_rows = self.write_rows(&batch, &tables, intents).await?;
@@ -78,7 +78,7 @@ impl SlotIo {
         if !self.is_checked() {
             return self.wipe(slot).await;
         }
-        let _guard = self.0.locks.lock([slot.slot].into()).await;
+        let _guard = self.shared.locks.lock([slot.slot].into()).await;
         let _changing = self.changing([slot.slot].into());
         let table = self.table(slot).await?;
         match (table.is_fresh(), table.is_unflushed()) {
@@ -87,7 +87,7 @@ impl SlotIo {
             (true, _) => self.write_table(&table).await?,
         }
         self.raid().flush_sets([table.home().set]).await?;
-        self.0.tables.flushed(&table);
+        self.shared.tables.flushed(&table);
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl SlotIo {
     ) -> Result<bool, IoError> {
         let shape = |table: &SlotTable| {
             let layout = self.raid().sets().layout(table.home().set);
-            let (pages, zeros) = (layout.row_pages() as u32, &self.0.zero_page);
+            let (pages, zeros) = (layout.row_pages() as u32, &self.shared.zero_page);
             RowShape { pages, zeros, has_parity: layout.parities() > 0 }
         };
         let rows: Vec<RowWrite<'_>> = batch
@@ -136,14 +136,14 @@ impl SlotIo {
     }
 
     async fn prepare(&self, row: &RowWrite<'_>) -> Result<Prepared, IoError> {
-        let _permit = self.0.rows.acquire(1).await;
+        let _permit = self.lane.rows.acquire(1).await;
         let set = row.table.home().set;
-        let pages = row.plan.row_pages(&self.0.zero_page);
+        let pages = row.plan.row_pages(&self.shared.zero_page);
         self.raid().prepare(set, row.plan.row, &pages, Rest::Kept, row.table).await
     }
 
     async fn write_row(&self, row: &RowWrite<'_>, prepared: Prepared) -> Result<(), IoError> {
-        let _permit = self.0.rows.acquire(1).await;
+        let _permit = self.lane.rows.acquire(1).await;
         let written = prepared.write().await?;
         row.plan.settle(row.table);
         drop(written);
@@ -166,13 +166,13 @@ impl SlotIo {
         if !planted(PlantedBug::SkipFlushBeforeRelease) {
             self.raid().flush_sets(tables.iter().map(|table| table.home().set)).await?;
         }
-        changed.iter().for_each(|table| self.0.tables.flushed(table));
+        changed.iter().for_each(|table| self.shared.tables.flushed(table));
         Ok(())
     }
 
     async fn write_table(&self, table: &SlotTable) -> Result<(), IoError> {
-        let _permit = self.0.rows.acquire(1).await;
-        self.0.tables.write(table).await
+        let _permit = self.lane.rows.acquire(1).await;
+        self.shared.tables.write(table).await
     }
 
     /// What is written anew is lost no more.

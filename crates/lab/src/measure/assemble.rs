@@ -1,7 +1,7 @@
 //! From a configuration to its array in a world: the engine's own array, with the path of the lab around it.
 
 use tier0_array::description::{DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
-use tier0_array::engine::{Born, Engine};
+use tier0_array::engine::Born;
 use tier0_array::simulated::build;
 use tier0_array::{Description, Volume};
 use tier0_catalog::{ArraySpec, DriveSpec};
@@ -16,14 +16,6 @@ use crate::study::{Configuration, Setup};
 
 /// Sizes of volumes are whole multiples of this.
 const VOLUME_STEP: ByteCount = ByteCount::mib(1);
-
-/// An array, or several that share the load, ready to be measured.
-pub(super) struct Assembled {
-    /// What the load is put on.
-    pub(super) group: Group<Volume>,
-    /// The array of each member.
-    pub(super) engines: Vec<Engine>,
-}
 
 impl Bench {
     fn array(&self, setup: &Setup) -> Result<&ArraySpec, LabError> {
@@ -129,14 +121,14 @@ impl Bench {
         runtime: &VirtualRuntime,
         description: &Description,
         configuration: &Configuration,
-    ) -> Result<Assembled, LabError> {
+    ) -> Result<Group<Volume>, LabError> {
         let (world, setup) = (runtime.world(), &configuration.setup);
         let array = &self.array(setup)?.parameters;
         let link = &self.catalog.link(&array.front_end_link.value)?.parameters;
         let drive = self.catalog.drive_by_reference(&setup.drive)?;
         let costs = FrontEndCosts::of(array, link, matches!(drive, DriveSpec::Flash(_)));
         let drives = setup.drives as usize;
-        let (mut members, mut engines) = (Vec::new(), Vec::new());
+        let mut members = Vec::new();
         for _ in 0..setup.members {
             let back_end = BackEnd::new(world, array, drives);
             // The write cache is the controllers' own and lies on no bus.
@@ -146,11 +138,10 @@ impl Bench {
                 configuration: configuration.id.clone(),
                 source: Box::new(source),
             })?;
-            engines.push(built.engine);
             let front_end = FrontEnd::new(world, costs);
             members.push(Member { front_end, back_end, volumes: built.volumes.into() });
         }
-        Ok(Assembled { group: Group::new(members), engines })
+        Ok(Group::new(members))
     }
 }
 

@@ -25,7 +25,6 @@ use tier0_workload::spec::{Arrival, ClosedLoop, LoadSpec, RunLimits, StreamSpec,
 use tier0_workload::stats::LoadReport;
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
-use self::assemble::Assembled;
 use self::settling::Settling;
 use crate::LabError;
 use crate::path::Usage;
@@ -225,13 +224,12 @@ impl Bench {
         let description = self.describe(configuration)?;
         let runtime = VirtualRuntime::new(seed, PayloadWidth::NONE);
         let world = runtime.world();
-        let Assembled { group, engines } = self.assemble(&runtime, &description, configuration)?;
-        let group = Rc::new(group);
+        let group = Rc::new(self.assemble(&runtime, &description, configuration)?);
         let name = || configuration.id.clone();
         let refused = |source| LabError::Load { configuration: name(), source: Box::new(source) };
         let load = load(setup, seed, outstanding, effort);
         if setup.write_cache.is_some() && setup.read_percent < 100.0 {
-            let settling = Settling::new(world, setup, &group, engines);
+            let settling = Settling::new(world, setup, &group);
             let settling = settling.run(&load).map_err(refused)?;
             runtime.run(settling);
         }

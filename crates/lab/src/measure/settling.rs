@@ -5,10 +5,10 @@
 //! writers are delayed; and they find their level from there.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tier0_array::Volume;
-use tier0_array::engine::Engine;
 use tier0_cache::Stage;
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 use tier0_workload::run::{LoadRun, RunError};
@@ -57,23 +57,20 @@ struct Window {
 }
 
 impl Settling {
-    /// The settling of a load of `setup` on `group`, whose members are `engines`.
-    pub(super) fn new(
-        world: &World,
-        setup: &Setup,
-        group: &Rc<Group<Volume>>,
-        engines: Vec<Engine>,
-    ) -> Settling {
+    /// The settling of a load of `setup` on `group`.
+    pub(super) fn new(world: &World, setup: &Setup, group: &Rc<Group<Volume>>) -> Settling {
         let granule = setup.block.size_max();
         let sectors = SectorCount::in_bytes(granule).0;
         let align = SectorCount::in_bytes(setup.alignment.unwrap_or(granule)).0.max(1);
-        let caches = group.members().iter().zip(engines).map(|(member, engine)| WarmCache {
-            engine,
-            volumes: member.volumes.clone(),
-            sectors,
-            align,
-        });
-        Settling { world: world.clone(), group: group.clone(), caches: caches.collect() }
+        let mut caches = Vec::new();
+        for member in group.members() {
+            let groups: BTreeSet<u32> = member.volumes.iter().map(Volume::group).collect();
+            caches.extend(groups.into_iter().map(|group| {
+                let volumes = member.volumes.iter().filter(|volume| volume.group() == group);
+                WarmCache { volumes: volumes.cloned().collect(), sectors, align }
+            }));
+        }
+        Settling { world: world.clone(), group: group.clone(), caches }
     }
 
     /// Runs `load` until the caches are settled.

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_array::Volume;
-use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
 use tier0_cache::{Stage, WriteBackStatus};
 use tier0_units::{Lba, PAGE_SECTORS, SECTOR_BYTES};
@@ -14,13 +13,11 @@ use tier0_world::{IoError, Random, World};
 
 /// Writes under way at once: a few frames of the log.
 const AT_ONCE: u64 = 64;
-/// The pool of a study's array.
-const POOL: usize = 0;
 
-/// The write cache of one array, and what the load writes to it.
+/// A write cache of an array, and what the load writes to it.
 #[derive(Clone)]
 pub(super) struct WarmCache {
-    pub(super) engine: Engine,
+    /// Those that share it, at least one.
     pub(super) volumes: Rc<[Volume]>,
     /// Sectors of a request, and what its addresses are multiples of.
     pub(super) sectors: u64,
@@ -30,7 +27,7 @@ pub(super) struct WarmCache {
 impl WarmCache {
     /// How it stands.
     pub(super) fn status(&self) -> WriteBackStatus {
-        self.engine.write_cache(POOL)
+        self.volumes[0].write_cache()
     }
 
     /// Writes until the destager is at `stage`, or as much as the cache holds where drives take it as fast.

@@ -9,7 +9,7 @@ use tier0_units::SectorCount;
 use super::page::{PageTable, page_count, table_bytes};
 use super::pieces::Header;
 use crate::codec::{Reader, Writer};
-use crate::features::{Features, GROUPS, IN_CHECKPOINTS, LEFT_BEHIND};
+use crate::features::{Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND};
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
     BitSet, Derived, DriveClass, ExtentMap, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing,
@@ -38,15 +38,15 @@ const LEAVING: u8 = 16;
 pub(crate) struct Around {
     front: Vec<u8>,
     rear: Vec<u8>,
-    has_groups: bool,
+    /// What a build must know to understand it.
+    incompatible: u64,
 }
 
 impl Around {
     /// The features of such a body.
     pub(crate) fn features(&self) -> Features {
         let compatible = if self.rear.is_empty() { 0 } else { LEFT_BEHIND };
-        let incompatible = if self.has_groups { GROUPS } else { 0 };
-        Features { compatible, incompatible, ..Features::NONE }
+        Features { compatible, incompatible: self.incompatible, ..Features::NONE }
     }
 
     /// The whole body.
@@ -66,6 +66,8 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     writer.text(&state.name);
     encode_geometry(&mut writer, &state.geometry);
     let has_groups = state.has_groups();
+    let groups_bit = if has_groups { GROUPS } else { 0 };
+    let incompatible = groups_bit | if state.log().lanes > 1 { LANES } else { 0 };
     // The group that something is of follows it, where there is more than the first.
     let of_group = |writer: &mut Writer, group: u32| {
         if has_groups {
@@ -114,7 +116,7 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     let rear = encode_left_behind(state, room.saturating_sub(PATHS_COUNT_BYTES));
     encode_paths(&mut writer, state.members(), room.saturating_sub(rear.len()));
-    Around { front: writer.0, rear, has_groups }
+    Around { front: writer.0, rear, incompatible }
 }
 
 /// What lies on lost drives that may be needed, as much as fits `room` bytes; nothing where there is none.
@@ -255,6 +257,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
     if rebuilds.len() != rebuild_count {
         return None;
     }
+    let lanes = if header.features.incompatible & LANES != 0 { reader.u32()? } else { 1 };
     let rings = reader.many(RING_BYTES_MIN, decode_ring)?;
     // Every extent has a slot of its own, and the slots fit the metadata area: so damage cannot ask for more memory.
     let slots: u64 = placed(&groups, &batches).map(|batch| batch.slots()).sum();
@@ -272,7 +275,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
             return None;
         }
     }
-    let log = LogPlacement { rings };
+    let log = LogPlacement { rings, lanes };
     let (left_behind, owners) = (BTreeMap::new(), BTreeMap::new());
     let inventory = Inventory {
         members,
@@ -418,6 +421,9 @@ fn decode_rebuild(
 const VOID_RING: u8 = 0x80;
 
 fn encode_log(writer: &mut Writer, log: &LogPlacement) {
+    if log.lanes > 1 {
+        writer.u32(log.lanes);
+    }
     writer.count(log.rings.len());
     for ring in &log.rings {
         writer.uuid(ring.id);

@@ -74,7 +74,8 @@ pub(crate) fn rebuilds_bytes(state: &PoolState) -> u64 {
 
 /// What the log's place takes.
 pub(crate) fn log_bytes(log: &LogPlacement) -> u64 {
-    log.rings.iter().map(|ring| UUID_BYTES + 1 + ring.copies.len() as u64 * 20).sum()
+    let lanes = if log.lanes > 1 { COUNT_BYTES } else { 0 };
+    lanes + log.rings.iter().map(|ring| UUID_BYTES + 1 + ring.copies.len() as u64 * 20).sum::<u64>()
 }
 
 /// The bytes of a body without the paths and the table of pages.

@@ -8,9 +8,9 @@ use super::image::{decode, decode_parts, encode, encode_page_of, encode_parts, h
 use super::*;
 use crate::codec::{Reader, Writer, crc64};
 use crate::fixtures;
-use crate::samples::{area, chunklet, empty, extent, full, grouped, slot, volume};
+use crate::samples::{area, chunklet, empty, extent, full, grouped, ring, slot, volume};
 use crate::state::Member;
-use crate::{MetaError, MetaRecord, RebuildSource, Volume};
+use crate::{LogPlacement, MetaError, MetaRecord, PoolState, RebuildSource, Volume};
 
 #[test]
 fn states_come_back() {
@@ -182,17 +182,22 @@ fn the_frozen_image_of_a_pool_with_groups_is_read_and_written() {
         MetaRecord::SlotsRebuilt { set: 2, column: 0, ranges: vec![8..10] },
     ];
     state.apply_all(&records).expect("valid");
-    fixtures::check("checkpoint-v3-groups.bin", &encode(&state), |bytes| {
-        assert_eq!(decode(bytes), Some(Ok(state.clone())))
-    });
-    // The same with the group of something that is not there.
-    let bytes = encode(&state);
+    check_frozen("checkpoint-v3-groups.bin", &state);
+    let rings = (0..2).map(|number| ring(number, &[0, 1])).collect();
+    state.apply_all(&[MetaRecord::LogPlaced(LogPlacement { rings, lanes: 2 })]).expect("valid");
+    check_frozen("checkpoint-v3-lanes.bin", &state);
+}
+
+/// The image in this file is of this state, and no damage to it is taken for another one.
+fn check_frozen(file: &str, state: &PoolState) {
+    let bytes = encode(state);
+    fixtures::check(file, &bytes, |bytes| assert_eq!(decode(bytes), Some(Ok(state.clone()))));
     let changed = (0..bytes.len()).filter(|at| {
         let mut damaged = bytes.clone();
         damaged[*at] ^= 0x40;
-        matches!(decode(&damaged), Some(Ok(read)) if read != state)
+        matches!(decode(&damaged), Some(Ok(read)) if read != *state)
     });
-    assert_eq!(changed.count(), 0, "no damage is taken for another state");
+    assert_eq!(changed.count(), 0, "{file}");
 }
 
 #[test]

@@ -175,12 +175,19 @@ impl PoolState {
     /// Whether a log can be there at all, whatever owns the chunklets.
     pub(crate) fn check_log_shape(&self, log: &LogPlacement) -> Result<(), MetaError> {
         let refuse = |fact: String| Err(MetaError::BadLog { fact });
+        let groups = self.groups().len();
+        if log.lanes != 1 && log.lanes as usize != groups {
+            return refuse(format!("it has {} lanes, and the pool {groups} groups of sets", log.lanes));
+        }
+        if !log.rings.len().is_multiple_of(log.lanes as usize) {
+            return refuse(format!("{} rings are not {} for each shard", log.rings.len(), log.lanes));
+        }
         let mut ids = BTreeSet::new();
         let mut places: Vec<(u32, u64, u64)> = Vec::new();
-        for (shard, ring) in log.rings.iter().enumerate() {
+        for (number, ring) in log.rings.iter().enumerate() {
             let mut members = BTreeSet::new();
             if !ids.insert(ring.id) || !(1..=RING_COPIES_MAX).contains(&ring.copies.len()) {
-                return refuse(format!("ring {shard} needs an identity of its own and 1 to 3 copies"));
+                return refuse(format!("ring {number} needs an identity of its own and 1 to 3 copies"));
             }
             for copy in &ring.copies {
                 let end = copy.first_sector.checked_add(copy.sectors);
@@ -193,12 +200,12 @@ impl PoolState {
                     && end.is_some_and(|end| end <= data_end);
                 if !aligned || !inside || copy.sectors == 0 {
                     return refuse(format!(
-                        "a copy of ring {shard} does not lie on whole pages of the chunklets of drive {}",
+                        "a copy of ring {number} does not lie on whole pages of the chunklets of drive {}",
                         copy.member
                     ));
                 }
                 if !members.insert(copy.member) {
-                    return refuse(format!("two copies of ring {shard} lie on drive {}", copy.member));
+                    return refuse(format!("two copies of ring {number} lie on drive {}", copy.member));
                 }
                 places.push((copy.member, copy.first_sector, copy.first_sector + copy.sectors));
             }
@@ -218,6 +225,11 @@ impl PoolState {
 
     pub(crate) fn check_log(&self, log: &LogPlacement) -> Result<(), MetaError> {
         self.check_log_shape(log)?;
+        let known = &self.inventory.log;
+        if !known.rings.is_empty() && known.lanes != log.lanes {
+            let fact = format!("it has {} lanes for each shard, and cannot have {}", known.lanes, log.lanes);
+            return Err(MetaError::BadLog { fact });
+        }
         for copy in log.copies() {
             // A copy that stays where it was may be on a drive that is lost by now.
             let stays = self.inventory.log.copies().any(|known| known == copy);

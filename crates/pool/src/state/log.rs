@@ -1,16 +1,36 @@
-//! Where the write log lies: one mirrored ring per shard.
+//! Where the write log lies: mirrored rings, one for each *lane* of each shard.
+//!
+//! Sets of a group have a lane of their own, so that what waits for slow drives does not keep the log of fast ones from
+//! being released (decision 0011).
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// The place of the write log. Without rings there is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPlacement {
-    /// By shard.
+    /// By shard, and in each by lane.
     pub rings: Vec<LogRing>,
+    /// Lanes of a shard: one for each group of sets, or a single one for all.
+    #[serde(default = "one_lane", skip_serializing_if = "is_one_lane")]
+    pub lanes: u32,
 }
 
-/// The ring of a shard.
+impl Default for LogPlacement {
+    fn default() -> LogPlacement {
+        LogPlacement { rings: Vec::new(), lanes: 1 }
+    }
+}
+
+fn one_lane() -> u32 {
+    1
+}
+
+fn is_one_lane(lanes: &u32) -> bool {
+    *lanes == 1
+}
+
+/// The ring of a lane of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogRing {
     /// Its identity; a ring that is placed anew gets a new one.
@@ -34,6 +54,21 @@ pub struct LogCopy {
 }
 
 impl LogPlacement {
+    /// How many shards have a part of it.
+    pub fn shards(&self) -> usize {
+        self.rings.len() / self.lanes.max(1) as usize
+    }
+
+    /// The rings of a shard, by lane; none where there is no log.
+    pub fn of_shard(&self, shard: usize) -> &[LogRing] {
+        self.rings.chunks(self.lanes.max(1) as usize).nth(shard).unwrap_or(&[])
+    }
+
+    /// The lane of a group of sets.
+    pub fn lane_of(&self, group: u32) -> usize {
+        if group < self.lanes { group as usize } else { 0 }
+    }
+
     /// All copies of all rings.
     pub fn copies(&self) -> impl Iterator<Item = &LogCopy> {
         self.rings.iter().flat_map(|ring| &ring.copies)

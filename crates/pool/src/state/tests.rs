@@ -233,7 +233,7 @@ fn a_rebuild_starts_again_elsewhere() {
 #[test]
 fn logs_lie_apart_on_whole_pages() {
     let state = full();
-    let place = |rings: Vec<LogRing>| MetaRecord::LogPlaced(LogPlacement { rings });
+    let place = |rings: Vec<LogRing>| MetaRecord::LogPlaced(LogPlacement { rings, lanes: 1 });
     let mut odd = ring(0, &[0, 1]);
     odd.copies[0].first_sector += 4;
     let mut in_front = ring(0, &[0, 1]);

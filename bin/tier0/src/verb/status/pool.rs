@@ -10,13 +10,21 @@ use super::{drives, duration};
 use crate::output::{align_right, rendered, table, wrapped};
 
 fn group(group: &GroupStatus) -> String {
-    let GroupStatus { name, raid, sets, usable_bytes, used_bytes, reserved_bytes } = group;
+    let GroupStatus { name, raid, sets, usable_bytes, used_bytes, reserved_bytes, log } = group;
     let reserved = match reserved_bytes {
         0 => String::new(),
         reserved => format!(", {} reserved", ByteCount(*reserved)),
     };
+    let log = log.as_ref().map_or_else(String::new, |log| {
+        format!(
+            "; log: {} of {} ({}) used",
+            ByteCount(log.used_bytes),
+            ByteCount(log.size_bytes),
+            percent(log.used_bytes, log.size_bytes)
+        )
+    });
     format!(
-        "  group {name}: {raid}, {}, {} of {} ({}) used{reserved}",
+        "  group {name}: {raid}, {}, {} of {} ({}) used{reserved}{log}",
         counted(*sets, "set"),
         ByteCount(*used_bytes),
         ByteCount(*usable_bytes),

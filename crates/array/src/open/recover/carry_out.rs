@@ -20,7 +20,7 @@ use tier0_world::{BufMut, IoError, World};
 use super::log;
 use super::plan::{Plan, Steps};
 use crate::ArrayError;
-use crate::pool_shard::format_ring;
+use crate::log_lane::format_ring;
 
 /// Sectors that are overwritten at once: 1 MiB.
 const WIPE_SECTORS: u64 = 2048;

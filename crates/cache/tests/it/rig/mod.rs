@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_cache::{RecoverError, WriteBack, WriteBackOptions, ring_settings};
+use tier0_cache::{Belongs, RecoverError, WriteBack, WriteBackOptions, ring_settings};
 use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
 use tier0_integrity::table::ColumnPlan;
@@ -231,7 +231,8 @@ impl Rack {
         let map = Rc::new(PoolMap::new(world, &self.map, &self.switch));
         let slots = self.slot_io(world);
         let mapping = map.clone() as Rc<_>;
-        let recovered = WriteBack::recover(world, ring, slots.clone(), mapping, options, &entries, |_| true);
+        let recovered =
+            WriteBack::recover(world, ring, slots.clone(), mapping, options, &entries, |_| Belongs::Here);
         let (cache, _) = recovered.await?;
         Ok(Shard { cache, slots, map })
     }

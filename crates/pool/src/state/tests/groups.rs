@@ -236,3 +236,30 @@ fn extents_without_end_are_damage() {
     let refused = PoolState::new("lab", "p", uuid::Uuid::from_u128(1), geometry, members);
     assert!(matches!(refused, Err(MetaError::Geometry { .. })), "{refused:?}");
 }
+
+#[test]
+fn each_group_has_a_lane_of_the_log_for_good_or_none_has() {
+    let state = grouped();
+    let placed = |count, lanes| {
+        let rings = (0..count).map(|number| LogRing { is_void: true, ..ring(number, &[0, 1]) });
+        MetaRecord::LogPlaced(LogPlacement { rings: rings.collect(), lanes })
+    };
+    // A ring takes half of a chunklet, and the first of each drive belongs to no set.
+    for (count, lanes) in [(2, 3), (2, 0), (1, 2)] {
+        assert!(
+            matches!(refused(&state, placed(count, lanes)), MetaError::BadLog { .. }),
+            "{count}, {lanes}"
+        );
+    }
+    let mut single = empty(4);
+    assert!(matches!(refused(&single, placed(2, 2)), MetaError::BadLog { .. }));
+    single.apply_all(&[placed(2, 1)]).expect("two shards");
+    assert_eq!((single.log().shards(), single.log().lane_of(1)), (2, 0));
+    let mut state = state;
+    state.apply_all(&[placed(2, 2)]).expect("a shard");
+    let log = state.log();
+    assert_eq!((log.shards(), log.lane_of(0), log.lane_of(1)), (1, 0, 1));
+    assert_eq!((log.of_shard(0).len(), log.of_shard(1).len()), (2, 0));
+    assert!(matches!(refused(&state, placed(2, 1)), MetaError::BadLog { .. }));
+    state.verify().expect("sound");
+}

@@ -1,0 +1,40 @@
+//! What the slots of a group of sets have for themselves, so that a group of slow drives holds up no other.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use tier0_world::sync::Semaphore;
+
+use super::SlotIo;
+
+/// The share of one lane.
+pub(super) struct Lane {
+    /// Rows and tables that may still be read or written at once.
+    pub(super) rows: Semaphore,
+    /// Parity columns and data pages of its rows, where they are all alike.
+    pub(super) row_kind: Option<(u32, u32)>,
+    /// Of the memory, what others have because of this lane.
+    left: Cell<usize>,
+}
+
+impl Lane {
+    pub(super) fn new(rows_in_flight: usize, row_kind: Option<(u32, u32)>) -> Rc<Lane> {
+        Rc::new(Lane { rows: Semaphore::new(rows_in_flight as u64), row_kind, left: Cell::new(0) })
+    }
+}
+
+impl SlotIo {
+    /// The same slots, for batches whose rows have so many parity columns and data pages: `rows_in_flight` of them at once
+    /// ([`super::SlotIoOptions::rows_in_flight`]), whatever others have under way.
+    pub fn in_lane(&self, rows_in_flight: usize, row_kind: (u32, u32)) -> SlotIo {
+        SlotIo { shared: self.shared.clone(), lane: Lane::new(rows_in_flight, Some(row_kind)) }
+    }
+
+    /// So many bytes of the memory are somebody else's for now, because of this lane: tables make room, but keep a fifth of
+    /// it.
+    pub fn leave_memory(&self, bytes: usize) {
+        let others = self.shared.left.get() - self.lane.left.replace(bytes);
+        self.shared.left.set(others + bytes);
+        self.shared.tables.leave_memory(others + bytes);
+    }
+}
