@@ -336,7 +336,7 @@ pub enum ArrayError {
     },
     /// The slots of a group would have much more than an extent.
     #[error(
-        "pool {pool:?}: an extent of {extent} takes a slot of {slot} in group {group:?}, whose rows hold {row}, so {percent} % of it would lie idle; use extents of {below} (pool.extent), another set_size, or a smaller stripe_unit in the group"
+        "pool {pool:?}: an extent of {extent} takes a slot of {slot} in group {group:?}, whose rows hold {row}, so {percent} % of it would lie idle; use {remedy}another set_size, or a smaller stripe_unit in the group"
     )]
     Waste {
         /// The pool.
@@ -349,8 +349,8 @@ pub enum ArrayError {
         slot: tier0_units::ByteCount,
         /// How much of that would lie idle.
         percent: u64,
-        /// An extent of whole rows.
-        below: tier0_units::ByteCount,
+        /// Extents that fit all groups, if there are any: "extents of 3MiB (pool.extent), ".
+        remedy: String,
         /// Data of a row.
         row: tier0_units::ByteCount,
     },

@@ -82,6 +82,11 @@ pub(crate) async fn repartition(
     Ok(Repartition::Done)
 }
 
+/// Why the logs of an array cannot be cut for so many shards; none where they can, or are.
+pub(crate) fn why_kept(states: &[PoolState], shards: usize) -> Option<String> {
+    states.iter().find_map(|state| cut(state, shards, false, Uuid::new_v4).err())
+}
+
 /// The same log in a part for each lane of each of `shards`; none where it has as many. Drives may be lost only where it `is_due`.
 ///
 /// # Errors

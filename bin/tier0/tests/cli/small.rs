@@ -400,3 +400,20 @@ fn the_array_file_says_how_much_memory_it_takes() {
     assert!(printed.contains("memory = \"96MiB\""), "{printed}");
     assert_eq!(server.interrupt(), Some(0));
 }
+
+/// `check` said nothing of a file whose number of cores a start would not follow.
+#[test]
+fn what_keeps_an_array_on_its_cores_is_told_before() {
+    let directory = directory();
+    let home = directory.path();
+    file(home, "array.toml", &plain("test", "cores = 2\n"));
+    assert_eq!(run_in(home, &["create", "array.toml"]).code, Some(0));
+    let quiet = run_in(home, &["check", "array.toml"]);
+    assert!(quiet.code == Some(0) && !quiet.stdout.contains("shards"), "{}", quiet.stdout);
+    file(home, "array.toml", &plain("test", "cores = 256\n"));
+    let told = run_in(home, &["check", "array.toml"]);
+    let text = "runs on 2 shards as before, and not on 256 (array.cores): the write log of pool \"pool0\" is too small for 256 \
+                parts";
+    let said = told.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.code == Some(0) && said.contains(text), "{said}{}", told.stderr);
+}

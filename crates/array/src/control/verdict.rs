@@ -25,7 +25,7 @@ use super::pause::RESPITE;
 use super::placing::Placings;
 use super::verification::were;
 use super::{Control, Guarded, PoolControl};
-use crate::plan::sets_survive;
+use crate::plan::{levels_of, sets_survive, sets_that_fail};
 use crate::witness::{Parting, Waiting};
 
 /// How long after one attempt the witness is told again of what did not come to pass.
@@ -147,11 +147,15 @@ impl Guarded {
                 || sets.lacking_columns(set).contains(column)
                 || placings.column_lacks(set, column, gone)
         };
-        let survives = sets_survive(sets, state.set_count(), lacks) && placings.sets_survive(gone);
-        if !survives && !planted(PlantedBug::LoseBeyondRedundancy) {
+        let failed = sets_that_fail(sets, state.set_count(), lacks);
+        let mut groups: BTreeSet<u32> = failed.map(|set| state.group_number_of(set.0)).collect();
+        if !placings.sets_survive(gone) {
+            groups.extend(0..state.groups().len() as u32);
+        }
+        if !groups.is_empty() && !planted(PlantedBug::LoseBeyondRedundancy) {
             return Err(format!(
                 "RAID sets would lack more than {} makes up for",
-                crate::plan::levels(&state)
+                levels_of(&state, &groups)
             ));
         }
         let serves = |member: u32| state.is_active(member) && !gone(member);

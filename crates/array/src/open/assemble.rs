@@ -13,7 +13,7 @@ use tier0_world::World;
 use uuid::Uuid;
 
 use super::consent::Consents;
-use super::cores::cores_of;
+use super::cores::{cores_of, kept_text};
 use super::create::memory_among_others;
 use super::examine::{drives, examine, prove_log};
 use super::missing::{AtHand, is_named};
@@ -25,6 +25,7 @@ use crate::left::left_from;
 use crate::open::CreateOptions;
 use crate::open::names::quoted;
 use crate::plan::{check_fits, new_volume, record_of};
+use crate::repartition::why_kept;
 use crate::witness::Witness;
 use crate::{ArrayError, Description};
 
@@ -40,7 +41,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
     }
     check_no_memory(description)?;
     let Finding { media, found, consents } = find(description, options)?;
-    let cores = found.states.iter().map(|state| state.log().shards()).max().unwrap_or(1);
+    let cores = shards_of(&found.states);
     let cores_wanted = cores_of(description, media.iter())?;
     let ids = found.states.iter().map(PoolState::id);
     let pools = ids.zip(found.additions).map(|(id, additions)| ToOpen { id, additions }).collect();
@@ -71,8 +72,15 @@ pub fn rehearse(description: &Description, options: &OpenOptions) -> Result<Vec<
     }
     check_no_memory(description)?;
     let Finding { media, found, .. } = find(description, options)?;
-    cores_of(description, media.iter())?;
-    Ok(found.warnings.into_iter().chain(found.doubts).chain(witness_fault(description)?).collect())
+    let (before, wanted) = (shards_of(&found.states), cores_of(description, media.iter())?);
+    let kept = why_kept(&found.states, wanted).map(|why| kept_text(before, wanted, &why));
+    let told = found.warnings.into_iter().chain(found.doubts).chain(kept);
+    Ok(told.chain(witness_fault(description)?).collect())
+}
+
+/// On how many shards an array has run.
+fn shards_of(states: &[PoolState]) -> usize {
+    states.iter().map(|state| state.log().shards()).max().unwrap_or(1)
 }
 
 fn is_memory(description: &Description) -> bool {

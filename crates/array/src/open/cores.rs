@@ -38,6 +38,11 @@ pub(super) fn cores_of<'a>(
     }
 }
 
+/// What is told where an array runs on as many shards as before, and not on those that are `wanted`.
+pub(super) fn kept_text(before: usize, wanted: usize, why: &str) -> String {
+    format!("the array runs on {before} shards as before, and not on {wanted} (array.cores): {why}")
+}
+
 impl OpenArray {
     /// Has the array run on as many shards as its description says, where it has run on another number: what its write log
     /// holds is destaged, and the log cut anew. Where that cannot be, the array runs as before, and a warning says why.
@@ -73,10 +78,7 @@ impl OpenArray {
         }
         match done? {
             Repartition::Done => self.cores = wanted,
-            Repartition::Kept(why) => self.warnings.push(format!(
-                "the array runs on {} shards as before, and not on {wanted} (array.cores): {why}",
-                self.cores
-            )),
+            Repartition::Kept(why) => self.warnings.push(kept_text(self.cores, wanted, &why)),
         }
         Ok(())
     }

@@ -1,17 +1,18 @@
 //! What must be true of a pool before it is opened. Everything is read and nothing is written: a loss that is recorded
 //! cannot be taken back, so a start that is refused afterwards would have cost drives (decision 0008, "At a start").
 
+use std::collections::BTreeSet;
+
 use tier0_journal::{Region, Ring};
 use tier0_pool::metadata::{FoundPool, Inspected};
-use tier0_pool::{LogCopy, LogRing, MemberState, PoolState};
+use tier0_pool::{LogCopy, LogRing, Member, MemberState, PoolState};
 use tier0_raid::set::{RaidSets, SetIndex};
 use tier0_units::{Lba, named};
 use tier0_world::World;
 
 use super::consent::Consents;
 use crate::ArrayError;
-use crate::plan::PoolShape;
-use crate::plan::sets_survive;
+use crate::plan::{PoolShape, levels_of, sets_that_fail};
 
 /// Reads and proves a pool, and checks that it can go on with what is there.
 ///
@@ -39,14 +40,17 @@ pub(crate) async fn examine(
 fn check_survives(state: &PoolState, sets: &RaidSets) -> Result<(), ArrayError> {
     let lacks =
         |set: SetIndex, column, drive| !state.is_active(drive) || sets.lacking_columns(set).contains(column);
-    if sets_survive(sets, state.set_count(), lacks) {
+    let failed = sets_that_fail(sets, state.set_count(), lacks);
+    let groups: BTreeSet<u32> = failed.map(|set| state.group_number_of(set.0)).collect();
+    if groups.is_empty() {
         return Ok(());
     }
-    let lost = state.members().iter().filter(|member| member.state == MemberState::Lost);
+    let is_lost = |member: &&Member| member.state == MemberState::Lost && groups.contains(&member.group);
+    let lost = state.members().iter().filter(is_lost);
     Err(ArrayError::Missing {
         pool: state.name().to_owned(),
         missing: drives(lost.map(|member| member.name.as_str())),
-        level: crate::plan::levels(state),
+        level: levels_of(state, &groups),
     })
 }
 

@@ -4,13 +4,15 @@ mod growth;
 mod pool;
 mod survival;
 
+use std::collections::BTreeSet;
+
 use tier0_pool::{PoolState, RaidRecord, SetGroup};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::SectorCount;
 
 pub(crate) use growth::{Growth, plan_growth};
 pub(crate) use pool::{NewPool, PoolShape, check_fits, drives_of, fill, members_max, new_volume};
-pub(crate) use survival::{could_go_on, sets_survive};
+pub(crate) use survival::{could_go_on, sets_survive, sets_that_fail};
 
 /// Chunklets a drive has at least where their size is not given: enough to spread a rebuild, few enough to list.
 const CHUNKLETS_PER_DRIVE_MIN: u64 = 64;
@@ -39,6 +41,18 @@ pub(crate) fn config_of(record: &RaidRecord) -> Result<RaidConfig, String> {
         stripe_unit: SectorCount(u64::from(record.stripe_unit_sectors)),
         raid50_groups: record.groups as usize,
     })
+}
+
+/// The level of each of some groups: "raid10", or where groups have names "raid10 (group fast)".
+pub(crate) fn levels_of(state: &PoolState, groups: &BTreeSet<u32>) -> String {
+    let of_group = |number: &u32| {
+        let group = state.groups().get(*number as usize)?;
+        Some(match state.name_of_group(*number) {
+            Some(name) => format!("{} (group {name})", group.raid.level),
+            None => group.raid.level.clone(),
+        })
+    };
+    groups.iter().filter_map(of_group).collect::<Vec<_>>().join(" and ")
 }
 
 /// The levels of a pool's groups, each once: "raid10", "raid10 and raid5".
@@ -76,15 +90,25 @@ const EXTENT_SECTORS_MAX: u64 = 64 << 11;
 /// The smallest extent of at least 1 MiB of which slots in each of these layouts waste least: for one layout whole rows, so
 /// that no slot has idle sectors, for several as little as may be.
 fn default_extent(layouts: &[Layout]) -> u64 {
-    let row = layouts.iter().map(|layout| layout.row_sectors().0).max().unwrap_or(EXTENT_SECTORS_MIN);
-    let first = EXTENT_SECTORS_MIN.div_ceil(row) * row;
+    let row = longest_row(layouts);
+    fitting_extent(layouts, EXTENT_SECTORS_MIN).unwrap_or(EXTENT_SECTORS_MIN.div_ceil(row) * row)
+}
+
+/// The smallest extent of whole longest rows, at least of this many sectors, of which slots in none of these layouts waste
+/// much; none up to the largest.
+fn fitting_extent(layouts: &[Layout], at_least: u64) -> Option<u64> {
+    let row = longest_row(layouts);
     let fits = |extent: &u64| {
         layouts
             .iter()
             .all(|layout| wasted(layout, *extent) * 100 <= slot_of(layout, *extent) * WASTE_PERCENT_MAX)
     };
-    let mut extents = (first..=EXTENT_SECTORS_MAX).step_by(row as usize);
-    extents.find(fits).unwrap_or(first)
+    let mut extents = (at_least.div_ceil(row) * row..=EXTENT_SECTORS_MAX).step_by(row as usize);
+    extents.find(fits)
+}
+
+fn longest_row(layouts: &[Layout]) -> u64 {
+    layouts.iter().map(|layout| layout.row_sectors().0).max().unwrap_or(EXTENT_SECTORS_MIN)
 }
 
 /// Data sectors of a slot of an extent.
@@ -96,4 +120,28 @@ fn slot_of(layout: &Layout, extent: u64) -> u64 {
 /// Data sectors of a slot that no extent uses.
 fn wasted(layout: &Layout, extent: u64) -> u64 {
     slot_of(layout, extent) - extent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was advised for the first of three odd widths did not fit the second, and what was advised then not the third.
+    #[test]
+    fn an_extent_that_is_advised_fits_all_groups() {
+        let raid5 = |set_size| RaidConfig {
+            level: RaidLevel::Raid5,
+            set_size,
+            stripe_unit: SectorCount(2048),
+            raid50_groups: 1,
+        };
+        let layouts = [4, 6, 8].map(|set_size| Layout::new(&raid5(set_size)).expect("a layout"));
+        let extent = fitting_extent(&layouts, EXTENT_SECTORS_MIN).expect("there is one");
+        for layout in &layouts {
+            let (idle, slot) = (wasted(layout, extent), slot_of(layout, extent));
+            assert!(idle * 100 <= slot * WASTE_PERCENT_MAX, "{idle} of {slot}");
+        }
+        assert_eq!(fitting_extent(&layouts, extent), Some(extent));
+        assert_eq!(fitting_extent(&layouts, EXTENT_SECTORS_MAX + 1), None);
+    }
 }

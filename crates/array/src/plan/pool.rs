@@ -14,8 +14,8 @@ use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::{
-    CHUNKLET_SECTORS_MAX, CHUNKLETS_PER_DRIVE_MIN, WASTE_PERCENT_MAX, config_of, default_extent, record_of,
-    ring_sectors_min, slot_of, wasted,
+    CHUNKLET_SECTORS_MAX, CHUNKLETS_PER_DRIVE_MIN, WASTE_PERCENT_MAX, config_of, default_extent,
+    fitting_extent, record_of, ring_sectors_min, slot_of, wasted,
 };
 use crate::description::{GroupDescription, PoolDescription, VolumeDescription};
 use crate::open::names::quoted;
@@ -67,7 +67,7 @@ impl NewPool<'_> {
         }
         let mut groups = Vec::new();
         for ((number, group), layout) in (0u32..).zip(&pool.groups).zip(&layouts) {
-            self.check_waste(group, layout, extent_sectors)?;
+            self.check_waste(group, layout, &layouts, extent_sectors)?;
             let own = self.members.iter().filter(|member| pool.groups.len() == 1 || member.group == number);
             let chunklets = chunklets_of(own.map(|member| member.sectors).min().unwrap_or(least));
             let spares = chunklets * u64::from(group.spare_drives);
@@ -130,20 +130,30 @@ impl NewPool<'_> {
     }
 
     /// Slots of a group with a name hold an extent and little more.
-    fn check_waste(&self, group: &GroupDescription, layout: &Layout, extent: u64) -> Result<(), ArrayError> {
+    fn check_waste(
+        &self,
+        group: &GroupDescription,
+        layout: &Layout,
+        all: &[Layout],
+        extent: u64,
+    ) -> Result<(), ArrayError> {
         let (slot, idle) = (slot_of(layout, extent), wasted(layout, extent));
         if group.name.is_empty() || idle * 100 <= slot * WASTE_PERCENT_MAX {
             return Ok(());
         }
         let row = layout.row_sectors().0;
         let bytes = |sectors: u64| SectorCount(sectors).bytes();
+        // As large as was asked for, or smaller where nothing larger fits.
+        let fitting = fitting_extent(all, extent).or_else(|| fitting_extent(all, 1));
         Err(ArrayError::Waste {
             pool: self.description.name.clone(),
             group: group.name.clone(),
             extent: bytes(extent),
             slot: bytes(slot),
             percent: idle * 100 / slot,
-            below: bytes((extent / row * row).max(row)),
+            remedy: fitting
+                .map(|extent| format!("extents of {} (pool.extent), ", bytes(extent)))
+                .unwrap_or_default(),
             row: bytes(row),
         })
     }

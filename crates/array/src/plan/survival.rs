@@ -25,7 +25,17 @@ pub(crate) fn sets_survive(
     count: u32,
     lacks: impl Fn(SetIndex, Column, u32) -> bool,
 ) -> bool {
-    (0..count).map(SetIndex).all(|set| {
+    sets_that_fail(sets, count, lacks).next().is_none()
+}
+
+/// The sets that cannot do without the columns that `lacks` names, as of [`sets_survive`].
+pub(crate) fn sets_that_fail(
+    sets: &RaidSets,
+    count: u32,
+    lacks: impl Fn(SetIndex, Column, u32) -> bool,
+) -> impl Iterator<Item = SetIndex> {
+    (0..count).map(SetIndex).filter(move |set| {
+        let set = *set;
         let moves_from = |column| sets.source(set, column).map(|chunklet| chunklet.drive);
         let lacking: ColumnMask = sets
             .columns(set)
@@ -34,6 +44,6 @@ pub(crate) fn sets_survive(
                     || moves_from(*column).is_some_and(|drive| lacks(set, *column, drive))
             })
             .collect();
-        sets.layout(set).survives(lacking)
+        !sets.layout(set).survives(lacking)
     })
 }

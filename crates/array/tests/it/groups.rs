@@ -2,11 +2,11 @@
 
 use crate::rig::trouble::within;
 use crate::rig::{
-    Drives, MIB, create_volume, done, expect, expect_filled, fill, pool, refused, volume, write,
+    Drives, MIB, create_volume, done, expect, expect_filled, fill, live, pool, refused, volume, write,
 };
 use tier0_array::Description;
 use tier0_array::admin::{AdminRequest, GroupStatus, Health};
-use tier0_array::engine::Engine;
+use tier0_array::engine::{Engine, start};
 use tier0_units::{ByteCount, Nanos, WriteCache};
 
 const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
@@ -189,4 +189,20 @@ fn what_joins_a_group_makes_that_group_grow() {
         expect_filled(&world, &engine, "quick", quick).await;
         expect_filled(&world, &engine, "more", more).await;
     });
+}
+
+#[test]
+fn a_group_that_lacks_too_much_is_named() {
+    let array = Drives::described(describe(), 8, 1, 75);
+    let drives = array.clone();
+    let text = live(1, |world| async move {
+        let mut handles = drives.open(&world);
+        handles.drain(5..7);
+        let refused = start(&world, handles).await.err();
+        refused.expect("two of three columns are missing").to_string()
+    });
+    assert!(
+        text.contains("misses drives \"d5\", \"d6\", more than raid5 (group slow) makes up for"),
+        "{text}"
+    );
 }
