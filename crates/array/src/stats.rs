@@ -1,4 +1,4 @@
-//! What a pool has done since it started: what hosts asked of its volumes, and what its drives did for that.
+//! What a pool has done since it started: what hosts asked of its volumes, and what log, tables and drives did for that.
 //!
 //! Each shard counts its own work; the control task adds them up for the status.
 
@@ -17,6 +17,17 @@ pub(crate) struct PoolStats {
     /// By the drive's place and the guard that counts, of which most drives have one in each shard, and some share one; drives
     /// without are left out.
     drives: BTreeMap<(u32, usize), IoStats>,
+    /// By lane of the write log: records that went into it, and batches that were destaged.
+    pub(crate) lanes: BTreeMap<usize, LaneStats>,
+    /// Slots' tables that were read.
+    pub(crate) tables: IoStats,
+}
+
+/// Counters of a lane.
+#[derive(Default)]
+pub(crate) struct LaneStats {
+    pub(crate) log: IoStats,
+    pub(crate) destage: IoStats,
 }
 
 impl PoolStats {
@@ -26,6 +37,12 @@ impl PoolStats {
             self.volumes.entry(*number).or_default().merge(stats);
         }
         self.drives.extend(other.drives);
+        for (number, stats) in &other.lanes {
+            let lane = self.lanes.entry(*number).or_default();
+            lane.log.merge(&stats.log);
+            lane.destage.merge(&stats.destage);
+        }
+        self.tables.merge(&other.tables);
     }
 
     /// Adds what a drive did through this handle.
@@ -53,6 +70,11 @@ impl Shard {
                 stats.volumes.insert(volume.number, volume.stats.snapshot());
             }
         }
+        for (number, lane) in pool.lanes().iter().enumerate().filter(|(_, lane)| lane.write_back.has_log()) {
+            let (log, destage) = (lane.write_back.log_stats(), lane.write_back.destage_stats());
+            stats.lanes.insert(number, LaneStats { log, destage });
+        }
+        stats.tables = pool.slot_io.table_loads();
         let members = pool.slot_io.raid().members();
         (0..members.count()).for_each(|place| stats.add_drive(place as u32, members.drive(place)));
         stats

@@ -1,4 +1,4 @@
-//! `tier0 iostat`: what the volumes and drives of a running array do, as tables or JSON, once or again and again.
+//! `tier0 iostat`: what volumes, log, tables and drives of a running array do, as tables or JSON, once or again and again.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,10 +23,12 @@ Examples:
 
 Columns: requests and MB (10^6 bytes) per second; mean and 99th percentile of
 the latency in ms, of reads and of writes; queue is the mean number of requests
-under way. Volumes count what hosts ask, drives what that costs, with
-destaging, metadata, rebuilds and scrubs. Discards and flushes are in the JSON.";
+under way. Volumes and groups count what hosts ask; log: records until they
+are stable in every copy; destage: batches of pages from memory to their sets;
+tables: checksums that memory did not have; drives: all of that, and metadata,
+rebuilds and scrubs. Discards and flushes are in the JSON.";
 
-/// What an array's volumes and drives do.
+/// What an array's volumes, log, tables and drives do.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Iostat {
@@ -88,10 +90,14 @@ struct Rates {
 struct PoolRates {
     name: String,
     volumes: Vec<OneRate>,
+    groups: Vec<OneRate>,
+    log: Vec<OneRate>,
+    destage: Vec<OneRate>,
+    tables: Vec<OneRate>,
     drives: Vec<OneRate>,
 }
 
-/// A volume or drive between two looks.
+/// A volume, drive or other thing between two looks.
 #[derive(Serialize)]
 struct OneRate {
     name: String,
@@ -109,10 +115,15 @@ impl Rates {
         let earlier = |name: &str| before.pools.iter().find(|pool| is_same_run && pool.name == name);
         let pool = |pool: &PoolIo| {
             let known = earlier(&pool.name);
+            let of = |kind: fn(&PoolIo) -> &[NamedIo]| differences(known.map(kind), kind(pool));
             PoolRates {
                 name: pool.name.clone(),
-                volumes: differences(known.map(|known| &known.volumes[..]), &pool.volumes),
-                drives: differences(known.map(|known| &known.drives[..]), &pool.drives),
+                volumes: of(|pool| &pool.volumes),
+                groups: of(|pool| &pool.groups),
+                log: of(|pool| &pool.log),
+                destage: of(|pool| &pool.destage),
+                tables: of(|pool| &pool.tables),
+                drives: of(|pool| &pool.drives),
             }
         };
         let time = now.at_ns - if is_same_run { before.at_ns } else { 0 };
@@ -123,7 +134,7 @@ impl Rates {
         let pools = self.pools.iter().map(|pool| {
             let mut rows =
                 table(&["", "r/s", "w/s", "rMB/s", "wMB/s", "r ms", "r p99", "w ms", "w p99", "queue"]);
-            for one in pool.volumes.iter().chain(&pool.drives) {
+            for one in pool.all() {
                 rows.add_row(one.cells(self.seconds));
             }
             align_right(&mut rows, 1..10);
@@ -134,14 +145,20 @@ impl Rates {
 }
 
 impl PoolRates {
+    fn all(&self) -> impl Iterator<Item = &OneRate> {
+        let kinds = [&self.volumes, &self.groups, &self.log, &self.destage, &self.tables, &self.drives];
+        kinds.into_iter().flatten()
+    }
+
     fn errors(&self) -> String {
         let failed = |one: &&OneRate| one.stats.errors() > 0;
-        let all = self.volumes.iter().chain(&self.drives).filter(failed);
-        all.map(|one| {
-            let requests = counted(one.stats.errors(), "request");
-            format!("{}\n", wrapped(&format!("  ! {}: {requests} ended with errors", one.name), "    "))
-        })
-        .collect()
+        self.all()
+            .filter(failed)
+            .map(|one| {
+                let requests = counted(one.stats.errors(), "request");
+                format!("{}\n", wrapped(&format!("  ! {}: {requests} ended with errors", one.name), "    "))
+            })
+            .collect()
     }
 }
 
@@ -206,7 +223,7 @@ mod tests {
             NamedIo { name: (*name).to_owned(), io: IoStats { read, ..IoStats::default() } }
         };
         let volumes = requests.iter().map(one).collect();
-        let pool = PoolIo { name: "p".to_owned(), volumes, drives: Vec::new() };
+        let pool = PoolIo { name: "p".to_owned(), volumes, ..PoolIo::default() };
         IoReport { at_ns: at_s * 1_000_000_000, pools: vec![pool] }
     }
 

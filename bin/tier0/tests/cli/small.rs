@@ -190,6 +190,14 @@ fn what_is_told_fits_a_narrow_terminal() {
     let wide = told_at("iostat", array, "80").stdout;
     assert!(wide.contains("r/s") && !wide.contains("r/s:"), "rows are records: {wide}");
     assert!(told_at("iostat", array, "40").stdout.contains("\nlun0\nr/s: "));
+    let pool = &json(&["iostat", array])["pools"][0];
+    let written = |kind: &str| (pool[kind][0]["name"].clone(), pool[kind][0]["write"]["count"].as_u64());
+    let (host, log) = (written("volumes").1, written("log"));
+    assert!(log.0 == "log" && log.1 >= host && host > Some(50), "{pool}");
+    assert_eq!(
+        (&pool["destage"][0]["name"], &pool["tables"][0]["name"]),
+        (&"destage".into(), &"tables".into())
+    );
     scene.stop();
 }
 

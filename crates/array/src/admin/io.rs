@@ -1,4 +1,4 @@
-//! What an array's volumes and drives have done, with the distributions of their latencies.
+//! What an array's volumes, groups of sets, log, tables and drives have done, with the distributions of their latencies.
 
 use serde::{Deserialize, Serialize};
 use tier0_stats::IoStats;
@@ -19,11 +19,24 @@ pub struct PoolIo {
     pub name: String,
     /// What hosts have asked of its volumes.
     pub volumes: Vec<NamedIo>,
+    /// What hosts have asked of the volumes of each group of sets, where groups have names.
+    #[serde(default)]
+    pub groups: Vec<NamedIo>,
+    /// Records that went into the write log, as writes, by group where each has a lane: from the record's making until it was
+    /// stable in every copy.
+    #[serde(default)]
+    pub log: Vec<NamedIo>,
+    /// Batches of pages that went from memory to their sets, as writes, by group where each has a lane.
+    #[serde(default)]
+    pub destage: Vec<NamedIo>,
+    /// Slots' tables of checksums that memory did not have, as reads.
+    #[serde(default)]
+    pub tables: Vec<NamedIo>,
     /// What its drives have done: for hosts, destaging, metadata, rebuilds and scrubs.
     pub drives: Vec<NamedIo>,
 }
 
-/// A volume or drive.
+/// A volume, a drive, or something else that is named.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NamedIo {
     /// Its name.

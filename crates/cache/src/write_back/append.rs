@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use tier0_integrity::split_zero_pages;
 use tier0_journal::{Append, Record};
-use tier0_units::{ExtentId, PAGE_SECTORS};
+use tier0_stats::Op;
+use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::{Buf, BufMut, IoError, Task};
 
 use super::admit::Admission;
@@ -78,6 +79,8 @@ pub(crate) struct Logging {
     id: RecordId,
     /// Its number without wrapping.
     pub(crate) sequence: u64,
+    /// When it was sent, and the bytes of its data.
+    sent: (Nanos, u64),
     /// Records that it takes pages from, once per page.
     superseded: Vec<RecordId>,
     /// How many of those pages have data and are zeros from now on.
@@ -96,7 +99,8 @@ impl Inner {
         let bound = self.ring().stable();
         let buffers = if change.data.sectors() > 0 { vec![change.data.clone()] } else { vec![] };
         let append = self.ring().append(Record { header: header.encode(), pages: buffers });
-        let id = state.records.push(self.world.now(), extent, change.data, pages, bound);
+        let sent = (self.world.now(), u64::from(change.data.sectors()) * SECTOR_BYTES);
+        let id = state.records.push(sent.0, extent, change.data, pages, bound);
         let (mut superseded, mut voided) = (Vec::new(), 0);
         let mut index = 0;
         for run in header.runs {
@@ -118,6 +122,7 @@ impl Inner {
             append: Some(append),
             id,
             sequence,
+            sent,
             superseded,
             voided,
             detached: false,
@@ -137,6 +142,9 @@ impl Logging {
         self.append = None;
         let supersedes = !self.superseded.is_empty();
         let inner = &self.inner;
+        let (began, bytes) = self.sent;
+        let took = inner.world.now().saturating_sub(began);
+        inner.logged.ended(Op::Write, bytes, took, result.is_ok());
         let mut state = inner.state.borrow_mut();
         let mut trimmed = false;
         let result = match result {
@@ -216,6 +224,7 @@ impl Drop for Logging {
             append: Some(append),
             id: self.id,
             sequence: self.sequence,
+            sent: self.sent,
             superseded: std::mem::take(&mut self.superseded),
             voided: self.voided,
             detached: true,

@@ -18,12 +18,13 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 use tier0_integrity::{Intent, IntentLog, SlotOutcome};
 use tier0_journal::{Append, Position, Record};
+use tier0_stats::Op;
 use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::select::{Batch, SlotBatch};
 use super::state::{DestageFailure, State};
-use super::{Inner, io_error};
+use super::{Inner, PAGE_BYTES, io_error};
 use crate::locks::PageGuard;
 
 /// The first wait before a failed extent is tried again; it doubles with each failure.
@@ -69,12 +70,15 @@ impl Inner {
     pub(crate) async fn destage(self: &Rc<Self>, batch: Batch) {
         let pages = batch.page_count();
         tracing::trace!(id = batch.id, pages, aged = batch.aged, "a batch is destaged");
-        match self.write_batch(&batch).await {
+        let written = self.write_batch(&batch).await;
+        let is_ok = written.is_ok();
+        match written {
             Ok(outcomes) => self.complete_batch(&batch, outcomes).await,
             Err(error) => self.fail_batch(&batch, error),
         }
         tracing::trace!(id = batch.id, "the batch has ended");
         let now = self.world.now();
+        self.destaged.ended(Op::Write, pages * PAGE_BYTES, now.saturating_sub(batch.began), is_ok);
         let mut state = self.state.borrow_mut();
         for taken in &batch.slots {
             state.busy.remove(&taken.extent);

@@ -35,6 +35,7 @@ use std::rc::Rc;
 
 use tier0_integrity::SlotIo;
 use tier0_journal::{Ring, RingError, Space};
+use tier0_stats::{IoRecorder, IoStats};
 use tier0_units::{ByteCount, ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 use tier0_world::sync::{Notify, Semaphore};
 use tier0_world::{IoError, World};
@@ -68,6 +69,10 @@ pub(crate) struct Inner {
     locks: Rc<PageLocks>,
     readers: Readers,
     refusal: Refusal,
+    /// Records on their way into the log, as writes.
+    logged: IoRecorder,
+    /// Batches on their way to the slots, as writes.
+    destaged: IoRecorder,
     /// Lets one delayed writer decide at a time, in the order of arrival.
     admission: Semaphore,
     /// Rung when a record has become stable, or the log has failed.
@@ -112,6 +117,8 @@ impl WriteBack {
             locks: Rc::default(),
             readers: Readers::default(),
             refusal: Refusal::default(),
+            logged: IoRecorder::default(),
+            destaged: IoRecorder::default(),
             admission: Semaphore::new(1),
             settled: Notify::new(),
             progress: Notify::new(),
@@ -269,6 +276,16 @@ impl WriteBack {
             failed_extents: state.failed.len() as u64,
             log_failure: state.log_failure,
         }
+    }
+
+    /// Records that went into the log, as writes: how many, their data, and how long until they were stable.
+    pub fn log_stats(&self) -> IoStats {
+        self.0.logged.snapshot()
+    }
+
+    /// Batches that were destaged, as writes: how many, their pages, and how long they took.
+    pub fn destage_stats(&self) -> IoStats {
+        self.0.destaged.snapshot()
     }
 
     /// Memory that dirty pages may take.

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use tier0_raid::checksum::page_checksum;
 use tier0_raid::io::RaidIo;
 use tier0_raid::set::SlotMap;
+use tier0_stats::IoStats;
 use tier0_units::{PAGE_SECTORS, SlotRef};
 use tier0_world::{Buf, BufMut, IoError};
 
@@ -158,6 +159,11 @@ impl SlotIo {
     /// How often a slot's table was asked for, and how often it had to be read from the drives.
     pub fn table_lookups(&self) -> TableLookups {
         self.shared.tables.lookups()
+    }
+
+    /// Slots' tables that were read from the drives: how many, and how long it took.
+    pub fn table_loads(&self) -> IoStats {
+        self.shared.tables.loads()
     }
 
     /// A slot was just allocated: all its pages read as zeros from now on. To be said before it is used; a slot whose

@@ -16,7 +16,8 @@ use futures_util::future::join_all;
 use tier0_raid::io::{Members, RaidIo, Stake};
 use tier0_raid::layout::{Column, ColumnMask};
 use tier0_raid::set::{RaidSets, SetIndex, SlotMap};
-use tier0_units::{Lba, PAGE_SECTORS, SectorCount, SlotRef};
+use tier0_stats::{IoRecorder, IoStats, Op};
+use tier0_units::{Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount, SlotRef};
 use tier0_world::sync::Notify;
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth};
 
@@ -40,6 +41,7 @@ struct Inner {
     /// What is left to others, bytes.
     left: Cell<usize>,
     lookups: Cell<TableLookups>,
+    loads: IoRecorder,
     usage: Usage,
     tables: RefCell<BTreeMap<u64, Rc<SlotTable>>>,
     /// The slot at which eviction goes on.
@@ -191,6 +193,7 @@ impl SlotTables {
             memory_limit,
             left: Cell::default(),
             lookups: Cell::default(),
+            loads: IoRecorder::default(),
             usage: Usage::default(),
             tables: RefCell::default(),
             hand: Cell::new(0),
@@ -270,7 +273,10 @@ impl SlotTables {
         let loading = Rc::new(Loading::default());
         self.0.loading.borrow_mut().insert(slot.slot, loading.clone());
         let end = EndOfLoad { tables: self, slot, loading: &loading };
+        let began = self.now();
         let outcome = Box::pin(self.load(slot)).await;
+        let bytes = self.placement(self.home(slot).set).block_sectors() * SECTOR_BYTES;
+        self.0.loads.ended(Op::Read, bytes, self.now().saturating_sub(began), outcome.is_ok());
         // A later tenant's table stays, and one that was begun anew meanwhile.
         let held = self.0.tables.borrow().get(&slot.slot).cloned();
         let outcome = match held {
@@ -287,6 +293,11 @@ impl SlotTables {
         *loading.outcome.borrow_mut() = Some(outcome.clone());
         drop(end);
         outcome
+    }
+
+    /// The time of the drives; of a pool that has none left, none goes by.
+    fn now(&self) -> Nanos {
+        self.0.raid.members().any().map_or(Nanos::ZERO, |drive| drive.world().now())
     }
 
     async fn load(&self, slot: SlotRef) -> Result<Rc<SlotTable>, TableError> {
@@ -685,6 +696,11 @@ impl SlotTables {
 
     pub(crate) fn lookups(&self) -> TableLookups {
         self.0.lookups.get()
+    }
+
+    /// Tables that were read: how many, and how long it took.
+    pub(crate) fn loads(&self) -> IoStats {
+        self.0.loads.snapshot()
     }
 
     /// What tables may take now.

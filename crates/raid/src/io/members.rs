@@ -118,7 +118,7 @@ impl Members {
     }
 
     /// Some drive that is not missing.
-    pub(crate) fn any(&self) -> Option<&DriveHandle> {
+    pub fn any(&self) -> Option<&DriveHandle> {
         self.0.drives.iter().find_map(|member| member.drive.get())
     }
 
