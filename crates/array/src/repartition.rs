@@ -17,7 +17,7 @@ use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::Inspected;
 use tier0_pool::{LogCopy, LogPlacement, LogRing, MemberState, PoolState};
-use tier0_units::{Nanos, SectorCount, counted};
+use tier0_units::{Nanos, SectorCount};
 use tier0_world::sync::mailbox;
 use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ use uuid::Uuid;
 use crate::ArrayError;
 use crate::engine::Engine;
 use crate::opened_pool::OpenedPool;
-use crate::plan::ring_sectors_min;
+use crate::plan::{parts_of, ring_sectors_min};
 
 /// How often is looked whether drives have space.
 const LOOK: Nanos = Nanos::from_secs(1);
@@ -118,9 +118,9 @@ fn cut(
     if sectors < least {
         let size = |sectors: u64| SectorCount(sectors).bytes();
         return Err(format!(
-            "the write log of pool {name:?} is too small for {}: each needs {}, and would have {}; a log is sized by \
-             pool.log when the pool is created",
-            counted(parts, "part"),
+            "the write log of pool {name:?} is too small for {}: each needs {}, and would have {}; a log is sized by pool.log \
+             when the pool is created",
+            parts_of(shards as u64, *lanes),
             size(least),
             size(sectors)
         ));

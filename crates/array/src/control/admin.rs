@@ -16,21 +16,21 @@ use crate::admin::{AdminError, AdminReply, AdminRequest, Severity};
 
 pub(super) type Done = Result<String, AdminError>;
 
-/// For so long a change waits for the drives of a paused pool before the administrator is told.
+/// For so long a change waits for drives, or space under them, before the administrator is told.
 const PAUSED_PATIENCE: Nanos = Nanos::from_secs(5);
 
 impl Control {
-    /// Does what an administrator asks, and answers. A change that waits for drives of a paused pool is answered before
-    /// its end, which an event tells.
+    /// Does what an administrator asks, and answers. A change that waits for drives of a paused pool, or for
+    /// space under them, is answered before its end, which an event tells.
     pub(crate) async fn carry_out(
         self: &Rc<Self>,
         request: AdminRequest,
         reply: oneshot::Sender<AdminReply>,
     ) {
         let work = pin!(self.administer(request));
-        let paused = pin!(self.paused_for(PAUSED_PATIENCE));
+        let paused = pin!(self.has_waited_for(PAUSED_PATIENCE));
         // The client may be gone; then the answer is not needed.
-        let (waits_for, work) = match select(work, paused).await {
+        let ((waits_for, remedy), work) = match select(work, paused).await {
             Either::Left((answer, _)) => {
                 let _ = reply.send(answer);
                 return;
@@ -38,10 +38,10 @@ impl Control {
             Either::Right((waits_for, work)) => (waits_for, work),
         };
         let _ = reply.send(AdminReply::Failed(format!(
-            "this is not done yet: {waits_for}; bring it back, and this goes on by itself (an event in \"tier0 status\" tells \
+            "this is not done yet: {waits_for}; {remedy}, and this goes on by itself (an event in \"tier0 status\" tells \
              how it ended)"
         )));
-        let thing = || "a request that waited for a paused pool".to_owned();
+        let thing = || "a request that waited for drives of a pool".to_owned();
         match work.await {
             AdminReply::Refused(text) | AdminReply::Held(text) | AdminReply::Failed(text) => {
                 self.tell(Severity::Warning, thing(), format!("was not carried out: {text}"), "ask again");

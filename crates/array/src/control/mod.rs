@@ -275,7 +275,7 @@ impl Control {
                 return slots;
             }
             if number == 0 {
-                self.reclaim(pool).await;
+                self.reclaim(pool, claim.group).await;
             }
             // Slots may be on their way to a shard that needs fewer, or their unmapping is not stable yet.
             self.world.sleep(TRY_PAUSE).await;
@@ -283,9 +283,11 @@ impl Control {
         Vec::new()
     }
 
-    /// Has shards destage what hosts have discarded, whose slots come back then; while drives are away, not for long.
-    async fn reclaim(&self, pool: usize) {
-        let reclaimed = pin!(self.ask_all(|reply| ShardCommand::Reclaim { pool, reply }));
+    /// Has shards destage what hosts have discarded of a group, whose slots come back then; while drives are away, not for
+    /// long.
+    async fn reclaim(&self, pool: usize, group: u32) {
+        let group = Some(group);
+        let reclaimed = pin!(self.ask_all(|reply| ShardCommand::Reclaim { pool, group, reply }));
         select(reclaimed, pin!(self.world.sleep(RECLAIM_LIMIT))).await;
     }
 

@@ -282,61 +282,107 @@ impl Control {
         if due == before {
             return;
         }
-        let told = |refused: &[Refused]| refused.iter().find_map(|lane| lane.waiting);
-        if let Some(error) = told(&due).filter(|_| told(&before) != told(&due)) {
-            let (state, remedy) = match error {
-                IoError::NoSpace => ("without space under its drives", "give its drives space"),
-                _ => ("paused", "bring its drives back"),
-            };
-            let seconds = self.pause_timeout.0 / Nanos::from_secs(1).0;
-            let what = format!("{state} for {seconds} s: hosts get errors instead of waiting longer");
-            let remedy = format!("{remedy}; everything goes on by itself then");
-            self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
+        let news = |lane: &usize| due[*lane].waiting.filter(|_| before[*lane].waiting != due[*lane].waiting);
+        let fresh: Vec<(usize, IoError)> = (0..lanes).filter_map(|lane| Some((lane, news(&lane)?))).collect();
+        match fresh.as_slice() {
+            // The pool as a whole.
+            [(_, error), others @ ..] if fresh.len() == lanes && others.iter().all(|one| one.1 == *error) => {
+                self.tell_of_refusal(number, None, *error);
+            }
+            some => some.iter().for_each(|(lane, error)| self.tell_of_refusal(number, Some(*lane), *error)),
         }
         self.ask_all(|reply| ShardCommand::Refuse { pool: number, lanes: due.clone(), reply }).await;
     }
 
-    /// What hosts must not wait for any longer in a lane of the log: it needs the drives of its group, and all those that
-    /// hold the log and the metadata.
-    fn refused_in(&self, guarded: &Guarded, lane: usize) -> Refused {
-        let state = guarded.metadata.state();
-        let carriers = guarded.metadata.carriers();
-        let is_needed = |member: &u32| {
-            carriers.contains(member)
-                || state.log().copies().any(|copy| copy.member == *member)
-                || state.member(*member).is_some_and(|known| state.log().lane_of(known.group) == lane)
+    /// Hosts get errors instead of waiting for a pool, or for one group of its sets.
+    fn tell_of_refusal(&self, number: usize, lane: Option<usize>, error: IoError) {
+        let (state, remedy) = match error {
+            IoError::NoSpace => ("without space under its drives", "give its drives space"),
+            _ => ("paused", "bring its drives back"),
         };
-        let now = self.world.now();
-        let is_due = |since: &Nanos| now.saturating_sub(*since) >= self.pause_timeout;
-        let awaited = guarded.pauses.awaited.borrow();
-        let awaited = awaited.iter().filter(|(member, _)| is_needed(member));
-        let full = guarded.pauses.full_since.borrow();
-        let full: Vec<&Nanos> =
-            full.iter().filter(|(member, _)| is_needed(member)).map(|(_, since)| since).collect();
-        let waiting = match awaited.map(|(_, awaited)| &awaited.since).any(is_due) {
-            true => Some(IoError::Timeout),
-            // Where the log itself finds no space, every write waits; where it does, none waits for long.
-            false => full.iter().any(|since| is_due(since)).then_some(IoError::NoSpace),
-        };
-        Refused { waiting, full: !full.is_empty() }
+        let seconds = self.pause_timeout.0 / Nanos::from_secs(1).0;
+        let what = format!("{state} for {seconds} s: hosts get errors instead of waiting longer");
+        let remedy = format!("{remedy}; everything goes on by itself then");
+        let metadata = self.guarded(number).metadata.state();
+        let group = lane.and_then(|lane| metadata.name_of_group(lane as u32));
+        let group = group.map_or_else(String::new, |group| format!(", group {group}"));
+        self.tell(Severity::Critical, format!("pool {}{group}", self.pools[number].name), what, remedy);
     }
 
-    /// Ends when a pool has been paused for `time` without a break: half a sentence about what it waits for.
-    pub(super) async fn paused_for(&self, time: Nanos) -> String {
+    /// What hosts must not wait for any longer in a lane of the log.
+    fn refused_in(&self, guarded: &Guarded, lane: usize) -> Refused {
+        let now = self.world.now();
+        let is_due = |since: Nanos| now.saturating_sub(since) >= self.pause_timeout;
+        let full = guarded.full_since_in(lane);
+        let waiting = match guarded.awaited_since_in(lane).is_some_and(is_due) {
+            true => Some(IoError::Timeout),
+            // Where the log itself finds no space, every write waits; where it does, none waits for long.
+            false => full.is_some_and(is_due).then_some(IoError::NoSpace),
+        };
+        Refused { waiting, full: full.is_some() }
+    }
+
+    /// Ends when a pool has waited for drives, or for space under them, for `time` without a break: half a sentence about
+    /// what it waits for, and what to do.
+    pub(super) async fn has_waited_for(&self, time: Nanos) -> (String, &'static str) {
         let begun = self.world.now();
         loop {
             let now = self.world.now();
-            let has_waited = |guarded: &Guarded| {
-                guarded.pauses.since().is_some_and(|since| now.saturating_sub(since.max(begun)) >= time)
-            };
+            let is_long = |since: Nanos| now.saturating_sub(since.max(begun)) >= time;
             for pool in &self.pools {
-                if has_waited(&pool.guarded) {
+                let pauses = &pool.guarded.pauses;
+                if pauses.since().is_some_and(is_long) {
                     let drives = named("drive", &pool.guarded.awaited_drives());
-                    return format!("pool {:?} is paused and waits for {drives}", pool.name);
+                    return (
+                        format!("pool {:?} is paused and waits for {drives}", pool.name),
+                        "bring it back",
+                    );
+                }
+                let full = pauses.full_since.borrow();
+                if full.values().copied().min().is_some_and(is_long) {
+                    let names: Vec<String> =
+                        full.keys().map(|member| pool.guarded.drive_name(*member)).collect();
+                    let drives = named("drive", &names);
+                    return (format!("pool {:?} lacks space under {drives}", pool.name), "give it space");
                 }
             }
             self.world.sleep(LOOK_PAUSED).await;
         }
+    }
+
+    /// What requests meet that need drives which are waited for, "it" or "them".
+    fn what_hosts_meet(&self, guarded: &Guarded, it: &str) -> String {
+        let state = guarded.metadata.state();
+        let refused = guarded.pauses.refused.borrow();
+        let now = self.world.now();
+        let (mut failing, mut waiting, mut going_on, mut left) = (Vec::new(), Vec::new(), Vec::new(), None);
+        for lane in 0..state.log().lanes as usize {
+            let name = state.name_of_group(lane as u32).unwrap_or_default().to_owned();
+            match guarded.awaited_since_in(lane) {
+                None => going_on.push(name),
+                Some(_) if refused.get(lane).is_some_and(|lane| lane.waiting.is_some()) => failing.push(name),
+                Some(since) => {
+                    let rest = self.pause_timeout.saturating_sub(now.saturating_sub(since));
+                    left = Some(left.map_or(rest, |known: Nanos| known.min(rest)));
+                    waiting.push(name);
+                }
+            }
+        }
+        let seconds = left.unwrap_or(Nanos::ZERO).0 / Nanos::from_secs(1).0;
+        let mut text = match (failing.is_empty(), waiting.is_empty()) {
+            (false, true) => format!("requests that need {it} get errors"),
+            (false, false) => format!(
+                "requests of {} that need {it} get errors, those of {} wait, for {seconds} s more",
+                named("group", &failing),
+                named("group", &waiting)
+            ),
+            (true, _) => format!("requests that need {it} wait, for {seconds} s more before they get errors"),
+        };
+        if !going_on.is_empty() {
+            let go = if going_on.len() == 1 { "goes" } else { "go" };
+            text.push_str(&format!("; {} {go} on", named("group", &going_on)));
+        }
+        text
     }
 
     /// The pause that a pool is in, if it is in one.
@@ -346,17 +392,8 @@ impl Control {
         let awaited = guarded.pauses.awaited.borrow();
         let seconds = |time: Nanos| time.0 / Nanos::from_secs(1).0;
         let (it, answers) = if awaited.len() == 1 { ("it", "it answers") } else { ("them", "they answer") };
-        let is_refused = guarded.pauses.refused.borrow().iter().any(|lane| lane.waiting.is_some());
-        let next = match is_refused {
-            true => {
-                format!("requests that need {it} get errors; everything goes on by itself when {answers}")
-            }
-            false => format!(
-                "requests that need {it} wait, for {} s more before they get errors; everything goes on by itself when \
-                 {answers}",
-                seconds(self.pause_timeout.saturating_sub(paused_for))
-            ),
-        };
+        let next =
+            format!("{}; everything goes on by itself when {answers}", self.what_hosts_meet(guarded, it));
         Some(PauseStatus {
             since_s: seconds(paused_for),
             drives: guarded.awaited_drives(),
@@ -367,6 +404,27 @@ impl Control {
 }
 
 impl Guarded {
+    /// Whether a lane of the log needs a member's drive: one of its group, or one that holds the log or the metadata.
+    fn is_needed_in(&self, lane: usize, member: u32) -> bool {
+        let state = self.metadata.state();
+        self.metadata.carriers().contains(&member)
+            || state.log().copies().any(|copy| copy.member == member)
+            || state.member(member).is_some_and(|known| state.log().lane_of(known.group) == lane)
+    }
+
+    /// Since when drives are waited for that a lane of the log needs.
+    fn awaited_since_in(&self, lane: usize) -> Option<Nanos> {
+        let awaited = self.pauses.awaited.borrow();
+        let needed = awaited.iter().filter(|(member, _)| self.is_needed_in(lane, **member));
+        needed.map(|(_, awaited)| awaited.since).min()
+    }
+
+    /// Since when there is no space under drives that a lane of the log needs.
+    fn full_since_in(&self, lane: usize) -> Option<Nanos> {
+        let full = self.pauses.full_since.borrow();
+        full.iter().filter(|(member, _)| self.is_needed_in(lane, **member)).map(|(_, since)| *since).min()
+    }
+
     /// The names of the drives that the pool waits for.
     fn awaited_drives(&self) -> Vec<String> {
         self.pauses.awaited.borrow().keys().map(|member| self.drive_name(*member)).collect()

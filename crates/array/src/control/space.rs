@@ -203,8 +203,9 @@ impl Control {
     /// pool that is paused is not asked, and the caller waits for [`COLLECT_LIMIT`] at most.
     pub(super) async fn collect_discarded(&self) {
         let pools = (0..self.pools.len()).filter(|number| self.guarded(*number).pauses.since().is_none());
-        let collected =
-            join_all(pools.map(|pool| self.ask_all(move |reply| ShardCommand::Reclaim { pool, reply })));
+        let collected = join_all(
+            pools.map(|pool| self.ask_all(move |reply| ShardCommand::Reclaim { pool, group: None, reply })),
+        );
         select(pin!(collected), pin!(self.world.sleep(COLLECT_LIMIT))).await;
     }
 

@@ -65,7 +65,12 @@ pub(crate) enum ShardCommand {
     /// Give back the free slots that this shard has in stock.
     GiveBackStock { pool: usize, reply: oneshot::Sender<Vec<SlotRef>> },
     /// Give back the slots of extents that hosts have emptied and that wait to be destaged.
-    Reclaim { pool: usize, reply: oneshot::Sender<()> },
+    Reclaim {
+        pool: usize,
+        /// Of this group alone.
+        group: Option<u32>,
+        reply: oneshot::Sender<()>,
+    },
     /// A drive is lost: wait for it no longer.
     LetGo { pool: usize, member: usize, reply: oneshot::Sender<()> },
     /// Do without the copies of this shard's log that lie on a lost drive.

@@ -11,7 +11,7 @@ use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::SectorCount;
 
 pub(crate) use growth::{Growth, plan_growth};
-pub(crate) use pool::{NewPool, PoolShape, check_fits, drives_of, fill, members_max, new_volume};
+pub(crate) use pool::{NewPool, PoolShape, check_fits, drives_of, fill, members_max, new_volume, parts_of};
 pub(crate) use survival::{could_go_on, sets_survive, sets_that_fail};
 
 /// Chunklets a drive has at least where their size is not given: enough to spread a rebuild, few enough to list.

@@ -9,7 +9,7 @@ use tier0_pool::{
 };
 use tier0_raid::layout::Layout;
 use tier0_raid::set::{RaidSets, SetIndex, SetShape, SlotMap};
-use tier0_units::{SectorCount, SlotRef, WriteCache};
+use tier0_units::{SectorCount, SlotRef, WriteCache, counted};
 use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
@@ -173,7 +173,16 @@ impl NewPool<'_> {
         // Each group of sets has a lane of its own.
         let lanes = state.groups().len() as u32;
         let parts = shards * u64::from(lanes);
-        let wanted = wanted.max(parts * ring_sectors_min);
+        let least_log = parts * ring_sectors_min;
+        let remedy = match wanted < least_log {
+            true => format!(
+                "it has {}, each of at least {}; use fewer of them, or larger drives",
+                parts_of(shards, lanes),
+                SectorCount(ring_sectors_min).bytes()
+            ),
+            false => "set a smaller pool.log or use larger drives".to_owned(),
+        };
+        let wanted = wanted.max(least_log);
         let chunklets = wanted.div_ceil(geometry.chunklet_sectors).max(1);
         let members = self.choose_log_members(layouts);
         for &member in &members {
@@ -183,9 +192,7 @@ impl NewPool<'_> {
                 let log = SectorCount(chunklets * geometry.chunklet_sectors).bytes();
                 return Err(ArrayError::Unusable {
                     drive: drive.name.clone(),
-                    fact: format!(
-                        "is too small for a log of {log} beside its data; set a smaller pool.log or use larger drives"
-                    ),
+                    fact: format!("is too small for a log of {log} beside its data; {remedy}"),
                 });
             }
         }
@@ -221,6 +228,13 @@ impl NewPool<'_> {
         members.truncate(copies);
         members
     }
+}
+
+/// The parts of a log in words: "128 parts (64 cores and 2 groups)".
+pub(crate) fn parts_of(shards: u64, lanes: u32) -> String {
+    let parts = counted(shards * u64::from(lanes), "part");
+    let groups = if lanes > 1 { format!(" and {lanes} groups") } else { String::new() };
+    format!("{parts} ({}{groups})", counted(shards, "core"))
 }
 
 struct PlacedLog {

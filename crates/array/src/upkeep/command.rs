@@ -61,10 +61,14 @@ impl ShardCommand {
             ShardCommand::GiveBackStock { pool, reply } => {
                 let _ = reply.send(shard.pool(pool).mapping.give_back_stock());
             }
-            ShardCommand::Reclaim { pool, reply } => {
+            ShardCommand::Reclaim { pool, group, reply } => {
+                let pool = shard.pool(pool);
+                let lanes = match group {
+                    Some(group) => std::slice::from_ref(pool.lane(group)),
+                    None => pool.lanes(),
+                };
                 // Where a log has failed, nothing is given back.
-                let lanes = shard.pool(pool).lanes().iter();
-                join_all(lanes.map(|lane| lane.write_back.reclaim())).await;
+                join_all(lanes.iter().map(|lane| lane.write_back.reclaim())).await;
                 let _ = reply.send(());
             }
             ShardCommand::LetGo { pool, member, reply } => {

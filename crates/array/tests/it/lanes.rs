@@ -4,18 +4,19 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_array::admin::{AdminReply, AdminRequest};
 use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, build};
 use tier0_array::{Description, Volume};
 use tier0_block::BlockTarget;
 use tier0_cache::Stage;
 use tier0_catalog::Catalog;
-use tier0_units::{Lba, Nanos};
+use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::{IoError, PayloadWidth, VirtualRuntime, World};
 
 use crate::groups;
 use crate::rig::trouble::within;
-use crate::rig::{Drives, MIB, expect, pool, try_write, volume, write};
+use crate::rig::{Drives, MIB, create_volume, expect, pool, try_write, volume, write};
 
 /// Requests of 8 KiB that hosts of the flash volume have under way.
 const FAST_USERS: u64 = 8;
@@ -214,5 +215,75 @@ fn a_group_that_is_away_holds_up_no_other() {
     array.life(2, |world, engine, _| async move {
         expect(&world, &volume(&engine, "lun0"), 0, MIB as u32, 8).await;
         expect(&world, &volume(&engine, "lun1"), 0, MIB as u32, 9).await;
+    });
+}
+
+/// Groups whose drives are away since different times: status and events say which group's hosts get errors.
+#[test]
+fn each_group_that_is_away_is_told_of() {
+    let array = Drives::described(groups::describe(), 8, 2, 76);
+    array.troubled_life(1, |world, engine, troubles| async move {
+        let [fast, slow] = ["lun0", "lun1"].map(|name| volume(&engine, name));
+        for lun in [&fast, &slow] {
+            write(&world, lun, 0, MIB as u32, 7).await;
+        }
+        engine.drain().await.expect("destaged");
+        for lun in [&fast, &slow] {
+            world.spawn(write_on(world.clone(), lun.clone(), 3000, Met::default())).detach();
+        }
+        let next = async || pool(&engine).await.paused.expect("it is paused").next;
+        let refusals = async || {
+            let events = engine.status().await.events;
+            let is_it = |event: &&tier0_array::admin::Event| event.what.contains("hosts get errors");
+            events.iter().filter(is_it).map(|event| event.thing.clone()).collect::<Vec<_>>()
+        };
+        troubles.of[4..].iter().for_each(|trouble| trouble.fail(Some(IoError::Os(5))));
+        world.sleep(Nanos::from_secs(60)).await;
+        let text = next().await;
+        assert!(text.contains("wait, for") && text.contains("; group fast goes on;"), "{text}");
+        world.sleep(Nanos::from_secs(140)).await;
+        let text = next().await;
+        assert!(text.contains("get errors; group fast goes on;"), "{text}");
+        assert_eq!(refusals().await, ["pool pool0, group slow"]);
+        troubles.of[..4].iter().for_each(|trouble| trouble.fail(Some(IoError::Os(5))));
+        world.sleep(Nanos::from_secs(60)).await;
+        let text = next().await;
+        assert!(text.contains("of group slow") && text.contains("those of group fast wait, for"), "{text}");
+        world.sleep(Nanos::from_secs(120)).await;
+        let text = next().await;
+        assert!(text.contains("that need them get errors; everything"), "{text}");
+        assert_eq!(refusals().await, ["pool pool0, group slow", "pool pool0, group fast"]);
+        troubles.of.iter().for_each(|trouble| trouble.fail(None));
+        let whole = within(&world, Nanos::from_secs(60), async || pool(&engine).await.paused.is_none());
+        assert!(whole.await);
+    });
+}
+
+/// A volume that is deleted may wait for space under the drives of its group: whoever asks for something meanwhile learns it.
+#[test]
+fn what_waits_for_space_is_answered() {
+    let array = Drives::described(groups::describe(), 8, 2, 77);
+    array.troubled_life(1, |world, engine, troubles| async move {
+        let slow = volume(&engine, "lun1");
+        troubles.of[4..].iter().for_each(|trouble| trouble.fail_writes(IoError::NoSpace));
+        for round in 0..8 {
+            let _ = try_write(&world, &slow, round * 64, 64, 7).await;
+        }
+        world.sleep(Nanos::from_secs(30)).await;
+        let delete = AdminRequest::VolumeDelete { volume: "lun1".to_owned(), force: true };
+        let create = create_volume("more", ByteCount::mib(1), true);
+        for request in [delete, create] {
+            let began = world.now();
+            let answer = engine.administer(request).await;
+            let AdminReply::Failed(text) = answer else { panic!("{answer:?}") };
+            assert!(text.contains("lacks space under drive") && text.contains("give it space"), "{text}");
+            assert!(world.now() - began < Nanos::from_secs(10));
+        }
+        troubles.of.iter().for_each(|trouble| trouble.fail(None));
+        let done = within(&world, Nanos::from_secs(60), async || {
+            let volumes = pool(&engine).await.volumes;
+            volumes.iter().map(|volume| volume.name.as_str()).eq(["lun0", "more"])
+        });
+        assert!(done.await, "{:?}", pool(&engine).await.volumes);
     });
 }

@@ -17,6 +17,7 @@ impl WriteBack {
             self.0.forget_extent(extent).await;
         }
         self.0.release();
+        self.0.leave_memory();
         self.0.progress.notify_all();
         self.0.work.notify_all();
     }
