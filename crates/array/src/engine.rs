@@ -331,7 +331,7 @@ impl Engine {
             Some(place) => self.control.left_as(pool, place, &drive).await.map_err(ArrayError::from)?,
             None => None,
         };
-        let _rejoining = before.map(|place| self.control.guarded(pool).rejoins(place));
+        let _rejoining = before.map(|place| self.control.core(pool).rejoins(place));
         let group = before.map_or(0, |place| self.control.group_of_member(pool, place));
         let member = self.control.admit_drive((pool, group), name, drive.clone()).await?;
         for shard in self.shards.iter() {
@@ -348,7 +348,7 @@ impl Engine {
 
     /// How many slots of each set of a pool have extents.
     pub fn set_fill(&self, pool: usize) -> Vec<u32> {
-        (0..).map_while(|set| self.control.guarded(pool).used_slots(set)).collect()
+        (0..).map_while(|set| self.control.core(pool).used_slots(set)).collect()
     }
 
     /// Ends destaging.
@@ -362,7 +362,7 @@ impl Engine {
         pool: usize,
         placement: LogPlacement,
     ) -> Result<(), tier0_world::IoError> {
-        self.control.guarded(pool).commit(vec![MetaRecord::LogPlaced(placement)]).await
+        self.control.core(pool).commit(vec![MetaRecord::LogPlaced(placement)]).await
     }
 
     /// Destages everything that is dirty.

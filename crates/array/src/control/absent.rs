@@ -17,8 +17,8 @@ impl Control {
 
     fn refusal_without(&self, number: usize, absent: &[Uuid]) -> Option<String> {
         let pool = &self.pools[number];
-        let guarded = &pool.guarded;
-        let state = guarded.metadata.state();
+        let core = &pool.core;
+        let state = core.metadata.state();
         let is_absent = |place: &u32| state.member(*place).is_some_and(|member| absent.contains(&member.id));
         let places: BTreeSet<u32> = (0..state.members().len() as u32).filter(is_absent).collect();
         if places.is_empty() {
@@ -31,7 +31,7 @@ impl Control {
             .collect();
         let drives = drives(names.iter().copied());
         let them = if names.len() == 1 { "it" } else { "them" };
-        if let Err(objection) = guarded.objection(pool, &places) {
+        if let Err(objection) = core.objection(pool, &places) {
             return Some(format!(
                 "a start would not find {drives} of pool {:?}, and without {them} {objection}; put back what was moved, and \
                  replace what was deleted while the server runs (tier0 drive replace)",
@@ -39,7 +39,7 @@ impl Control {
             ));
         }
         let is_absent = |place| places.contains(&place);
-        let could_go_on = could_go_on(&guarded.shape.sets, &state, &guarded.metadata.carriers(), is_absent);
+        let could_go_on = could_go_on(&core.shape.sets, &state, &core.metadata.carriers(), is_absent);
         // The witness knows whether they have.
         (could_go_on && self.witness.is_none()).then(|| {
             let options = names.iter().map(|name| format!("--without {name}")).collect::<Vec<_>>().join(" ");

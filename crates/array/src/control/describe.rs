@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Control, Guarded, Harm, Moved};
+use super::{Control, Harm, Moved, PoolCore};
 use crate::admin::{DriveFacts, DriveState, PoolFacts};
 
 impl Control {
     /// What every pool is.
     pub(super) async fn describe(&self) -> Vec<PoolFacts> {
         self.look_at_moved_drives().await;
-        let facts = |pool: &Guarded| {
+        let facts = |pool: &PoolCore| {
             let state = pool.metadata.state();
             let path_of = |place: u32| {
                 let path = state.member(place).map(|member| &member.path);
@@ -17,7 +17,7 @@ impl Control {
             };
             PoolFacts { space: Some(pool.space_rules.borrow().clone()), ..PoolFacts::of(&state, path_of) }
         };
-        let mut pools: Vec<PoolFacts> = self.pools.iter().map(|pool| facts(&pool.guarded)).collect();
+        let mut pools: Vec<PoolFacts> = self.pools.iter().map(|pool| facts(&pool.core)).collect();
         let Some(opener) = &self.opener else { return pools };
         let (moved, harmed) = (self.moved.borrow(), opener.harmed());
         let drives = pools.iter_mut().flat_map(|pool| &mut pool.drives);

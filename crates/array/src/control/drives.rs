@@ -120,7 +120,7 @@ impl Control {
         let Some(opener) = &self.opener else { return BTreeSet::new() };
         let moved = self.moved.borrow().clone();
         let lost: Vec<(u32, PathBuf)> = {
-            let state = self.guarded(number).metadata.state();
+            let state = self.core(number).metadata.state();
             let back = state.members_by_place().filter(|(place, _)| can_return(&state, *place));
             let lost = back.map(|(place, member)| (place, PathBuf::from(&member.path)));
             lost.filter(|(_, path)| path.is_absolute() && moved.iter().all(|moved| moved.from != *path))
@@ -139,7 +139,7 @@ impl Control {
     /// The place of a member by its drive's name, and how it stands.
     pub(super) fn member_named(&self, name: &str) -> Result<(usize, u32, MemberState), AdminError> {
         for number in self.pools_meant(None)? {
-            let state = self.guarded(number).metadata.state();
+            let state = self.core(number).metadata.state();
             let named =
                 |(_, member): &(u32, &Member)| member.name == name && member.state != MemberState::Removed;
             // A drive that was lost and has joined again has two places until the old one is forgotten.
@@ -154,7 +154,7 @@ impl Control {
 
     /// Decides that the array does without this drive from now on.
     pub(super) async fn condemn_drive(self: &Rc<Self>, number: usize, place: u32) -> Result<(), AdminError> {
-        let name = self.guarded(number).drive_name(place);
+        let name = self.core(number).drive_name(place);
         let condemned = self.condemn_in_turn(number, place).await;
         condemned.map_err(|objection| self.not_without(number, &name, &objection))
     }
@@ -168,7 +168,7 @@ impl Control {
         if state != MemberState::Active {
             return Ok(());
         }
-        let objection = self.guarded(number).objection(&self.pools[number], &BTreeSet::from([place]));
+        let objection = self.core(number).objection(&self.pools[number], &BTreeSet::from([place]));
         objection.map_err(|text| self.not_without(number, name, &Objection::Lacking(text)))
     }
 
@@ -182,24 +182,24 @@ impl Control {
     }
 
     fn remedy_without(&self, number: usize, drive: &str) -> String {
-        let (pool, guarded) = (&self.pools[number], self.guarded(number));
-        if guarded.pauses.since().is_some() {
+        let (pool, core) = (&self.pools[number], self.core(number));
+        if core.pauses.since().is_some() {
             return "bring the drives back that it waits for".to_owned();
         }
-        if sets_tolerance(guarded) == 0 {
+        if sets_tolerance(core) == 0 {
             return format!(
                 "{} has no redundancy, so what the drive holds must be copied off it first: put another one in its place \
                  ({})",
-                crate::plan::levels(&guarded.metadata.state()),
+                crate::plan::levels(&core.metadata.state()),
                 replace_command(drive)
             );
         }
         let mut remedies = Vec::new();
-        if guarded.rebuild.is_running() {
+        if core.rebuild.is_running() {
             remedies.push("wait for the rebuild (tier0 status)");
         }
         let is_lost = |member: &Member| member.state == MemberState::Lost;
-        if !pool.lost_members().is_empty() || guarded.metadata.state().members().iter().any(is_lost) {
+        if !pool.lost_members().is_empty() || core.metadata.state().members().iter().any(is_lost) {
             remedies.push("bring other drives back");
         }
         remedies.push("add a drive (tier0 drive add)");
@@ -207,18 +207,18 @@ impl Control {
     }
 
     pub(super) async fn take_out(&self, number: usize, place: u32) {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         if self.pools[number].lose(place as usize, IoError::Gone).await {
-            guarded.pauses.end_waits_for_space(place, self.world.now());
+            core.pauses.end_waits_for_space(place, self.world.now());
             // Requests to a drive that hangs are let go before its patience has run out.
-            let own = guarded.metadata.drive(place);
+            let own = core.metadata.drive(place);
             own.iter().filter_map(|drive| drive.guard()).for_each(|guard| guard.let_go());
             self.ask_all(|reply| ShardCommand::LetGo { pool: number, member: place as usize, reply }).await;
         }
         self.drop_log_copies(number, place as usize).await;
         // The superblocks know; the state follows when the journal takes records, which it does not while a new one is made.
         for _ in 0..STATE_TRIES {
-            if !guarded.metadata.state().is_active(place) || guarded.metadata.failure().is_some() {
+            if !core.metadata.state().is_active(place) || core.metadata.failure().is_some() {
                 return;
             }
             self.world.sleep(TRY_PAUSE).await;
@@ -228,7 +228,7 @@ impl Control {
     pub(super) async fn fail_drive(self: &Rc<Self>, name: &str) -> Done {
         let (number, place, state) = self.member_named(name)?;
         if state == MemberState::Lost {
-            let can_return = can_return(&self.guarded(number).metadata.state(), place);
+            let can_return = can_return(&self.core(number).metadata.state(), place);
             let return_it = if can_return { "take it back if it answers (tier0 drive rejoin), " } else { "" };
             return Err(AdminError::new(format!(
                 "drive {name:?} is lost already; {return_it}replace it with a new one ({}), or remove it (tier0 drive \
@@ -238,7 +238,7 @@ impl Control {
         }
         self.check_verified(number, place)?;
         self.condemn_drive(number, place).await?;
-        self.guarded(number).taken_out.borrow_mut().insert(place);
+        self.core(number).taken_out.borrow_mut().insert(place);
         self.take_out(number, place).await;
         self.start_rebuilds(number);
         Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
@@ -263,7 +263,7 @@ impl Control {
 
     /// The group of a pool's sets that an administrator means: the named one, or the only one.
     fn group_meant(&self, number: usize, group: Option<&str>) -> Result<u32, AdminError> {
-        let state = self.guarded(number).metadata.state();
+        let state = self.core(number).metadata.state();
         let pool = &self.pools[number].name;
         let known = || quoted(state.groups().iter().map(|group| group.name.as_str()));
         match group {
@@ -319,7 +319,7 @@ impl Control {
             None => {
                 let member =
                     self.new_member((number, group), &place.name, Some(&new), &new.drive, Uuid::max());
-                let state = self.guarded(number).metadata.state();
+                let state = self.core(number).metadata.state();
                 state.check_member_leaves_room(&member).map_err(ArrayError::from)?;
             }
         }
@@ -329,8 +329,8 @@ impl Control {
     /// A drive has this name, and when another one can have it. A drive that joins under the name of a lost one is taken for
     /// that one, so a name is free when its drive is forgotten.
     fn name_is_taken(&self, number: usize, place: u32, state: MemberState) -> AdminError {
-        let name = self.guarded(number).drive_name(place);
-        let leaves = self.guarded(number).metadata.state().member(place).is_some_and(|known| known.leaving);
+        let name = self.core(number).drive_name(place);
+        let leaves = self.core(number).metadata.state().member(place).is_some_and(|known| known.leaving);
         AdminError::new(match (state, leaves) {
             (MemberState::Active, true) => format!(
                 "drive {name:?} is leaving, and its name is free when what it holds is copied and it is forgotten (tier0 status); \
@@ -374,7 +374,7 @@ impl Control {
     /// and one that has left cannot be taken back.
     fn known_as(&self, new: &str, id: Uuid) -> Option<AdminError> {
         self.pools.iter().find_map(|pool| {
-            let state = pool.guarded.metadata.state();
+            let state = pool.core.metadata.state();
             let (place, member) = (0u32..).zip(state.members()).find(|(_, member)| member.id == id)?;
             let (name, pool) = (&member.name, &pool.name);
             if member.is_active() {
@@ -394,7 +394,7 @@ impl Control {
     fn is_no_drive(&self, number: usize, place: &NewPlace) -> Option<AdminError> {
         let bytes = std::fs::metadata(&place.path).ok().filter(|about| about.is_file())?.len();
         let least = {
-            let state = self.guarded(number).metadata.state();
+            let state = self.core(number).metadata.state();
             let geometry = state.geometry();
             (geometry.area.data_start_sectors + geometry.chunklet_sectors) * SECTOR_BYTES
         };
@@ -413,7 +413,7 @@ impl Control {
     fn had_left(&self, path: &Path, error: &ArrayError) -> Option<AdminError> {
         let ArrayError::Foreign { .. } = error else { return None };
         self.pools.iter().find_map(|pool| {
-            let state = pool.guarded.metadata.state();
+            let state = pool.core.metadata.state();
             let member = left_from(&state, path)?;
             Some(AdminError::Held(format!(
                 "{path:?} is where drive {:?} lay until it left pool {:?}, and what it holds the array does not need; add \
@@ -432,7 +432,7 @@ impl Control {
         new: &NewDrive,
     ) -> Result<(), AdminError> {
         let drive = &new.drive;
-        let mut state = self.guarded(number).metadata.state().clone();
+        let mut state = self.core(number).metadata.state().clone();
         if !state.is_active(leaving) {
             return Ok(());
         }
@@ -445,7 +445,7 @@ impl Control {
             "drive {name:?} of {} cannot take the place of {:?}: {lacking}; name a larger one, or add another one first \
              (tier0 drive add)",
             drive.info().sectors.bytes(),
-            self.guarded(number).drive_name(leaving),
+            self.core(number).drive_name(leaving),
         )))
     }
 
@@ -458,7 +458,7 @@ impl Control {
         drive: &DriveHandle,
         id: Uuid,
     ) -> Member {
-        let state = self.guarded(number).metadata.state();
+        let state = self.core(number).metadata.state();
         let path = new.and_then(|new| new.medium.medium.path());
         let namesake = state.members().iter().find(|member| member.group == group);
         Member {
@@ -486,7 +486,7 @@ impl Control {
         let Ok(Some(found)) = superblock::read(drive).await else { return Ok(()) };
         let own = found.superblock;
         for number in self.pools_meant(None)? {
-            let state = self.guarded(number).metadata.state();
+            let state = self.core(number).metadata.state();
             let is_it = |member: &&Member| member.id == own.member && member.is_active();
             if let Some(member) = state.members().iter().find(is_it) {
                 return Err(serves_already(name, &member.name, &self.pools[number].name));
@@ -498,7 +498,7 @@ impl Control {
     /// A path at which a drive of the array serves cannot be another drive's.
     fn check_is_nobodys(&self, place: &NewPlace) -> Result<(), AdminError> {
         for number in self.pools_meant(None)? {
-            let state = self.guarded(number).metadata.state();
+            let state = self.core(number).metadata.state();
             let is_it = |member: &&Member| member.is_active() && Path::new(&member.path) == place.path;
             if let Some(member) = state.members().iter().find(is_it) {
                 return Err(AdminError::new(format!(
@@ -523,7 +523,7 @@ impl Control {
         let NewDrive { drive, medium: new, class: _ } = new;
         // The record is on its way from here on, and may arrive although the caller has stopped waiting.
         let medium = new.keep();
-        let _rejoining = returned_as.map(|(from, _)| self.guarded(number).rejoins(from));
+        let _rejoining = returned_as.map(|(from, _)| self.core(number).rejoins(from));
         let member = self.admit(number, candidate, drive).await?;
         if let Some(opener) = &self.opener {
             opener.hold(&medium);
@@ -569,7 +569,7 @@ impl Control {
         new: Option<&NewDrive>,
         drive: &DriveHandle,
     ) -> Result<Member, ArrayError> {
-        let state = self.guarded(number).metadata.state();
+        let state = self.core(number).metadata.state();
         if state.members().len() >= self.pools[number].lost.room() {
             let fact = format!(
                 "cannot join: {} drives have joined since the array was started, and it has room for no more; start it again",
@@ -583,10 +583,10 @@ impl Control {
     }
 
     async fn admit(&self, number: usize, candidate: Member, drive: DriveHandle) -> Result<usize, ArrayError> {
-        let guarded = self.guarded(number);
-        let member = guarded.metadata.add_member(drive.clone(), candidate).await?;
+        let core = self.core(number);
+        let member = core.metadata.add_member(drive.clone(), candidate).await?;
         MemberJudge::appoint(&drive, number, member as usize, &self.post);
-        guarded.pauses.watch(member, &drive);
+        core.pauses.watch(member, &drive);
         Ok(member as usize)
     }
 

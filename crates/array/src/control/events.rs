@@ -113,12 +113,12 @@ impl Control {
     /// Tells when a rebuild has begun or ended, and when there is no room for one.
     pub(super) fn look_at_rebuild(&self, number: usize) {
         self.look_at_findings(number);
-        let guarded = self.guarded(number);
-        let running = guarded.rebuild.is_running();
-        let was_told = guarded.rebuild_told.replace(running);
+        let core = self.core(number);
+        let running = core.rebuild.is_running();
+        let was_told = core.rebuild_told.replace(running);
         let thing = format!("pool {}", self.pools[number].name);
         let (lacking, leaving) = {
-            let state = guarded.metadata.state();
+            let state = core.metadata.state();
             (state.lost_columns().count() as u64, state.leaving_columns().next().is_some())
         };
         if running {
@@ -130,9 +130,9 @@ impl Control {
             };
             return self.tell(Severity::Info, thing, what, "");
         }
-        let homeless = guarded.rebuild.without_spare.get();
-        let homeless_told = guarded.room_told.replace(homeless);
-        let remedy = || format!("add a drive (tier0 drive add{})", which_groups(&guarded.metadata.state()));
+        let homeless = core.rebuild.without_spare.get();
+        let homeless_told = core.room_told.replace(homeless);
+        let remedy = || format!("add a drive (tier0 drive add{})", which_groups(&core.metadata.state()));
         match (was_told, lacking) {
             (true, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
             (true, lacking) => {
@@ -151,25 +151,25 @@ impl Control {
 
     /// Tells that a member is lost, once the others know.
     pub(super) fn tell_lost(&self, number: usize, member: usize) {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         let member = member as u32;
-        guarded.lost_at.borrow_mut().entry(member).or_insert_with(|| self.world.now());
-        let known = guarded.pauses.health(member).and_then(|health| health.last_error);
-        let why = match guarded.taken_out.borrow().contains(&member) {
+        core.lost_at.borrow_mut().entry(member).or_insert_with(|| self.world.now());
+        let known = core.pauses.health(member).and_then(|health| health.last_error);
+        let why = match core.taken_out.borrow().contains(&member) {
             true => " (it was taken out)".to_owned(),
             false => known.map_or_else(String::new, |error| format!(" ({error})")),
         };
         let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
-        let leaves = guarded.metadata.state().member(member).is_some_and(|lost| lost.leaving);
+        let leaves = core.metadata.state().member(member).is_some_and(|lost| lost.leaving);
         let remedy = match leaves {
             // It was removed on purpose.
             true => String::new(),
             false => {
-                let replace = replace_command(&guarded.drive_name(member));
+                let replace = replace_command(&core.drive_name(member));
                 format!("take it back if it answers (tier0 drive rejoin), or replace it ({replace})")
             }
         };
-        self.tell(Severity::Critical, format!("drive {}", guarded.drive_name(member)), what, remedy);
+        self.tell(Severity::Critical, format!("drive {}", core.drive_name(member)), what, remedy);
     }
 
     /// Tells that a drive has left its pool: what was advised before would not find it.

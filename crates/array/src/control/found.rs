@@ -12,7 +12,7 @@ use tier0_raid::io::{PageFault, RepairEvent, RepairSource};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 
 use super::events::EventId;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::admin::Severity;
 
 /// Findings behind the first of which an event names the places; the others are counted.
@@ -114,12 +114,12 @@ impl Control {
     /// A pass of a scrub begins: what it finds are events of its own.
     pub(super) fn begin_findings(&self, number: usize) {
         self.end_findings(number);
-        self.guarded(number).found.in_pass.set(true);
+        self.core(number).found.in_pass.set(true);
     }
 
     /// The pass has ended, or what was found lately is told to the end.
     pub(super) fn end_findings(&self, number: usize) {
-        let found = &self.guarded(number).found;
+        let found = &self.core(number).found;
         found.in_pass.set(false);
         let open = found.open.take();
         for ((_, kind), mut batch) in open {
@@ -129,7 +129,7 @@ impl Control {
 
     /// Has the file of events told what was added in the last interval, and ends events that are no scrub's.
     pub(super) fn look_at_findings(&self, number: usize) {
-        let found = &self.guarded(number).found;
+        let found = &self.core(number).found;
         let now = self.world.now();
         let mut open = found.open.take();
         for ((_, kind), batch) in &mut open {
@@ -152,8 +152,8 @@ impl Control {
     /// Something was found on a member's drive: `what` it is, and `place`, where it is.
     fn tell_found(&self, number: usize, member: u32, kind: Kind, what: String, place: String) {
         self.look_at_findings(number);
-        let guarded = self.guarded(number);
-        let mut open = guarded.found.open.borrow_mut();
+        let core = self.core(number);
+        let mut open = core.found.open.borrow_mut();
         if let Some(batch) = open.get_mut(&(member, kind)) {
             tracing::debug!("drive {}: {what}", batch.drive);
             batch.others_count += 1;
@@ -163,7 +163,7 @@ impl Control {
             self.events.bring_up_to_date(batch.event, batch.text());
             return;
         }
-        let (drive, now) = (guarded.drive_name(member), self.world.now());
+        let (drive, now) = (core.drive_name(member), self.world.now());
         let event = self.tell_first(
             kind.severity(),
             format!("drive {drive}"),
@@ -187,13 +187,13 @@ impl Control {
 impl Control {
     /// A page was wrong.
     pub(super) fn note_found(&self, number: usize, event: &RepairEvent) {
-        let guarded = self.guarded(number);
-        let chunklet = guarded.shape.sets.chunklet(event.set, event.column);
-        guarded.found.count(chunklet.drive, event.source.is_some());
+        let core = self.core(number);
+        let chunklet = core.shape.sets.chunklet(event.set, event.column);
+        core.found.count(chunklet.drive, event.source.is_some());
         if event.fault != PageFault::Unreadable {
-            guarded.found.untrue.borrow_mut().insert(chunklet.drive);
+            core.found.untrue.borrow_mut().insert(chunklet.drive);
         }
-        let (_, start) = guarded.shape.sets.place(event.set, event.column);
+        let (_, start) = core.shape.sets.place(event.set, event.column);
         let lba = start + SectorCount(event.column_page * PAGE_SECTORS);
         let fault = match event.fault {
             PageFault::Rot => "fails its checksum",
@@ -201,7 +201,7 @@ impl Control {
             PageFault::CopiesDiffer => "differs from its copies",
             PageFault::ParityDiffers => "contradicts its data",
         };
-        let whose = guarded
+        let whose = core
             .owner_of(event)
             .map(|(name, sector)| format!("volume {name} sectors {sector}+{PAGE_SECTORS}"));
         let (kind, became) = match event.source {
@@ -220,9 +220,9 @@ impl Control {
 impl Control {
     /// A copy of a slot's table was wrong, and is written again.
     pub(super) fn note_table_found(&self, number: usize, event: &TableEvent) {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         let member = event.member as u32;
-        let (drive, byte) = (guarded.drive_name(member), event.lba.0 * SECTOR_BYTES);
+        let (drive, byte) = (core.drive_name(member), event.lba.0 * SECTOR_BYTES);
         let fault = match event.fault {
             TableFault::Unreadable => "cannot be read",
             TableFault::Damaged => "is damaged",
@@ -235,7 +235,7 @@ impl Control {
                 return;
             }
         };
-        guarded.found.count(member, true);
+        core.found.count(member, true);
         let what =
             format!("the copy of checksums at byte {byte} {fault}; it was written again from another copy");
         self.tell_found(number, member, Kind::Table, what, format!("byte {byte}"));
@@ -243,9 +243,9 @@ impl Control {
 
     /// No copy of a slot's table is right.
     pub(super) fn note_table_lost(&self, number: usize, slot: u64) {
-        let guarded = self.guarded(number);
-        let sectors = guarded.metadata.state().geometry().extent_sectors;
-        let Some((name, extent)) = guarded.tenant_of(slot) else { return };
+        let core = self.core(number);
+        let sectors = core.metadata.state().geometry().extent_sectors;
+        let Some((name, extent)) = core.tenant_of(slot) else { return };
         let what = format!(
             "volume {name} sectors {}+{sectors}: no copy of their checksums is right; reads of them fail until they are written again",
             u64::from(extent.index) * sectors
@@ -255,7 +255,7 @@ impl Control {
     }
 }
 
-impl Guarded {
+impl PoolCore {
     /// The volume that has a slot, and which of its extents lies there.
     fn tenant_of(&self, slot: u64) -> Option<(String, ExtentId)> {
         let state = self.metadata.state();

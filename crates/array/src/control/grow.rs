@@ -34,14 +34,14 @@ impl Control {
     pub(super) async fn grow(self: &Rc<Self>, pool: Option<&str>) -> Done {
         let number = self.pool_meant(pool)?;
         let name = &self.pools[number].name;
-        if self.guarded(number).growing.get() {
+        if self.core(number).growing.get() {
             return Err(AdminError::new(format!(
                 "pool {name:?} is growing already; \"tier0 status\" shows how far, \"tier0 pool grow --stop\" ends it"
             )));
         }
         let grown = self.form_sets(number).await?;
         if grown.later.is_some() {
-            self.guarded(number).growing.set(true);
+            self.core(number).growing.set(true);
             self.start_rebuilds(number);
         }
         let by = grown.what.map(|(sets, more)| format!("{} and {more}", counted(sets, "set")));
@@ -64,7 +64,7 @@ impl Control {
     pub(super) fn stop_growing(&self, pool: Option<&str>) -> Done {
         let number = self.pool_meant(pool)?;
         let name = &self.pools[number].name;
-        if !self.guarded(number).growing.replace(false) {
+        if !self.core(number).growing.replace(false) {
             return Ok(format!(
                 "no column of pool {name} moves so that it can grow; there is nothing to stop"
             ));
@@ -76,7 +76,7 @@ impl Control {
 
     /// Forms the sets for which columns have moved.
     pub(super) async fn form_sets_to_come(self: &Rc<Self>, number: usize) {
-        if !self.guarded(number).growing.replace(false) {
+        if !self.core(number).growing.replace(false) {
             return;
         }
         let thing = format!("pool {}", self.pools[number].name);
@@ -103,16 +103,16 @@ impl Control {
     /// New sets are about to lie on the drives that a record names.
     fn place_sets(&self, number: usize, record: &MetaRecord) -> Result<Option<UnderWay<'_>>, AdminError> {
         let MetaRecord::SetsAdded { columns, group, .. } = record else { return Ok(None) };
-        let guarded = self.guarded(number);
-        let layout = guarded.shape.layout_of(*group);
+        let core = self.core(number);
+        let layout = core.shape.layout_of(*group);
         let width = layout.columns();
         let members = |set: &[ChunkletAddress]| set.iter().map(|chunklet| chunklet.drive).collect();
         let placed =
-            guarded.place(Placing::Sets { layout, members: columns.chunks(width).map(members).collect() });
+            core.place(Placing::Sets { layout, members: columns.chunks(width).map(members).collect() });
         placed.map(Some).map_err(|condemned| {
             AdminError::new(format!(
                 "drive {:?} is about to be called lost; look at \"tier0 status\", then grow",
-                guarded.drive_name(condemned.member)
+                core.drive_name(condemned.member)
             ))
         })
     }
@@ -120,25 +120,24 @@ impl Control {
     /// Forms the sets that need no column to move.
     async fn form_sets(self: &Rc<Self>, number: usize) -> Result<Grown, AdminError> {
         let _turn = self.turn.acquire(1).await;
-        let guarded = self.guarded(number);
-        let slots_before = guarded.metadata.state().slot_count();
+        let core = self.core(number);
+        let slots_before = core.metadata.state().slot_count();
         let planned = {
-            let state = guarded.metadata.state();
-            plan_growth(&state, guarded.metadata.change_bytes_max())
+            let state = core.metadata.state();
+            plan_growth(&state, core.metadata.change_bytes_max())
         };
         let name = &self.pools[number].name;
         let Growth { records, sets, sets_later, moves } =
             planned.map_err(|fact| AdminError::new(format!("pool {name:?} does not grow: {fact}")))?;
         for record in records {
             let _under_way = self.place_sets(number, &record)?;
-            guarded
-                .metadata
+            core.metadata
                 .commit(vec![record])
                 .await
                 .map_err(|error| AdminError::from(ArrayError::from(error)))?;
         }
         let more = {
-            let state = guarded.metadata.state();
+            let state = core.metadata.state();
             (state.slot_count() - slots_before) * state.geometry().extent_sectors * SECTOR_BYTES
         };
         if sets > 0 {

@@ -41,7 +41,7 @@ impl Control {
     fn look_at_harmed_drives(&self, found: Vec<(PathBuf, Harm)>) -> Vec<(PathBuf, Harm)> {
         let before = self.harmed.replace(found.clone());
         for number in 0..self.pools.len() {
-            for (name, path, harm) in harmed_of(&self.guarded(number).metadata.state(), &found) {
+            for (name, path, harm) in harmed_of(&self.core(number).metadata.state(), &found) {
                 if !before.iter().any(|(known, as_known)| known == path && *as_known == harm) {
                     let thing = format!("drive {name}");
                     self.tell(Severity::Critical, thing, harm.fact(path), harm.remedy(&name));
@@ -60,16 +60,16 @@ impl Control {
             before.iter().any(is_it) && !now.iter().any(|(other, _)| other.as_os_str() == path)
         };
         for number in 0..self.pools.len() {
-            let guarded = self.guarded(number);
+            let core = self.core(number);
             let regrown: Vec<(u32, String)> = {
-                let state = guarded.metadata.state();
+                let state = core.metadata.state();
                 let cut = state.members_by_place().filter(|(_, one)| one.is_active() && was_cut(&one.path));
                 cut.map(|(place, member)| (place, member.name.clone())).collect()
             };
             if regrown.is_empty() {
                 continue;
             }
-            guarded.unverified.add_overwritten(&regrown.iter().map(|(place, _)| *place).collect::<Vec<_>>());
+            core.unverified.add_overwritten(&regrown.iter().map(|(place, _)| *place).collect::<Vec<_>>());
             for (_, name) in &regrown {
                 let what = "it has its size again, and what lay behind the end that it had may be gone";
                 let remedy = "a scrub repairs it from the other drives; look at its end (tier0 status)";

@@ -20,7 +20,7 @@ use super::drives::{NewPlace, replace_command};
 use super::log;
 use super::report::Findings;
 use super::space::Spares;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::admin::{AdminError, Health, Severity};
 
 /// How a drive is to leave.
@@ -56,8 +56,8 @@ pub(super) fn lacking(state: &PoolState, member: u32) -> Option<String> {
 
 impl Findings {
     /// Drives that are to leave and cannot.
-    pub(super) fn look_at_leaving(&mut self, state: &PoolState, guarded: &Guarded) {
-        if guarded.rebuild.is_running() {
+    pub(super) fn look_at_leaving(&mut self, state: &PoolState, core: &PoolCore) {
+        if core.rebuild.is_running() {
             return;
         }
         let leaving = state.members_by_place().filter(|(_, member)| member.is_active() && member.leaving);
@@ -81,18 +81,18 @@ impl Control {
         if state == MemberState::Active && leave == Leave::CopyFirst {
             self.check_room(number, place, name)?;
         }
-        let is_needed = self.guarded(number).may_be_needed(place);
+        let is_needed = self.core(number).may_be_needed(place);
         if is_needed && leave == Leave::CopyFirst {
             return Err(self.refusal_to_give_up(number, place));
         }
         if is_needed {
-            let guarded = self.guarded(number);
-            guarded.given_up.borrow_mut().extend(guarded.lost_places_of(place));
+            let core = self.core(number);
+            core.given_up.borrow_mut().extend(core.lost_places_of(place));
         }
-        let lacks_space = self.guarded(number).pauses.health(place).is_some_and(|health| health.no_space);
+        let lacks_space = self.core(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.let_go(number, place, state, leave).await?;
-        let held = self.guarded(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
-        let spares = Spares::shortage(&self.guarded(number).metadata.state());
+        let held = self.core(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
+        let spares = Spares::shortage(&self.core(number).metadata.state());
         let spares = spares
             .map(|shortage| format!("; then {shortage}: add a drive (tier0 drive add)"))
             .unwrap_or_default();
@@ -120,9 +120,9 @@ impl Control {
 
     /// What a lost drive may hold of lost pages is given up only with force.
     fn refusal_to_give_up(&self, number: usize, place: u32) -> AdminError {
-        let guarded = self.guarded(number);
-        let name = guarded.drive_name(place);
-        let is_leaving = guarded.metadata.state().member(place).is_some_and(|member| member.leaving);
+        let core = self.core(number);
+        let name = core.drive_name(place);
+        let is_leaving = core.metadata.state().member(place).is_some_and(|member| member.leaving);
         let keep = if is_leaving { "keep it (tier0 drive remove --stop), then " } else { "" };
         AdminError::new(format!(
             "drive {name:?} is lost and may hold what is right of pages of which no copy is; {keep}take it back (tier0 drive \
@@ -133,13 +133,12 @@ impl Control {
     /// A drive that is leaving stays. The columns that are under way go to the end of their way.
     pub(super) async fn keep_drive(self: &Rc<Self>, name: &str) -> Done {
         let (number, place, state) = self.member_named(name)?;
-        let leaving =
-            self.guarded(number).metadata.state().member(place).is_some_and(|member| member.leaving);
+        let leaving = self.core(number).metadata.state().member(place).is_some_and(|member| member.leaving);
         if state != MemberState::Active && leaving {
             self.set_leaving(number, place, false).await?;
-            self.guarded(number).leaving.borrow_mut().remove(&place);
-            let kept = self.guarded(number).lost_places_of(place);
-            self.guarded(number).given_up.borrow_mut().retain(|place| !kept.contains(place));
+            self.core(number).leaving.borrow_mut().remove(&place);
+            let kept = self.core(number).lost_places_of(place);
+            self.core(number).given_up.borrow_mut().retain(|place| !kept.contains(place));
             return Ok(format!(
                 "drive {name} is kept in mind: it is lost, and what it held is rebuilt; take it back if it answers (tier0 drive \
                  rejoin)"
@@ -166,7 +165,7 @@ impl Control {
         let name = place.name.clone();
         let group = self.group_of_member(number, leaving);
         self.join(number, group, place, Some(leaving)).await?;
-        self.guarded(number).replace_log_drive(old, &name);
+        self.core(number).replace_log_drive(old, &name);
         // It may have been lost meanwhile, or others that had room.
         let (_, _, state) = self.member_named(old)?;
         if state == MemberState::Active
@@ -176,7 +175,7 @@ impl Control {
                 "drive {name:?} is in the pool, and {old:?} stays: {error}"
             )));
         }
-        if self.guarded(number).may_be_needed(leaving) {
+        if self.core(number).may_be_needed(leaving) {
             self.start_rebuilds(number);
             return Ok(format!(
                 "drive {name} is in the pool; {old} stays known, because it is lost and may hold what is right of pages of which no \
@@ -191,7 +190,7 @@ impl Control {
                  nothing is less redundant meanwhile"
             ),
             _ => {
-                let lacks = lacking(&self.guarded(number).metadata.state(), leaving);
+                let lacks = lacking(&self.core(number).metadata.state(), leaving);
                 let lacks =
                     lacks.map(|lacks| format!("; not all of it has room: {lacks}")).unwrap_or_default();
                 format!("drive {name} takes the place of {old}; \"tier0 status\" shows the rebuild{lacks}")
@@ -200,16 +199,16 @@ impl Control {
     }
 
     fn check_room(&self, number: usize, place: u32, name: &str) -> Result<(), AdminError> {
-        let state = self.guarded(number).metadata.state();
+        let state = self.core(number).metadata.state();
         let Some(lacking) = lacking(&state, place) else { return Ok(()) };
-        let guarded = self.guarded(number);
-        if guarded.pauses.since().is_some() {
+        let core = self.core(number);
+        if core.pauses.since().is_some() {
             return Err(AdminError::new(format!(
                 "drive {name:?} cannot be emptied: {lacking}; bring the drives back first that the pool waits for"
             )));
         }
         // What is sure to be refused is not advised.
-        let at_once = match guarded.objection(&self.pools[number], &BTreeSet::from([place])) {
+        let at_once = match core.objection(&self.pools[number], &BTreeSet::from([place])) {
             Ok(()) => ", or take it out at once and be less redundant (--force)",
             Err(_) => "",
         };
@@ -228,16 +227,16 @@ impl Control {
         state: MemberState,
         leave: Leave,
     ) -> Result<(), AdminError> {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         let at_once = state == MemberState::Active && leave == Leave::AtOnce;
-        let drive = guarded.metadata.drive(place);
+        let drive = core.metadata.drive(place);
         if at_once {
             self.condemn_drive(number, place).await?;
         }
         self.set_leaving(number, place, true).await?;
-        guarded.leaving.borrow_mut().insert(place, drive);
+        core.leaving.borrow_mut().insert(place, drive);
         if at_once {
-            guarded.taken_out.borrow_mut().insert(place);
+            core.taken_out.borrow_mut().insert(place);
             self.take_out(number, place).await;
         }
         Ok(())
@@ -249,12 +248,11 @@ impl Control {
         place: u32,
         leaving: bool,
     ) -> Result<(), AdminError> {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         // A task that has chosen a chunklet of it has recorded that by then.
-        let _alone = guarded.column_places.acquire(super::pool::ALL_PLACES).await;
+        let _alone = core.column_places.acquire(super::pool::ALL_PLACES).await;
         let record = MetaRecord::MemberLeaving { member: place, leaving };
-        guarded
-            .commit(vec![record])
+        core.commit(vec![record])
             .await
             .map_err(|error| AdminError::failed(format!("the pool's metadata cannot be written: {error}")))
     }
@@ -262,28 +260,28 @@ impl Control {
     /// Forgets the members that are to leave and hold nothing any more, of lost pages neither unless that is given up. The
     /// superblocks on their drives are erased.
     pub(super) async fn forget_leaving(self: &Rc<Self>, number: usize) {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         let leaves = |(_, member): &(u32, &Member)| member.leaving && member.state != MemberState::Removed;
         let leaving: Vec<u32> = {
-            let state = guarded.metadata.state();
+            let state = core.metadata.state();
             let leaving = (0u32..).zip(state.members()).filter(leaves).map(|(place, _)| place);
-            let is_given_up = |place: &u32| guarded.given_up.borrow().contains(place);
-            let is_kept = |place: &u32| guarded.may_be_needed(*place) && !is_given_up(place);
-            leaving.filter(|place| !guarded.unverified.holds(&state, *place) && !is_kept(place)).collect()
+            let is_given_up = |place: &u32| core.given_up.borrow().contains(place);
+            let is_kept = |place: &u32| core.may_be_needed(*place) && !is_given_up(place);
+            leaving.filter(|place| !core.unverified.holds(&state, *place) && !is_kept(place)).collect()
         };
         for place in leaving {
             let record = MetaRecord::MemberRemoved { member: place };
-            if guarded.metadata.state().check(&record).is_err() {
+            if core.metadata.state().check(&record).is_err() {
                 continue;
             }
-            let known = guarded.leaving.borrow_mut().remove(&place).flatten();
-            let drive = known.or_else(|| guarded.metadata.drive(place));
-            if let Err(error) = guarded.metadata.remove_member(place).await {
+            let known = core.leaving.borrow_mut().remove(&place).flatten();
+            let drive = known.or_else(|| core.metadata.drive(place));
+            if let Err(error) = core.metadata.remove_member(place).await {
                 tracing::warn!("a drive cannot be forgotten: {error}");
                 continue;
             }
-            let id = guarded.metadata.state().member(place).map(|member| member.id);
-            let name = guarded.drive_name(place);
+            let id = core.metadata.state().member(place).map(|member| member.id);
+            let name = core.drive_name(place);
             // One that has joined again under its name serves as another member.
             if self.member_named(&name).is_err() {
                 self.tell_left(number, &name);

@@ -13,7 +13,7 @@ use tier0_world::IoError;
 
 use super::admin::Done;
 use super::placing::Placing;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::admin::AdminError;
 use crate::message::command::ShardCommand;
 
@@ -27,15 +27,15 @@ impl Control {
     /// # Errors
     /// When a copy could not be completed: it can be tried again.
     pub(super) async fn restore_log(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         loop {
             let planned = {
-                let state = guarded.metadata.state();
-                plan(&state, &guarded.log_copies_given_up(), &guarded.log_members_wanted(&state))
+                let state = core.metadata.state();
+                plan(&state, &core.log_copies_given_up(), &core.log_members_wanted(&state))
             };
             let Some(Plan { placement, from, to, is_whole, rings_are_full }) = planned else { return Ok(()) };
             if is_whole && rings_are_full {
-                self.guarded(number).give_up_log_copy(&self.pools[number], from).await?;
+                self.core(number).give_up_log_copy(&self.pools[number], from).await?;
                 self.drop_log_copies(number, from as usize).await;
             }
             let member = to as usize;
@@ -52,8 +52,8 @@ impl Control {
             if is_whole {
                 self.drop_log_copies(number, from as usize).await;
             }
-            guarded.log_copy_counts(from, to);
-            let (name, drive) = (&self.pools[number].name, guarded.drive_name(to));
+            core.log_copy_counts(from, to);
+            let (name, drive) = (&self.pools[number].name, core.drive_name(to));
             tracing::info!("pool {name:?}: drive {drive:?} has a copy of the write log");
         }
     }
@@ -62,7 +62,7 @@ impl Control {
     pub(crate) fn follow_log_drives(&self, named: &BTreeMap<String, Vec<String>>) {
         for pool in &self.pools {
             if let Some(drives) = named.get(&pool.name) {
-                pool.guarded.log_drives.borrow_mut().clone_from(drives);
+                pool.core.log_drives.borrow_mut().clone_from(drives);
             }
         }
     }
@@ -73,9 +73,9 @@ impl Control {
     /// It cannot lie there, and nothing moves.
     pub(super) fn move_log(self: &Rc<Self>, pool: Option<&str>, drives: &[String]) -> Done {
         let number = self.pool_meant(pool)?;
-        let (guarded, pool) = (self.guarded(number), &self.pools[number].name);
+        let (core, pool) = (self.core(number), &self.pools[number].name);
         {
-            let state = guarded.metadata.state();
+            let state = core.metadata.state();
             let copies = state.log().rings.first().map_or(0, |ring| ring.copies.len());
             let different: BTreeSet<&String> = drives.iter().collect();
             if drives.len() != copies || different.len() != copies {
@@ -88,7 +88,7 @@ impl Control {
                 check_takes_log(&state, pool, name)?;
             }
         }
-        *guarded.log_drives.borrow_mut() = drives.to_vec();
+        *core.log_drives.borrow_mut() = drives.to_vec();
         self.start_rebuilds(number);
         Ok(format!(
             "the write log of pool {pool} moves to {}, as \"tier0 status\" shows; if log_drives of the array file says \
@@ -104,7 +104,7 @@ impl Control {
         placement: LogPlacement,
         (from, to): (u32, u32),
     ) -> Result<(), IoError> {
-        let _under_way = self.guarded(number).place(Placing::LogCopy { from, to })?;
+        let _under_way = self.core(number).place(Placing::LogCopy { from, to })?;
         let copy_of = |ring: &LogRing| ring.copies.iter().find(|copy| copy.member == to).copied();
         let places: Vec<LogCopy> =
             placement.rings.iter().map(|ring| copy_of(ring).expect("it was planned")).collect();
@@ -112,7 +112,7 @@ impl Control {
         for added in self.ask_all(command).await {
             added.unwrap_or(Err(IoError::Gone))?;
         }
-        self.guarded(number).commit(vec![MetaRecord::LogPlaced(placement)]).await
+        self.core(number).commit(vec![MetaRecord::LogPlaced(placement)]).await
     }
 }
 
@@ -136,7 +136,7 @@ fn check_takes_log(state: &PoolState, pool: &str, name: &str) -> Result<(), Admi
     )))
 }
 
-impl Guarded {
+impl PoolCore {
     /// The members whose drives are to hold the log, as far as the pool has them.
     pub(super) fn log_members_wanted(&self, state: &PoolState) -> BTreeSet<u32> {
         let wanted = self.log_drives.borrow();

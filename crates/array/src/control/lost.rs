@@ -8,7 +8,7 @@ use tier0_pool::{Member, MemberState, PoolState};
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, named};
 
 use super::report::Findings;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::admin::{Health, IntegrityStatus, LostRange};
 use crate::message::command::{LostSectors, ShardCommand};
 use crate::message::scrub::ScrubShared;
@@ -63,8 +63,8 @@ impl Control {
     pub(super) async fn watch_lost_pages(self: Rc<Self>, number: usize) {
         loop {
             self.world.sleep(LOOK).await;
-            let guarded = self.guarded(number);
-            if guarded.metadata.has_lost_pages() || guarded.pauses.since().is_some() {
+            let core = self.core(number);
+            if core.metadata.has_lost_pages() || core.pauses.since().is_some() {
                 continue;
             }
             let reports = self.ask_all(|reply| ShardCommand::Report { pool: number, reply }).await;
@@ -82,11 +82,11 @@ impl Control {
         shared: &ScrubShared,
         told: u64,
     ) {
-        let is_told_since = self.guarded(number).rebuild.losses_told.get() != told;
+        let is_told_since = self.core(number).rebuild.losses_told.get() != told;
         match (shared.unrecoverable(), shared.skipped()) {
             (0, 0) if is_told_since => {}
             (0, 0) => {
-                let were_there = self.guarded(number).metadata.has_lost_pages();
+                let were_there = self.core(number).metadata.has_lost_pages();
                 self.remember_lost_pages(number, false).await;
                 if were_there {
                     // Drives that were kept for their sake are forgotten.
@@ -103,17 +103,17 @@ impl Control {
     /// A rebuild has met pages of which nothing is right: what its columns' old chunklets hold may be needed. That must be
     /// known before the rebuild counts; whether it is. Drives that a pause waits for take no superblock.
     pub(super) async fn rebuild_met_lost_pages(&self, number: usize) -> bool {
-        let guarded = self.guarded(number);
-        guarded.rebuild.met_lost_pages.set(true);
-        guarded.pauses.since().is_none() && self.remember_lost_pages(number, true).await
+        let core = self.core(number);
+        core.rebuild.met_lost_pages.set(true);
+        core.pauses.since().is_none() && self.remember_lost_pages(number, true).await
     }
 
     async fn remember_lost_pages(&self, number: usize, are_there: bool) -> bool {
         if are_there {
-            let told = &self.guarded(number).rebuild.losses_told;
+            let told = &self.core(number).rebuild.losses_told;
             told.set(told.get() + 1);
         }
-        let remembered = self.guarded(number).metadata.remember_lost_pages(are_there).await;
+        let remembered = self.core(number).metadata.remember_lost_pages(are_there).await;
         if let Err(error) = &remembered {
             let pool = &self.pools[number].name;
             tracing::error!("pool {pool:?}: that pages are lost cannot be remembered: {error}");
@@ -122,7 +122,7 @@ impl Control {
     }
 }
 
-impl Guarded {
+impl PoolCore {
     /// Whether the drive of a lost member may hold what is right of pages of which no copy is: what it held was not rebuilt
     /// elsewhere, or while pages were lost. It may have been lost more than once.
     pub(super) fn may_be_needed(&self, place: u32) -> bool {

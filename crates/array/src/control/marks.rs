@@ -22,7 +22,7 @@ impl Control {
         let mut marked_at = 0;
         loop {
             self.world.sleep(PAUSE).await;
-            if self.guarded(number).pauses.since().is_some() {
+            if self.core(number).pauses.since().is_some() {
                 continue;
             }
             let reports = self.ask_all(|reply| ShardCommand::Report { pool: number, reply }).await;
@@ -35,7 +35,7 @@ impl Control {
             if written == marked_at {
                 continue;
             }
-            match self.guarded(number).metadata.mark().await {
+            match self.core(number).metadata.mark().await {
                 Ok(()) => marked_at = written,
                 Err(error) => tracing::error!(
                     "the drives of pool {:?} are not marked: {error}",

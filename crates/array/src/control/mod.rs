@@ -54,7 +54,7 @@ pub(crate) use drives::{Answer, DriveOpener, NewDrive};
 pub(crate) use harmed::Harm;
 pub(crate) use moved::Moved;
 pub(crate) use originals::OtherPlace;
-pub(crate) use pool::{Guarded, PoolControl};
+pub(crate) use pool::{PoolControl, PoolCore};
 
 use crate::control::events::Events;
 use crate::message::command::ShardCommand;
@@ -129,7 +129,7 @@ impl Control {
             Rc::new(PoolControl {
                 name: pool.seed.state.name().to_owned(),
                 lost: pool.seed.lost,
-                guarded: Guarded::new(pool.metadata, pool.seed.shape, &pool.drives),
+                core: PoolCore::new(pool.metadata, pool.seed.shape, &pool.drives),
             })
         };
         let control = Control {
@@ -159,7 +159,7 @@ impl Control {
     /// The volumes of the start are numbered as every shard lists them: pool by pool, and as the pools number them.
     fn number_volumes(&self) {
         for (pool, control) in self.pools.iter().enumerate() {
-            let volumes = control.guarded.volume_numbers();
+            let volumes = control.core.volume_numbers();
             for volume in volumes {
                 self.number_volume(pool, volume);
             }
@@ -178,8 +178,8 @@ impl Control {
                 for member in control.pools[number].lost_members() {
                     control.drop_log_copies(number, member).await;
                 }
-                let guarded = control.guarded(number);
-                guarded.unverified.resume(&guarded.metadata.state());
+                let core = control.core(number);
+                core.unverified.resume(&core.metadata.state());
                 if let Err(error) = control.finish_rejoins(number).await {
                     tracing::error!("the old place of a drive cannot be forgotten: {error}");
                 }
@@ -222,7 +222,7 @@ impl Control {
                 let _ = reply.send(self.judge(pool, member, error).await);
             }
             ControlMessage::Recognise { pool, member, seen, reply } => {
-                let known = self.guarded(pool).metadata.recognise(member as u32, &seen);
+                let known = self.core(pool).metadata.recognise(member as u32, &seen);
                 let _ = reply.send(known);
             }
             ControlMessage::Lost { pool, member } => {
@@ -298,6 +298,11 @@ impl Control {
         {
             self.pools[pool].take_back(slots);
         }
+    }
+
+    /// What is kept of a pool.
+    pub(crate) fn core(&self, number: usize) -> &PoolCore {
+        &self.pools[number].core
     }
 
     /// Orders something of every shard; none from a shard that has ended.

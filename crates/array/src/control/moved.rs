@@ -92,7 +92,7 @@ impl Control {
     fn tell_moved_drives(&self, before: &[Moved]) {
         let moved = self.moved.borrow().clone();
         for number in 0..self.pools.len() {
-            let state = self.guarded(number).metadata.state().clone();
+            let state = self.core(number).metadata.state().clone();
             for (name, moved) in moved_of(&state, &moved) {
                 if !before.contains(moved) {
                     self.tell_event(moved.event(&name));

@@ -9,7 +9,7 @@ use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
-use super::Guarded;
+use super::PoolCore;
 use super::pool::PoolControl;
 
 /// The most moves of a transaction: 44 KiB in the journal, and a short turn.
@@ -46,20 +46,20 @@ impl PoolControl {
         from: SlotRef,
         to: SlotRef,
     ) -> Result<(), IoError> {
-        let guarded = &self.guarded;
+        let core = &self.core;
         let ended = Ended::default();
-        guarded.moves.waiting.borrow_mut().push(Waiting { extent, from, to, ended: ended.clone() });
-        let _turn = guarded.moves.turn.acquire(1).await;
+        core.moves.waiting.borrow_mut().push(Waiting { extent, from, to, ended: ended.clone() });
+        let _turn = core.moves.turn.acquire(1).await;
         loop {
             if let Some(result) = ended.get() {
                 return result;
             }
-            guarded.commit_moves().await;
+            core.commit_moves().await;
         }
     }
 }
 
-impl Guarded {
+impl PoolCore {
     /// Commits the moves that wait, as many as fit one transaction.
     async fn commit_moves(&self) {
         let mut moves: Vec<Waiting> = {

@@ -11,19 +11,19 @@ use tier0_world::IoError;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::rebuild::COLUMNS_AT_ONCE_MIN;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 
 impl Control {
     /// The columns that should move next: off leaving drives first, then for spares, then for the growth asked for.
     pub(super) fn moves(&self, number: usize) -> Vec<ColumnMove> {
-        let guarded = self.guarded(number);
-        let state = guarded.metadata.state();
+        let core = self.core(number);
+        let state = core.metadata.state();
         let leaving = moves_off(&state);
         if !leaving.is_empty() {
             return leaving;
         }
         let for_spares = state.moves_for_spares();
-        if !for_spares.is_empty() || !guarded.growing.get() {
+        if !for_spares.is_empty() || !core.growing.get() {
             return for_spares;
         }
         (0..state.groups().len() as u32).flat_map(|group| state.sets_to_come(group).moves).collect()
@@ -43,17 +43,17 @@ impl Control {
 
     /// Moves a column, if it is still to move; whether it was.
     async fn move_column(self: &Rc<Self>, number: usize, one: ColumnMove) -> Result<bool, IoError> {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         {
-            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
+            let _alone = core.column_places.acquire(ALL_PLACES).await;
             let target = self.target_of(number, one);
             let Some(target) = target else { return Ok(false) };
             let ColumnMove { set, column, .. } = one;
-            let (index, place) = Guarded::column(set, column);
+            let (index, place) = PoolCore::column(set, column);
             let placing = Placing::Column { set: index, column: place, to: target.drive };
-            let _under_way = guarded.place(placing)?;
-            guarded.commit(vec![MetaRecord::ColumnEvacuating { set, column, target }]).await?;
-            guarded.shape.sets.start_evacuation(index, place, target);
+            let _under_way = core.place(placing)?;
+            core.commit(vec![MetaRecord::ColumnEvacuating { set, column, target }]).await?;
+            core.shape.sets.start_evacuation(index, place, target);
         }
         self.rebuild_column(number, one.set, one.column).await?;
         Ok(true)
@@ -62,8 +62,8 @@ impl Control {
     /// Where a column goes; none if it is not to move any more, or not there. The choice for a column of a drive that
     /// leaves is made anew, because others have taken chunklets since.
     fn target_of(&self, number: usize, one: ColumnMove) -> Option<ChunkletAddress> {
-        let guarded = self.guarded(number);
-        let state = guarded.metadata.state();
+        let core = self.core(number);
+        let state = core.metadata.state();
         let source = state.column(one.set, one.column).drive;
         if state.rebuild(one.set, one.column).is_some() || !state.is_active(source) {
             return None;
@@ -71,7 +71,7 @@ impl Control {
         if state.member(source)?.leaving {
             return state.choose_spare(one.set, one.column);
         }
-        let wanted = state.spares_are_short(source) || guarded.growing.get();
+        let wanted = state.spares_are_short(source) || core.growing.get();
         let free = state.free_chunklet(one.to, 0).filter(|_| wanted)?;
         let record = MetaRecord::ColumnEvacuating { set: one.set, column: one.column, target: free };
         state.check(&record).is_ok().then_some(free)

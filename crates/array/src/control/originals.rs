@@ -48,7 +48,7 @@ impl Control {
             return Ok(());
         };
         let places = {
-            let state = self.guarded(number).metadata.state();
+            let state = self.core(number).metadata.state();
             let serves_elsewhere = |known: &&Member| {
                 let is_it =
                     |here: &Member| here.is_active() && here.id == known.id && here.path != known.path;

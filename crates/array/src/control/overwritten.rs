@@ -22,39 +22,39 @@ impl Control {
     pub(super) async fn watch_fronts(self: Rc<Self>, number: usize) {
         loop {
             self.world.sleep(LOOK).await;
-            if self.guarded(number).pauses.since().is_none() {
+            if self.core(number).pauses.since().is_none() {
                 self.look_at_fronts(number).await;
             }
         }
     }
 
     async fn look_at_fronts(self: &Rc<Self>, number: usize) {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         let serving: Vec<u32> = {
-            let state = guarded.metadata.state();
+            let state = core.metadata.state();
             let active = state.members_by_place().filter(|(_, member)| member.is_active());
             active.map(|(place, _)| place).collect()
         };
         let answers = |place: &u32| {
-            guarded.pauses.health(*place).is_none_or(|health| health.standing == Standing::Healthy)
+            core.pauses.health(*place).is_none_or(|health| health.standing == Standing::Healthy)
         };
         let looks = serving
             .into_iter()
             .filter(answers)
-            .map(|place| async move { (!guarded.metadata.has_own_front(place).await).then_some(place) });
+            .map(|place| async move { (!core.metadata.has_own_front(place).await).then_some(place) });
         let overwritten: Vec<u32> = join_all(looks).await.into_iter().flatten().collect();
-        let still_serves = |place: &u32| guarded.metadata.state().is_active(*place);
+        let still_serves = |place: &u32| core.metadata.state().is_active(*place);
         let overwritten: Vec<u32> = overwritten.into_iter().filter(still_serves).collect();
-        let names: Vec<String> = overwritten.iter().map(|place| guarded.drive_name(*place)).collect();
+        let names: Vec<String> = overwritten.iter().map(|place| core.drive_name(*place)).collect();
         if names.is_empty() {
             return;
         }
-        guarded.unverified.add_overwritten(&overwritten);
+        core.unverified.add_overwritten(&overwritten);
         let drives = named("drive", &names);
         let fronts = if names.len() == 1 { "its front was" } else { "their fronts were" };
         let fact = format!("{fronts} overwritten from outside while the array serves");
         let thing = drives.clone();
-        match guarded.metadata.renew().await {
+        match core.metadata.renew().await {
             Ok(()) => {
                 let what = format!("{fact}; the metadata are written anew, and a scrub repairs the rest");
                 let remedy = "find out what wrote to the drives and stop it; look at the end of the scrub (tier0 status)";

@@ -18,7 +18,7 @@ use tier0_units::{Nanos, named};
 use tier0_world::IoError;
 
 use super::report_drives::Full;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::admin::{PauseStatus, Severity};
 use crate::message::command::{Refused, ShardCommand};
 
@@ -148,29 +148,29 @@ fn is_device(path: &Path) -> bool {
 impl Control {
     /// A member was judged, and is waited for.
     pub(super) fn await_drive(&self, number: usize, member: u32, error: IoError, reason: &str) {
-        let guarded = self.guarded(number);
-        let fresh = !guarded.pauses.awaits(member);
-        let begins = guarded.pauses.since().is_none();
-        let (now, name) = (self.world.now(), guarded.drive_name(member));
+        let core = self.core(number);
+        let fresh = !core.pauses.awaits(member);
+        let begins = core.pauses.since().is_none();
+        let (now, name) = (self.world.now(), core.drive_name(member));
         let waits: BTreeSet<u32> = {
-            let mut awaited = guarded.pauses.awaited.borrow_mut();
+            let mut awaited = core.pauses.awaited.borrow_mut();
             let known =
                 awaited.entry(member).or_insert_with(|| Awaited { since: now, reason: String::new() });
             reason.clone_into(&mut known.reason);
             // Those that did not answer either when this one was judged are needed as much.
-            awaited.keys().copied().chain(guarded.court.silent()).collect()
+            awaited.keys().copied().chain(core.court.silent()).collect()
         };
         if begins {
-            guarded.pauses.named.take();
+            core.pauses.named.take();
         }
-        let has_news = !waits.is_subset(&guarded.pauses.named.borrow());
+        let has_news = !waits.is_subset(&core.pauses.named.borrow());
         if fresh {
             let what = format!("fails ({error}) and cannot be done without: {reason}");
             self.tell(Severity::Critical, format!("drive {name}"), what, "bring it back");
         }
         if has_news {
-            let names: Vec<String> = waits.iter().map(|member| guarded.drive_name(*member)).collect();
-            guarded.pauses.named.borrow_mut().extend(waits);
+            let names: Vec<String> = waits.iter().map(|member| core.drive_name(*member)).collect();
+            core.pauses.named.borrow_mut().extend(waits);
             let drives = named("drive", &names);
             let what = format!("paused: it waits for {drives}");
             let remedy = format!("bring {drives} back; everything goes on by itself then");
@@ -189,12 +189,12 @@ impl Control {
 
     /// Looks after a pool's drives as long as the array runs.
     pub(super) async fn watch_drives(self: Rc<Self>, number: usize) {
-        let guarded = self.guarded(number);
-        if !guarded.pauses.has_guards() {
+        let core = self.core(number);
+        if !core.pauses.has_guards() {
             return;
         }
         loop {
-            let paused = guarded.pauses.since().is_some();
+            let paused = core.pauses.since().is_some();
             self.world.sleep(if paused { LOOK_PAUSED } else { LOOK }).await;
             self.look_at_drives(number);
             self.end_waits(number);
@@ -207,13 +207,13 @@ impl Control {
 
     /// Tells what has changed since the last look.
     fn look_at_drives(&self, number: usize) {
-        let guarded = self.guarded(number);
-        let healths: Vec<u32> = guarded.pauses.healths.borrow().keys().copied().collect();
+        let core = self.core(number);
+        let healths: Vec<u32> = core.pauses.healths.borrow().keys().copied().collect();
         for member in healths {
-            let Some(now) = guarded.pauses.health(member) else { continue };
-            let before = guarded.pauses.told.borrow_mut().insert(member, now.clone()).unwrap_or_default();
-            let full = Full::of(guarded.pauses.is_on_device(member));
-            self.tell_of_drive(&guarded.drive_name(member), &full, &before, &now);
+            let Some(now) = core.pauses.health(member) else { continue };
+            let before = core.pauses.told.borrow_mut().insert(member, now.clone()).unwrap_or_default();
+            let full = Full::of(core.pauses.is_on_device(member));
+            self.tell_of_drive(&core.drive_name(member), &full, &before, &now);
         }
     }
 
@@ -246,9 +246,9 @@ impl Control {
 
     /// Drives that answer again, or are lost, are waited for no more.
     fn end_waits(&self, number: usize) {
-        let guarded = self.guarded(number);
-        let Some(since) = guarded.pauses.since() else { return };
-        let pauses = &guarded.pauses;
+        let core = self.core(number);
+        let Some(since) = core.pauses.since() else { return };
+        let pauses = &core.pauses;
         pauses.awaited.borrow_mut().retain(|member, _| {
             match pauses.health(*member).map(|health| health.standing) {
                 Some(Standing::Suspect | Standing::Awaited) => true,
@@ -273,11 +273,11 @@ impl Control {
     /// Has every shard refuse what hosts must not wait for any longer, and take it back when there is nothing to wait
     /// for.
     async fn refuse_as_due(&self, number: usize) {
-        let guarded = self.guarded(number);
-        guarded.pauses.look_for_space(self.world.now(), |member| guarded.metadata.state().is_active(member));
-        let lanes = guarded.metadata.state().log().lanes as usize;
-        let due: Vec<Refused> = (0..lanes).map(|lane| self.refused_in(guarded, lane)).collect();
-        let mut before = guarded.pauses.refused.replace(due.clone());
+        let core = self.core(number);
+        core.pauses.look_for_space(self.world.now(), |member| core.metadata.state().is_active(member));
+        let lanes = core.metadata.state().log().lanes as usize;
+        let due: Vec<Refused> = (0..lanes).map(|lane| self.refused_in(core, lane)).collect();
+        let mut before = core.pauses.refused.replace(due.clone());
         before.resize(lanes, Refused::default());
         if due == before {
             return;
@@ -303,18 +303,18 @@ impl Control {
         let seconds = self.pause_timeout.0 / Nanos::from_secs(1).0;
         let what = format!("{state} for {seconds} s: hosts get errors instead of waiting longer");
         let remedy = format!("{remedy}; everything goes on by itself then");
-        let metadata = self.guarded(number).metadata.state();
+        let metadata = self.core(number).metadata.state();
         let group = lane.and_then(|lane| metadata.name_of_group(lane as u32));
         let group = group.map_or_else(String::new, |group| format!(", group {group}"));
         self.tell(Severity::Critical, format!("pool {}{group}", self.pools[number].name), what, remedy);
     }
 
     /// What hosts must not wait for any longer in a lane of the log.
-    fn refused_in(&self, guarded: &Guarded, lane: usize) -> Refused {
+    fn refused_in(&self, core: &PoolCore, lane: usize) -> Refused {
         let now = self.world.now();
         let is_due = |since: Nanos| now.saturating_sub(since) >= self.pause_timeout;
-        let full = guarded.full_since_in(lane);
-        let waiting = match guarded.awaited_since_in(lane).is_some_and(is_due) {
+        let full = core.full_since_in(lane);
+        let waiting = match core.awaited_since_in(lane).is_some_and(is_due) {
             true => Some(IoError::Timeout),
             // Where the log itself finds no space, every write waits; where it does, none waits for long.
             false => full.is_some_and(is_due).then_some(IoError::NoSpace),
@@ -330,9 +330,9 @@ impl Control {
             let now = self.world.now();
             let is_long = |since: Nanos| now.saturating_sub(since.max(begun)) >= time;
             for pool in &self.pools {
-                let pauses = &pool.guarded.pauses;
+                let pauses = &pool.core.pauses;
                 if pauses.since().is_some_and(is_long) {
-                    let drives = named("drive", &pool.guarded.awaited_drives());
+                    let drives = named("drive", &pool.core.awaited_drives());
                     return (
                         format!("pool {:?} is paused and waits for {drives}", pool.name),
                         "bring it back",
@@ -341,7 +341,7 @@ impl Control {
                 let full = pauses.full_since.borrow();
                 if full.values().copied().min().is_some_and(is_long) {
                     let names: Vec<String> =
-                        full.keys().map(|member| pool.guarded.drive_name(*member)).collect();
+                        full.keys().map(|member| pool.core.drive_name(*member)).collect();
                     let drives = named("drive", &names);
                     return (format!("pool {:?} lacks space under {drives}", pool.name), "give it space");
                 }
@@ -351,14 +351,14 @@ impl Control {
     }
 
     /// What requests meet that need drives which are waited for, "it" or "them".
-    fn what_hosts_meet(&self, guarded: &Guarded, it: &str) -> String {
-        let state = guarded.metadata.state();
-        let refused = guarded.pauses.refused.borrow();
+    fn what_hosts_meet(&self, core: &PoolCore, it: &str) -> String {
+        let state = core.metadata.state();
+        let refused = core.pauses.refused.borrow();
         let now = self.world.now();
         let (mut failing, mut waiting, mut going_on, mut left) = (Vec::new(), Vec::new(), Vec::new(), None);
         for lane in 0..state.log().lanes as usize {
             let name = state.name_of_group(lane as u32).unwrap_or_default().to_owned();
-            match guarded.awaited_since_in(lane) {
+            match core.awaited_since_in(lane) {
                 None => going_on.push(name),
                 Some(_) if refused.get(lane).is_some_and(|lane| lane.waiting.is_some()) => failing.push(name),
                 Some(since) => {
@@ -386,24 +386,23 @@ impl Control {
     }
 
     /// The pause that a pool is in, if it is in one.
-    pub(super) fn pause_status(&self, guarded: &Guarded) -> Option<PauseStatus> {
+    pub(super) fn pause_status(&self, core: &PoolCore) -> Option<PauseStatus> {
         let now = self.world.now();
-        let paused_for = now.saturating_sub(guarded.pauses.since()?);
-        let awaited = guarded.pauses.awaited.borrow();
+        let paused_for = now.saturating_sub(core.pauses.since()?);
+        let awaited = core.pauses.awaited.borrow();
         let seconds = |time: Nanos| time.0 / Nanos::from_secs(1).0;
         let (it, answers) = if awaited.len() == 1 { ("it", "it answers") } else { ("them", "they answer") };
-        let next =
-            format!("{}; everything goes on by itself when {answers}", self.what_hosts_meet(guarded, it));
+        let next = format!("{}; everything goes on by itself when {answers}", self.what_hosts_meet(core, it));
         Some(PauseStatus {
             since_s: seconds(paused_for),
-            drives: guarded.awaited_drives(),
+            drives: core.awaited_drives(),
             why: awaited.values().map(|awaited| awaited.reason.clone()).next().unwrap_or_default(),
             next,
         })
     }
 }
 
-impl Guarded {
+impl PoolCore {
     /// Whether a lane of the log needs a member's drive: one of its group, or one that holds the log or the metadata.
     fn is_needed_in(&self, lane: usize, member: u32) -> bool {
         let state = self.metadata.state();

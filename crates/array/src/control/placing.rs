@@ -11,7 +11,7 @@ use tier0_raid::layout::{Column, ColumnMask, Layout};
 use tier0_raid::set::SetIndex;
 use tier0_world::{IoError, PlantedBug, planted};
 
-use super::Guarded;
+use super::PoolCore;
 
 /// Something that is about to lie on drives.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl From<Condemned> for IoError {
     }
 }
 
-impl Guarded {
+impl PoolCore {
     /// Begins to put something onto drives, unless the verdict on one of them has fallen. To be dropped when the record is stable and the sets of this array know of it.
     pub(super) fn place(&self, placing: Placing) -> Result<UnderWay<'_>, Condemned> {
         let condemned = placing.members().into_iter().find(|member| self.court.is_condemned(*member));

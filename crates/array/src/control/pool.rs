@@ -34,18 +34,18 @@ const BATCH_MAX: u64 = 64;
 /// A batch is at most this share of what is left for every shard, so that the last slots are not hoarded.
 const BATCH_SHARE: u64 = 4;
 
-/// Permits of [`Guarded::column_places`]: more than commits are ever under way.
+/// Permits of [`PoolCore::column_places`]: more than commits are ever under way.
 pub(super) const ALL_PLACES: u64 = 1 << 32;
 
 /// A pool.
 pub(crate) struct PoolControl {
     pub(crate) name: String,
     pub(crate) lost: Arc<LostDrives>,
-    pub(crate) guarded: Guarded,
+    pub(crate) core: PoolCore,
 }
 
-/// What the control task keeps of a pool.
-pub(crate) struct Guarded {
+/// What the control task keeps of a pool, for all that it does there.
+pub(crate) struct PoolCore {
     pub(crate) metadata: Metadata,
     pub(crate) shape: PoolShape,
     /// Numbers that are reserved and not given.
@@ -56,9 +56,9 @@ pub(crate) struct Guarded {
     /// columns or ends their rebuild has all: what is true of a column's old place must not be remembered of its new
     /// one, nor after the end.
     pub(super) column_places: Semaphore,
-    /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
     /// Lost members that are to be forgotten although what they hold may be needed.
     pub(super) given_up: RefCell<BTreeSet<u32>>,
+    /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
     pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
     pub(super) moves: Moves,
     pub(super) court: Court,
@@ -93,7 +93,7 @@ pub(crate) struct Guarded {
     pub(super) extents_or_rebuild: Semaphore,
 }
 
-impl Guarded {
+impl PoolCore {
     /// How many slots of a set have extents; none where there is no such set.
     pub(crate) fn used_slots(&self, set: u32) -> Option<u32> {
         let state = self.metadata.state();
@@ -101,14 +101,14 @@ impl Guarded {
     }
 
     /// A pool whose metadata are open, with its drives by member.
-    pub(crate) fn new(metadata: Metadata, shape: PoolShape, drives: &[Option<DriveHandle>]) -> Guarded {
+    pub(crate) fn new(metadata: Metadata, shape: PoolShape, drives: &[Option<DriveHandle>]) -> PoolCore {
         let pauses = Pauses::default();
         for (member, drive) in (0u32..).zip(drives) {
             drive.iter().for_each(|drive| pauses.watch(member, drive));
         }
         let follower = shape.clone();
         metadata.on_sets_added(Rc::new(move |state| follower.follow(state)));
-        Guarded {
+        PoolCore {
             metadata,
             shape,
             allocations: RefCell::new(0..0),
@@ -201,23 +201,23 @@ impl PoolControl {
     /// metadata cannot be written any more. What is kept from thin volumes is not lent to them; what was acknowledged
     /// before a crash gets its slots nevertheless.
     pub(super) async fn refill(&self, claim: Claim, shards: Option<usize>) -> Vec<SlotRef> {
-        let guarded = &self.guarded;
-        let left = guarded.metadata.lendable_slots(claim.group);
+        let core = &self.core;
+        let left = core.metadata.lendable_slots(claim.group);
         let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
-        let kept = if shards.is_some() { guarded.kept_slots(claim.group) } else { 0 };
+        let kept = if shards.is_some() { core.kept_slots(claim.group) } else { 0 };
         let most = match claim.thin {
-            true => guarded.metadata.free_slots(claim.group).saturating_sub(kept),
+            true => core.metadata.free_slots(claim.group).saturating_sub(kept),
             false => u64::MAX,
         };
-        let runs = guarded.metadata.lend_slots(claim, count.min(most));
+        let runs = core.metadata.lend_slots(claim, count.min(most));
         let slots: Vec<u64> = runs.iter().flat_map(|run| run.first..run.first + run.count).collect();
-        match guarded.allocations(slots.len() as u64).await {
+        match core.allocations(slots.len() as u64).await {
             Ok(first) => {
                 (first..).zip(slots).map(|(allocation, slot)| SlotRef { slot, allocation }).collect()
             }
             Err(error) => {
                 tracing::error!("{error}");
-                guarded.metadata.return_slots(&runs);
+                core.metadata.return_slots(&runs);
                 Vec::new()
             }
         }
@@ -225,9 +225,9 @@ impl PoolControl {
 
     /// Takes slots back that a shard was handed and has not used.
     pub(super) fn take_back(&self, slots: Vec<SlotRef>) {
-        let guarded = &self.guarded;
+        let core = &self.core;
         let runs: Vec<SlotRun> = slots.iter().map(|slot| SlotRun { first: slot.slot, count: 1 }).collect();
-        guarded.metadata.return_slots(&runs);
+        core.metadata.return_slots(&runs);
     }
 
     /// Makes changes of the map stable; then unmapped slots are free. Of a volume that was deleted nothing is mapped any
@@ -238,10 +238,10 @@ impl PoolControl {
         mut mapped: Vec<(ExtentId, SlotRef)>,
         unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> Result<(), IoError> {
-        let guarded = &self.guarded;
-        let is_there = |extent: &ExtentId| guarded.metadata.state().volume(extent.volume).is_some();
+        let core = &self.core;
+        let is_there = |extent: &ExtentId| core.metadata.state().volume(extent.volume).is_some();
         loop {
-            let result = self.commit_once(guarded, &mut mapped, &unmapped).await;
+            let result = self.commit_once(core, &mut mapped, &unmapped).await;
             // A volume may have been deleted while the change waited for its turn: the others' extents are mapped all the same.
             let overtaken = mapped.iter().any(|(extent, _)| !is_there(extent));
             if result.is_ok() || !overtaken {
@@ -252,23 +252,23 @@ impl PoolControl {
 
     async fn commit_once(
         &self,
-        guarded: &Guarded,
+        core: &PoolCore,
         mapped: &mut Vec<(ExtentId, SlotRef)>,
         unmapped: &[(ExtentId, SlotRef)],
     ) -> Result<(), IoError> {
-        let _still = guarded.column_places.acquire(1).await;
+        let _still = core.column_places.acquire(1).await;
         let asked = mapped.len();
-        mapped.retain(|(extent, _)| guarded.metadata.state().volume(extent.volume).is_some());
+        mapped.retain(|(extent, _)| core.metadata.state().volume(extent.volume).is_some());
         let follows_deletion = mapped.len() < asked;
         let mut records = Vec::new();
         let mut never_mapped = Vec::new();
         if !mapped.is_empty() {
             records.push(MetaRecord::map(mapped.iter().copied()));
-            records.extend(guarded.fresh_slots(mapped));
+            records.extend(core.fresh_slots(mapped));
         }
         let mut unmap = Vec::new();
         for (extent, slot) in unmapped.iter().copied() {
-            let known = guarded.metadata.state().slot(extent) == Some(slot);
+            let known = core.metadata.state().slot(extent) == Some(slot);
             if known || mapped.contains(&(extent, slot)) {
                 unmap.push(extent);
             } else {
@@ -280,32 +280,32 @@ impl PoolControl {
         }
         // Commits become stable in their order, one without records too.
         if follows_deletion || !records.is_empty() {
-            guarded.commit(records).await?;
+            core.commit(records).await?;
         }
-        guarded.metadata.return_slots(&never_mapped);
+        core.metadata.return_slots(&never_mapped);
         Ok(())
     }
 
     /// Takes a slot back that an extent has left or never got.
     pub(super) fn give_back(&self, slot: SlotRef) {
-        let guarded = &self.guarded;
+        let core = &self.core;
         // A move that failed half way, with the metadata: nothing is lent any more.
-        let in_use = guarded.metadata.state().used_slots().contains(slot.slot);
+        let in_use = core.metadata.state().used_slots().contains(slot.slot);
         if !in_use {
-            guarded.metadata.return_slots(&[SlotRun { first: slot.slot, count: 1 }]);
+            core.metadata.return_slots(&[SlotRun { first: slot.slot, count: 1 }]);
         }
     }
 
     /// Lends the lowest free slot of a set for an extent that moves there; none where the set is full, or where thick
     /// volumes have reserved all that is free.
     pub(super) async fn lend_in(&self, set: u32) -> Option<SlotRef> {
-        let guarded = &self.guarded;
-        let slot = guarded.metadata.lend_slot_of(set)?;
-        match guarded.allocations(1).await {
+        let core = &self.core;
+        let slot = core.metadata.lend_slot_of(set)?;
+        match core.allocations(1).await {
             Ok(allocation) => Some(SlotRef { slot, allocation }),
             Err(error) => {
                 tracing::error!("{error}");
-                guarded.metadata.return_slots(&[SlotRun { first: slot, count: 1 }]);
+                core.metadata.return_slots(&[SlotRun { first: slot, count: 1 }]);
                 None
             }
         }
@@ -313,26 +313,26 @@ impl PoolControl {
 
     /// Remembers that a slot is rebuilt, unless its column has moved on meanwhile.
     pub(super) async fn slot_rebuilt(&self, note: &SlotRebuiltNote) -> Result<(), IoError> {
-        let guarded = &self.guarded;
-        let Some(home) = guarded.metadata.state().slot_home(note.slot) else {
+        let core = &self.core;
+        let Some(home) = core.metadata.state().slot_home(note.slot) else {
             return Err(IoError::OutOfRange);
         };
-        let _still = guarded.column_places.acquire(1).await;
-        let (set, column) = Guarded::column(note.set, note.column);
-        let is_lost = !guarded.metadata.state().is_active(note.target.drive);
-        if is_lost || guarded.shape.sets.chunklet(set, column) != note.target {
+        let _still = core.column_places.acquire(1).await;
+        let (set, column) = PoolCore::column(note.set, note.column);
+        let is_lost = !core.metadata.state().is_active(note.target.drive);
+        if is_lost || core.shape.sets.chunklet(set, column) != note.target {
             return Err(IoError::Gone);
         }
         let ranges = one_slot(home.index);
         let record = MetaRecord::SlotsRebuilt { set: note.set, column: note.column, ranges };
-        guarded.commit(vec![record]).await?;
-        guarded.rebuild.count_slot(self.slot_bytes(SetIndex(note.set)));
+        core.commit(vec![record]).await?;
+        core.rebuild.count_slot(self.slot_bytes(SetIndex(note.set)));
         Ok(())
     }
 
     /// Bytes of the data of a slot of a set.
     pub(super) fn slot_bytes(&self, set: SetIndex) -> u64 {
-        self.guarded.shape.slots.slot_sectors_of(set) * tier0_units::SECTOR_BYTES
+        self.core.shape.slots.slot_sectors_of(set) * tier0_units::SECTOR_BYTES
     }
 
     /// The members that are lost.
@@ -343,7 +343,7 @@ impl PoolControl {
     /// Makes the loss of a member durable; false if that cannot be. A second caller waits for the first. The pool does
     /// not do without the member before: what it lacks by then must not be believed after a crash.
     pub(super) async fn lose(&self, member: usize, error: IoError) -> bool {
-        let recorded = self.guarded.metadata.lose(member as u32, error).await;
+        let recorded = self.core.metadata.lose(member as u32, error).await;
         if let Err(error) = &recorded {
             tracing::error!("{error}");
             return false;
@@ -358,7 +358,7 @@ fn one_slot(index: u32) -> Vec<Range<u32>> {
     std::iter::once(index..index + 1).collect()
 }
 
-impl Guarded {
+impl PoolCore {
     /// The column of a set by its number.
     pub(super) fn column(set: u32, column: u32) -> (SetIndex, Column) {
         (SetIndex(set), Column(column as u8))

@@ -12,7 +12,7 @@ use tier0_world::IoError;
 
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::message::command::{RebuiltColumn, ShardCommand};
 
 /// Columns that are rebuilt at the same time, at least. Otherwise as many as the pool has drives: each reads from several
@@ -70,45 +70,44 @@ impl Control {
     /// Has whatever is lost in a pool rebuilt, as far as there are spares; at once or when the rebuild that is going on
     /// has looked at what it knows.
     pub(super) fn start_rebuilds(self: &Rc<Self>, number: usize) {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         if !self.upkeep.get() {
             return;
         }
-        if guarded.rebuild.running.replace(true) {
-            guarded.rebuild.again.set(true);
+        if core.rebuild.running.replace(true) {
+            core.rebuild.again.set(true);
             return;
         }
-        guarded.rebuild.begin(self.world.now());
-        guarded.restripe.make_way();
+        core.rebuild.begin(self.world.now());
+        core.restripe.make_way();
         let control = self.clone();
         let work = async move {
-            let guarded = control.guarded(number);
-            let _turn = guarded.extents_or_rebuild.acquire(1).await;
+            let core = control.core(number);
+            let _turn = core.extents_or_rebuild.acquire(1).await;
             loop {
-                guarded.rebuild.again.set(false);
+                core.rebuild.again.set(false);
                 let returned = control.resume_returns(number).await;
                 let log = control.restore_log(number).await;
                 let rebuilt = control.rebuild_all(number).await;
                 let result = returned.and(log).and(rebuilt);
-                guarded
-                    .rebuild
+                core.rebuild
                     .waits
                     .set(result.as_ref().err().copied().filter(|error| *error != IoError::Gone));
                 match result {
                     Ok(moved) => {
-                        if !guarded.due_returns().is_empty() {
+                        if !core.due_returns().is_empty() {
                             continue;
                         }
                         control.forget_leaving(number).await;
-                        if moved > 0 || guarded.rebuild.again.get() {
+                        if moved > 0 || core.rebuild.again.get() {
                             continue;
                         }
                         control.form_sets_to_come(number).await;
-                        if !guarded.rebuild.again.get() {
+                        if !core.rebuild.again.get() {
                             break;
                         }
                     }
-                    Err(_) if guarded.rebuild.again.get() => {}
+                    Err(_) if core.rebuild.again.get() => {}
                     Err(error) => {
                         let pool = &control.pools[number].name;
                         tracing::warn!("the rebuild of pool {pool:?} waits: {error}");
@@ -116,10 +115,10 @@ impl Control {
                     }
                 }
             }
-            guarded.rebuild.running.set(false);
+            core.rebuild.running.set(false);
             control.look_at_rebuild(number);
-            guarded.unverified.note_rebuilt(&guarded.metadata.state());
-            if guarded.unverified.is_due(&guarded.metadata.state()) {
+            core.unverified.note_rebuilt(&core.metadata.state());
+            if core.unverified.is_due(&core.metadata.state()) {
                 control.start_scrub(number, None);
             }
             // Those that lacked a column when the array started.
@@ -128,18 +127,14 @@ impl Control {
         self.world.spawn(work).detach();
     }
 
-    pub(crate) fn guarded(&self, number: usize) -> &Guarded {
-        &self.pools[number].guarded
-    }
-
     /// One round: spares for what has none, then every column that has one, then those that are to lie elsewhere; how
     /// many of the last have begun to move.
     async fn rebuild_all(self: &Rc<Self>, number: usize) -> Result<u64, IoError> {
         // What got none now may find room in the metadata when others are rebuilt.
         let assigned = self.assign_spares(number).await;
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         let columns: Vec<(u32, u32)> = {
-            let state = guarded.metadata.state();
+            let state = core.metadata.state();
             let live = state.rebuilds().filter(|(_, _, rebuild)| state.is_active(rebuild.target.drive));
             live.map(|(set, column, _)| (set, column)).collect()
         };
@@ -149,8 +144,8 @@ impl Control {
             self.look_at_rebuild(number);
         }
         let missing = self.slots_missing(number, &columns) + self.slots_used(number, &moves);
-        guarded.rebuild.total.set(guarded.rebuild.done.get() + missing);
-        let drives = guarded.metadata.state().members().iter().filter(|member| member.is_active()).count();
+        core.rebuild.total.set(core.rebuild.done.get() + missing);
+        let drives = core.metadata.state().members().iter().filter(|member| member.is_active()).count();
         let at_once = drives.max(COLUMNS_AT_ONCE_MIN);
         let rebuilds = columns.into_iter().map(|(set, column)| self.rebuild_column(number, set, column));
         let rebuilt = stream::iter(rebuilds)
@@ -159,21 +154,21 @@ impl Control {
             .await;
         // What is lost comes first.
         rebuilt?;
-        if guarded.rebuild.without_spare.get() > 0 && missing > 0 {
+        if core.rebuild.without_spare.get() > 0 && missing > 0 {
             // What was rebuilt may have left a chunklet that another column can have.
-            guarded.rebuild.again.set(true);
+            core.rebuild.again.set(true);
         }
         self.move_columns(number, moves).await
     }
 
     async fn assign_spares(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
-        let guarded = self.guarded(number);
-        let lost: Vec<(u32, u32)> = guarded.metadata.state().lost_columns().collect();
+        let core = self.core(number);
+        let lost: Vec<(u32, u32)> = core.metadata.state().lost_columns().collect();
         let mut without_spare = 0;
         for (set, column) in lost {
-            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
+            let _alone = core.column_places.acquire(ALL_PLACES).await;
             let spare = {
-                let state = guarded.metadata.state();
+                let state = core.metadata.state();
                 // A drive may have returned with it.
                 if state.is_active(state.place_of(set, column).drive) {
                     continue;
@@ -184,24 +179,24 @@ impl Control {
                 without_spare += 1;
                 continue;
             };
-            let (index, place) = Guarded::column(set, column);
+            let (index, place) = PoolCore::column(set, column);
             let placing = Placing::Column { set: index, column: place, to: target.drive };
-            let _under_way = guarded.place(placing)?;
-            guarded.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
-            guarded.shape.sets.start_rebuild(index, place, target);
+            let _under_way = core.place(placing)?;
+            core.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
+            core.shape.sets.start_rebuild(index, place, target);
         }
-        guarded.rebuild.without_spare.set(without_spare);
+        core.rebuild.without_spare.set(without_spare);
         Ok(())
     }
 
     /// Mapped slots that these columns lack.
     fn slots_missing(&self, number: usize, columns: &[(u32, u32)]) -> u64 {
-        let guarded = self.guarded(number);
-        let state = guarded.metadata.state();
+        let core = self.core(number);
+        let state = core.metadata.state();
         let mut missing = 0;
         for (set, column) in columns {
             let Some(rebuild) = state.rebuild(*set, *column) else { continue };
-            let slots = guarded.shape.slots.slots_of(tier0_raid::set::SetIndex(*set));
+            let slots = core.shape.slots.slots_of(tier0_raid::set::SetIndex(*set));
             let lacks = |(index, slot): &(u64, u64)| {
                 state.used_slots().contains(*slot) && !rebuild.rebuilt.contains(*index)
             };
@@ -212,7 +207,7 @@ impl Control {
 
     /// Mapped slots of these columns' sets.
     fn slots_used(&self, number: usize, moves: &[ColumnMove]) -> u64 {
-        let state = self.guarded(number).metadata.state();
+        let state = self.core(number).metadata.state();
         moves.iter().map(|one| state.used_slots_of(one.set).count() as u64).sum()
     }
 
@@ -222,25 +217,25 @@ impl Control {
         set: u32,
         column: u32,
     ) -> Result<(), IoError> {
-        let guarded = self.guarded(number);
-        let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
-        let returned = target.filter(|target| guarded.has_returned(set, column, *target));
-        let group = guarded.metadata.state().group_number_of(set);
+        let core = self.core(number);
+        let target = core.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
+        let returned = target.filter(|target| core.has_returned(set, column, *target));
+        let group = core.metadata.state().group_number_of(set);
         let what = RebuiltColumn { set, group, column, returned };
         let results = self.ask_all(|reply| ShardCommand::Rebuild { pool: number, column: what, reply }).await;
         results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
         // A commit that says of a fresh slot that the column has it must not be overtaken by the end of the rebuild.
-        let _alone = guarded.column_places.acquire(ALL_PLACES).await;
-        let target = guarded.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
-        let (index, place) = Guarded::column(set, column);
-        if target != Some(guarded.shape.sets.chunklet(index, place)) {
+        let _alone = core.column_places.acquire(ALL_PLACES).await;
+        let target = core.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
+        let (index, place) = PoolCore::column(set, column);
+        if target != Some(core.shape.sets.chunklet(index, place)) {
             // It was moved on to another spare meanwhile.
             return Err(IoError::Gone);
         }
-        let with_lost_pages = guarded.rebuild.met_lost_pages.get() || guarded.metadata.has_lost_pages();
-        guarded.commit(vec![MetaRecord::ColumnRebuilt { set, column, with_lost_pages }]).await?;
-        guarded.shape.sets.finish_rebuild(index, place);
-        guarded.forget_return(set, column);
+        let with_lost_pages = core.rebuild.met_lost_pages.get() || core.metadata.has_lost_pages();
+        core.commit(vec![MetaRecord::ColumnRebuilt { set, column, with_lost_pages }]).await?;
+        core.shape.sets.finish_rebuild(index, place);
+        core.forget_return(set, column);
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use super::drives::can_return;
 use super::log::has_room_for_copy;
 use super::lost::{lost_ranges, remedy_for_lost_pages};
 use super::space::{Part, Spares};
-use super::{Control, Guarded, PoolControl};
+use super::{Control, PoolControl, PoolCore};
 use crate::admin::{
     GroupStatus, Health, IntegrityStatus, LaneStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose,
     RebuildStatus, ScrubStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
@@ -39,7 +39,7 @@ impl Control {
         let summary = match worst.and_then(|pool| Some((pool, pool.problems.first()?))) {
             Some((pool, problem)) if self.pools.len() > 1 => format!("pool {}: {problem}", pool.name),
             Some((_, problem)) => problem.clone(),
-            None if self.pools.iter().all(|pool| sets_tolerance(&pool.guarded) > 0) => {
+            None if self.pools.iter().all(|pool| sets_tolerance(&pool.core) > 0) => {
                 "all is well: every drive serves, everything is redundant".to_owned()
             }
             None => "all is well: every drive serves".to_owned(),
@@ -63,13 +63,13 @@ impl Control {
         stats: &PoolStats,
         gone: &BTreeSet<u32>,
     ) -> PoolStatus {
-        let guarded = &pool.guarded;
-        let state = guarded.metadata.state();
-        let sets = sets_status(guarded, &state, pool);
-        let log = log_status(guarded, &state, reports);
-        let parts = guarded.parts(reports);
-        let rebuild = guarded.rebuild.is_running().then(|| self.rebuild_status(guarded, &state, &sets));
-        let scrub = scrub_status(guarded);
+        let core = &pool.core;
+        let state = core.metadata.state();
+        let sets = sets_status(core, &state, pool);
+        let log = log_status(core, &state, reports);
+        let parts = core.parts(reports);
+        let rebuild = core.rebuild.is_running().then(|| self.rebuild_status(core, &state, &sets));
+        let scrub = scrub_status(core);
         let lost = reports.iter().flat_map(|report| report.lost.iter().cloned()).collect();
         let (lost, not_listed) = lost_ranges(lost, |number| {
             let volume = state.volumes().find(|volume| volume.number == number);
@@ -88,20 +88,20 @@ impl Control {
                 read: all.read + report.tables.read,
             }),
         };
-        let drives = guarded.drives_status(&state, stats, gone, self.world.now());
-        let paused = self.pause_status(guarded);
+        let drives = core.drives_status(&state, stats, gone, self.world.now());
+        let paused = self.pause_status(core);
         let mut found = Findings { is_paused: paused.is_some(), ..Findings::default() };
-        found.look_at_sets(&sets, guarded, (&state, gone), rebuild.as_ref());
+        found.look_at_sets(&sets, core, (&state, gone), rebuild.as_ref());
         found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
-        found.look_at_unverified(&state, guarded);
-        found.look_at_leaving(&state, guarded);
+        found.look_at_unverified(&state, core);
+        found.look_at_leaving(&state, core);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
-        found.look_at_log(&log, reports, sets_tolerance(guarded), &state);
-        let is_under_way = guarded.rebuild.is_running() || guarded.scrub.running.get();
+        found.look_at_log(&log, reports, sets_tolerance(core), &state);
+        let is_under_way = core.rebuild.is_running() || core.scrub.running.get();
         let remedy = remedy_for_lost_pages(&state, is_under_way);
-        found.look_at_integrity(&integrity, guarded.scrub.settled.get(), &remedy);
-        found.look_at_pages_lost_before(guarded.metadata.has_lost_pages(), &integrity);
+        found.look_at_integrity(&integrity, core.scrub.settled.get(), &remedy);
+        found.look_at_pages_lost_before(core.metadata.has_lost_pages(), &integrity);
         found.look_at_spares(&state, &sets);
         found.look_at_space(&parts);
         if let Some(opener) = &self.opener {
@@ -112,7 +112,7 @@ impl Control {
         if let Some(fault) = &*self.witness_fault.borrow() {
             found.add(Health::Warning, fault.clone());
         }
-        if guarded.metadata.failure().is_some() {
+        if core.metadata.failure().is_some() {
             found.add(
                 Health::Critical,
                 "no drive takes metadata any more; bring drives back and start again".into(),
@@ -129,25 +129,25 @@ impl Control {
             sets,
             groups: groups_status(&state, &parts, reports),
             rebuild,
-            restripe: guarded.restripe_status(self.world.now()),
+            restripe: core.restripe_status(self.world.now()),
             scrub,
             log: Some(log),
-            space: guarded.space_status(&parts, is_paused),
+            space: core.space_status(&parts, is_paused),
             integrity,
             volumes: volumes_status(&state, stats),
         }
     }
 
-    fn rebuild_status(&self, guarded: &Guarded, state: &PoolState, sets: &SetsStatus) -> RebuildStatus {
-        let progress = &guarded.rebuild;
+    fn rebuild_status(&self, core: &PoolCore, state: &PoolState, sets: &SetsStatus) -> RebuildStatus {
+        let progress = &core.rebuild;
         let rate = progress.rate_bytes_per_s(self.world.now());
         let (done, total) = (progress.done.get(), progress.total.get().max(progress.done.get()));
-        let left_bytes = (total - done) * guarded.shape.slots.slot_sectors(0) * SECTOR_BYTES;
+        let left_bytes = (total - done) * core.shape.slots.slot_sectors(0) * SECTOR_BYTES;
         let leaves = state.members().iter().any(|member| member.leaving && member.is_active());
         let purpose = match () {
             () if sets.degraded > 0 => RebuildPurpose::Rebuild,
             () if leaves => RebuildPurpose::Emptying,
-            () if guarded.growing.get() => RebuildPurpose::Growth,
+            () if core.growing.get() => RebuildPurpose::Growth,
             () if sets.evacuating > 0 => RebuildPurpose::Spares,
             () => RebuildPurpose::Rebuild,
         };
@@ -193,7 +193,7 @@ impl Findings {
     fn look_at_sets(
         &mut self,
         sets: &SetsStatus,
-        guarded: &Guarded,
+        core: &PoolCore,
         (state, gone): (&PoolState, &BTreeSet<u32>),
         rebuild: Option<&RebuildStatus>,
     ) {
@@ -210,7 +210,7 @@ impl Findings {
             return;
         }
         // Some may have got a place since the last round of rebuilds: their drive was taken back.
-        let without = guarded.rebuild.without_spare.get().min(state.lost_columns().count() as u64);
+        let without = core.rebuild.without_spare.get().min(state.lost_columns().count() as u64);
         let what = match rebuild {
             Some(rebuild) if without == 0 && rebuild.slots_total == 0 => "being rebuilt".to_owned(),
             Some(rebuild) if without == 0 => {
@@ -358,8 +358,8 @@ pub(super) fn which_groups(state: &PoolState) -> String {
 }
 
 /// How many drives any set may lose.
-pub(super) fn sets_tolerance(guarded: &Guarded) -> u32 {
-    let tolerated = guarded.shape.sets.shapes().map(|shape| match shape.layout.parities() {
+pub(super) fn sets_tolerance(core: &PoolCore) -> u32 {
+    let tolerated = core.shape.sets.shapes().map(|shape| match shape.layout.parities() {
         0 => shape.layout.copies_per_unit() as u32 - 1,
         parities => parities as u32,
     });
@@ -406,10 +406,10 @@ fn lane_status(state: &PoolState, lane: usize, reports: &[ShardReport]) -> Optio
     })
 }
 
-fn sets_status(guarded: &Guarded, state: &PoolState, pool: &PoolControl) -> SetsStatus {
+fn sets_status(core: &PoolCore, state: &PoolState, pool: &PoolControl) -> SetsStatus {
     let mut status = SetsStatus { count: u64::from(state.set_count()), ..SetsStatus::default() };
     for set in 0..state.set_count() {
-        let sets = &guarded.shape.sets;
+        let sets = &core.shape.sets;
         let columns = sets.columns(SetIndex(set));
         let rebuilding = sets.lacking_columns(SetIndex(set));
         let moving = sets.rebuilding_columns(SetIndex(set)) - rebuilding;
@@ -451,11 +451,11 @@ fn lanes(reports: &[ShardReport]) -> impl Iterator<Item = &WriteBackStatus> {
     reports.iter().flat_map(|report| &report.lanes)
 }
 
-fn log_status(guarded: &Guarded, state: &PoolState, reports: &[ShardReport]) -> LogStatus {
+fn log_status(core: &PoolCore, state: &PoolState, reports: &[ShardReport]) -> LogStatus {
     let wanted = state.log().rings.iter().map(|ring| ring.copies.len()).max().unwrap_or(0);
     let sum = |of: fn(&WriteBackStatus) -> u64| lanes(reports).map(of).sum();
     let names = |members: BTreeSet<u32>| {
-        let names: BTreeSet<String> = members.into_iter().map(|member| guarded.drive_name(member)).collect();
+        let names: BTreeSet<String> = members.into_iter().map(|member| core.drive_name(member)).collect();
         names.into_iter().collect()
     };
     let serves = |member: &u32| state.is_active(*member);
@@ -466,16 +466,16 @@ fn log_status(guarded: &Guarded, state: &PoolState, reports: &[ShardReport]) -> 
         copies_wanted: wanted as u32,
         dirty_bytes: sum(|lane| lane.dirty_bytes),
         drives: names(state.log().copies().map(|copy| copy.member).filter(serves).collect()),
-        drives_wanted: names(guarded.log_members_wanted(state)),
+        drives_wanted: names(core.log_members_wanted(state)),
     }
 }
 
-fn scrub_status(guarded: &Guarded) -> Option<ScrubStatus> {
-    let shared = guarded.scrub.shared.borrow();
+fn scrub_status(core: &PoolCore) -> Option<ScrubStatus> {
+    let shared = core.scrub.shared.borrow();
     let shared = shared.as_ref()?;
-    let total = guarded.scrub.slots_total.get().max(1);
+    let total = core.scrub.slots_total.get().max(1);
     Some(ScrubStatus {
-        running: guarded.scrub.running.get(),
+        running: core.scrub.running.get(),
         progress: (shared.slots_done() as f64 / total as f64).min(1.0),
         pages_verified: shared.pages(),
         repaired: shared.repaired(),

@@ -7,7 +7,7 @@ use tier0_pool::{Member, MemberState, PoolState};
 use tier0_stats::IoSummary;
 use tier0_units::{Nanos, SECTOR_BYTES, named};
 
-use super::Guarded;
+use super::PoolCore;
 use super::drives::{can_return, replace_command};
 use super::report::Findings;
 use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
@@ -42,7 +42,7 @@ fn seconds(time: Nanos) -> u64 {
     time.0 / Nanos::from_secs(1).0
 }
 
-impl Guarded {
+impl PoolCore {
     /// The pool's drives but for those that have left.
     pub(super) fn drives_status(
         &self,

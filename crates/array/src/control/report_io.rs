@@ -16,7 +16,7 @@ impl Control {
         let mut stats = PoolStats::default();
         let shards = self.ask_all(|reply| ShardCommand::Stats { pool: number, reply }).await;
         shards.into_iter().flatten().for_each(|shard| stats.merge(shard));
-        let metadata = &self.guarded(number).metadata;
+        let metadata = &self.core(number).metadata;
         let places = 0..metadata.state().members().len() as u32;
         places.for_each(|place| stats.add_drive(place, metadata.drive(place).as_ref()));
         stats
@@ -27,7 +27,7 @@ impl Control {
         let mut pools = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
             let stats = self.pool_stats(number).await;
-            let state = pool.guarded.metadata.state();
+            let state = pool.core.metadata.state();
             let volumes = state.volumes().map(|volume| NamedIo {
                 name: volume.name.clone(),
                 io: stats.volumes.get(&volume.number).cloned().unwrap_or_default(),

@@ -15,7 +15,7 @@ use tier0_pool::PoolState;
 use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES, SlotRef};
 
 use super::admin::Done;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::admin::{AdminError, RestripeStatus};
 use crate::message::command::{Move, ShardCommand};
 
@@ -125,7 +125,7 @@ impl Control {
             ));
         }
         let name = &self.pools[number].name;
-        let progress = &self.guarded(number).restripe;
+        let progress = &self.core(number).restripe;
         match (stop, progress.running.get()) {
             (true, false) => Ok(format!("nothing of pool {name} is moving; there is nothing to stop")),
             (true, true) => {
@@ -147,16 +147,16 @@ impl Control {
 
     /// Goes on with what a stop or a crash has interrupted.
     pub(super) fn resume_restripe(self: &Rc<Self>, number: usize) {
-        let guarded = self.guarded(number);
-        if guarded.metadata.state().batches().len() < 2 {
+        let core = self.core(number);
+        if core.metadata.state().batches().len() < 2 {
             return;
         }
         let control = self.clone();
         let look = async move {
-            let guarded = control.guarded(number);
-            let fill = control.fill(guarded).await;
+            let core = control.core(number);
+            let fill = control.fill(core).await;
             let tolerated = |group: u32| {
-                let state = guarded.metadata.state();
+                let state = core.metadata.state();
                 (state.groups()[group as usize].slots_per_set / UNEVEN_SHARE).max(2)
             };
             if fill.is_uneven(tolerated) {
@@ -168,7 +168,7 @@ impl Control {
 
     /// Starts moving; false if it is going on, or cannot begin yet.
     pub(super) fn start_restripe(self: &Rc<Self>, number: usize, rate: Option<u64>) -> bool {
-        let progress = &self.guarded(number).restripe;
+        let progress = &self.core(number).restripe;
         if !self.upkeep.get() || progress.running.replace(true) {
             return false;
         }
@@ -183,7 +183,7 @@ impl Control {
             // stop the moves as well.
             let _ = control.ask_all(|reply| ShardCommand::Settle { pool: number, reply }).await;
             // What is written meanwhile makes sets uneven again.
-            let progress = &control.guarded(number).restripe;
+            let progress = &control.core(number).restripe;
             while control.restripe_pass(number, rate).await > 0 || progress.interrupted.take() {}
             progress.running.set(false);
         };
@@ -193,22 +193,22 @@ impl Control {
 
     /// Goes through all extents once; how many have moved.
     async fn restripe_pass(self: &Rc<Self>, number: usize, rate: Option<u64>) -> u64 {
-        let guarded = self.guarded(number);
-        let progress = &guarded.restripe;
-        let mut fill = self.fill(guarded).await;
+        let core = self.core(number);
+        let progress = &core.restripe;
+        let mut fill = self.fill(core).await;
         progress.total.set(progress.done.get() + fill.surplus());
         let mut moved = 0;
         let mut from = Some(ExtentId { volume: 0, index: 0 });
         while let Some(first) = from {
-            while guarded.rebuild.is_running() && !progress.stopping.get() {
+            while core.rebuild.is_running() && !progress.stopping.get() {
                 self.world.sleep(REBUILD_LOOK).await;
             }
-            if progress.stopping.get() || guarded.metadata.failure().is_some() || !fill.is_uneven(|_| 1) {
+            if progress.stopping.get() || core.metadata.failure().is_some() || !fill.is_uneven(|_| 1) {
                 break;
             }
-            let (extents, next) = scan(&guarded.metadata.state(), first, EXTENTS_AT_ONCE);
+            let (extents, next) = scan(&core.metadata.state(), first, EXTENTS_AT_ONCE);
             from = next;
-            for some in self.choose(guarded, extents, &fill).chunks(MOVES_AT_ONCE) {
+            for some in self.choose(core, extents, &fill).chunks(MOVES_AT_ONCE) {
                 let moves = self.lend_for(number, some, &mut fill).await;
                 moved += self.move_all(number, moves, rate).await;
                 if progress.stopping.get() {
@@ -223,11 +223,11 @@ impl Control {
     /// The extents in sets that hold more than others, with their sets.
     fn choose(
         &self,
-        guarded: &Guarded,
+        core: &PoolCore,
         extents: Vec<(ExtentId, SlotRef)>,
         fill: &Fill,
     ) -> Vec<(ExtentId, SlotRef, u32)> {
-        let state = guarded.metadata.state();
+        let state = core.metadata.state();
         let in_set = |(extent, slot): (ExtentId, SlotRef)| {
             let set = state.slot_home(slot.slot)?.set;
             fill.target_for(set).map(|_| (extent, slot, set))
@@ -268,12 +268,12 @@ impl Control {
     }
 
     async fn move_all(&self, number: usize, moves: Vec<Move>, rate: Option<u64>) -> u64 {
-        let guarded = self.guarded(number);
-        let progress = &guarded.restripe;
+        let core = self.core(number);
+        let progress = &core.restripe;
         // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
-        let _turn = guarded.extents_or_rebuild.acquire(1).await;
-        if moves.is_empty() || progress.stopping.get() || guarded.rebuild.is_running() {
-            progress.interrupted.set(guarded.rebuild.is_running());
+        let _turn = core.extents_or_rebuild.acquire(1).await;
+        if moves.is_empty() || progress.stopping.get() || core.rebuild.is_running() {
+            progress.interrupted.set(core.rebuild.is_running());
             moves.iter().for_each(|one| self.pools[number].give_back(one.to));
             return 0;
         }
@@ -290,10 +290,10 @@ impl Control {
     }
 
     /// How full the sets are, those included that join while this counts.
-    async fn fill(&self, guarded: &Guarded) -> Fill {
+    async fn fill(&self, core: &PoolCore) -> Fill {
         let mut sets = Vec::new();
-        while let Some(count) = guarded.used_slots(sets.len() as u32) {
-            let group = guarded.metadata.state().group_number_of(sets.len() as u32);
+        while let Some(count) = core.used_slots(sets.len() as u32) {
+            let group = core.metadata.state().group_number_of(sets.len() as u32);
             sets.push((group, count));
             self.world.sleep(TURN).await;
         }
@@ -309,7 +309,7 @@ impl RestripeProgress {
     }
 }
 
-impl Guarded {
+impl PoolCore {
     /// How far restriping is; none if none is going on.
     pub(super) fn restripe_status(&self, now: Nanos) -> Option<RestripeStatus> {
         let progress = &self.restripe;

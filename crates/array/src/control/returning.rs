@@ -21,7 +21,7 @@ use super::admin::Done;
 use super::originals::Said;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::ArrayError;
 use crate::admin::{AdminError, Severity};
 use crate::description::DriveDescription;
@@ -43,7 +43,7 @@ impl Control {
                 "drive {name:?} is in service; there is nothing to take back"
             )));
         }
-        let leaving = self.guarded(number).metadata.state().member(place).is_some_and(|lost| lost.leaving);
+        let leaving = self.core(number).metadata.state().member(place).is_some_and(|lost| lost.leaving);
         if leaving {
             return Err(AdminError::new(format!(
                 "drive {name:?} is being removed, and is forgotten when what it held is on the others; to take it back, keep it \
@@ -52,7 +52,7 @@ impl Control {
         }
         let opener = self.opener.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let (id, remembered, sectors, group, class) = {
-            let state = self.guarded(number).metadata.state();
+            let state = self.core(number).metadata.state();
             let lost = state.member(place).expect("it was found");
             (lost.id, lost.path.clone(), lost.sectors, lost.group, lost.class)
         };
@@ -142,12 +142,12 @@ impl Control {
     /// The generation to which a drive went on by itself, if it did and that was not given up.
     async fn went_on_alone(&self, number: usize, drive: &DriveHandle) -> Option<u64> {
         let own = superblock::read(drive).await.ok()??.superblock;
-        self.guarded(number).metadata.went_on_alone(&own).then_some(own.generation)
+        self.core(number).metadata.went_on_alone(&own).then_some(own.generation)
     }
 
     /// The place of the newest lost member of this name.
     pub(crate) fn lost_member(&self, number: usize, name: &str) -> Option<u32> {
-        let state = self.guarded(number).metadata.state();
+        let state = self.core(number).metadata.state();
         let places = (0u32..).zip(state.members());
         let lost = places.filter(|(_, member)| member.name == name && member.state == MemberState::Lost);
         lost.map(|(place, _)| place).last()
@@ -155,7 +155,7 @@ impl Control {
 
     /// The group of sets that a member is of.
     pub(crate) fn group_of_member(&self, number: usize, place: u32) -> u32 {
-        self.guarded(number).metadata.state().member(place).map_or(0, |member| member.group)
+        self.core(number).metadata.state().member(place).map_or(0, |member| member.group)
     }
 
     /// How the drive of a lost member was left; none if this is another drive.
@@ -166,7 +166,7 @@ impl Control {
         drive: &DriveHandle,
     ) -> Result<Option<Left>, tier0_pool::PoolError> {
         let found = superblock::read(drive).await?;
-        let metadata = &self.guarded(number).metadata;
+        let metadata = &self.core(number).metadata;
         let state = metadata.state();
         let Some(lost) = state.member(place) else { return Ok(None) };
         let is_it = |own: &Superblock| {
@@ -196,42 +196,42 @@ impl Control {
         (from, left): (u32, Left),
         to: u32,
     ) -> Result<(), IoError> {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         let columns: Vec<(u32, u32, ChunkletAddress)> = {
-            let state = guarded.metadata.state();
+            let state = core.metadata.state();
             state.returning(from).collect()
         };
         let is_as_it_was = left == Left::AsItIs;
         if is_as_it_was {
-            guarded.unverified.add(from);
+            core.unverified.add(from);
         }
         let mut returned = 0;
         for (set, column, old) in columns {
-            let _alone = guarded.column_places.acquire(ALL_PLACES).await;
+            let _alone = core.column_places.acquire(ALL_PLACES).await;
             let target = ChunkletAddress { drive: to, index: old.index };
             let (record, was_nowhere_else) = {
-                let state = guarded.metadata.state();
+                let state = core.metadata.state();
                 // What a spare had of it by then was written there alone, and is known as changed nowhere.
                 let was_nowhere_else =
                     state.column(set, column) == old && state.rebuild(set, column).is_none();
                 (state.return_record((set, column), target), was_nowhere_else)
             };
             let Some(record) = record else { continue };
-            let (index, place) = Guarded::column(set, column);
+            let (index, place) = PoolCore::column(set, column);
             let placing = Placing::Column { set: index, column: place, to };
-            let _under_way = guarded.place(placing)?;
+            let _under_way = core.place(placing)?;
             let is_whole = matches!(record, MetaRecord::ColumnEvacuating { .. });
             if is_as_it_was && was_nowhere_else {
-                guarded.returned.borrow_mut().insert((set, column), target);
+                core.returned.borrow_mut().insert((set, column), target);
             }
-            guarded.commit(vec![record]).await?;
+            core.commit(vec![record]).await?;
             match is_whole {
-                true => guarded.shape.sets.start_evacuation(index, place, target),
-                false => guarded.shape.sets.start_rebuild(index, place, target),
+                true => core.shape.sets.start_evacuation(index, place, target),
+                false => core.shape.sets.start_rebuild(index, place, target),
             }
             returned += 1;
         }
-        let drive = guarded.drive_name(to);
+        let drive = core.drive_name(to);
         tracing::info!(drive, columns = returned, is_as_it_was, "columns are rebuilt where they were");
         Ok(())
     }
@@ -239,14 +239,14 @@ impl Control {
     /// Has columns return that could not when their drive was taken back: a crash came, or they were being rebuilt or moved
     /// elsewhere.
     pub(super) async fn resume_returns(&self, number: usize) -> Result<(), IoError> {
-        for (from, to) in self.guarded(number).due_returns() {
+        for (from, to) in self.core(number).due_returns() {
             self.return_columns(number, (from, Left::Otherwise), to).await?;
         }
         Ok(())
     }
 }
 
-impl Guarded {
+impl PoolCore {
     /// Until this is dropped, the drive of a lost member joins: not every shard has it yet.
     pub(crate) fn rejoins(&self, lost: u32) -> Rejoining<'_> {
         self.rejoining.set(Some(lost));

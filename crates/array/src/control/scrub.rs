@@ -40,50 +40,49 @@ enum ScrubEnd {
 impl Control {
     /// Goes on with a scrub that a stop or a crash has interrupted.
     pub(super) fn resume_scrub(self: &Rc<Self>, number: usize) {
-        let guarded = self.guarded(number);
-        if guarded.metadata.state().scrub().next_slot > 0 {
+        let core = self.core(number);
+        if core.metadata.state().scrub().next_slot > 0 {
             self.start_scrub(number, None);
         }
     }
 
     /// Starts a scrub, or goes on with the last one; false if one is going on.
     pub(super) fn start_scrub(self: &Rc<Self>, number: usize, rate: Option<u64>) -> bool {
-        let guarded = self.guarded(number);
-        if guarded.scrub.running.replace(true) {
+        let core = self.core(number);
+        if core.scrub.running.replace(true) {
             return false;
         }
-        let from =
-            if guarded.unverified.begin_pass() { 0 } else { guarded.metadata.state().scrub().next_slot };
+        let from = if core.unverified.begin_pass() { 0 } else { core.metadata.state().scrub().next_slot };
         let shared = Arc::new(ScrubShared::new(self.shards.len(), from));
-        *guarded.scrub.shared.borrow_mut() = Some(shared.clone());
-        guarded.scrub.slots_total.set(guarded.metadata.state().used_slots().count());
+        *core.scrub.shared.borrow_mut() = Some(shared.clone());
+        core.scrub.slots_total.set(core.metadata.state().used_slots().count());
         let control = self.clone();
         let work = async move {
             control.begin_findings(number);
-            let told = control.guarded(number).rebuild.losses_told.get();
+            let told = control.core(number).rebuild.losses_told.get();
             let before = control.pages_found(number).await;
             let ended = control.scrub_pass(number, rate, &shared).await;
-            let guarded = control.guarded(number);
+            let core = control.core(number);
             if ended == ScrubEnd::Finished && shared.found_nothing() {
-                guarded.scrub.settled.set(before);
+                core.scrub.settled.set(before);
             }
             if ended == ScrubEnd::Finished && from == 0 && shared.skipped() == 0 {
-                guarded.found.all_read();
+                core.found.all_read();
             }
             if ended == ScrubEnd::Finished && from == 0 {
                 control.scrub_tells_lost_pages(number, &shared, told).await;
             }
             control.end_findings(number);
             control.tell_of_scrub(number, ended, &shared);
-            guarded.scrub.running.set(false);
+            core.scrub.running.set(false);
             if ended == ScrubEnd::Finished {
-                let end = guarded.unverified.end_pass(shared.skipped() == 0);
+                let end = core.unverified.end_pass(shared.skipped() == 0);
                 if end.has_verified {
                     // It forgets the old places.
                     control.start_rebuilds(number);
                 }
                 // The end of a rebuild starts it otherwise.
-                if end.is_due_again && !guarded.rebuild.is_running() {
+                if end.is_due_again && !core.rebuild.is_running() {
                     control.start_scrub(number, None);
                 }
             }
@@ -94,9 +93,9 @@ impl Control {
 
     /// Asks a scrub to stop; it goes on from there when it is started again.
     pub(super) fn stop_scrub(&self, number: usize) -> bool {
-        let guarded = self.guarded(number);
-        let running = guarded.scrub.running.get();
-        if let Some(shared) = guarded.scrub.shared.borrow().as_ref().filter(|_| running) {
+        let core = self.core(number);
+        let running = core.scrub.running.get();
+        if let Some(shared) = core.scrub.shared.borrow().as_ref().filter(|_| running) {
             shared.stop();
         }
         running
@@ -104,7 +103,7 @@ impl Control {
 
     /// Whether a scrub was asked to stop and has not yet.
     pub(super) fn is_scrub_stopping(&self, number: usize) -> bool {
-        let scrub = &self.guarded(number).scrub;
+        let scrub = &self.core(number).scrub;
         scrub.running.get() && scrub.shared.borrow().as_ref().is_some_and(|shared| shared.is_stopping())
     }
 
@@ -186,21 +185,21 @@ impl Control {
 
     /// Metadata have no part in the shards' slots. They are small, so they are not compared but written anew.
     async fn renew_metadata(&self, number: usize) {
-        if let Err(error) = self.guarded(number).metadata.renew().await {
+        if let Err(error) = self.core(number).metadata.renew().await {
             tracing::error!("the metadata of pool {:?} cannot be renewed: {error}", self.pools[number].name);
         }
     }
 
     async fn remember_cursor(&self, number: usize, shared: &ScrubShared, finished: bool) {
-        let guarded = self.guarded(number);
-        let known = guarded.metadata.state().scrub();
+        let core = self.core(number);
+        let known = core.metadata.state().scrub();
         let cursor = match finished {
             true => ScrubCursor { next_slot: 0, passes: known.passes + 1 },
             false => ScrubCursor { next_slot: shared.next_slot(), ..known },
         };
         if cursor != known {
             // A metadata journal that fails has said so; the scrub itself loses nothing by it.
-            let _ = guarded.commit(vec![MetaRecord::ScrubCursor(cursor)]).await;
+            let _ = core.commit(vec![MetaRecord::ScrubCursor(cursor)]).await;
         }
     }
 }

@@ -8,7 +8,7 @@ use tier0_pool::{Member, PoolState, Reserve, Space, SpaceRules, SpaceWarning};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, counted};
 
 use super::admin::Done;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::admin::{AdminError, Severity, SpaceStatus};
 use crate::message::command::{ShardCommand, ShardReport};
 
@@ -96,7 +96,7 @@ impl Part {
     }
 }
 
-impl Guarded {
+impl PoolCore {
     /// Slots of a group that thin volumes do not get: the reserve, of which each group keeps its share.
     pub(super) fn kept_slots(&self, group: u32) -> u64 {
         let state = self.metadata.state();
@@ -154,17 +154,17 @@ impl Control {
     pub(crate) fn follow_space_rules(&self, rules: &BTreeMap<String, SpaceRules>) {
         for pool in &self.pools {
             if let Some(rules) = rules.get(&pool.name) {
-                *pool.guarded.space_rules.borrow_mut() = rules.clone();
+                *pool.core.space_rules.borrow_mut() = rules.clone();
             }
         }
     }
 
     /// Tells when a pool's space has become more of a concern than was told before.
     pub(super) async fn look_at_space(&self, number: usize) {
-        let guarded = self.guarded(number);
-        let told = |group: u32| guarded.space_told.borrow().get(&group).copied().unwrap_or(0);
+        let core = self.core(number);
+        let told = |group: u32| core.space_told.borrow().get(&group).copied().unwrap_or(0);
         // At most, because some of what was lent is in stock: shards are asked only where that might matter.
-        let most = guarded.parts_with_lent(|group| guarded.metadata.lent_slots(group));
+        let most = core.parts_with_lent(|group| core.metadata.lent_slots(group));
         let (mut more, mut rest) = (Vec::new(), Vec::new());
         for (group, part) in (0u32..).zip(&most) {
             if part.urgency() > told(group) { more.push(group) } else { rest.push((group, part)) }
@@ -172,7 +172,7 @@ impl Control {
         for (group, part) in rest {
             let (told, still) = (told(group), part.urgency_with_slack());
             if still < told {
-                guarded.space_told.borrow_mut().insert(group, still);
+                core.space_told.borrow_mut().insert(group, still);
                 if told > FULL_PERCENT && still <= FULL_PERCENT {
                     let whose = part.name.as_ref().map(|name| format!(" in group {name:?}"));
                     let what = format!("there is space for new data again{}", whose.unwrap_or_default());
@@ -183,11 +183,11 @@ impl Control {
         if more.is_empty() {
             return;
         }
-        let now = guarded.parts(&self.reports(number).await);
+        let now = core.parts(&self.reports(number).await);
         for group in more {
             let part = &now[group as usize];
             if part.urgency() > told(group) {
-                guarded.space_told.borrow_mut().insert(group, part.urgency());
+                core.space_told.borrow_mut().insert(group, part.urgency());
                 self.tell_of_space(number, part);
             }
         }
@@ -202,7 +202,7 @@ impl Control {
     /// Has what hosts have discarded counted as free, which it otherwise is some time after, when it is destaged. A
     /// pool that is paused is not asked, and the caller waits for [`COLLECT_LIMIT`] at most.
     pub(super) async fn collect_discarded(&self) {
-        let pools = (0..self.pools.len()).filter(|number| self.guarded(*number).pauses.since().is_none());
+        let pools = (0..self.pools.len()).filter(|number| self.core(*number).pauses.since().is_none());
         let collected = join_all(
             pools.map(|pool| self.ask_all(move |reply| ShardCommand::Reclaim { pool, group: None, reply })),
         );
@@ -218,8 +218,8 @@ impl Control {
     /// What thin volumes do not get from now on.
     pub(super) fn set_reserve(&self, pool: Option<&str>, reserve: Reserve) -> Done {
         let number = self.pool_meant(pool)?;
-        let guarded = self.guarded(number);
-        let usable = Space::of(&guarded.metadata.state()).usable;
+        let core = self.core(number);
+        let usable = Space::of(&core.metadata.state()).usable;
         if reserve.of(usable) > usable {
             return Err(AdminError::new(format!(
                 "pool {:?} has {usable}, so {} of it cannot be kept; use a share (10%) or a size below that",
@@ -227,14 +227,14 @@ impl Control {
                 reserve.of(usable)
             )));
         }
-        let extent = SectorCount(guarded.metadata.state().geometry().extent_sectors).bytes();
+        let extent = SectorCount(core.metadata.state().geometry().extent_sectors).bytes();
         if matches!(reserve, Reserve::Bytes(bytes) if bytes.0 > 0 && bytes < extent) {
             return Err(AdminError::new(format!(
                 "{reserve} is less than one extent ({extent}), in which thin volumes take space, and keeps nothing; use a \
                  share (10%), a larger size, or 0 to keep nothing"
             )));
         }
-        let before = std::mem::replace(&mut guarded.space_rules.borrow_mut().reserve, reserve);
+        let before = std::mem::replace(&mut core.space_rules.borrow_mut().reserve, reserve);
         let name = &self.pools[number].name;
         Ok(format!(
             "pool {name} keeps {} of {usable} from thin volumes (before: {}) until it is started again; \

@@ -24,7 +24,7 @@ use super::judge::look;
 use super::pause::RESPITE;
 use super::placing::Placings;
 use super::verification::were;
-use super::{Control, Guarded, PoolControl};
+use super::{Control, PoolControl, PoolCore};
 use crate::plan::{levels_of, sets_survive, sets_that_fail};
 use crate::witness::{Parting, Waiting};
 
@@ -90,7 +90,7 @@ impl Court {
     }
 }
 
-impl Guarded {
+impl PoolCore {
     /// The copy of the log that a member has counts no more: it makes room for another one. No verdict relies on it from now
     /// on.
     ///
@@ -189,24 +189,24 @@ impl Control {
     /// Judges a member that has failed with `error` for longer than its patience. Ends when the verdict counts.
     pub(super) async fn judge(self: &Rc<Self>, number: usize, member: usize, error: IoError) -> Verdict {
         let pool = &self.pools[number];
-        let guarded = &pool.guarded;
+        let core = &pool.core;
         let place = member as u32;
         let asked = self.world.now();
-        let known = || pool.lost.is_lost(member) || guarded.court.condemned.borrow().contains(&place);
+        let known = || pool.lost.is_lost(member) || core.court.condemned.borrow().contains(&place);
         if !known() {
-            let _turn = guarded.court.turn.acquire(1).await;
+            let _turn = core.court.turn.acquire(1).await;
             // The guards of other shards have asked the same.
             let answered = |waited: &BTreeMap<u32, (Nanos, String)>| {
                 waited.get(&place).is_some_and(|(at, _)| *at >= asked)
             };
             if !known() {
-                if answered(&guarded.court.waited.borrow()) {
+                if answered(&core.court.waited.borrow()) {
                     return Verdict::Wait;
                 }
                 let began = self.world.now();
                 if let Err(objection) = self.condemn_when_due(number, place).await {
                     let reason = objection.to_string();
-                    guarded.court.waited.borrow_mut().insert(place, (began, reason.clone()));
+                    core.court.waited.borrow_mut().insert(place, (began, reason.clone()));
                     self.await_drive(number, place, error, &reason);
                     return Verdict::Wait;
                 }
@@ -224,14 +224,14 @@ impl Control {
     /// # Errors
     /// It may be.
     fn check_only_right(&self, number: usize, member: u32) -> Result<(), Objection> {
-        let (pool, guarded) = (&self.pools[number], self.guarded(number));
-        let doubtful = guarded.unverified.members_of_this_run(&guarded.metadata.state());
+        let (pool, core) = (&self.pools[number], self.core(number));
+        let doubtful = core.unverified.members_of_this_run(&core.metadata.state());
         let without = BTreeSet::from([member]);
-        if doubtful.is_empty() || guarded.objection(pool, &without).is_err() {
+        if doubtful.is_empty() || core.objection(pool, &without).is_err() {
             return Ok(());
         }
-        let names: Vec<String> = doubtful.iter().map(|place| guarded.drive_name(*place)).collect();
-        guarded.objection_with(pool, &without, &doubtful).map_err(|_| {
+        let names: Vec<String> = doubtful.iter().map(|place| core.drive_name(*place)).collect();
+        core.objection_with(pool, &without, &doubtful).map_err(|_| {
             Objection::Lacking(format!(
                 "what it holds may be all that is right, for {} taken back, or overwritten, and not verified yet; if it does not come back, \
                  do without it all the same (tier0 drive remove --force)",
@@ -249,7 +249,7 @@ impl Control {
         number: usize,
         member: u32,
     ) -> Result<(), Objection> {
-        let _turn = self.guarded(number).court.turn.acquire(1).await;
+        let _turn = self.core(number).court.turn.acquire(1).await;
         self.condemn(number, member, Asked::ByAdministrator).await
     }
 
@@ -264,14 +264,14 @@ impl Control {
         silent: &BTreeSet<u32>,
         asked: Asked,
     ) -> Result<(), Objection> {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         if asked == Asked::ByItsFailure {
             self.check_only_right(number, member)?;
         }
         let mut without = silent.clone();
         without.insert(member);
-        guarded.objection(&self.pools[number], &without).map_err(|objection| {
-            let names: Vec<String> = silent.iter().map(|place| guarded.drive_name(*place)).collect();
+        core.objection(&self.pools[number], &without).map_err(|objection| {
+            let names: Vec<String> = silent.iter().map(|place| core.drive_name(*place)).collect();
             Objection::Lacking(match &names[..] {
                 [] => objection,
                 [name] => format!("{objection}, because drive {name} does not answer either"),
@@ -283,7 +283,7 @@ impl Control {
     /// The verdict on a member that has failed for long, unless drives that were away with it have just come back: then it gets
     /// time to come back too.
     async fn condemn_when_due(self: &Rc<Self>, number: usize, member: u32) -> Result<(), Objection> {
-        let pauses = &self.guarded(number).pauses;
+        let pauses = &self.core(number).pauses;
         if pauses.awaits_others_than(member) {
             let silent = self.silent_members(number, member).await;
             self.check_without(number, member, &silent, Asked::ByItsFailure)?;
@@ -306,7 +306,7 @@ impl Control {
         if let Some(parting) = self.parting(number, member)
             && let Some(witness) = &self.witness
         {
-            self.guarded(number).court.untold.borrow_mut().remove(&member);
+            self.core(number).court.untold.borrow_mut().remove(&member);
             let noted = witness.note(&self.world, parting.clone(), false).await.map_err(Objection::Witness);
             // Something may have been put onto the drive while the witness was asked.
             if let Err(reason) = noted.and_then(|()| self.check_without(number, member, &silent, asked)) {
@@ -314,7 +314,7 @@ impl Control {
                 return Err(reason);
             }
         }
-        self.guarded(number).court.condemned.borrow_mut().insert(member);
+        self.core(number).court.condemned.borrow_mut().insert(member);
         Ok(())
     }
 
@@ -322,10 +322,10 @@ impl Control {
     /// do without the others later. It is told until it answers, or until the member is judged again.
     fn take_note_back(self: &Rc<Self>, number: usize, member: u32, parting: Parting) {
         let Some(witness) = self.witness.clone() else { return };
-        let Some(id) = self.guarded(number).metadata.state().member(member).map(|one| one.id) else { return };
+        let Some(id) = self.core(number).metadata.state().member(member).map(|one| one.id) else { return };
         let waiting = Waiting::default();
         let given_up = waiting.given_up();
-        self.guarded(number).court.untold.borrow_mut().insert(member, waiting);
+        self.core(number).court.untold.borrow_mut().insert(member, waiting);
         let control = self.clone();
         let tell = async move {
             while !given_up.is_set() {
@@ -342,33 +342,33 @@ impl Control {
     /// are lost could not go on by themselves. Nothing else is recorded before.
     fn parting(&self, number: usize, member: u32) -> Option<Parting> {
         self.witness.as_ref()?;
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         let mut lost: Vec<u32> =
             self.pools[number].lost_members().into_iter().map(|place| place as u32).collect();
-        lost.extend(guarded.court.condemned.borrow().iter());
+        lost.extend(core.court.condemned.borrow().iter());
         lost.push(member);
-        let state = guarded.metadata.state();
+        let state = core.metadata.state();
         let serves_only = |_: SetIndex, _: Column, drive: u32| !lost.contains(&drive);
-        let could_go_on = sets_survive(&guarded.shape.sets, state.set_count(), serves_only);
+        let could_go_on = sets_survive(&core.shape.sets, state.set_count(), serves_only);
         could_go_on.then(|| Parting::of(&state, &lost))
     }
 
     /// The members besides this one that should serve and do not answer a probe. All are asked at once.
     async fn silent_members(&self, number: usize, except: u32) -> BTreeSet<u32> {
-        let guarded = self.guarded(number);
+        let core = self.core(number);
         if planted(PlantedBug::TrustSilentDrives) {
             return BTreeSet::new();
         }
         let others: Vec<u32> = {
-            let state = guarded.metadata.state();
+            let state = core.metadata.state();
             let active = state.members_by_place().filter(|(_, member)| member.is_active());
             active.map(|(place, _)| place).filter(|place| *place != except).collect()
         };
         let probe = |place: u32| async move {
-            let answers = match guarded.metadata.drive(place) {
+            let answers = match core.metadata.drive(place) {
                 Some(drive) if drive.is_cut_short() => Err("it ends too early".to_owned()),
                 Some(drive) => match look(&drive).await {
-                    Ok(seen) => guarded.metadata.recognise(place, &seen),
+                    Ok(seen) => core.metadata.recognise(place, &seen),
                     Err(fact) => Err(fact),
                 },
                 None => Err("it is not open".to_owned()),
@@ -386,15 +386,15 @@ impl Control {
                 place
             })
             .collect();
-        guarded.court.silent.borrow_mut().clone_from(&silent);
+        core.court.silent.borrow_mut().clone_from(&silent);
         silent
     }
 
     /// Has the guard of a drive notice that it does not answer, and bring it back if it can: the pool may not have
     /// asked the drive for anything since its device went away and came back. Whether that is news to it.
     fn rouse(&self, number: usize, member: u32) -> bool {
-        let guarded = self.guarded(number);
-        let Some(drive) = guarded.metadata.drive(member) else { return true };
+        let core = self.core(number);
+        let Some(drive) = core.metadata.drive(member) else { return true };
         let knows =
             drive.guard().is_some_and(|guard| guard.health().snapshot().standing != Standing::Healthy);
         if !knows {

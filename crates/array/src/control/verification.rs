@@ -13,7 +13,7 @@ use tier0_raid::set::SetIndex;
 use tier0_units::named;
 
 use super::report::Findings;
-use super::{Control, Guarded};
+use super::{Control, PoolCore};
 use crate::admin::{AdminError, Health};
 use crate::plan::sets_survive;
 
@@ -140,7 +140,7 @@ impl Control {
     /// noted.
     pub(super) async fn finish_rejoins(&self, number: usize) -> Result<(), AdminError> {
         let old: Vec<u32> = {
-            let state = self.guarded(number).metadata.state();
+            let state = self.core(number).metadata.state();
             let members = (0u32..).zip(state.members());
             let stays =
                 members.filter(|(place, member)| !member.leaving && state.serves_as(*place).is_some());
@@ -154,11 +154,11 @@ impl Control {
 
     /// Whether a drive can be taken out by an administrator while others are not verified, or gave something wrong.
     pub(super) fn check_verified(&self, number: usize, place: u32) -> Result<(), AdminError> {
-        let guarded = self.guarded(number);
-        let state = guarded.metadata.state();
-        let unverified = guarded.unverified.members(&state);
-        let untrue = guarded.found.untrue();
-        let sets = &guarded.shape.sets;
+        let core = self.core(number);
+        let state = core.metadata.state();
+        let unverified = core.unverified.members(&state);
+        let untrue = core.found.untrue();
+        let sets = &core.shape.sets;
         let survives = |doubted: &BTreeSet<u32>| {
             let is_without =
                 |drive: u32| drive == place || doubted.contains(&drive) || !state.is_active(drive);
@@ -167,7 +167,7 @@ impl Control {
             };
             !doubted.iter().any(|drive| *drive != place) || sets_survive(sets, state.set_count(), lacks)
         };
-        let but_it = |doubted: &BTreeSet<u32>| guarded.names(&(doubted - &BTreeSet::from([place])));
+        let but_it = |doubted: &BTreeSet<u32>| core.names(&(doubted - &BTreeSet::from([place])));
         let (why, wait) = if !survives(&unverified) {
             let names = but_it(&unverified);
             let why = format!("{} taken back, or overwritten, and not verified yet", were(&names));
@@ -186,7 +186,7 @@ impl Control {
         Err(AdminError::new(format!(
             "{why}, and what drive {:?} holds may be all that is right; {wait}, or take it out all the same (tier0 drive \
              remove --force)",
-            guarded.drive_name(place)
+            core.drive_name(place)
         )))
     }
 }
@@ -197,19 +197,19 @@ pub(super) fn were(names: &[String]) -> String {
     format!("{} {}", named("drive", &names), if names.len() == 1 { "was" } else { "were" })
 }
 
-impl Guarded {
+impl PoolCore {
     fn names(&self, members: &BTreeSet<u32>) -> Vec<String> {
         members.iter().map(|place| self.drive_name(*place)).collect()
     }
 }
 
 impl Findings {
-    pub(super) fn look_at_unverified(&mut self, state: &PoolState, guarded: &Guarded) {
-        let names = guarded.names(&guarded.unverified.members(state));
+    pub(super) fn look_at_unverified(&mut self, state: &PoolState, core: &PoolCore) {
+        let names = core.names(&core.unverified.members(state));
         if names.is_empty() {
             return;
         }
-        let remedy = match guarded.rebuild.is_running() || guarded.scrub.running.get() {
+        let remedy = match core.rebuild.is_running() || core.scrub.running.get() {
             true => "keep the other drives in service until the scrub has ended",
             false => "scrub it (tier0 scrub), and keep the other drives in service until then",
         };

@@ -62,17 +62,17 @@ impl Control {
             write_cache: Some(write_cache),
             group,
         };
-        let guarded = self.guarded(pool);
+        let core = self.core(pool);
         let (record, id) = {
-            let state = guarded.metadata.state();
+            let state = core.metadata.state();
             check_fits(&state, &description).map_err(no_room)?;
             let record = new_volume(&state, &description, self.new_id());
             let MetaRecord::VolumeCreated(volume) = &record else { unreachable!("it creates a volume") };
             let id = volume.id;
             (record, id)
         };
-        guarded.metadata.commit(vec![record]).await.map_err(refused)?;
-        let record = guarded.metadata.state().volumes().find(|volume| volume.id == id).cloned();
+        core.metadata.commit(vec![record]).await.map_err(refused)?;
+        let record = core.metadata.state().volumes().find(|volume| volume.id == id).cloned();
         let record = record.ok_or_else(|| AdminError::failed("the volume is gone again"))?;
         let number = self.number_volume(pool, record.number);
         self.command(|reply| VolumesCommand::Add { number, pool, record: record.clone(), reply }).await?;
@@ -95,7 +95,7 @@ impl Control {
         }
         self.check_grows(pool, &record, sectors)?;
         let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
-        self.guarded(pool).metadata.commit(vec![resized]).await.map_err(refused)?;
+        self.core(pool).metadata.commit(vec![resized]).await.map_err(refused)?;
         self.command(|reply| VolumesCommand::Resize { number, sectors, reply }).await?;
         self.offer_volume(number).await?;
         Ok(format!(
@@ -105,7 +105,7 @@ impl Control {
 
     /// Whether there is space for what a volume is to grow by. Thin ones take theirs later.
     fn check_grows(&self, pool: usize, volume: &VolumeRecord, sectors: u64) -> Result<(), AdminError> {
-        let state = self.guarded(pool).metadata.state();
+        let state = self.core(pool).metadata.state();
         let more = state.extents_of(sectors) - state.extents_of(volume.sectors);
         let free = state.room_in(volume.group);
         if volume.thin || more <= free {
@@ -132,9 +132,9 @@ impl Control {
             return Err(error);
         }
         self.command(|reply| VolumesCommand::Close { number, reply }).await?;
-        let guarded = self.guarded(pool);
+        let core = self.core(pool);
         let gone = MetaRecord::VolumeDeleted { volume: record.number };
-        if let Err(error) = guarded.metadata.commit_keeping_slots(vec![gone]).await {
+        if let Err(error) = core.metadata.commit_keeping_slots(vec![gone]).await {
             self.command(|reply| VolumesCommand::Open { number, reply }).await?;
             self.offer_volume(number).await?;
             return Err(refused(error));
@@ -142,7 +142,7 @@ impl Control {
         let slots = self.command(|reply| VolumesCommand::Forget { number, reply }).await?;
         self.volume_numbers.borrow_mut().remove(&(pool, record.number));
         let runs: Vec<SlotRun> = slots.iter().flatten().map(one_slot).collect();
-        guarded.metadata.return_slots(&runs);
+        core.metadata.return_slots(&runs);
         Ok(format!("volume {name} is deleted"))
     }
 
@@ -151,7 +151,7 @@ impl Control {
         let Meant { pool, record, number } = self.volume_meant(name)?;
         // A stricter promise must not be told before it holds, a laxer one not after.
         let changed = MetaRecord::ModeChanged { volume: record.number, write_cache };
-        self.guarded(pool).commit(vec![changed]).await.map_err(log_failed)?;
+        self.core(pool).commit(vec![changed]).await.map_err(log_failed)?;
         let command = |reply| ShardCommand::SetMode { volume: number, mode: write_cache, reply };
         for result in self.ask_all(command).await {
             result.unwrap_or(Err(IoError::Gone)).map_err(log_failed)?;
@@ -198,7 +198,7 @@ impl Control {
 
     fn find_volume(&self, name: &str) -> Option<Meant> {
         (0..self.pools.len()).find_map(|pool| {
-            let record = self.guarded(pool).metadata.state().volume_named(name)?.clone();
+            let record = self.core(pool).metadata.state().volume_named(name)?.clone();
             let number = *self.volume_numbers.borrow().get(&(pool, record.number))?;
             Some(Meant { pool, record, number })
         })

@@ -41,7 +41,7 @@ impl Control {
 
     fn progress(&self) -> Vec<Progress> {
         let of = |number: usize| {
-            let metadata = &self.guarded(number).metadata;
+            let metadata = &self.core(number).metadata;
             Progress::of(&metadata.state(), metadata.settled())
         };
         (0..self.pools.len()).map(of).collect()
