@@ -51,6 +51,8 @@ enum Bench {
     Virtual(bench::virtual_time::Options),
     /// The processor time of an idle server
     Idle(bench::idle::Options),
+    /// What it costs to count what the array does
+    Stats(bench::stats::Options),
     /// What hostile connections cost a well-behaved one
     Fairness(bench::fairness::Options),
     /// Durable writes beside raw mirrored writes by fio
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Task::Bench(Bench::File(options)) => bench::file::run(&options),
         Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),
+        Task::Bench(Bench::Stats(options)) => bench::stats::run(&options),
         Task::Bench(Bench::Fairness(options)) => bench::fairness::run(&options),
         Task::Bench(Bench::Durability(options)) => bench::durability::run(&options),
         Task::Bench(Bench::SmallWrites(options)) => bench::small_writes::run(&options),

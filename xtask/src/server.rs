@@ -113,15 +113,29 @@ impl Drop for Server {
 
 /// Builds tier0 as users do, and gives its path.
 pub(crate) fn build_tier0() -> Result<PathBuf, BenchError> {
+    build_in("release", &[])
+}
+
+/// Builds tier0 so that it counts nothing, in a directory of its own.
+pub(crate) fn build_silent() -> Result<PathBuf, BenchError> {
+    build_in(
+        "silent",
+        &["--features", "tier0-stats/silent", "--config", "profile.silent.inherits=\"release\""],
+    )
+}
+
+fn build_in(profile: &str, more: &[&str]) -> Result<PathBuf, BenchError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo).args(["build", "--release", "--quiet", "--package", "tier0"]).status();
+    let profile_argument = format!("--profile={profile}");
+    let own = ["build", &profile_argument, "--quiet", "--package", "tier0"];
+    let status = Command::new(cargo).args(own).args(more).status();
     if !status.map_err(BenchError::system("cargo cannot be started"))?.success() {
         return Err(BenchError::Failed("tier0 does not build; see cargo's words above".into()));
     }
     // xtask is built into the same directory, by its alias in release mode too.
     let own = std::env::current_exe().map_err(BenchError::system("the own path is unknown"))?;
     let target = own.parent().and_then(Path::parent).expect("the program lies in target/PROFILE");
-    Ok(target.join("release").join("tier0"))
+    Ok(target.join(profile).join("tier0"))
 }
 
 /// Starts tier0 on an array file.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
 use tier0_cache::WriteBackStatus;
-use tier0_stats::Op;
+use tier0_stats::{IoRecorder, Op};
 use tier0_units::{Lba, Nanos, SECTOR_BYTES, SectorCount};
 use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
@@ -181,18 +181,18 @@ impl Volume {
         join_all((0..self.shard.peers.len()).map(flush_one)).await.into_iter().collect()
     }
 
-    fn now(&self) -> Nanos {
-        self.shard.world.now()
+    fn began(&self) -> Nanos {
+        IoRecorder::began(|| self.shard.world.now())
     }
 
     fn count(&self, op: Op, sectors: u64, began: Nanos, is_ok: bool) {
-        let latency = self.now().saturating_sub(began);
+        let latency = || self.shard.world.now().saturating_sub(began);
         self.io.stats.ended(op, sectors * SECTOR_BYTES, latency, is_ok);
     }
 
     /// Makes a range read as zeros without storing them.
     async fn zero_range(&self, lba: Lba, sectors: u64, durable: bool) -> Result<(), IoError> {
-        let began = self.now();
+        let began = self.began();
         let result = self.zero_extents(lba, sectors, durable).await;
         self.count(Op::Discard, sectors, began, result.is_ok());
         result
@@ -231,7 +231,7 @@ impl BlockTarget for Volume {
 
     async fn read(&self, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         self.shard.activity.count_one();
-        let (began, sectors) = (self.now(), u64::from(buf.sectors()));
+        let (began, sectors) = (self.began(), u64::from(buf.sectors()));
         let (result, buf) = self.read_range(lba, buf).await;
         self.count(Op::Read, sectors, began, result.is_ok());
         (result, buf)
@@ -239,14 +239,14 @@ impl BlockTarget for Volume {
 
     async fn write(&self, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
         self.shard.activity.count_one();
-        let (began, sectors) = (self.now(), u64::from(buf.sectors()));
+        let (began, sectors) = (self.began(), u64::from(buf.sectors()));
         let result = self.write_range(lba, buf, durable).await;
         self.count(Op::Write, sectors, began, result.is_ok());
         result
     }
 
     async fn flush(&self) -> Result<(), IoError> {
-        let began = self.now();
+        let began = self.began();
         let result = self.flush_shards().await;
         self.count(Op::Flush, 0, began, result.is_ok());
         result

@@ -41,8 +41,21 @@ const DIGITS: u8 = 2;
 const LATENCY_MAX: Nanos = Nanos::from_secs(3600);
 
 impl IoRecorder {
-    /// A request has ended: how many bytes it was to move, and whether it did.
-    pub fn ended(&self, op: Op, bytes: u64, latency: Nanos, is_ok: bool) {
+    /// When a request begins, by this clock.
+    #[inline]
+    pub fn began(clock: impl FnOnce() -> Nanos) -> Nanos {
+        if cfg!(feature = "silent") { Nanos::ZERO } else { clock() }
+    }
+
+    /// A request has ended: how many bytes it was to move, how long it took, and whether it did.
+    #[inline]
+    pub fn ended(&self, op: Op, bytes: u64, latency: impl FnOnce() -> Nanos, is_ok: bool) {
+        if !cfg!(feature = "silent") {
+            self.count(op, bytes, latency(), is_ok);
+        }
+    }
+
+    fn count(&self, op: Op, bytes: u64, latency: Nanos, is_ok: bool) {
         let mut counts = self.0[op as usize].borrow_mut();
         counts.count += 1;
         match is_ok {
@@ -88,10 +101,10 @@ mod tests {
     fn what_shards_have_counted_adds_up_and_travels() {
         let (one, other) = (IoRecorder::default(), IoRecorder::default());
         for latency in 1..=1000 {
-            one.ended(Op::Read, 4096, Nanos::from_micros(latency), true);
-            other.ended(Op::Read, 8192, Nanos::from_micros(1000 + latency), latency % 10 != 0);
+            one.ended(Op::Read, 4096, || Nanos::from_micros(latency), true);
+            other.ended(Op::Read, 8192, || Nanos::from_micros(1000 + latency), latency % 10 != 0);
         }
-        other.ended(Op::Flush, 0, Nanos::from_secs(5000), true);
+        other.ended(Op::Flush, 0, || Nanos::from_secs(5000), true);
         let mut all = one.snapshot();
         all.merge(&other.snapshot());
         assert_eq!((all.read.count, all.read.errors, all.read.bytes), (2000, 100, 1000 * 4096 + 900 * 8192));
@@ -110,9 +123,9 @@ mod tests {
     #[test]
     fn an_interval_is_a_difference() {
         let recorder = IoRecorder::default();
-        recorder.ended(Op::Write, 512, Nanos(7_000), true);
+        recorder.ended(Op::Write, 512, || Nanos(7_000), true);
         let before = recorder.snapshot();
-        recorder.ended(Op::Write, 1024, Nanos(90_000), true);
+        recorder.ended(Op::Write, 1024, || Nanos(90_000), true);
         let since = recorder.snapshot().since(&before);
         assert_eq!((since.write.count, since.write.bytes, since.time_ns()), (1, 1024, 90_000));
         assert_eq!(since.write.latencies.count(), 1);

@@ -10,6 +10,7 @@ pub(crate) mod rebuild;
 pub(crate) mod recovery;
 mod served;
 pub(crate) mod small_writes;
+pub(crate) mod stats;
 mod through_nbd;
 pub(crate) mod virtual_time;
 

@@ -143,7 +143,7 @@ impl Logging {
         let supersedes = !self.superseded.is_empty();
         let inner = &self.inner;
         let (began, bytes) = self.sent;
-        let took = inner.world.now().saturating_sub(began);
+        let took = || inner.world.now().saturating_sub(began);
         inner.logged.ended(Op::Write, bytes, took, result.is_ok());
         let mut state = inner.state.borrow_mut();
         let mut trimmed = false;

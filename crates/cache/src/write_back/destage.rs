@@ -78,7 +78,7 @@ impl Inner {
         }
         tracing::trace!(id = batch.id, "the batch has ended");
         let now = self.world.now();
-        self.destaged.ended(Op::Write, pages * PAGE_BYTES, now.saturating_sub(batch.began), is_ok);
+        self.destaged.ended(Op::Write, pages * PAGE_BYTES, || now.saturating_sub(batch.began), is_ok);
         let mut state = self.state.borrow_mut();
         for taken in &batch.slots {
             state.busy.remove(&taken.extent);

@@ -197,7 +197,8 @@ impl Observer for Inner {
             self.health.stray_ended();
         }
         let (op, bytes) = sent.counted();
-        self.stats.ended(op, bytes, self.world().turned().saturating_sub(sent.came), outcome.is_ok());
+        let latency = || self.world().turned().saturating_sub(sent.came);
+        self.stats.ended(op, bytes, latency, outcome.is_ok());
         match outcome {
             _ if self.health.is_lost() => {
                 completion.complete(Err(IoError::Gone), payload);

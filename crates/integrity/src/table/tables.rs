@@ -273,10 +273,11 @@ impl SlotTables {
         let loading = Rc::new(Loading::default());
         self.0.loading.borrow_mut().insert(slot.slot, loading.clone());
         let end = EndOfLoad { tables: self, slot, loading: &loading };
-        let began = self.now();
+        let began = IoRecorder::began(|| self.now());
         let outcome = Box::pin(self.load(slot)).await;
         let bytes = self.placement(self.home(slot).set).block_sectors() * SECTOR_BYTES;
-        self.0.loads.ended(Op::Read, bytes, self.now().saturating_sub(began), outcome.is_ok());
+        let took = || self.now().saturating_sub(began);
+        self.0.loads.ended(Op::Read, bytes, took, outcome.is_ok());
         // A later tenant's table stays, and one that was begun anew meanwhile.
         let held = self.0.tables.borrow().get(&slot.slot).cloned();
         let outcome = match held {
