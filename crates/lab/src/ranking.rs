@@ -36,14 +36,28 @@ pub struct Ranked {
     pub usable: ByteCount,
     /// Drives with data, of all members.
     pub drives: u32,
+    /// What the drives draw, in watts.
+    pub drive_watts: f64,
     /// What is left of the busiest resource, 0 to 1, and which one that is: it saturates first.
     pub headroom: Option<(f64, String)>,
 }
 
+/// A write cache is too small where a write waits for room in it half of the time, on average, though nothing behind it is at
+/// work for more than this share of the time.
+const DELAYED_LEAST: f64 = 0.5;
+const OTHERS_BUSY_MOST: f64 = 0.8;
+
 impl Ranked {
     fn of(measured: &Measured) -> Ranked {
         let (configuration, measurement) = (&measured.configuration, &measured.measurement);
-        let busiest = measurement.usage.busiest();
+        let usage = &measurement.usage;
+        let busiest = usage.busiest();
+        let is_throttled = usage.delayed_writes >= DELAYED_LEAST
+            && busiest.is_some_and(|busiest| busiest.busy < OTHERS_BUSY_MOST);
+        let headroom = match is_throttled {
+            true => Some((0.0, "write cache".to_owned())),
+            false => busiest.map(|row| ((1.0 - row.busy).max(0.0), row.resource.clone())),
+        };
         Ranked {
             rank: 0,
             id: configuration.id.clone(),
@@ -53,7 +67,8 @@ impl Ranked {
             p99_ms: measurement.result.p99_ms,
             usable: measured.usable,
             drives: configuration.setup.drives_in_all(),
-            headroom: busiest.map(|row| ((1.0 - row.busy).max(0.0), row.resource.clone())),
+            drive_watts: measured.drive_watts,
+            headroom,
         }
     }
 

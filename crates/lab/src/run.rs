@@ -92,6 +92,8 @@ pub struct Measured {
     pub measurement: Measurement,
     /// What it can hold.
     pub usable: ByteCount,
+    /// What its drives draw meanwhile, in watts.
+    pub drive_watts: f64,
 }
 
 /// A record with the tolerance it is judged by.
@@ -169,7 +171,8 @@ pub fn run(
     let simulated_ios = measurements.iter().map(|measurement| measurement.simulated_ios).sum();
     let measured = configurations.into_iter().zip(measurements).map(|(configuration, measurement)| {
         let usable = runner.bench.usable(&configuration)?;
-        Ok(Measured { configuration, measurement, usable })
+        let drive_watts = runner.bench.drive_watts(&configuration, &measurement.usage)?;
+        Ok(Measured { configuration, measurement, usable, drive_watts })
     });
     let measured: Vec<Measured> = measured.collect::<Result<_, LabError>>()?;
     Ok(StudyOutcome {

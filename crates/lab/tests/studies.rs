@@ -147,7 +147,12 @@ fn configurations_under_the_same_load_are_ranked() {
     let one = random.lines.iter().find(|line| line.id == "one").expect("it is ranked");
     assert_eq!((two.drives, two.usable.0), (8, 2 * one.usable.0));
     assert!((2.9e11..3.0e11).contains(&(one.usable.0 as f64)), "two of four disks of 146 GB: {}", one.usable);
+    // A disk of two platters draws 5 W idle and 8 W at work.
+    assert!((20.0..=32.0).contains(&one.drive_watts), "{} W", one.drive_watts);
+    assert!((40.0..=64.0).contains(&two.drive_watts), "{} W", two.drive_watts);
     // A small write cache is full long before the disks are busy.
+    let little = random.lines.iter().find(|line| line.id == "little-cache").expect("it is ranked");
+    assert_eq!(little.headroom, Some((0.0, "write cache".to_owned())));
     for line in random.lines.iter().filter(|line| line.id != "little-cache") {
         let (left, what) = line.headroom.as_ref().expect("something is busy");
         assert!((0.0..0.6).contains(left), "{}: {left} of {what}", line.id);

@@ -11,7 +11,7 @@ use tier0_world::VirtualRuntime;
 
 use super::Bench;
 use crate::LabError;
-use crate::path::{BackEnd, FrontEnd, FrontEndCosts, Group, Member};
+use crate::path::{BackEnd, FrontEnd, FrontEndCosts, Group, Member, Usage};
 use crate::study::{Configuration, Setup};
 
 /// Sizes of volumes are whole multiples of this.
@@ -31,6 +31,22 @@ impl Bench {
         let drive = self.catalog.drive_by_reference(&setup.drive)?;
         let space = data_space(setup, &drive, &self.layout(configuration)?);
         Ok(ByteCount((space * f64::from(setup.members)) as u64))
+    }
+
+    /// What the drives of a configuration draw with this usage, in watts: between idle and under load, by the time in which
+    /// they are at work. Controllers and enclosures are not in it.
+    ///
+    /// # Errors
+    /// [`LabError`] where the drive is not known.
+    pub fn drive_watts(&self, configuration: &Configuration, usage: &Usage) -> Result<f64, LabError> {
+        let setup = &configuration.setup;
+        let (idle, active) = match self.catalog.drive_by_reference(&setup.drive)? {
+            DriveSpec::Disk(disk) => (disk.parameters.idle_w.value, disk.parameters.active_w.value),
+            DriveSpec::Flash(flash) => (flash.parameters.idle_w.value, flash.parameters.active_w.value),
+            DriveSpec::Nvram(_) => return Ok(0.0),
+        };
+        let busy = usage.drives_busy().clamp(0.0, 1.0);
+        Ok(f64::from(setup.drives_in_all()) * (idle + (active - idle) * busy))
     }
 
     fn layout(&self, configuration: &Configuration) -> Result<Layout, LabError> {

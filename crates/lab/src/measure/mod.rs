@@ -17,6 +17,7 @@ mod warm_cache;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
+use tier0_array::Volume;
 use tier0_array::simulated::ModelShelf;
 use tier0_catalog::Catalog;
 use tier0_units::Nanos;
@@ -27,7 +28,7 @@ use tier0_world::{PayloadWidth, VirtualRuntime};
 
 use self::settling::Settling;
 use crate::LabError;
-use crate::path::Usage;
+use crate::path::{Group, Usage};
 use crate::search::{Sample, SearchEnd, SearchPlan, search};
 use crate::study::{Configuration, Goal, Metric, Setup};
 
@@ -234,16 +235,24 @@ impl Bench {
             runtime.run(settling);
         }
         // What filled the write cache before is no part of the load.
-        let (began, before) = (world.now(), Usage::of(&group, world.now()));
+        let (began, before) = (world.now(), usage(&group, world.now()));
         let run = LoadRun::new(world, group.clone(), load).map_err(refused)?;
         let report = runtime.run(run.run());
         if !report.is_clean() {
             let failed = report.errors.first.clone().unwrap_or_else(|| format!("{:?}", report.ended_by));
             return Err(LabError::Ended { configuration: name(), fact: failed });
         }
-        let usage = Usage::of(&group, world.now()).since(world.now(), &before, began);
+        let usage = usage(&group, world.now()).since(world.now(), &before, began);
         Ok(Probe { sample: sample(&report, outstanding), usage, ios: report.all.ios })
     }
+}
+
+/// The usage of arrays from their beginning to now, which is `elapsed` later, with that of their write caches.
+fn usage(group: &Group<Volume>, elapsed: Nanos) -> Usage {
+    // The volumes of a study's array are of one group of sets, and share a cache.
+    let caches = group.members().iter().filter_map(|member| member.volumes.first());
+    let delayed: f64 = caches.map(|volume| volume.write_cache().delayed.as_secs_f64()).sum();
+    Usage { delayed_writes: delayed / elapsed.as_secs_f64().max(1e-9), ..Usage::of(group, elapsed) }
 }
 
 fn load(setup: &Setup, seed: u64, outstanding: u32, effort: f64) -> LoadSpec {

@@ -15,6 +15,9 @@ pub struct UsageRow {
     pub busy: f64,
 }
 
+/// The resource that drives are.
+const DRIVES: &str = "drives";
+
 /// All resources of a group over some time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
@@ -22,6 +25,9 @@ pub struct Usage {
     pub rows: Vec<UsageRow>,
     /// Commands per second at all drives.
     pub drive_iops: f64,
+    /// Writes that waited for room in a write cache, on average.
+    #[serde(default)]
+    pub delayed_writes: f64,
 }
 
 impl Usage {
@@ -48,8 +54,8 @@ impl Usage {
             .iter()
             .map(|(name, resources)| UsageRow { resource: (*name).to_owned(), busy: share(resources) })
             .collect();
-        rows.push(UsageRow { resource: "drives".to_owned(), busy: drives_busy });
-        Usage { rows, drive_iops }
+        rows.push(UsageRow { resource: DRIVES.to_owned(), busy: drives_busy });
+        Usage { rows, drive_iops, delayed_writes: 0.0 }
     }
 
     /// The usage from `then`, up to which `before` is the usage, to `now`, up to which this is.
@@ -61,7 +67,16 @@ impl Usage {
             resource: row.resource.clone(),
             busy: between(row.busy, before.busy),
         };
-        Usage { rows: rows.map(row).collect(), drive_iops: between(self.drive_iops, before.drive_iops) }
+        Usage {
+            rows: rows.map(row).collect(),
+            drive_iops: between(self.drive_iops, before.drive_iops),
+            delayed_writes: between(self.delayed_writes, before.delayed_writes),
+        }
+    }
+
+    /// The part of the time in which the drives were at work.
+    pub fn drives_busy(&self) -> f64 {
+        self.rows.iter().find(|row| row.resource == DRIVES).map_or(0.0, |row| row.busy)
     }
 
     /// The busiest resource.

@@ -23,6 +23,7 @@ pub(super) struct RankedLine {
     pub(super) p99_ms: String,
     pub(super) usable_tb: String,
     pub(super) drives: String,
+    pub(super) watts: String,
     pub(super) headroom: String,
     pub(super) saturates: String,
 }
@@ -41,6 +42,7 @@ impl RankedLine {
             p99_ms: format_number(ranked.p99_ms),
             usable_tb: format_number(ranked.usable.0 as f64 / TB),
             drives: ranked.drives.to_string(),
+            watts: format!("{:.0}", ranked.drive_watts),
             headroom,
             saturates,
         }

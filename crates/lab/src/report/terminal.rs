@@ -97,10 +97,11 @@ fn ranked(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
             "p99 ms",
             "usable TB",
             "drives",
+            "W",
             "headroom",
             "first to saturate",
         ];
-        let mut table = table(width, header, &[0, 2, 3, 4, 5, 6, 7]);
+        let mut table = table(width, header, &[0, 2, 3, 4, 5, 6, 7, 8]);
         for l in ranking.lines {
             table.add_row([
                 l.rank,
@@ -110,6 +111,7 @@ fn ranked(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
                 l.p99_ms,
                 l.usable_tb,
                 l.drives,
+                l.watts,
                 l.headroom,
                 l.saturates,
             ]);
