@@ -42,7 +42,7 @@ impl RankedLine {
             p99_ms: format_number(ranked.p99_ms),
             usable_tb: format_number(ranked.usable.0 as f64 / TB),
             drives: ranked.drives.to_string(),
-            watts: format!("{:.0}", ranked.drive_watts),
+            watts: format_number(ranked.drive_watts.round()),
             headroom,
             saturates,
         }
