@@ -30,11 +30,13 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// Whether curves are measured beyond what the searches need.
     pub curves: bool,
+    /// Whether runs are repeated under other seeds for the intervals that one run does not give.
+    pub repeats: bool,
 }
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { threads: None, seed: None, curves: true }
+        RunOptions { threads: None, seed: None, curves: true, repeats: true }
     }
 }
 
@@ -192,6 +194,7 @@ pub(crate) struct Runner<'a> {
     pub(crate) threads: usize,
     pub(crate) seed: u64,
     pub(crate) curves: bool,
+    pub(crate) repeats: bool,
     progress: &'a (dyn Fn(&RunProgress) + Sync),
     clock: Clock,
 }
@@ -209,6 +212,7 @@ impl<'a> Runner<'a> {
             threads: options.threads.unwrap_or_else(cores),
             seed: options.seed.unwrap_or(study.seed),
             curves: options.curves,
+            repeats: options.repeats,
             progress,
             clock,
         })
@@ -288,8 +292,13 @@ impl<'a> Runner<'a> {
             }
             places.push(at);
         }
-        let measure =
-            |configuration: &&Configuration| self.bench.measure(configuration, self.seed, self.curves);
+        let measure = |configuration: &&Configuration| {
+            let mut measured = self.bench.measure(configuration, self.seed, self.curves)?;
+            if self.repeats {
+                self.bench.repeat(configuration, self.seed, &mut measured)?;
+            }
+            Ok::<_, LabError>(measured)
+        };
         let measured = each(&distinct, self.threads, measure, |at| finished(at, &distinct))?;
         Ok(places.into_iter().map(|at| measured[at].clone()).collect())
     }

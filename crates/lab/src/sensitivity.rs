@@ -73,7 +73,7 @@ pub fn sensitivity(
     options: &RunOptions,
     progress: &(dyn Fn(&RunProgress) + Sync),
 ) -> Result<Sensitivity, LabError> {
-    let runner = Runner::new(study, &RunOptions { curves: false, ..*options }, progress)?;
+    let runner = Runner::new(study, &RunOptions { curves: false, repeats: false, ..*options }, progress)?;
     let fit = runner.fit(study)?;
     let plain = fitted(study, fit.as_ref());
     let reported = study.figures.reported().filter(|reported| reported.published.is_some());

@@ -42,6 +42,10 @@ const CURVE_EFFORT: f64 = 0.3;
 
 /// Where more than this share of a latency is unknown, so is the whole.
 const UNKNOWN_SHARE_MAX: f64 = 0.2;
+/// Runs under other seeds, where one run does not tell how far it may be off.
+const REPETITIONS: u64 = 5;
+/// The 97.5th percentile of Student's t with one degree of freedom less.
+const STUDENT_975: f64 = 2.776;
 /// A flatter curve of the latency is a scatter of the samples.
 const SLOPE_MIN: f64 = 0.2;
 
@@ -214,6 +218,38 @@ impl Bench {
         Ok(Measurement { result, end, curve: samples, usage, simulated_ios })
     }
 
+    /// Finds the intervals that a measurement under `seed` lacks, from repetitions under other seeds: latencies that come in
+    /// waves, as those of writes do that wait for the destager, tell nothing of their mean within one run.
+    ///
+    /// # Errors
+    /// As [`Bench::measure`].
+    pub fn repeat(
+        &self,
+        configuration: &Configuration,
+        seed: u64,
+        measurement: &mut Measurement,
+    ) -> Result<(), LabError> {
+        let lacks = |latency: Option<f64>, width: Option<f64>| latency.is_some() && width.is_none();
+        let result = measurement.result;
+        let lacks_some = lacks(result.read_latency_ms, result.read_half_width)
+            || lacks(result.write_latency_ms, result.write_half_width);
+        if !lacks_some || measurement.end == Some(SearchEnd::AboveFromTheStart) {
+            return Ok(());
+        }
+        let mut samples = Vec::new();
+        for number in 1..=REPETITIONS {
+            let probe = self.probe(configuration, seed ^ number << 48, result.outstanding, 1.0)?;
+            measurement.simulated_ios += probe.ios;
+            samples.push(probe.sample);
+        }
+        let own = &mut measurement.result;
+        own.read_half_width =
+            own.read_half_width.or(scatter(samples.iter().map(|sample| sample.read_latency_ms)));
+        own.write_half_width =
+            own.write_half_width.or(scatter(samples.iter().map(|sample| sample.write_latency_ms)));
+        Ok(())
+    }
+
     fn probe(
         &self,
         configuration: &Configuration,
@@ -245,6 +281,16 @@ impl Bench {
         let usage = usage(&group, world.now()).since(world.now(), &before, began);
         Ok(Probe { sample: sample(&report, outstanding), usage, ios: report.all.ios })
     }
+}
+
+/// By how much one run may be off, at 95 %, as a share: how far runs lie apart that differ in their seeds. The figure is that
+/// of one run, so its interval does not get narrower with their number.
+fn scatter(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.collect::<Option<_>>()?;
+    let degrees = values.len() as f64 - 1.0;
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean > 0.0).then(|| STUDENT_975 * (squares / degrees).sqrt() / mean)
 }
 
 /// The usage of arrays from their beginning to now, which is `elapsed` later, with that of their write caches.
@@ -330,6 +376,16 @@ mod tests {
 
     fn close(a: Option<f64>, b: f64) -> bool {
         a.is_some_and(|a| (a - b).abs() < 1e-4)
+    }
+
+    #[test]
+    fn runs_that_lie_apart_may_each_be_as_far_off() {
+        let of = |values: &[f64]| scatter(values.iter().copied().map(Some));
+        assert_eq!(of(&[5.0; 5]), Some(0.0));
+        // A deviation of 1 around 10.
+        let apart = of(&[9.0, 11.0, 10.0, 9.0, 11.0]);
+        assert!(close(apart, 0.2776), "{apart:?}");
+        assert_eq!(scatter([Some(1.0), None].into_iter()), None, "no such requests in one of them");
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
         seed: verb.seed,
         // Curves are for the charts alone, and take time.
         curves: verb.html.is_some(),
+        repeats: true,
     };
     let bar = live_line(global.quiet == 0);
     let outcome = tier0_lab::run::run(&study, &options, &|progress| show(&bar, progress));

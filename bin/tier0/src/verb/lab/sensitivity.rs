@@ -44,7 +44,12 @@ pub(crate) struct Sensitivity {
 /// Varies them.
 pub(crate) fn run(verb: &Sensitivity, global: &Global) -> Result<(), Failure> {
     let study = Study::find(&verb.study).map_err(Failure::input)?;
-    let options = RunOptions { threads: verb.threads.map(NonZeroUsize::get), seed: verb.seed, curves: false };
+    let options = RunOptions {
+        threads: verb.threads.map(NonZeroUsize::get),
+        seed: verb.seed,
+        curves: false,
+        repeats: false,
+    };
     let bar = live_line(global.quiet == 0);
     let found = sensitivity(&study, &options, &|progress| show(&bar, progress));
     bar.finish_and_clear();
