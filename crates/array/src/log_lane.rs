@@ -103,7 +103,7 @@ impl LogLane {
                 None => members.push(member),
             }
         }
-        // The other shards' copies went to the drive in the same round, so its loss is everybody's.
+        // The other shards' copies went to the drive in the same round, so all shards lose it.
         log.ring.add_copy(copy, region).await.map_err(|error| {
             tracing::warn!("copy {copy} of the write log cannot be completed: {error}");
             IoError::Gone

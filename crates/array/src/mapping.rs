@@ -176,8 +176,8 @@ impl ShardMapping {
     /// [`IoError::NoSpace`] when the pool has no slot left.
     pub(crate) async fn slot_or_new(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
         // Of a volume that is gone nothing is reserved any more.
-        let nobody = Claim { group: 0, thin: true };
-        let claim = self.claims.borrow().get(&extent.volume).copied().unwrap_or(nobody);
+        let unreserved = Claim { group: 0, thin: true };
+        let claim = self.claims.borrow().get(&extent.volume).copied().unwrap_or(unreserved);
         let stock = self.stocks.borrow_mut().entry(claim).or_default().clone();
         loop {
             if let Some(slot) = self.slot_of(extent) {

@@ -35,7 +35,7 @@ impl PageLocks {
                 .is_none_or(|tickets| !tickets.iter().any(|ticket| overlap(&ticket.pages, pages)))
     }
 
-    /// Waits until everybody who came earlier for any of these pages is done.
+    /// Waits until all locks of these pages that were asked for earlier are given back.
     pub(crate) async fn lock(self: &Rc<Self>, extent: ExtentId, pages: Range<u32>) -> PageGuard {
         let guard = self.enter(extent, pages);
         while !self.is_first(&guard) {

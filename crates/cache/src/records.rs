@@ -232,7 +232,7 @@ impl Record {
         self.data.slice(index * PAGE_SECTORS as u32, PAGE_SECTORS as u32)
     }
 
-    /// Whether anybody needs it.
+    /// Whether it is still needed.
     pub(crate) fn is_needed(&self) -> bool {
         self.needed > 0
     }

@@ -141,7 +141,7 @@ pub trait Drive {
         self.info().sectors
     }
 
-    /// What was opened anew is the drive that it was: everybody uses it from now on. Until then only this handle does.
+    /// What was opened anew is the drive that it was: all its handles use it from now on. Until then only this handle does.
     fn accept(&self) {}
 }
 

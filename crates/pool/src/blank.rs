@@ -1,4 +1,4 @@
-//! Whether anybody's data lies on a drive.
+//! Whether data lies on a drive.
 
 use tier0_drive::DriveHandle;
 use tier0_units::Lba;

@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
     }
 
     /// How many elements follow, none if fewer than `bytes_each` bytes are left for each: so a damaged count never
-    /// makes anybody allocate more than what is there.
+    /// makes the reader allocate more than what is there.
     pub(crate) fn count(&mut self, bytes_each: usize) -> Option<usize> {
         let count = self.u32()? as usize;
         (count.checked_mul(bytes_each)? <= self.0.len()).then_some(count)

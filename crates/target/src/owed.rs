@@ -24,7 +24,7 @@ impl Owed {
         &self.channel
     }
 
-    /// Whether anybody is left to take the reply: without, there is no sense in beginning anything.
+    /// Whether a receiver of the reply is left: without, there is no sense in beginning anything.
     pub fn has_receiver(&self) -> bool {
         !self.channel.is_broken()
     }

@@ -265,7 +265,7 @@ impl Completion {
         self.world.finish(self.id, result.map(|()| 0));
     }
 
-    /// Ends the I/O at `time`, which is not in the past, without waking anybody before.
+    /// Ends the I/O at `time`, which is not in the past, without waking a task before.
     pub fn complete_at(mut self, time: Nanos, result: Result<(), IoError>, payload: Payload) {
         self.armed = false;
         self.world.slots().set_payload(self.id, payload);

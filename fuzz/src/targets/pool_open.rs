@@ -5,8 +5,8 @@ use std::rc::Rc;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{Metadata, survey};
 use tier0_pool::{
-    ChunkletAddress, DriveClass, Geometry, Member, MemberState, MetaRecord, MetadataArea, PoolState,
-    RaidRecord, Volume,
+    ChunkletAddress, DriveClass, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaRecord,
+    MetadataArea, PoolState, RaidRecord, SetGroup, Volume,
 };
 use tier0_units::{ExtentId, SlotRef, WriteCache};
 use tier0_world::World;
@@ -33,30 +33,85 @@ const DRIVE_BLOCKS: u16 = (DRIVE_SECTORS / 8) as u16;
 const CHUNKLET_SECTORS: u64 = 1024;
 const EXTENT_SECTORS: u64 = 64;
 
-fn state() -> PoolState {
-    let geometry = Geometry {
+/// A pool of one group of mirrors.
+fn mirrored() -> PoolState {
+    let mut state = PoolState::new("lab", "pool0", Uuid::from_u128(7), geometry(&mirrors()), Vec::new())
+        .expect("a sound geometry");
+    let columns = (0..4).flat_map(|index| [0, 1].map(|drive| ChunkletAddress { drive, index }));
+    let records = [
+        MetaRecord::MemberAdded(member(0, 0)),
+        MetaRecord::MemberAdded(member(1, 0)),
+        MetaRecord::SetsAdded { columns: columns.collect(), sets_per_band: 2, group: 0 },
+        MetaRecord::VolumeCreated(volume()),
+        MetaRecord::AllocationsReserved { end: 1000 },
+    ];
+    state.apply_all(&records).expect("valid");
+    state
+}
+
+/// A pool of two groups, a drive each, with a lane of the write log for each.
+fn grouped() -> PoolState {
+    let single = RaidRecord { level: "raid0".into(), set_size: 1, groups: 1, stripe_unit_sectors: 8 };
+    let mut state = PoolState::new("lab", "pool0", Uuid::from_u128(8), geometry(&single), Vec::new())
+        .expect("a sound geometry");
+    state.name_first_group("fast").expect("a name");
+    let slow = SetGroup { name: "slow".into(), raid: single, slots_per_set: 15, spare_chunklets: 1 };
+    let start = state.geometry().area.data_start_sectors;
+    let ring = |number: u64| LogRing {
+        id: Uuid::from_u128(2000 + u128::from(number)),
+        copies: vec![LogCopy { member: 0, first_sector: start + number * 512, sectors: 512 }],
+        is_void: true,
+    };
+    let set = |drive: u32, group| MetaRecord::SetsAdded {
+        columns: vec![ChunkletAddress { drive, index: 1 }],
+        sets_per_band: 1,
+        group,
+    };
+    let records = [
+        MetaRecord::GroupAdded(slow),
+        MetaRecord::MemberAdded(member(0, 0)),
+        MetaRecord::MemberAdded(member(1, 1)),
+        MetaRecord::LogPlaced(LogPlacement { rings: vec![ring(0), ring(1)], lanes: 2 }),
+        set(0, 0),
+        set(1, 1),
+        MetaRecord::VolumeCreated(volume()),
+        MetaRecord::AllocationsReserved { end: 1000 },
+    ];
+    state.apply_all(&records).expect("valid");
+    state
+}
+
+fn mirrors() -> RaidRecord {
+    RaidRecord { level: "raid1".into(), set_size: 2, groups: 1, stripe_unit_sectors: 8 }
+}
+
+fn geometry(raid: &RaidRecord) -> Geometry {
+    Geometry {
         chunklet_sectors: CHUNKLET_SECTORS,
         extent_sectors: EXTENT_SECTORS,
         slots_per_set: 15,
         spare_chunklets: 1,
-        raid: RaidRecord { level: "raid1".into(), set_size: 2, groups: 1, stripe_unit_sectors: 8 },
+        raid: raid.clone(),
         checksums: true,
         area: MetadataArea::plan([DRIVE_SECTORS; DRIVES as usize], CHUNKLET_SECTORS, EXTENT_SECTORS),
-    };
-    let member = |number: u16| Member {
+    }
+}
+
+fn member(number: u16, group: u32) -> Member {
+    Member {
         id: Uuid::from_u128(100 + u128::from(number)),
         name: format!("d{number}"),
         sectors: DRIVE_SECTORS,
         class: DriveClass::Disk,
         state: MemberState::Active,
         leaving: false,
-        group: 0,
+        group,
         path: String::new(),
-    };
-    let members = (0..DRIVES).map(member).collect();
-    let mut state = PoolState::new("lab", "pool0", Uuid::from_u128(7), geometry, members).expect("valid");
-    let columns = (0..4).flat_map(|index| [0, 1].map(|drive| ChunkletAddress { drive, index }));
-    let volume = Volume {
+    }
+}
+
+fn volume() -> Volume {
+    Volume {
         number: 0,
         id: Uuid::from_u128(1000),
         name: "data".into(),
@@ -64,20 +119,17 @@ fn state() -> PoolState {
         thin: true,
         write_cache: WriteCache::Durable,
         group: 0,
-    };
-    let records = [
-        MetaRecord::SetsAdded { columns: columns.collect(), sets_per_band: 2, group: 0 },
-        MetaRecord::VolumeCreated(volume),
-        MetaRecord::AllocationsReserved { end: 1000 },
-    ];
-    state.apply_all(&records).expect("valid");
-    state
+    }
 }
 
 fn seeds() -> Vec<Vec<u8>> {
+    [mirrored(), grouped()].into_iter().flat_map(seeds_of).collect()
+}
+
+fn seeds_of(state: PoolState) -> Vec<Vec<u8>> {
     let blank = Image::of(&[], DRIVES, DRIVE_BLOCKS);
     let images = blank.run(|world, drives| async move {
-        let pool = Metadata::create(&world, drives.clone(), state(), Rc::new(|_, _| {})).await;
+        let pool = Metadata::create(&world, drives.clone(), state, Rc::new(|_, _| {})).await;
         let pool = pool.expect("the drives are good");
         for index in 0..3 {
             let extent = ExtentId { volume: 0, index: 2 * index };

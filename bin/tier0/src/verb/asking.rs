@@ -19,7 +19,7 @@ use crate::patience::within;
 /// How long files may take that the array file or the server names.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
-/// A thin volume that is to become larger than so many times its pool takes consent: more is promised in earnest by nobody.
+/// A thin volume that is to become larger than so many times its pool takes consent: no administrator promises more in earnest.
 const RESIZE_FACTOR: u64 = 10;
 
 /// How the answer is given.

@@ -172,7 +172,7 @@ fn refused_start(description: &Description, without: &[String]) -> Option<Failur
 }
 
 /// Notes of pools that were assembled with loss what their events tell of it: the drives do not remember, and what is on none
-/// of them any more counts as lost to nobody.
+/// of them any more counts as lost no more.
 fn note_earlier(description: &Description, pools: &mut [Recovery]) {
     let Some(path) = &description.events else { return };
     let kept = [moved_events(path), path.clone()].map(|path| history::content(&path));

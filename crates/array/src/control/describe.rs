@@ -1,4 +1,4 @@
-//! What the array is made of, of the metadata. No drive and no file system is asked: one that hangs would hold up everybody.
+//! What the array is made of, of the metadata. No drive and no file system is asked: one that hangs would hold up all requests.
 
 use std::path::{Path, PathBuf};
 

@@ -159,7 +159,7 @@ impl Control {
         condemned.map_err(|objection| self.not_without(number, &name, &objection))
     }
 
-    /// Whether the array would do without a drive, before anybody is asked to agree to that. No drive is probed.
+    /// Whether the array would do without a drive, before the administrator is asked to agree to that. No drive is probed.
     ///
     /// # Errors
     /// It would not.

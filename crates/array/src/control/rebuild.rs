@@ -140,7 +140,7 @@ impl Control {
         };
         let moves = self.moves(number);
         if !columns.is_empty() || !moves.is_empty() {
-            // Its end may come before anybody looks.
+            // Its end may come before the task looks.
             self.look_at_rebuild(number);
         }
         let missing = self.slots_missing(number, &columns) + self.slots_used(number, &moves);

@@ -170,7 +170,7 @@ impl Control {
         let state = metadata.state();
         let Some(lost) = state.member(place) else { return Ok(None) };
         let is_it = |own: &Superblock| {
-            // A crash may have come after it got the superblock of its next identity, and before anybody else knew.
+            // A crash may have come after it got the superblock of its next identity, and before another drive knew.
             let is_known = state.members().iter().any(|member| member.id == own.member);
             let named = own.label.members.iter().find(|member| member.id == own.member);
             let has_begun = !is_known && named.is_some_and(|member| member.name == lost.name);

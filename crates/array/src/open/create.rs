@@ -242,7 +242,7 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
 }
 
 /// A drive that is to join, open and locked. If its file was made for that, it is removed again when this is dropped,
-/// unless it is [kept](NewMedium::keep) before anybody may call the drive a member.
+/// unless it is [kept](NewMedium::keep) before a label may call the drive a member.
 pub(crate) struct NewMedium {
     pub(crate) medium: Arc<Medium>,
     made: MadeFiles,

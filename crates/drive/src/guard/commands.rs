@@ -430,7 +430,7 @@ impl Inner {
         self.world().spawn(retry).detach();
     }
 
-    /// Answers everybody whose command is below; the drive may go on with it.
+    /// Answers all commands that are below; the drive may go on with them.
     pub(super) fn give_up_all(&self) {
         for (_, sent) in &mut *self.commands.borrow_mut() {
             sent.give_up(self, IoError::Gone);

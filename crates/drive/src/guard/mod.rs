@@ -277,7 +277,7 @@ impl Inner {
             return Verdict::Lost;
         }
         if self.is_judging.replace(true) {
-            // Its answer will be everybody's.
+            // Its answer is that of all commands which wait.
             return Verdict::Wait;
         }
         let verdict = judge.judge(class::plain(error)).await;

@@ -23,7 +23,7 @@ const ROUND_MAX: usize = 32;
 type Attempt = Pin<Box<dyn Future<Output = Result<(), IoError>>>>;
 
 impl Inner {
-    /// Has a command wait for the gate; a read only if it may wait, and none for a drive that is lost: nobody opens its gate.
+    /// Has a command wait for the gate; a read only if it may wait, and none for a drive that is lost: its gate is never opened.
     pub(super) fn hold(&self, held: Held) {
         if self.health.is_lost() {
             return held.fail(IoError::Gone);

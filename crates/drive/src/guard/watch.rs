@@ -64,7 +64,7 @@ impl Inner {
         self.trouble(|troubles| troubles.slow = true);
     }
 
-    /// Something is older than anybody's patience.
+    /// Something is older than the longest patience.
     async fn late(self: &Rc<Self>) -> Verdict {
         if self.judge.borrow().is_none() {
             self.give_up_late(|_| true);

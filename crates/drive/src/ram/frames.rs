@@ -195,7 +195,7 @@ impl Frames {
         })
     }
 
-    /// What lies behind the drive's own bytes may be anybody's.
+    /// What lies behind the drive's own bytes may be another drive's.
     fn check(&self, offset: usize, bytes: usize) {
         let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
         assert!(inside, "{bytes} bytes from {offset} on are not on a drive of {}", self.bytes);

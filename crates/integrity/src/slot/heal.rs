@@ -85,7 +85,7 @@ impl SlotIo {
         let tables_repaired = self.shared.tables.scrub(&table).await?;
         let set = table.home().set;
         let rows = self.raid().scrub_rows(set, self.slots().rows(slot.slot), table.as_ref()).await?;
-        // What is repaired is stable before anybody is told, and before the scrub's cursor moves on.
+        // What is repaired is stable before the caller is told, and before the scrub's cursor moves on.
         if tables_repaired + rows.repaired > 0 {
             self.raid().flush_sets([set]).await?;
             self.shared.tables.flushed(&table);

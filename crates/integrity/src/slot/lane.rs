@@ -30,7 +30,7 @@ impl SlotIo {
         SlotIo { shared: self.shared.clone(), lane: Lane::new(rows_in_flight, Some(row_kind)) }
     }
 
-    /// So many bytes of the memory are somebody else's for now, because of this lane: tables make room, but keep a fifth of
+    /// So many bytes of the memory are taken by others for now, because of this lane: tables make room, but keep a fifth of
     /// it.
     pub fn leave_memory(&self, bytes: usize) {
         let others = self.shared.left.get() - self.lane.left.replace(bytes);

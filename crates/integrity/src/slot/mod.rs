@@ -73,7 +73,7 @@ struct Shared {
     tables: SlotTables,
     locks: Rc<SlotLocks>,
     changed: ChangedSlots,
-    /// Rows that recovery has replayed and nobody has scrubbed since.
+    /// Rows that recovery has replayed and that were not scrubbed since.
     replayed: RefCell<BTreeSet<ReplayedRow>>,
     counts: Rc<IntegrityCounts>,
     /// What unwritten pages are filled with.

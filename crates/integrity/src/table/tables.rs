@@ -686,7 +686,7 @@ impl SlotTables {
         self.bytes_of(self.0.tables.borrow().len())
     }
 
-    /// So many bytes of the memory are somebody else's, about: looking for tables to forget takes time, so it is done in steps.
+    /// So many bytes of the memory are taken by others, about: looking for tables to forget takes time, so it is done in steps.
     pub(crate) fn leave_memory(&self, bytes: usize) {
         let step = (self.0.memory_limit / 64).max(1);
         let bytes = bytes.next_multiple_of(step);

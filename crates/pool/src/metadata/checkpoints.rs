@@ -140,7 +140,7 @@ impl Core {
             (self.state.borrow(), self.journal.borrow_mut(), self.pages.borrow_mut());
         let lacks_pages = |member: &u32| self.drive(*member).is_some() && !journal.holders.contains(member);
         if members.iter().any(lacks_pages) {
-            // Who has no page of the newest gets all, and a root names one side for everybody.
+            // Who has no page of the newest gets all, and a root names one side for all carriers.
             pages.note_all(&state);
         }
         journal.generation += 1;

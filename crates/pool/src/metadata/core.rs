@@ -23,7 +23,7 @@ use crate::state::PoolState;
 /// work, so it must not wait and must not commit; it may start tasks that do.
 pub type LossHook = Rc<dyn Fn(u32, IoError)>;
 
-/// Told of the state whenever sets have joined it, before anybody can borrow their slots. It is called in the middle of
+/// Told of the state whenever sets have joined it, before a shard can borrow their slots. It is called in the middle of
 /// the metadata's work: it must not ask the metadata for anything.
 pub type SetsHook = Rc<dyn Fn(&PoolState)>;
 

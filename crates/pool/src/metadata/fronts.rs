@@ -19,8 +19,8 @@ impl Metadata {
         self.is_this_start(superblock.label.starts.current())
     }
 
-    /// Whether the drive of a superblock of this pool went on by itself, so that it holds what others acknowledged, and nobody
-    /// has given that up.
+    /// Whether the drive of a superblock of this pool went on by itself, so that it holds what others acknowledged, and that was
+    /// not given up.
     pub fn went_on_alone(&self, superblock: &Superblock) -> bool {
         let labels = self.0.labels.borrow();
         let serving = labels.label.members.iter().find(|member| member.is_active());

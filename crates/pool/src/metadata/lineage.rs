@@ -162,10 +162,10 @@ fn was_left_behind(own: &Superblock, all: &[(usize, &Superblock)]) -> bool {
         || with_it.peek().is_some() && with_it.all(is_behind)
 }
 
-/// Whether the drive of `own` went on by itself, or may have, as one that serves tells, and nobody has given that up.
+/// Whether the drive of `own` went on by itself, or may have, as one that serves tells, and that was not given up.
 pub(super) fn went_on_alone(own: &Superblock, serving: &Superblock) -> bool {
     let is_given_up = serving.label.given_up.get(&own.member).is_some_and(|given_up| given_up.covers(own));
-    // It did without somebody otherwise than the one that serves. When, is of no matter: the others may have recorded its
+    // It did without a member otherwise than the one that serves. When, is of no matter: the others may have recorded its
     // own loss after that.
     let did_without = |member: &Member| {
         let (here, there) = (left_in(&own.label, member.id), left_in(&serving.label, member.id));

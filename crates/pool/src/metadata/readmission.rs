@@ -138,7 +138,7 @@ impl Inspected {
     pub fn finish_rebuilds(&mut self) -> Result<(), PoolError> {
         let state = &mut self.opening.state;
         let columns = state.rebuilds().map(|(set, column, _)| {
-            // Somebody has accepted that something is lost.
+            // The administrator has accepted that something is lost.
             MetaRecord::ColumnRebuilt { set, column, with_lost_pages: true }
         });
         let complete: Vec<MetaRecord> = columns.filter(|record| state.check(record).is_ok()).collect();

@@ -238,9 +238,9 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
     let all: Vec<&Superblock> = carriers.iter().map(|carrier| &carrier.newest.superblock).collect();
     let Compared { newest, split, trust } = compare(&carriers, &all, without);
     let mut label = all[newest].label.clone();
-    // Above whatever anybody has begun.
+    // Above all generations that were begun.
     let generation = all.iter().map(|superblock| superblock.generation).max().unwrap_or_default();
-    // Whoever is there twice is of two arrays, of which one has to go.
+    // A member that is there twice is of two arrays, of which one has to go.
     let problem = twice(&carriers).or(split);
     let (counting, counts) = (all[newest].generation, all[newest].clone());
     let (mut is_uneven, mut shrunk) = (counting != generation, None);
@@ -273,7 +273,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             strangers.push(own_name(own).clone());
             match trust {
                 Trust::LeftOut => given_up.push((own_name(own).clone(), carrier.drive.info().name.clone())),
-                // It was added, and mostly the crash came before anybody else knew: it holds nothing then.
+                // It was added, and mostly the crash came before another drive knew: it holds nothing then.
                 Trust::Counts | Trust::RolledBack => newcomers.push((own.member, set_aside())),
             }
             continue;

@@ -9,7 +9,7 @@ use crate::state::{LogPlacement, MemberState, MetaError, PoolState, SetGroup};
 /// The most copies of a ring.
 const RING_COPIES_MAX: usize = 3;
 /// The most chunklets that all copies of all rings lie in: 64 GiB for each of three copies with the smallest chunklets
-/// that are chosen, 1 MiB. It bounds what a damaged record can make anybody do.
+/// that are chosen, 1 MiB. It bounds what a damaged record can make the program do.
 const LOG_CHUNKLETS_MAX: u64 = 3 << 16;
 /// Rings start and end at whole pages.
 const RING_ALIGNMENT_SECTORS: u64 = tier0_units::PAGE_SECTORS;

@@ -1,7 +1,7 @@
 //! What a lost member holds that may be needed when its drive is taken back, and the places that are kept for it.
 //!
 //! A drive that is taken back joins as a new member, under the name that it had. What the lost member holds lies at the same
-//! chunklets of the new one. Until that is no longer needed, nothing else is to be put there; no invariant: whoever chooses
+//! chunklets of the new one. Until that is no longer needed, nothing else is to be put there; no invariant: the code that chooses
 //! chunklets leaves them alone.
 
 use std::collections::BTreeSet;

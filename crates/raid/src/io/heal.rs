@@ -36,7 +36,7 @@ impl RaidIo {
         self.give_up(grid, open, expect)
     }
 
-    /// The same, and gives the offsets at which pages are wrong that nothing recovers, of which nobody is told yet.
+    /// The same, and gives the offsets at which pages are wrong that nothing recovers, which are not reported yet.
     pub(crate) async fn try_to_complete(
         &self,
         grid: &mut Grid,

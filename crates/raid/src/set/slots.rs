@@ -102,7 +102,7 @@ impl SlotMap {
     }
 
     /// So many sets of one shape have joined behind those that are there, in bands of so many. Called by one thread at a time,
-    /// after [`RaidSets::append`] and before anybody is told of their slots.
+    /// after [`RaidSets::append`] and before a shard is told of their slots.
     pub fn append(&self, raid: &RaidSets, sets: u64, sets_per_band: u64) {
         let next = self.batches().last().map_or((0, 0), Batch::end);
         let batch = Batch::new(raid, self.extent_sectors, next, sets, sets_per_band);

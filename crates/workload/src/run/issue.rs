@@ -9,7 +9,7 @@ use crate::draw::{IoKind, Request};
 use crate::stats::EndedBy;
 use crate::verify::{Mismatch, ReadTicket, WriteTicket};
 
-/// What a buffer holds before a verified read: no sector that anybody writes.
+/// What a buffer holds before a verified read: no sector that a load writes.
 const POISON: u8 = 0xa5;
 
 /// What a task keeps from request to request.

@@ -1,7 +1,7 @@
 //! Data that can tell what it is, and the one oracle of what must be found where.
 //!
 //! A written sector carries its address, its version and the run's seed, and the rest of it is derived from these three
-//! ([`stamp`]); whoever looks at a sector sees what it [`Holds`]. The [`Book`] knows which versions every sector, or every
+//! ([`stamp`]); a look at a sector shows what it [`Holds`]. The [`Book`] knows which versions every sector, or every
 //! block, may hold at any moment: writes under way, failed ones, crashes and volatile caches included. Whatever verifies
 //! data asks it: the [`Verifier`] of loads here, the auditor of `tier0-sim` and the ledger of `tier0-torture`. They differ
 //! in how they number what they write and in what they say of a wrong sector; the verifier says whether it is stale,

@@ -6,7 +6,7 @@
 //! wake-up may take while a process holds `/dev/cpu_dma_latency` open. That holds for the whole machine and costs
 //! power: so it is asked for only while this world finds its own waits too short to sleep, and given back soon after.
 //!
-//! Only root may ask, as a rule; everybody else does without.
+//! Only root may ask, as a rule; other users do without.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

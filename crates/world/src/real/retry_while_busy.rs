@@ -15,7 +15,7 @@ const STEP: Duration = Duration::from_millis(10);
 /// What the last attempt ended with.
 #[expect(
     clippy::disallowed_methods,
-    reason = "drives and sockets are opened before there is anybody else to wait"
+    reason = "drives and sockets are opened before there is another task to wait"
 )]
 pub fn retry_while_busy<T, E>(
     tries: u32,

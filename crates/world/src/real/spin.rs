@@ -1,7 +1,7 @@
 //! Whether to look for something to do, and for how long, before going to sleep.
 //!
 //! To be woken takes long: a thread's switch, and on a virtual machine the start of a halted processor, 20 to 100 us
-//! together. Where waits are shorter than that, looking is cheaper for everybody. Two kinds of wait are told apart,
+//! together. Where waits are shorter than that, looking is cheaper. Two kinds of wait are told apart,
 //! because what is likely differs: while drives work, their completions come within the drive's latency; otherwise a
 //! client decides. Each kind learns how long its waits take, and looks only where they are short on average, so that
 //! an idle world, and one whose drives are slow, sleep at once. Where it looks, it looks for the longest time that is

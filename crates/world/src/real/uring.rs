@@ -79,7 +79,7 @@ impl Uring {
         }
         let mut entry = entry_of(&request, payload).user_data(data);
         if request.submission == Submission::Apart {
-            // What waits in this thread for a drive that hangs keeps everybody waiting.
+            // What waits in this thread for a drive that hangs keeps all its tasks waiting.
             entry = entry.flags(squeue::Flags::ASYNC);
         }
         let left_to_ring = match request.op {

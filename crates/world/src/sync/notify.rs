@@ -46,7 +46,7 @@ impl Notify {
         all.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether anybody waits.
+    /// Whether a task waits.
     pub fn has_waiters(&self) -> bool {
         !self.waiting.borrow().is_empty()
     }

@@ -91,7 +91,7 @@ pub(super) fn bytes_gone(state: &PoolState, fates: &[RingFate]) -> u64 {
     rings.filter_map(|(ring, _)| ring.copies.iter().map(|copy| copy.sectors * SECTOR_BYTES).max()).sum()
 }
 
-/// The copies on members that are believed again which do not count: they are overwritten before anybody believes them.
+/// The copies on members that are believed again which do not count: they are overwritten before a start believes them.
 pub(super) fn stale_copies<'a>(
     state: &'a PoolState,
     fates: &'a [RingFate],

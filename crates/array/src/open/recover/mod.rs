@@ -270,7 +270,7 @@ fn left_out(found: &FoundPool) -> Vec<String> {
     left_out.map(|one| one.member.name.clone()).collect()
 }
 
-/// The parts of a pool's drives, before anybody decided anything.
+/// The parts of a pool's drives, before the administrator decided anything.
 fn roles(found: &FoundPool) -> Vec<DriveRole> {
     let unbelieved = found.unbelieved();
     // Neither of two histories is the right one.
