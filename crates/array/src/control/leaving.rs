@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::admin::Done;
 use super::drives::{NewPlace, replace_command};
 use super::log;
-use super::report::Findings;
+use super::report::{Findings, to_group, which_groups};
 use super::space::Spares;
 use super::{Control, PoolCore};
 use crate::admin::{AdminError, Health, Severity};
@@ -64,8 +64,10 @@ impl Findings {
         for (place, member) in leaving {
             let Some(lacking) = lacking(state, place) else { continue };
             let what = format!("drive {} is to leave and cannot: {lacking}", member.name);
-            let remedy = "add a drive (tier0 drive add), or keep it (tier0 drive remove --stop)";
-            self.advise(Health::Warning, what, remedy);
+            let group = to_group(state, member.group);
+            let remedy =
+                format!("add a drive (tier0 drive add{group}), or keep it (tier0 drive remove --stop)");
+            self.advise(Health::Warning, what, &remedy);
         }
     }
 }
@@ -94,7 +96,10 @@ impl Control {
         let held = self.core(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
         let spares = Spares::shortage(&self.core(number).metadata.state());
         let spares = spares
-            .map(|shortage| format!("; then {shortage}: add a drive (tier0 drive add)"))
+            .map(|shortage| {
+                let group = which_groups(&self.core(number).metadata.state());
+                format!("; then {shortage}: add a drive (tier0 drive add{group})")
+            })
             .unwrap_or_default();
         self.start_rebuilds(number);
         let done = match (state, leave) {
@@ -213,8 +218,9 @@ impl Control {
             Err(_) => "",
         };
         Err(AdminError::new(format!(
-            "drive {name:?} cannot be emptied: {lacking}; add a drive (tier0 drive add) or put one in its place \
+            "drive {name:?} cannot be emptied: {lacking}; add a drive (tier0 drive add{}) or put one in its place \
              ({}){at_once}",
+            state.member(place).map_or_else(String::new, |member| to_group(&state, member.group)),
             replace_command(name)
         )))
     }

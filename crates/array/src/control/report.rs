@@ -324,7 +324,11 @@ impl Findings {
             return;
         }
         if let Some(shortage) = Spares::shortage(state) {
-            self.advise(Health::Warning, shortage, "add a drive (tier0 drive add)");
+            self.advise(
+                Health::Warning,
+                shortage,
+                &format!("add a drive (tier0 drive add{})", which_groups(state)),
+            );
         }
     }
 
@@ -344,6 +348,11 @@ fn lacking(some: u64, all: u64) -> String {
 
 fn count(number: u32, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// The option by which a drive is added to a group: nothing where a pool has no named ones.
+pub(super) fn to_group(state: &PoolState, group: u32) -> String {
+    state.name_of_group(group).map_or_else(String::new, |name| format!(" --group {name}"))
 }
 
 /// The option by which a drive is added where sets lack one: nothing where a pool has no named groups.

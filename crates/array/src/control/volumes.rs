@@ -13,6 +13,7 @@ use tier0_world::sync::oneshot;
 
 use super::Control;
 use super::admin::Done;
+use super::report::to_group;
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::description::{VolumeDescription, is_name};
@@ -114,13 +115,14 @@ impl Control {
         let bytes = |extents: u64| SectorCount(extents * state.geometry().extent_sectors).bytes();
         Err(AdminError::new(format!(
             "volume {:?} cannot grow from {} to {}: that takes {} more, and pool {:?} has {} free; grow it by less, add \
-             drives (tier0 drive add, then tier0 pool grow), or delete what is not needed",
+             drives (tier0 drive add{}, then tier0 pool grow), or delete what is not needed",
             volume.name,
             SectorCount(volume.sectors).bytes(),
             SectorCount(sectors).bytes(),
             bytes(more),
             state.name(),
-            bytes(free)
+            bytes(free),
+            to_group(&state, volume.group)
         )))
     }
 

@@ -143,6 +143,7 @@ fn a_lost_drive_is_rebuilt_on_drives_of_its_group_only() {
         let remove = AdminRequest::DriveRemove { drive: "d5".to_owned(), force: true, stop: false };
         let told = done(&engine, remove).await;
         assert!(told.contains("spares of group \"slow\": 3 of 12"), "{told}");
+        assert!(told.contains("tier0 drive add --group"), "{told}");
         // The mirrors have no spare: what they lose stays lost until a drive comes.
         done(&engine, AdminRequest::DriveFail { drive: "d1".to_owned() }).await;
         world.sleep(Nanos::from_secs(60)).await;
