@@ -218,7 +218,8 @@ impl LossReport for Unheard {
     }
 }
 
-fn region(copy: &LogCopy, drive: DriveHandle) -> Region {
+/// Where a copy of a ring lies on its drive.
+pub(crate) fn region(copy: &LogCopy, drive: DriveHandle) -> Region {
     Region { drive, first: Lba(copy.first_sector), sectors: copy.sectors }
 }
 

@@ -46,12 +46,7 @@ impl Volume {
         &self.io.name
     }
 
-    /// The group of sets that it lies on: volumes of a group share a write cache.
-    pub fn group(&self) -> u32 {
-        self.io.group
-    }
-
-    /// How its write cache stands in this shard.
+    /// How its write cache stands in this shard; volumes of a group of sets share it.
     pub fn write_cache(&self) -> WriteBackStatus {
         self.io.write_back.status()
     }

@@ -16,9 +16,7 @@ use crate::pool_shard::PoolShard;
 /// A volume in one shard.
 pub(crate) struct VolumeIo {
     pub(crate) pool: Rc<PoolShard>,
-    /// The group of sets that it lies on.
-    pub(crate) group: u32,
-    /// Of the group's lane.
+    /// Of the lane of its group of sets.
     pub(crate) write_back: WriteBack,
     pub(crate) name: Rc<str>,
     /// Its number in the pool.
@@ -35,7 +33,6 @@ impl VolumeIo {
     pub(crate) fn new(pool: &Rc<PoolShard>, volume: &VolumeRecord) -> VolumeIo {
         VolumeIo {
             pool: pool.clone(),
-            group: volume.group,
             write_back: pool.lane(volume.group).write_back.clone(),
             name: volume.name.as_str().into(),
             number: volume.number,

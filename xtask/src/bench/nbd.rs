@@ -13,10 +13,10 @@ use std::process::Command;
 use clap::Args;
 
 use super::through_nbd::{self, Run};
-use super::{judge_at_least, judge_at_most, scratch, table, write};
+use super::{judge_at_least, judge_at_most, scratch, table};
 use crate::error::{BenchError, need};
 use crate::machine;
-use crate::server::{Address, Server, build_tier0, tier0};
+use crate::server::{Address, Server, build_tier0};
 use crate::spread::Spread;
 
 /// What to run.
@@ -78,7 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         let servers = [
             start_qemu(&address("qemu.sock")?, tmpfs.path(), options.mib)?,
             start_nbdkit(&address("nbdkit.sock")?, options.mib)?,
-            start_tier0(&program, directory.path(), &address("tier0.sock")?, options.mib)?,
+            through_nbd::start_tier0(&program, directory.path(), &address("tier0.sock")?, options.mib)?,
         ];
         for server in &servers {
             through_nbd::fill(server, options.mib)?;
@@ -119,25 +119,6 @@ fn start_qemu(address: &Address, tmpfs: &Path, mib: u32) -> Result<Server, Bench
     };
     command.arg(&file);
     Server::start("qemu-nbd tmpfs", &mut command, address, "")
-}
-
-fn start_tier0(program: &Path, directory: &Path, address: &Address, mib: u32) -> Result<Server, BenchError> {
-    let array = directory.join("array.toml");
-    let listen = match address {
-        Address::Unix(socket) => format!("unix:{}", socket.display()),
-        Address::Tcp(port) => format!("127.0.0.1:{port}"),
-    };
-    // Half of the four drives holds data; the rest of each is room for metadata and whole chunklets.
-    let drive = mib / 2 + 256;
-    let text = format!(
-        "[array]\nname = \"bench\"\ncores = 1\n\
-         [[drive]]\nname = \"ram{{n}}\"\ncount = 4\nram = \"{drive}MiB\"\n\
-         [[pool]]\nname = \"pool0\"\nraid = \"raid10\"\nset_size = 4\nstripe_unit = \"64KiB\"\n\
-         [[volume]]\nname = \"lun0\"\nsize = \"{mib}MiB\"\n\
-         [nbd]\nlisten = [\"{listen}\"]\n"
-    );
-    write(&array, &text)?;
-    tier0(program, &array, address)
 }
 
 /// One run against each server, in their order.

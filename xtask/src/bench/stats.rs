@@ -1,14 +1,16 @@
 //! `cargo xtask bench stats`: what it costs that the array counts what it does: processor time of the server per request, with
 //! counters and latency histograms and in a build without them, in turn, from memory through NBD on a unix socket.
 
+use std::path::Path;
+
 use clap::Args;
 use tempfile::TempDir;
 
-use super::through_nbd::{fill, random_8k};
-use super::{judge_at_most, scratch, table, write};
+use super::through_nbd::{fill, random_8k, start_tier0};
+use super::{judge_at_most, scratch, table};
 use crate::error::{BenchError, need};
 use crate::machine;
-use crate::server::{Address, Server, build_silent, build_tier0, tier0};
+use crate::server::{Address, Server, build_silent, build_tier0};
 use crate::spread::Spread;
 
 /// What to run.
@@ -65,18 +67,10 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// A server of a RAID 10 volume in memory that is full of data, and the directory of its socket.
-fn serve(program: &std::path::Path) -> Result<(TempDir, Server), BenchError> {
+/// A server whose volume in memory is full of data, and the directory of its socket.
+fn serve(program: &Path) -> Result<(TempDir, Server), BenchError> {
     let directory = scratch()?;
-    let (socket, array) = (directory.path().join("s"), directory.path().join("array.toml"));
-    let text = format!(
-        "[array]\nname = \"bench\"\ncores = 1\n[[drive]]\nname = \"ram{{n}}\"\ncount = 4\nram = \"256MiB\"\n\
-         [[pool]]\nname = \"pool0\"\nraid = \"raid10\"\nset_size = 4\n\
-         [[volume]]\nname = \"lun0\"\nsize = \"{MIB}MiB\"\n[nbd]\nlisten = [\"unix:{}\"]\n",
-        socket.display()
-    );
-    write(&array, &text)?;
-    let server = tier0(program, &array, &Address::Unix(socket))?;
+    let server = start_tier0(program, directory.path(), &Address::Unix(directory.path().join("s")), MIB)?;
     fill(&server, MIB)?;
     Ok((directory, server))
 }

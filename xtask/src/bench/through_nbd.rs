@@ -1,14 +1,42 @@
-//! fio through a server's NBD export.
+//! fio through a server's NBD export, and the server of tier0 that it is measured through: one in memory.
 
+use std::path::Path;
+
+use super::write;
 use crate::error::BenchError;
 use crate::fio;
-use crate::server::Server;
+use crate::server::{Address, Server, tier0};
 
 /// One run against one server.
 pub(super) struct Run {
     pub(super) outcome: fio::Outcome,
     /// Processor time of the server.
     pub(super) cpu_us_per_io: f64,
+}
+
+/// tier0 with a RAID 10 volume of so many MiB on RAM drives, on one core; its array file lies in `directory`.
+pub(super) fn start_tier0(
+    program: &Path,
+    directory: &Path,
+    address: &Address,
+    mib: u32,
+) -> Result<Server, BenchError> {
+    let array = directory.join("array.toml");
+    let listen = match address {
+        Address::Unix(socket) => format!("unix:{}", socket.display()),
+        Address::Tcp(port) => format!("127.0.0.1:{port}"),
+    };
+    // Half of the four drives holds data; the rest of each is room for metadata and whole chunklets.
+    let drive = mib / 2 + 256;
+    let text = format!(
+        "[array]\nname = \"bench\"\ncores = 1\n\
+         [[drive]]\nname = \"ram{{n}}\"\ncount = 4\nram = \"{drive}MiB\"\n\
+         [[pool]]\nname = \"pool0\"\nraid = \"raid10\"\nset_size = 4\nstripe_unit = \"64KiB\"\n\
+         [[volume]]\nname = \"lun0\"\nsize = \"{mib}MiB\"\n\
+         [nbd]\nlisten = [\"{listen}\"]\n"
+    );
+    write(&array, &text)?;
+    tier0(program, &array, address)
 }
 
 /// fio's arguments for the first `mib` MiB of the server's export.

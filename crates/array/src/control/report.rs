@@ -405,13 +405,15 @@ fn lane_status(state: &PoolState, lane: usize, reports: &[ShardReport]) -> Optio
     if state.log().lanes == 1 {
         return None;
     }
-    let sum = |of: fn(&WriteBackStatus) -> u64| {
-        reports.iter().filter_map(|report| report.lanes.get(lane)).map(of).sum()
-    };
-    Some(LaneStatus {
-        size_bytes: sum(|lane| lane.log_bytes),
-        used_bytes: sum(|lane| lane.log_used_bytes),
-        dirty_bytes: sum(|lane| lane.dirty_bytes),
+    Some(together(reports.iter().filter_map(|report| report.lanes.get(lane))))
+}
+
+/// Some lanes as one.
+fn together<'a>(lanes: impl Iterator<Item = &'a WriteBackStatus>) -> LaneStatus {
+    lanes.fold(LaneStatus { size_bytes: 0, used_bytes: 0, dirty_bytes: 0 }, |sum, lane| LaneStatus {
+        size_bytes: sum.size_bytes + lane.log_bytes,
+        used_bytes: sum.used_bytes + lane.log_used_bytes,
+        dirty_bytes: sum.dirty_bytes + lane.dirty_bytes,
     })
 }
 
@@ -462,18 +464,18 @@ fn lanes(reports: &[ShardReport]) -> impl Iterator<Item = &WriteBackStatus> {
 
 fn log_status(core: &PoolCore, state: &PoolState, reports: &[ShardReport]) -> LogStatus {
     let wanted = state.log().rings.iter().map(|ring| ring.copies.len()).max().unwrap_or(0);
-    let sum = |of: fn(&WriteBackStatus) -> u64| lanes(reports).map(of).sum();
+    let LaneStatus { size_bytes, used_bytes, dirty_bytes } = together(lanes(reports));
     let names = |members: BTreeSet<u32>| {
         let names: BTreeSet<String> = members.into_iter().map(|member| core.drive_name(member)).collect();
         names.into_iter().collect()
     };
     let serves = |member: &u32| state.is_active(*member);
     LogStatus {
-        size_bytes: sum(|lane| lane.log_bytes),
-        used_bytes: sum(|lane| lane.log_used_bytes),
+        size_bytes,
+        used_bytes,
         copies: reports.iter().map(|report| report.log_copies).min().unwrap_or(0),
         copies_wanted: wanted as u32,
-        dirty_bytes: sum(|lane| lane.dirty_bytes),
+        dirty_bytes,
         drives: names(state.log().copies().map(|copy| copy.member).filter(serves).collect()),
         drives_wanted: names(core.log_members_wanted(state)),
     }

@@ -3,15 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use tier0_journal::{Region, Ring};
+use tier0_journal::Ring;
 use tier0_pool::metadata::{FoundPool, Inspected};
 use tier0_pool::{LogCopy, LogRing, Member, MemberState, PoolState};
 use tier0_raid::set::{RaidSets, SetIndex};
-use tier0_units::{Lba, named};
+use tier0_units::named;
 use tier0_world::World;
 
 use super::consent::Consents;
 use crate::ArrayError;
+use crate::log_lane::region;
 use crate::plan::{PoolShape, levels_of, sets_that_fail};
 
 /// Reads and proves a pool, and checks that it can go on with what is there.
@@ -86,7 +87,7 @@ async fn read_log(world: &World, inspected: &Inspected, cause: &str) -> Result<(
     for ring in state.log().rings.iter().filter(|ring| !ring.is_void) {
         let region = |copy: &LogCopy| {
             let drive = inspected.drive(copy.member).filter(|_| state.is_active(copy.member))?;
-            Some(Region { drive: drive.clone(), first: Lba(copy.first_sector), sectors: copy.sectors })
+            Some(region(copy, drive.clone()))
         };
         let regions = ring.copies.iter().map(region).collect();
         Ring::inspect(world, regions, ring.id).await.map_err(|error| ArrayError::Recovery {

@@ -145,8 +145,8 @@ impl SlotIo {
     /// What rows there are: parity columns and data pages. One kind may come several times.
     pub fn row_kinds(&self) -> impl Iterator<Item = (u32, u32)> {
         let of_lane = self.lane.row_kind;
-        let layouts =
-            self.raid().sets().shapes().filter(move |_| of_lane.is_none()).map(|shape| &shape.layout);
+        let layouts = of_lane.is_none().then(|| self.raid().sets().shapes().map(|shape| &shape.layout));
+        let layouts = layouts.into_iter().flatten();
         let of_sets = layouts.map(|layout| (layout.parities() as u32, layout.row_pages() as u32));
         of_lane.into_iter().chain(of_sets)
     }

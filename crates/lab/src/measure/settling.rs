@@ -5,7 +5,6 @@
 //! writers are delayed; and they find their level from there.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tier0_array::Volume;
@@ -16,7 +15,7 @@ use tier0_workload::spec::{LoadSpec, RunLimits};
 use tier0_world::World;
 
 use super::warm_cache::WarmCache;
-use crate::path::Group;
+use crate::path::{Group, Member};
 use crate::study::Setup;
 
 /// How often the caches are looked at.
@@ -62,14 +61,8 @@ impl Settling {
         let granule = setup.block.size_max();
         let sectors = SectorCount::in_bytes(granule).0;
         let align = SectorCount::in_bytes(setup.alignment.unwrap_or(granule)).0.max(1);
-        let mut caches = Vec::new();
-        for member in group.members() {
-            let groups: BTreeSet<u32> = member.volumes.iter().map(Volume::group).collect();
-            caches.extend(groups.into_iter().map(|group| {
-                let volumes = member.volumes.iter().filter(|volume| volume.group() == group);
-                WarmCache { volumes: volumes.cloned().collect(), sectors, align }
-            }));
-        }
+        let cache = |member: &Member<Volume>| WarmCache { volumes: member.volumes.clone(), sectors, align };
+        let caches = group.members().iter().map(cache).collect();
         Settling { world: world.clone(), group: group.clone(), caches }
     }
 

@@ -4,10 +4,11 @@ use tier0_drive::DriveHandle;
 use tier0_journal::{Region, Ring};
 use tier0_pool::metadata::Inspected;
 use tier0_pool::{ChunkletAddress, LogCopy, LogPlacement, LogRing, PoolState};
-use tier0_units::{Lba, SECTOR_BYTES};
+use tier0_units::SECTOR_BYTES;
 use tier0_world::World;
 
 use super::choice::Members;
+use crate::log_lane::region;
 
 /// What becomes of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,10 +80,6 @@ pub(super) async fn look(
         });
     }
     fates
-}
-
-pub(super) fn region(copy: &LogCopy, drive: DriveHandle) -> Region {
-    Region { drive, first: Lba(copy.first_sector), sectors: copy.sectors }
 }
 
 /// The most that rings which are not kept can have held, bytes.
