@@ -29,6 +29,8 @@ pub(crate) const GIVEN_UP: u64 = 1 << 3;
 pub(crate) const GROUPS: u64 = 1 << 0;
 /// Incompatible, in checkpoints: each group of sets has a lane of the write log.
 pub(crate) const LANES: u64 = 1 << 1;
+/// Incompatible, in checkpoints: volumes have places in families, and slots can have several extents.
+pub(crate) const FAMILIES: u64 = 1 << 2;
 /// What this code knows in superblocks.
 pub(crate) const IN_SUPERBLOCKS: Features =
     Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, incompatible: GROUPS, ..Features::NONE };
@@ -36,7 +38,7 @@ pub(crate) const IN_SUPERBLOCKS: Features =
 pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
 /// What it knows in checkpoints.
 pub(crate) const IN_CHECKPOINTS: Features =
-    Features { compatible: LEFT_BEHIND, incompatible: GROUPS | LANES, ..Features::NONE };
+    Features { compatible: LEFT_BEHIND, incompatible: GROUPS | LANES | FAMILIES, ..Features::NONE };
 
 /// Bytes of the three sets.
 pub(crate) const FEATURES_BYTES: usize = 24;

@@ -33,11 +33,11 @@ pub use chunklet::{ChunkletAddress, Chunklets, DATA_START_SECTORS};
 pub use error::{History, PoolError};
 pub use features::Features;
 pub use raid_record::RaidRecord;
-pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
+pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor, SharedRun};
 pub use slot_run::SlotRun;
 pub use space::{Reserve, Space, SpaceRules, SpaceWarning};
 pub use state::{
-    BitSet, Claim, ColumnMove, DriveClass, ExtentMap, GROUPS_MAX, Geometry, LogCopy, LogPlacement, LogRing,
-    Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run, SetBatch,
-    SetGroup, SetsToCome, SlotHome, TEXT_BYTES_MAX, Volume,
+    BitSet, Branch, Claim, ColumnMove, DriveClass, ExtentMap, FAMILY_VOLUMES_MAX, GROUPS_MAX, Geometry,
+    LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild,
+    RebuildSource, Run, SetBatch, SetGroup, SetsToCome, SlotHome, TEXT_BYTES_MAX, Volume,
 };

@@ -53,6 +53,7 @@ pub(crate) fn volume(number: u32, extents: u64, thin: bool) -> Volume {
         thin,
         write_cache: WriteCache::Durable,
         group: 0,
+        branch: None,
     }
 }
 

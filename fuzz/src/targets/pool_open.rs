@@ -119,6 +119,7 @@ fn volume() -> Volume {
         thin: true,
         write_cache: WriteCache::Durable,
         group: 0,
+        branch: None,
     }
 }
 

@@ -229,6 +229,7 @@ impl Pool {
             thin: true,
             write_cache: WriteCache::Durable,
             group: 0,
+            branch: None,
         };
         let records = [
             MetaRecord::SetsAdded { columns, sets_per_band: self.sets, group: 0 },

@@ -288,6 +288,7 @@ pub(crate) fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid
         thin: volume.thin,
         write_cache: volume.write_cache.unwrap_or(WriteCache::Durable),
         group: group_of(state, volume).unwrap_or(0),
+        branch: None,
     })
 }
 

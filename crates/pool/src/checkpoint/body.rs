@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 
 use tier0_units::SectorCount;
 
-use super::page::{PageTable, page_count, table_bytes};
+use super::page::{PageTable, most_places, page_count};
 use super::pieces::Header;
 use crate::codec::{Reader, Writer};
-use crate::features::{Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND};
+use crate::features::{FAMILIES, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND};
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
-    BitSet, Derived, DriveClass, ExtentMap, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing,
-    Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch, SetGroup,
-    Tenants, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
+    BitSet, Branch, Derived, DriveClass, ExtentMap, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement,
+    LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch,
+    SetGroup, Tenants, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -67,7 +67,8 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     encode_geometry(&mut writer, &state.geometry);
     let has_groups = state.has_groups();
     let groups_bit = if has_groups { GROUPS } else { 0 };
-    let incompatible = groups_bit | if state.log().lanes > 1 { LANES } else { 0 };
+    let lanes_bit = if state.log().lanes > 1 { LANES } else { 0 };
+    let incompatible = groups_bit | lanes_bit | if state.has_families() { FAMILIES } else { 0 };
     // The group that something is of follows it, where there is more than the first.
     let of_group = |writer: &mut Writer, group: u32| {
         if has_groups {
@@ -109,10 +110,16 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     for volume in inventory.volumes.values() {
         encode_volume(&mut writer, volume);
         of_group(&mut writer, volume.group);
+        if state.has_families() {
+            writer.u32(volume.family());
+            writer.u8(volume.branch_number());
+        }
     }
     let pages = page_count(state.slot_count());
-    let room = state.geometry.area.body_bytes_max(pages);
-    let room = room.saturating_sub(writer.0.len() as u64).saturating_sub(table_bytes(pages));
+    // What others can do without leaves room for families, which may come: a root must not lie where their blocks will.
+    let (places, table) = most_places(pages, true);
+    let room = state.geometry.area.body_bytes_max(places);
+    let room = room.saturating_sub(writer.0.len() as u64).saturating_sub(table);
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     let rear = encode_left_behind(state, room.saturating_sub(PATHS_COUNT_BYTES));
     encode_paths(&mut writer, state.members(), room.saturating_sub(rear.len()));
@@ -194,8 +201,9 @@ pub(crate) fn decode_body(bytes: &[u8], header: &Header, area: &MetadataArea) ->
     if header.is_paged() || !reader.is_empty() {
         decode_paths(&mut reader, &mut state.inventory.members).ok_or_else(damaged)?;
     }
+    let has_families = header.features.incompatible & FAMILIES != 0;
     let table = match header.is_paged() {
-        true => Some(PageTable::decode(&mut reader).ok_or_else(damaged)?),
+        true => Some(PageTable::decode(&mut reader, has_families).ok_or_else(damaged)?),
         false => None,
     };
     if header.features.compatible & LEFT_BEHIND != 0 {
@@ -225,6 +233,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         return None;
     }
     let has_groups = header.features.incompatible & GROUPS != 0;
+    let has_families = header.features.incompatible & FAMILIES != 0;
     let groups = match has_groups {
         true => decode_groups(reader, &geometry)?,
         false => vec![geometry.first_group()],
@@ -265,7 +274,10 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
     let (mut volumes, mut maps) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..reader.count(VOLUME_BYTES_MIN)? {
         let volume = decode_volume(reader)?;
-        let volume = Volume { group: of_group(reader)?, ..volume };
+        let mut volume = Volume { group: of_group(reader)?, ..volume };
+        if has_families {
+            volume.branch = decode_branch(reader, volume.number)?;
+        }
         let map = match header.is_paged() {
             true => ExtentMap::default(),
             false => decode_map(reader, &mut extents_left)?,
@@ -287,6 +299,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         log,
         volumes,
         next_volume,
+        has_families,
         owners,
     };
     let (id, slots) = (header.pool, Tenants::new(Vec::new()));
@@ -463,7 +476,17 @@ fn decode_volume(reader: &mut Reader<'_>) -> Option<Volume> {
         write_cache: *WRITE_CACHES.get(usize::from(reader.u8()?))?,
         name: reader.text()?,
         group: 0,
+        branch: None,
     })
+}
+
+/// The place in a family of the volume with this number.
+fn decode_branch(reader: &mut Reader<'_>, volume: u32) -> Option<Option<Branch>> {
+    let branch = Branch { family: reader.u32()?, number: reader.u8()? };
+    match branch.number {
+        0 => (branch.family == volume).then_some(None),
+        _ => Some(Some(branch)),
+    }
 }
 
 /// The map of a volume as it was before version 3.

@@ -26,18 +26,19 @@ pub(crate) fn header_of(body: &[u8]) -> Header {
 pub(crate) fn encode_parts(state: &PoolState) -> (Vec<u8>, Vec<Vec<u8>>) {
     let count = page_count(state.slot_count());
     let mut table = PageTable::empty(count, 0);
+    if state.has_families() {
+        table.begin_families();
+    }
     let mut stored = Vec::new();
     for page in 0..count {
-        if let Some(bytes) = encode_page_of(state, page) {
-            table.turn(page, sum_of(&bytes));
-            stored.push(bytes);
-        }
+        let bytes = encode_page_of(state, page);
+        stored.extend(table.turn(page, &bytes).into_iter().map(|(_, bytes)| bytes.to_vec()));
     }
     (encode_state(state).with_table(&table), stored)
 }
 
 /// A page of a state.
-pub(crate) fn encode_page_of(state: &PoolState, page: u64) -> Option<Vec<u8>> {
+pub(crate) fn encode_page_of(state: &PoolState, page: u64) -> PageBytes {
     encode_page(state.id(), state.slot_count(), page, GENERATION, |slot| state.tenant(slot))
 }
 
@@ -54,12 +55,11 @@ pub(crate) fn decode_parts(
     let Some(table) = table else { return Some(Ok(state)) };
     let mut pages = stored.chunks(PAGE_BYTES);
     for page in 0..table.count() {
-        let sum = table.sums[page as usize];
-        if sum == EMPTY {
-            continue;
-        }
-        let bytes = pages.next().filter(|bytes| is_page(bytes, sum))?;
-        if let Err(error) = state.take_in(&decode_page(bytes, state.id(), page)?) {
+        let (Some(own), branches) = table.stored(page) else { continue };
+        let mut next = |stored: Stored| pages.next().filter(|bytes| is_page(bytes, stored.sum));
+        let own = next(own)?;
+        let branches = if let Some(branches) = branches { Some(next(branches)?) } else { None };
+        if let Err(error) = state.take_in(&decode_page(own, branches, state.id(), page)?) {
             return Some(Err(error));
         }
     }

@@ -23,14 +23,14 @@ pub(crate) use body::{
     encode_member, encode_paths, encode_state,
 };
 pub(crate) use page::{
-    EMPTY, PAGE_BYTES, PAGE_SLOTS, PageTable, decode_page, encode_page, is_page, page_count, sum_of,
-    table_bytes,
+    PAGE_BYTES, PAGE_SLOTS, PageBytes, PageTable, Stored, decode_page, encode_page, is_page, most_places,
+    page_count,
 };
 pub(crate) use pieces::{
     HEADER_BYTES, PIECE_BYTES, body_bytes_max, decode_header, encode_pieces, join_pieces, slot_bytes,
 };
 pub use pieces::{Header, HeaderPlace, VERSION};
 pub(crate) use sizes::{
-    BATCH_BYTES, CHUNKLET_BYTES, MEMBER_BYTES_MAX, fixed_bytes, group_bytes, log_bytes, member_bytes,
-    of_group_bytes, rebuild_bytes, rebuilds_bytes, volume_bytes,
+    BATCH_BYTES, BRANCH_BYTES, CHUNKLET_BYTES, MEMBER_BYTES_MAX, families_bytes, fixed_bytes, group_bytes,
+    log_bytes, member_bytes, of_group_bytes, rebuild_bytes, rebuilds_bytes, volume_bytes,
 };

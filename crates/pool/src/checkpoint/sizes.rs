@@ -1,5 +1,6 @@
 //! How many bytes the parts of a checkpoint's body take: known without encoding them.
 
+use super::page::{PAGE_BYTES, PLACE_BYTES, page_count};
 use crate::state::{LogPlacement, Member, PoolState, Rebuild, SetGroup, TEXT_BYTES_MAX, Volume};
 
 const COUNT_BYTES: u64 = 4;
@@ -16,6 +17,8 @@ pub(crate) const CHUNKLET_BYTES: u64 = 8;
 const OF_GROUP_BYTES: u64 = 4;
 /// Drives, batches and volumes for whose group there is always room: as many as may join at once.
 const GROUPED_KEPT: u64 = 64;
+/// The place of a volume in a family, where there are families.
+pub(crate) const BRANCH_BYTES: u64 = 5;
 /// A batch of sets.
 pub(crate) const BATCH_BYTES: u64 = 8;
 /// Number, identity, size, thin, mode, name.
@@ -61,6 +64,13 @@ fn groups_bytes(state: &PoolState, kept: u64) -> u64 {
     }
 }
 
+/// What the first volume of another one's family takes besides itself: that every volume says its place in a family, and room
+/// for the owners of every page.
+pub(crate) fn families_bytes(state: &PoolState) -> u64 {
+    let volumes = state.inventory.volumes.len() as u64 + 1;
+    volumes * BRANCH_BYTES + page_count(state.slot_count()) * (PAGE_BYTES as u64 + PLACE_BYTES)
+}
+
 /// What a column of a group takes that is being rebuilt: set, column, target, a bit per slot.
 pub(crate) fn rebuild_bytes(group: &SetGroup) -> u64 {
     4 + 4 + CHUNKLET_BYTES + u64::from(group.slots_per_set).div_ceil(64) * 8
@@ -94,4 +104,5 @@ pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
         + rebuilds_bytes(state)
         + log_bytes(&inventory.log)
         + inventory.volumes.values().map(volume_bytes).sum::<u64>()
+        + if state.has_families() { inventory.volumes.len() as u64 * BRANCH_BYTES } else { 0 }
 }

@@ -9,12 +9,12 @@ use super::*;
 use crate::codec::{Reader, Writer, crc64};
 use crate::fixtures;
 use crate::samples::{area, chunklet, empty, extent, full, grouped, ring, slot, volume};
-use crate::state::Member;
-use crate::{LogPlacement, MetaError, MetaRecord, PoolState, RebuildSource, Volume};
+use crate::state::{Branch, Member, Tenant};
+use crate::{LogPlacement, MetaError, MetaRecord, PoolState, RebuildSource, SharedRun, Volume};
 
 #[test]
 fn states_come_back() {
-    for state in [empty(1), empty(4), full()] {
+    for state in [empty(1), empty(4), full(), with_family()] {
         let bytes = encode(&state);
         assert!(bytes.len().is_multiple_of(4096));
         assert_eq!(decode(&bytes), Some(Ok(state)));
@@ -32,9 +32,9 @@ fn a_member_larger_than_bytes_can_tell_is_damage() {
 
 #[test]
 fn the_size_is_known_before() {
-    for state in [empty(1), full()] {
+    for state in [empty(1), full(), with_family()] {
         let pages = page_count(state.slot_count());
-        let expected = fixed_bytes(&state) + table_bytes(pages);
+        let expected = fixed_bytes(&state) + most_places(pages, state.has_families()).1;
         assert_eq!(encode_parts(&state).0.len() as u64, expected);
         assert!(expected <= area().body_bytes_max(pages));
     }
@@ -117,7 +117,7 @@ fn damage_behind_valid_checksums_is_refused_or_sound() {
             // An entry, and the checksums that belong to it.
             let at = 64 + random.below(24 * 16) as usize;
             stored[at] = [random.bits() as u8, 0, 1, 0xff][random.below(4) as usize];
-            let before = sum_of(&stored).to_le_bytes();
+            let before: [u8; 8] = stored[..8].try_into().expect("a checksum");
             let sum = crc64(&[&stored[8..]]).to_le_bytes();
             stored[..8].copy_from_slice(&sum);
             if let Some(at) = body.windows(8).position(|bytes| bytes == before) {
@@ -148,7 +148,12 @@ fn a_map_that_contradicts_itself_is_refused() {
     state.verify().expect_err("the slot is not known to be taken");
     state.maps.get_mut(&9).expect("it has a map").remove(3);
     // Two slots of a page say the same extent, one that there is not, and an allocation that was not reserved.
-    let refused = |pairs: &[(ExtentId, SlotRef)]| state.clone().take_in(pairs).expect_err("a contradiction");
+    let refused = |pairs: &[(ExtentId, SlotRef)]| {
+        let tenant = |(extent, slot): &(ExtentId, SlotRef)| {
+            (*slot, Tenant { allocation: slot.allocation, extent: *extent, branches: 0 })
+        };
+        state.clone().take_in(&pairs.iter().map(tenant).collect::<Vec<_>>()).expect_err("a contradiction")
+    };
     let (one, other) = (extent(9, 3), extent(9, 4));
     assert_eq!(refused(&[(one, slot(20, 18))]), MetaError::SlotTaken { slot: 20 });
     assert_eq!(refused(&[(one, slot(21, 18)), (one, slot(22, 19))]), MetaError::ExtentMapped { extent: one });
@@ -163,12 +168,74 @@ fn a_map_that_contradicts_itself_is_refused() {
 #[test]
 fn a_page_of_another_pool_or_place_is_none() {
     let state = full();
-    let page = encode_page_of(&state, 0).expect("it has extents");
-    assert_eq!(decode_page(&page, state.id(), 0).map(|found| found.len() as u64), Some(state.slots.count()));
-    assert_eq!(decode_page(&page, state.id(), 1), None);
-    assert_eq!(decode_page(&page, Uuid::from_u128(2 << 64), 0), None);
-    assert_eq!(decode_page(&page[..4095], state.id(), 0), None);
-    assert_eq!(encode_page_of(&empty(4), 0), None, "nothing has a slot");
+    let page = encode_page_of(&state, 0).tenants.expect("it has extents");
+    let count = decode_page(&page, None, state.id(), 0).map(|found| found.len() as u64);
+    assert_eq!(count, Some(state.slots.count()));
+    assert_eq!(decode_page(&page, None, state.id(), 1), None);
+    assert_eq!(decode_page(&page, Some(&page), state.id(), 0), None, "it names no branches");
+    assert_eq!(decode_page(&page, None, Uuid::from_u128(2 << 64), 0), None);
+    assert_eq!(decode_page(&page[..4095], None, state.id(), 0), None);
+    assert_eq!(encode_page_of(&empty(4), 0), PageBytes::default(), "nothing has a slot");
+}
+
+/// A state with a family of three volumes, which have slots together.
+fn with_family() -> PoolState {
+    let mut state = full();
+    let member = |number: u32, branch: u8| {
+        let branch = Some(Branch { family: 0, number: branch });
+        MetaRecord::VolumeCreated(Volume { branch, ..volume(number, 9, true) })
+    };
+    let share = |of: u32, by: u32, count: u32| SharedRun { of, first: extent(by, 0), count };
+    let records = [
+        member(4, 3),
+        MetaRecord::ShareExtents(vec![share(0, 4, 9)]),
+        member(5, 1),
+        MetaRecord::ShareExtents(vec![share(4, 5, 4)]),
+        MetaRecord::unmap([extent(0, 3)]),
+        MetaRecord::map([(extent(0, 3), slot(21, 30))]),
+    ];
+    state.apply_all(&records).expect("valid");
+    state
+}
+
+#[test]
+fn the_frozen_image_of_a_pool_with_families_is_read_and_written() {
+    let state = with_family();
+    assert!(state.owners(3).eq([extent(0, 0), extent(4, 0), extent(5, 0)]));
+    assert!(state.owners(6).eq([extent(4, 3), extent(5, 3)]));
+    assert!(state.owners(7).eq([extent(0, 4), extent(4, 4)]));
+    assert!(state.owners(21).eq([extent(0, 3)]));
+    state.verify().expect("sound");
+    check_frozen("checkpoint-v3-families.bin", &state);
+}
+
+#[test]
+fn extents_that_cannot_have_a_slot_together_are_refused() {
+    let state = with_family();
+    let page = encode_page_of(&state, 0);
+    let (own, branches) = (page.tenants.expect("extents"), page.branches.expect("branches"));
+    assert_eq!(decode_page(&own, Some(&own), state.id(), 0), None);
+    assert_eq!(decode_page(&branches, None, state.id(), 0), None);
+    let found = decode_page(&own, Some(&branches), state.id(), 0).expect("it is whole");
+    let (slot, tenant) = found[1];
+    assert_eq!((slot.slot, tenant.extent, tenant.branches), (3, extent(0, 0), 0b1011));
+    let empty = || {
+        let mut empty = state.clone();
+        empty.maps.values_mut().for_each(|map| *map = Default::default());
+        empty.slots = crate::state::Tenants::new(state.slot_stretches());
+        empty
+    };
+    empty().take_in(&found).expect("it is its own");
+    let refused = |changed: Tenant| empty().take_in(&[(slot, changed)]).expect_err("a contradiction");
+    // A branch that there is not, the first extent not among the owners, and not the first of them.
+    for branches in [0b1111, 0b1010] {
+        assert!(matches!(refused(Tenant { branches, ..tenant }), MetaError::Contradiction { .. }));
+    }
+    let second = Tenant { extent: extent(4, 0), ..tenant };
+    assert!(matches!(refused(second), MetaError::Contradiction { .. }));
+    // An extent that is not one of its volume's.
+    let behind = Tenant { extent: extent(0, 9), ..tenant };
+    assert_eq!(refused(behind), MetaError::ExtentOutside { extent: extent(0, 9) });
 }
 
 #[test]

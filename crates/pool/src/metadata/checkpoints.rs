@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::core::Core;
 use super::page_io;
 use crate::checkpoint::{
-    self, Around, HEADER_BYTES, Header, HeaderPlace, PIECE_BYTES, PageTable, decode_body, decode_header,
-    encode_pieces, encode_state, join_pieces, slot_bytes,
+    self, Around, HEADER_BYTES, Header, HeaderPlace, PIECE_BYTES, PageTable, Stored, decode_body,
+    decode_header, encode_pieces, encode_state, join_pieces, slot_bytes,
 };
 use crate::features::IN_CHECKPOINTS;
 use crate::state::PoolState;
@@ -221,7 +221,7 @@ pub(super) struct Newest {
 struct Lacking {
     member: u32,
     root: bool,
-    pages: Vec<u64>,
+    pages: Vec<Stored>,
 }
 
 impl Newest {
@@ -239,7 +239,6 @@ impl Newest {
 /// What carriers have and lack, without the state, which has gone on.
 pub(super) struct Copies {
     header: Header,
-    table: Option<PageTable>,
     area: MetadataArea,
     holders: Vec<u32>,
     lacking: Vec<Lacking>,
@@ -248,8 +247,8 @@ pub(super) struct Copies {
 impl Newest {
     /// Parts the state from what is still to be written of the checkpoint that it came from.
     pub(super) fn into_parts(self) -> (PoolState, Copies) {
-        let Newest { header, state, table, area, holders, lacking, .. } = self;
-        (state, Copies { header, table, area, holders, lacking })
+        let Newest { header, state, area, holders, lacking, .. } = self;
+        (state, Copies { header, area, holders, lacking })
     }
 }
 
@@ -284,9 +283,7 @@ impl Copies {
         pages: &[DriveHandle],
         to: &DriveHandle,
     ) -> Result<bool, IoError> {
-        if let Some(table) = &self.table
-            && !page_io::copy(&self.area, table, &lacking.pages, pages, to).await?
-        {
+        if !page_io::copy(&self.area, &lacking.pages, pages, to).await? {
             return Ok(false);
         }
         if !lacking.root {

@@ -1,5 +1,6 @@
 //! Commits: records that become true together, and durable in the order of the calls.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -102,7 +103,7 @@ impl Core {
         let records = &waiting.records;
         let mut state = self.state.borrow_mut();
         self.lending.borrow().check(&state, records)?;
-        let freed = if waiting.keeps_slots { Vec::new() } else { freed_slots(&state, records) };
+        let mut left = if waiting.keeps_slots { Vec::new() } else { left_slots(&state, records) };
         if self.persistent {
             // Pages that did not change after all, because the records are refused, do no harm.
             self.pages.borrow_mut().note(&state, records);
@@ -117,7 +118,9 @@ impl Core {
             }
         }
         self.lending.borrow_mut().follow(&state, records);
-        Ok(freed)
+        // Other extents may have them still.
+        left.retain(|slot| !state.used_slots().contains(*slot));
+        Ok(left.into_iter().map(|slot| SlotRun { first: slot, count: 1 }).collect())
     }
 
     fn append(self: &Rc<Self>, ring: &Ring, waiting: Waiting) {
@@ -187,10 +190,10 @@ impl Core {
     }
 }
 
-/// The slots that these records will free.
-fn freed_slots(state: &PoolState, records: &[MetaRecord]) -> Vec<SlotRun> {
-    let mut freed = Vec::new();
-    let mut push = |slot: u64| freed.push(SlotRun { first: slot, count: 1 });
+/// The slots that extents will have no more.
+fn left_slots(state: &PoolState, records: &[MetaRecord]) -> Vec<u64> {
+    let mut left = BTreeSet::new();
+    let mut push = |slot: u64| _ = left.insert(slot);
     for record in records {
         match record {
             MetaRecord::UnmapExtents(runs) => {
@@ -210,5 +213,5 @@ fn freed_slots(state: &PoolState, records: &[MetaRecord]) -> Vec<SlotRun> {
             _ => {}
         }
     }
-    freed
+    left.into_iter().collect()
 }

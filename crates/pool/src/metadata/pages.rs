@@ -8,12 +8,11 @@
 
 use std::collections::BTreeMap;
 
-use tier0_units::ExtentId;
 use tier0_world::{PlantedBug, planted};
 
 use crate::MetaRecord;
-use crate::checkpoint::{PAGE_SLOTS, PageTable, encode_page, page_count};
-use crate::state::{BitSet, PoolState};
+use crate::checkpoint::{PAGE_SLOTS, PageBytes, PageTable, encode_page, page_count};
+use crate::state::{BitSet, PoolState, Tenant};
 
 /// The pages of a pool's map.
 pub(super) struct Pages {
@@ -31,16 +30,13 @@ struct Frozen {
     slots: u64,
     /// Pages that were not encoded yet.
     pending: BitSet,
-    /// Slots of those that have changed since, as they were: allocation and extent; none where they were free.
-    saved: BTreeMap<u64, Option<(u64, ExtentId)>>,
+    /// Slots of those that have changed since, as they were; none where they were free.
+    saved: BTreeMap<u64, Option<Tenant>>,
 }
-
-/// A page as a checkpoint has it; no bytes where no slot has an extent.
-pub(super) type PageBytes = (u64, Option<Vec<u8>>);
 
 impl Frozen {
     /// A page as it was; what was kept of it is not needed any more.
-    fn encode(&mut self, state: &PoolState, page: u64) -> Option<Vec<u8>> {
+    fn encode(&mut self, state: &PoolState, page: u64) -> PageBytes {
         let tenant = |slot: u64| match self.saved.get(&slot) {
             Some(saved) => *saved,
             None => state.tenant(slot),
@@ -70,6 +66,12 @@ impl Pages {
                         // Nothing was checked yet.
                         let end = run.run.slot.slot.saturating_add(u64::from(run.run.count)).min(slots);
                         (run.run.slot.slot..end).for_each(|slot| self.note_slot(state, slot));
+                    }
+                }
+                MetaRecord::ShareExtents(runs) => {
+                    for run in runs {
+                        let shared = state.shared_by(run);
+                        shared.for_each(|(_, slot)| self.note_slot(state, slot.slot));
                     }
                 }
                 MetaRecord::UnmapExtents(runs) => {
@@ -116,6 +118,9 @@ impl Pages {
     pub(super) fn freeze(&mut self, state: &PoolState, generation: u64) {
         let pages = page_count(state.slot_count());
         self.table.grow(pages.max(self.table.count()));
+        if state.has_families() {
+            self.table.begin_families();
+        }
         self.changed.grow(pages.max(self.changed.bound()));
         let pending = std::mem::replace(&mut self.changed, BitSet::new(pages));
         let slots = state.slot_count();
@@ -128,7 +133,7 @@ impl Pages {
         state: &PoolState,
         from: u64,
         most: usize,
-    ) -> (Vec<PageBytes>, Option<u64>) {
+    ) -> (Vec<(u64, PageBytes)>, Option<u64>) {
         let Some(frozen) = &mut self.frozen else { return (Vec::new(), None) };
         let (mut taken, mut at) = (Vec::new(), from);
         while taken.len() < most {

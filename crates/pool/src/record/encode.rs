@@ -3,17 +3,18 @@
 
 use tier0_units::{ExtentId, SlotRef};
 
-use super::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
+use super::{ExtentRun, MappedRun, MetaRecord, ScrubCursor, SharedRun};
 use crate::codec::{Reader, Writer};
 use crate::state::Run;
 
 /// The newest format of transactions that is known, and the one that is written.
 pub const VERSION: u16 = 1;
 
-/// Extents of this many volumes share a slot: always 1 today.
+/// Volumes whose extents get the slots of a mapped run: one. More get them by a record of their own.
 const REFERENCES: u32 = 1;
 const MAPPED_RUN_BYTES: usize = 32;
 const EXTENT_RUN_BYTES: usize = 12;
+const SHARED_RUN_BYTES: usize = 16;
 const RANGE_BYTES: usize = 8;
 
 const MAP: u8 = 1;
@@ -21,6 +22,7 @@ const UNMAP: u8 = 2;
 const SLOTS_REBUILT: u8 = 3;
 const ALLOCATIONS_RESERVED: u8 = 4;
 const SCRUB_CURSOR: u8 = 5;
+const SHARE: u8 = 6;
 const JSON: u8 = 16;
 
 /// The bytes of a transaction.
@@ -60,6 +62,13 @@ fn encode_one(writer: &mut Writer, record: &MetaRecord) {
                 [first.volume, first.index, *count].into_iter().for_each(|value| writer.u32(value));
             }
         }
+        MetaRecord::ShareExtents(runs) => {
+            writer.u8(SHARE);
+            writer.count(runs.len());
+            for SharedRun { of, first, count } in runs {
+                [*of, first.volume, first.index, *count].into_iter().for_each(|value| writer.u32(value));
+            }
+        }
         MetaRecord::SlotsRebuilt { set, column, ranges } => {
             writer.u8(SLOTS_REBUILT);
             writer.u32(*set);
@@ -97,6 +106,11 @@ fn decode_one(reader: &mut Reader<'_>) -> Option<MetaRecord> {
             let first = ExtentId { volume: reader.u32()?, index: reader.u32()? };
             Some(ExtentRun { first, count: reader.u32()? })
         })?),
+        SHARE => MetaRecord::ShareExtents(reader.many(SHARED_RUN_BYTES, |reader| {
+            let of = reader.u32()?;
+            let first = ExtentId { volume: reader.u32()?, index: reader.u32()? };
+            Some(SharedRun { of, first, count: reader.u32()? })
+        })?),
         SLOTS_REBUILT => MetaRecord::SlotsRebuilt {
             set: reader.u32()?,
             column: reader.u32()?,
@@ -123,7 +137,7 @@ fn encode_run(writer: &mut Writer, run: &Run) {
     writer.u64(run.slot.allocation);
 }
 
-/// Reads a run, here and in checkpoints before version 3; none where extents share slots, which this code does not know.
+/// Reads a run, here and in checkpoints before version 3; none where it is said to be of several volumes.
 pub(crate) fn decode_run(reader: &mut Reader<'_>) -> Option<Run> {
     let (index, count, references) = (reader.u32()?, reader.u32()?, reader.u32()?);
     let slot = SlotRef { slot: reader.u64()?, allocation: reader.u64()? };

@@ -25,9 +25,12 @@ pub enum MetaRecord {
     /// These extents, unmapped until now, have these slots, free until now.
     #[serde(skip)]
     MapExtents(Vec<MappedRun>),
-    /// These extents, mapped until now, have no slots any more.
+    /// These extents, mapped until now, have no slots any more. A slot is free when no extent has it.
     #[serde(skip)]
     UnmapExtents(Vec<ExtentRun>),
+    /// Extents of a volume, unmapped until now, have the slots that the same extents of another volume of its family have.
+    #[serde(skip)]
+    ShareExtents(Vec<SharedRun>),
     /// The target of a column that is being rebuilt holds these slots, stable. Slots are numbered in their set
     /// ([`crate::SlotHome::index`]).
     #[serde(skip)]
@@ -118,7 +121,7 @@ pub enum MetaRecord {
     },
     /// A volume exists, all zeros.
     VolumeCreated(Volume),
-    /// A volume is gone, and its slots are free.
+    /// A volume is gone, and its slots are free that no other volume's extents have.
     VolumeDeleted {
         /// Its number.
         volume: u32,
@@ -166,6 +169,17 @@ pub struct ExtentRun {
     pub count: u32,
 }
 
+/// Neighbouring extents that get the slots of another volume's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedRun {
+    /// The volume whose slots they are. Where it has none, nothing changes.
+    pub of: u32,
+    /// The first of the extents that get them.
+    pub first: ExtentId,
+    /// How many.
+    pub count: u32,
+}
+
 /// How far the scrub is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScrubCursor {
@@ -195,6 +209,18 @@ impl MetaRecord {
             }
         }
         MetaRecord::MapExtents(runs)
+    }
+
+    /// The record by which an extent has another slot: all that have the one that it has move with it, in the given order.
+    /// Nothing is recorded where there are no owners.
+    pub fn relocate(owners: &[ExtentId], to: SlotRef) -> Vec<MetaRecord> {
+        let Some((first, others)) = owners.split_first() else { return Vec::new() };
+        let mut records = vec![MetaRecord::unmap(owners.iter().copied()), MetaRecord::map([(*first, to)])];
+        if !others.is_empty() {
+            let share = |extent: &ExtentId| SharedRun { of: first.volume, first: *extent, count: 1 };
+            records.push(MetaRecord::ShareExtents(others.iter().map(share).collect()));
+        }
+        records
     }
 
     /// The record that unmaps these extents.

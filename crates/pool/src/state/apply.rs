@@ -16,6 +16,7 @@ impl PoolState {
         match record {
             MetaRecord::MapExtents(runs) => runs.into_iter().for_each(|run| self.map_run(run)),
             MetaRecord::UnmapExtents(runs) => runs.into_iter().for_each(|run| self.unmap_run(run)),
+            MetaRecord::ShareExtents(runs) => runs.iter().for_each(|run| self.share(run)),
             MetaRecord::SlotsRebuilt { set, column, ranges } => {
                 let rebuild = self.inventory.rebuilds.get_mut(&(set, column)).expect("checked");
                 for index in ranges.into_iter().flatten() {
@@ -71,7 +72,7 @@ impl PoolState {
         let map = self.maps.get_mut(&first.volume).expect("checked");
         for index in first.index..first.index + count {
             let slot = map.remove(index).expect("checked");
-            assert!(self.slots.remove(slot.slot), "slot {} had an extent and was free", slot.slot);
+            assert!(self.slots.remove(slot.slot, first.volume), "the extent had slot {}", slot.slot);
         }
     }
 
@@ -139,6 +140,7 @@ impl PoolState {
 
     fn create_volume(&mut self, volume: Volume) {
         self.inventory.next_volume = volume.number + 1;
+        self.inventory.has_families |= volume.branch.is_some();
         self.maps.insert(volume.number, ExtentMap::default());
         self.inventory.volumes.insert(volume.number, volume);
     }
@@ -147,7 +149,7 @@ impl PoolState {
         self.inventory.volumes.remove(&volume);
         let map = self.maps.remove(&volume).expect("checked");
         for (_, slot) in map.iter() {
-            self.slots.remove(slot.slot);
+            self.slots.remove(slot.slot, volume);
         }
     }
 

@@ -16,6 +16,7 @@ impl PoolState {
         match record {
             MetaRecord::MapExtents(runs) => self.check_map(runs),
             MetaRecord::UnmapExtents(runs) => self.check_unmap(runs),
+            MetaRecord::ShareExtents(runs) => self.check_shared(runs),
             MetaRecord::SlotsRebuilt { set, column, ranges } => {
                 self.check_column(*set, *column)?;
                 if self.rebuild(*set, *column).is_none() {
@@ -160,7 +161,7 @@ impl PoolState {
     }
 
     /// Whether a volume has these extents; there must be at least one.
-    fn check_extents(&self, volume: u32, index: u32, count: u32) -> Result<(), MetaError> {
+    pub(super) fn check_extents(&self, volume: u32, index: u32, count: u32) -> Result<(), MetaError> {
         let extents = self.extents_of(self.check_volume(volume)?.sectors);
         let end = u64::from(index) + u64::from(count);
         if count == 0 || end > extents {
@@ -170,7 +171,7 @@ impl PoolState {
         Ok(())
     }
 
-    fn check_volume(&self, number: u32) -> Result<&Volume, MetaError> {
+    pub(super) fn check_volume(&self, number: u32) -> Result<&Volume, MetaError> {
         self.volume(number).ok_or(MetaError::NoVolume { volume: number })
     }
 
@@ -201,10 +202,18 @@ impl PoolState {
         }
         self.check_volume_size(volume.sectors)?;
         self.check_group(volume.group)?;
+        self.check_branch(volume)?;
         if !volume.thin {
             self.check_space(volume.group, self.extents_of(volume.sectors))?;
         }
-        self.check_growth(checkpoint::volume_bytes(volume) + checkpoint::of_group_bytes(self), 0, 0)
+        let more = checkpoint::volume_bytes(volume) + checkpoint::of_group_bytes(self);
+        let families = match volume.branch {
+            Some(_) if !self.has_families() => checkpoint::families_bytes(self),
+            Some(_) => checkpoint::BRANCH_BYTES,
+            None if self.has_families() => checkpoint::BRANCH_BYTES,
+            None => 0,
+        };
+        self.check_growth(more + families, 0, 0)
     }
 
     fn check_resized(&self, number: u32, sectors: u64) -> Result<(), MetaError> {
@@ -313,8 +322,9 @@ impl PoolState {
 
     fn check_room_of(&self, more: u64, kept: u64, slots: u64) -> Result<(), MetaError> {
         let pages = checkpoint::page_count(self.slot_count_of_batches().saturating_add(slots));
-        let room = self.geometry.area.body_bytes_max(pages);
-        let fixed = checkpoint::fixed_bytes(self).saturating_add(checkpoint::table_bytes(pages));
+        let (places, table) = checkpoint::most_places(pages, self.has_families());
+        let room = self.geometry.area.body_bytes_max(places);
+        let fixed = checkpoint::fixed_bytes(self).saturating_add(table);
         let bytes = fixed.saturating_add(more).saturating_add(kept);
         if bytes > room {
             return Err(MetaError::TooLarge { bytes, room });
@@ -342,7 +352,7 @@ fn forward(what: &'static str, from: u64, to: u64) -> Result<(), MetaError> {
 }
 
 /// Where two of these ranges overlap.
-fn overlap(ranges: &mut [(u64, u64)]) -> Option<u64> {
+pub(super) fn overlap(ranges: &mut [(u64, u64)]) -> Option<u64> {
     ranges.sort_unstable();
     ranges.windows(2).find(|pair| pair[0].1 > pair[1].0).map(|pair| pair[1].0)
 }

@@ -8,8 +8,8 @@ use tier0_units::{ExtentId, SlotRef};
 
 use crate::ChunkletAddress;
 use crate::state::{
-    BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, Tenants, are_placed, check,
-    group::GROUPS_MAX,
+    BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, Tenant, Tenants,
+    are_placed, check, group::GROUPS_MAX,
 };
 
 /// Whose a chunklet is.
@@ -43,6 +43,8 @@ pub(crate) struct Derived {
 pub(crate) struct MapProof {
     /// Slots that extents have.
     seen: BitSet,
+    /// How many extents have them.
+    extents: u64,
     /// The next volume and extent.
     from: Option<(u32, u32)>,
 }
@@ -62,7 +64,8 @@ impl PoolState {
             let fact = "the list of chunklets does not match their owners".to_owned();
             return Err(MetaError::Contradiction { fact });
         }
-        Ok(MapProof { seen: BitSet::new(self.slot_count_of_batches()), from: Some((0, 0)) })
+        let seen = BitSet::new(self.slot_count_of_batches());
+        Ok(MapProof { seen, extents: 0, from: Some((0, 0)) })
     }
 
     /// Goes on with so many extents; true at the end.
@@ -79,20 +82,41 @@ impl PoolState {
                 left -= 1;
                 let extent = ExtentId { volume, index };
                 self.check_mapped(extent, slot)?;
-                if !proof.seen.insert(slot.slot) {
+                proof.extents += 1;
+                if !proof.seen.insert(slot.slot) && !self.slots.is_shared(slot.slot) {
                     return Err(MetaError::SlotTaken { slot: slot.slot });
                 }
-                if self.slots.extent(slot.slot) != Some(extent) {
-                    return Err(self.slots_differ());
-                }
+                self.prove_owner(extent, slot)?;
             }
             proof.from = volume.checked_add(1).map(|next| (next, 0));
         }
-        if self.slots.count() != proof.seen.count() || self.slots.bound() != proof.seen.bound() {
+        if self.slots.count() != proof.seen.count()
+            || self.slots.extent_count() != proof.extents
+            || self.slots.bound() != proof.seen.bound()
+        {
             return Err(self.slots_differ());
         }
         self.check_reserved(&self.slots)?;
         Ok(true)
+    }
+
+    /// An extent is among those that have its slot, and if it is not the only one, it can have it together with the first.
+    fn prove_owner(&self, extent: ExtentId, slot: SlotRef) -> Result<(), MetaError> {
+        if !self.owners(slot.slot).any(|owner| owner == extent) {
+            return Err(self.slots_differ());
+        }
+        let first = self.slots.extent(slot.slot).expect("it has extents");
+        if first == extent {
+            return Ok(());
+        }
+        if self.slot(first) != Some(slot) {
+            return Err(self.slots_differ());
+        }
+        let (of, by) = (self.check_volume(first.volume)?, self.check_volume(extent.volume)?);
+        match of.family() == by.family() && of.thin && by.thin {
+            true => Ok(()),
+            false => Err(MetaError::NotOfFamily { volume: by.number, other: of.number }),
+        }
     }
 
     fn slots_differ(&self) -> MetaError {
@@ -120,15 +144,25 @@ impl PoolState {
     }
 
     /// Takes the extents of a page of a checkpoint's map into a state that has none of them yet.
-    pub(crate) fn take_in(&mut self, page: &[(ExtentId, SlotRef)]) -> Result<(), MetaError> {
-        for (extent, slot) in page {
-            self.check_mapped(*extent, *slot)?;
-            if !self.slots.insert(slot.slot, *extent) {
-                return Err(MetaError::SlotTaken { slot: slot.slot });
+    pub(crate) fn take_in(&mut self, page: &[(SlotRef, Tenant)]) -> Result<(), MetaError> {
+        for (slot, tenant) in page {
+            let owners = match tenant.branches {
+                0 => vec![tenant.extent],
+                branches => self.extents_of_branches(tenant.extent, branches)?,
+            };
+            if owners.first() != Some(&tenant.extent) {
+                let fact = format!("{} is not the first extent of slot {}", tenant.extent, slot.slot);
+                return Err(MetaError::Contradiction { fact });
             }
-            let map = self.maps.get_mut(&extent.volume).expect("checked");
-            if map.insert(extent.index, *slot).is_some() {
-                return Err(MetaError::ExtentMapped { extent: *extent });
+            for extent in owners {
+                self.check_mapped(extent, *slot)?;
+                if !self.slots.insert(slot.slot, extent) && !self.slots.join(slot.slot, extent) {
+                    return Err(MetaError::SlotTaken { slot: slot.slot });
+                }
+                let map = self.maps.get_mut(&extent.volume).expect("checked");
+                if map.insert(extent.index, *slot).is_some() {
+                    return Err(MetaError::ExtentMapped { extent });
+                }
             }
         }
         Ok(())
@@ -264,6 +298,7 @@ impl PoolState {
             check::name("volume", &volume.name)?;
             self.check_volume_size(volume.sectors)?;
             self.check_group(volume.group)?;
+            self.check_branch(volume)?;
             if !names.insert(&volume.name) || !ids.insert(volume.id) || *number != volume.number {
                 return Err(MetaError::Exists { what: "volume", name: volume.name.clone() });
             }
@@ -278,7 +313,8 @@ impl PoolState {
         Ok(())
     }
 
-    /// The tenants of slots; only called when their number is known to be within the metadata area's room.
+    /// The tenants of slots, none of which has several extents; only called when their number is known to be within the
+    /// metadata area's room.
     fn derive_slots(&self) -> Result<Tenants, MetaError> {
         let mut slots = Tenants::new(self.slot_stretches());
         for (&volume, map) in &self.maps {

@@ -77,6 +77,28 @@ pub enum MetaError {
         /// The extent.
         extent: ExtentId,
     },
+    /// A volume that cannot have its place in a family.
+    #[error("volume {name:?} cannot be a branch of another volume: {fact}")]
+    Branch {
+        /// Its name.
+        name: String,
+        /// Why.
+        fact: String,
+    },
+    /// Volumes of different families, or one with itself.
+    #[error("volumes {volume} and {other} share no slots: they are not two of one family")]
+    NotOfFamily {
+        /// The one that was to get slots.
+        volume: u32,
+        /// The one that has them.
+        other: u32,
+    },
+    /// A thick volume, whose extents have slots of their own.
+    #[error("volume {name:?} is thick and shares no slots; make it thin")]
+    SharesThick {
+        /// Its name.
+        name: String,
+    },
     /// A slot behind the last one.
     #[error("the pool has {count} slots and none numbered {slot}; add drives for more")]
     SlotOutside {

@@ -4,7 +4,7 @@
 //! [`PoolState::apply`] makes it so, and [`PoolState::apply_all`] does both for a transaction, wholly or not at all.
 //!
 //! Invariants, which `check` keeps and [`PoolState::verify`] proves anew:
-//! - no slot has two extents, no chunklet two owners, no set two columns on one drive, or one on a drive of another group;
+//! - extents that have a slot together are of one family and of the same number, no chunklet has two owners, no set two columns on one drive, or one on a drive of another group;
 //! - in every group as many slots are free as its thick volumes have reserved;
 //! - allocation numbers in use are below the reserved end;
 //! - places of members and numbers of volumes are never used again;
@@ -21,6 +21,7 @@ mod check_sets;
 mod derive;
 mod error;
 mod extent_map;
+mod family;
 mod geometry;
 mod group;
 mod log;
@@ -51,13 +52,14 @@ pub use bits::BitSet;
 pub(crate) use derive::{Derived, Owner};
 pub use error::MetaError;
 pub use extent_map::{ExtentMap, Run};
+pub(crate) use family::Tenant;
 pub use geometry::{Geometry, SlotHome};
 pub use group::{GROUPS_MAX, SetGroup};
 pub use log::{LogCopy, LogPlacement, LogRing};
 pub use member::{DriveClass, Member, MemberState, PATH_BYTES_MAX};
 pub(crate) use slot_set::SlotSet;
 pub(crate) use tenants::Tenants;
-pub use volume::{Claim, Volume};
+pub use volume::{Branch, Claim, FAMILY_VOLUMES_MAX, Volume};
 pub(crate) use volume::{WRITE_CACHES, write_cache_code};
 
 /// The most bytes of a name.
@@ -112,6 +114,8 @@ pub(crate) struct Inventory {
     pub(crate) log: LogPlacement,
     pub(crate) volumes: BTreeMap<u32, Volume>,
     pub(crate) next_volume: u32,
+    /// Whether there is or was a volume of another one's family.
+    pub(crate) has_families: bool,
     /// Derived: whose the chunklets are; free ones are not listed.
     pub(crate) owners: BTreeMap<ChunkletAddress, Owner>,
 }
@@ -287,11 +291,5 @@ impl PoolState {
 
     pub(crate) fn used_by_group(&self) -> &SlotSet {
         self.slots.used_by_group()
-    }
-
-    /// The allocation number of a slot and the extent that has it; none if it is free.
-    pub(crate) fn tenant(&self, slot: u64) -> Option<(u64, ExtentId)> {
-        let extent = self.slots.extent(slot)?;
-        Some((self.slot(extent)?.allocation, extent))
     }
 }

@@ -1,26 +1,30 @@
 //! Whose every slot is: the map the other way round.
 
+use std::collections::BTreeSet;
+
 use tier0_units::ExtentId;
 
 use crate::state::BitSet;
 use crate::state::slot_set::{SlotSet, SlotStretch};
 
-const NOBODY: ExtentId = ExtentId { volume: 0, index: 0 };
+const NO_EXTENT: ExtentId = ExtentId { volume: 0, index: 0 };
 
-/// The slots that have extents, and which.
+/// The slots that have extents, and which. Extents that have a slot together have the same number in their volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tenants {
     used: SlotSet,
-    /// By slot; [`NOBODY`] where it is free.
+    /// By slot: the extent that has it, of several the one of the lowest volume; [`NO_EXTENT`] where it is free.
     extents: Vec<ExtentId>,
+    /// Slots with the volumes of their further extents, ascending.
+    further: BTreeSet<(u32, u32)>,
 }
 
 impl Tenants {
     /// These slots, all free.
     pub(crate) fn new(stretches: Vec<SlotStretch>) -> Tenants {
         let used = SlotSet::new(stretches);
-        let extents = vec![NOBODY; used.bits().bound() as usize];
-        Tenants { used, extents }
+        let extents = vec![NO_EXTENT; used.bits().bound() as usize];
+        Tenants { used, extents, further: BTreeSet::new() }
     }
 
     /// The slots that have extents.
@@ -53,17 +57,41 @@ impl Tenants {
         self.used.bits().count()
     }
 
+    /// How many extents have slots.
+    pub(crate) fn extent_count(&self) -> u64 {
+        self.count() + self.further.len() as u64
+    }
+
     /// Whether a slot has an extent.
     pub(crate) fn contains(&self, slot: u64) -> bool {
         self.used.contains(slot)
     }
 
-    /// The extent that has a slot.
+    /// The extent that has a slot, of several the one of the lowest volume.
     pub(crate) fn extent(&self, slot: u64) -> Option<ExtentId> {
         self.used.contains(slot).then(|| self.extents[slot as usize])
     }
 
-    /// Gives a slot to an extent; false if another one has it, which keeps it. Panics if there is no such slot.
+    /// All extents that have a slot, by their volumes.
+    pub(crate) fn owners(&self, slot: u64) -> impl Iterator<Item = ExtentId> {
+        let first = self.extent(slot);
+        let index = first.map_or(0, |extent| extent.index);
+        let others = self.further_of(slot).map(move |volume| ExtentId { volume, index });
+        first.into_iter().chain(others)
+    }
+
+    /// Whether several extents have a slot.
+    pub(crate) fn is_shared(&self, slot: u64) -> bool {
+        self.further_of(slot).next().is_some()
+    }
+
+    fn further_of(&self, slot: u64) -> impl Iterator<Item = u32> {
+        // Slots have numbers below 2^32.
+        let slot = slot as u32;
+        self.further.range((slot, 0)..=(slot, u32::MAX)).map(|(_, volume)| *volume)
+    }
+
+    /// Gives a free slot to an extent; false if another one has it, which keeps it. Panics if there is no such slot.
     pub(crate) fn insert(&mut self, slot: u64, extent: ExtentId) -> bool {
         let fresh = self.used.insert(slot);
         if fresh {
@@ -72,24 +100,96 @@ impl Tenants {
         fresh
     }
 
-    /// Frees a slot; false if it was free.
-    pub(crate) fn remove(&mut self, slot: u64) -> bool {
-        let there = self.used.remove(slot);
-        if there {
-            self.extents[slot as usize] = NOBODY;
+    /// Gives a slot to one more extent; false if it is free, or an extent of another number or this one has it.
+    pub(crate) fn join(&mut self, slot: u64, extent: ExtentId) -> bool {
+        let Some(first) = self.extent(slot).filter(|first| first.index == extent.index) else { return false };
+        if first.volume == extent.volume {
+            return false;
         }
-        there
+        if extent.volume < first.volume {
+            self.extents[slot as usize] = extent;
+        }
+        self.further.insert((slot as u32, extent.volume.max(first.volume)))
+    }
+
+    /// A volume's extent has this slot no more, which is free if it was the only one; false if it did not have it.
+    pub(crate) fn remove(&mut self, slot: u64, volume: u32) -> bool {
+        let Some(first) = self.extent(slot) else { return false };
+        if first.volume != volume {
+            return self.further.remove(&(slot as u32, volume));
+        }
+        let next = self.further_of(slot).next();
+        match next {
+            Some(next) => {
+                self.further.remove(&(slot as u32, next));
+                self.extents[slot as usize].volume = next;
+            }
+            None => {
+                self.used.remove(slot);
+                self.extents[slot as usize] = NO_EXTENT;
+            }
+        }
+        true
     }
 
     /// Appends free slots until there are these.
     pub(crate) fn grow(&mut self, stretches: Vec<SlotStretch>) {
         self.used.grow(stretches);
-        self.extents.resize(self.used.bits().bound() as usize, NOBODY);
+        self.extents.resize(self.used.bits().bound() as usize, NO_EXTENT);
     }
 
     /// Takes the last slots away until there are these; those that go must be free.
     pub(crate) fn shrink(&mut self, stretches: Vec<SlotStretch>) {
         self.used.shrink(stretches);
         self.extents.truncate(self.used.bits().bound() as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use tier0_world::Random;
+
+    use super::*;
+
+    #[test]
+    fn owners_come_and_go_as_a_plain_map_has_them() {
+        let mut random = Random::new(5, 0);
+        let mut tenants = Tenants::new(vec![SlotStretch { group: 0, end: 6 }]);
+        // By slot: the number of its extents, and their volumes.
+        let mut model: BTreeMap<u64, (u32, BTreeSet<u32>)> = BTreeMap::new();
+        for _ in 0..20_000 {
+            let (slot, volume, index) = (random.below(6), random.below(5) as u32, random.below(2) as u32);
+            let extent = ExtentId { volume, index };
+            match random.below(3) {
+                0 => {
+                    let fresh = !model.contains_key(&slot);
+                    assert_eq!(tenants.insert(slot, extent), fresh);
+                    if fresh {
+                        model.insert(slot, (index, BTreeSet::from([volume])));
+                    }
+                }
+                1 => {
+                    let known = model.get_mut(&slot).filter(|(number, _)| *number == index);
+                    assert_eq!(tenants.join(slot, extent), known.is_some_and(|(_, all)| all.insert(volume)));
+                }
+                _ => {
+                    let was = model.get_mut(&slot).is_some_and(|(_, all)| all.remove(&volume));
+                    model.retain(|_, (_, all)| !all.is_empty());
+                    assert_eq!(tenants.remove(slot, volume), was);
+                }
+            }
+            for slot in 0..6 {
+                let known = model.get(&slot);
+                let owners = known.into_iter().flat_map(|(index, all)| {
+                    all.iter().map(|volume| ExtentId { volume: *volume, index: *index })
+                });
+                assert!(tenants.owners(slot).eq(owners));
+                assert_eq!(tenants.is_shared(slot), known.is_some_and(|(_, all)| all.len() > 1));
+            }
+            assert_eq!(tenants.count(), model.len() as u64);
+            assert_eq!(tenants.extent_count(), model.values().map(|(_, all)| all.len() as u64).sum::<u64>());
+        }
     }
 }

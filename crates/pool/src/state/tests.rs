@@ -4,7 +4,7 @@ use super::*;
 use crate::samples::{
     CHUNKLET_SECTORS, EXTENT_SECTORS, chunklet, empty, extent, full, member, ring, slot, story, volume,
 };
-use crate::{ExtentRun, MappedRun};
+use crate::{ExtentRun, MappedRun, SharedRun};
 
 mod balance;
 mod groups;

@@ -53,11 +53,12 @@ impl PoolState {
         for (extent, before) in undo.extents.into_iter().rev() {
             let map = self.maps.entry(extent.volume).or_default();
             if let Some(now) = map.remove(extent.index) {
-                self.slots.remove(now.slot);
+                self.slots.remove(now.slot, extent.volume);
             }
             if let Some(before) = before {
                 map.insert(extent.index, before);
-                self.slots.insert(before.slot, extent);
+                let returns = self.slots.insert(before.slot, extent) || self.slots.join(before.slot, extent);
+                debug_assert!(returns, "{extent} had {before:?}");
             }
         }
         if let Some(inventory) = undo.inventory {
@@ -90,6 +91,10 @@ impl Undo {
                     (first.index..first.index + count).map(|index| ExtentId { volume: first.volume, index })
                 });
                 self.extents.extend(extents.map(|extent| (extent, state.slot(extent))));
+            }
+            MetaRecord::ShareExtents(runs) => {
+                let shared = runs.iter().flat_map(|run| state.shared_by(run));
+                self.extents.extend(shared.map(|(extent, _)| (extent, None)));
             }
             MetaRecord::SlotsRebuilt { set, column, ranges } if self.inventory.is_none() => {
                 let known = &state.inventory.rebuilds[&(*set, *column)].rebuilt;

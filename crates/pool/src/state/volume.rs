@@ -6,6 +6,20 @@ use uuid::Uuid;
 
 use crate::state::group::is_first_group;
 
+/// The most volumes that a family has at a time.
+pub const FAMILY_VOLUMES_MAX: u8 = 128;
+
+/// The place of a volume in the family of another one. Extents of a family's volumes with the same number can have one
+/// slot together, and one shard owns all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Branch {
+    /// The number of the family's first volume, which may be gone.
+    pub family: u32,
+    /// The branch's number in the family, from 1 to [`FAMILY_VOLUMES_MAX`] - 1: a later volume may have that of one that is
+    /// gone. The first volume has 0.
+    pub number: u8,
+}
+
 /// A volume of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
@@ -24,6 +38,9 @@ pub struct Volume {
     /// The group whose slots its extents get.
     #[serde(default, skip_serializing_if = "is_first_group")]
     pub group: u32,
+    /// Its place in the family of another volume; none of one that is the first of a family of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<Branch>,
 }
 
 /// Whose slots something is lent.
@@ -36,6 +53,16 @@ pub struct Claim {
 }
 
 impl Volume {
+    /// Its family: the number of the first volume of it.
+    pub fn family(&self) -> u32 {
+        self.branch.map_or(self.number, |branch| branch.family)
+    }
+
+    /// The number of its branch in its family.
+    pub fn branch_number(&self) -> u8 {
+        self.branch.map_or(0, |branch| branch.number)
+    }
+
     /// What its extents may claim.
     pub fn claim(&self) -> Claim {
         Claim { group: self.group, thin: self.thin }

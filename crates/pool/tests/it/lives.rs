@@ -10,7 +10,9 @@ use crate::common::{
 };
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{Metadata, Standing, survey};
-use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolError, PoolState, ScrubCursor};
+use tier0_pool::{
+    Branch, DriveClass, Member, MemberState, MetaRecord, PoolError, PoolState, ScrubCursor, SharedRun, Volume,
+};
 use tier0_units::Nanos;
 use tier0_world::{IoError, PlantedBug, Random, World, plant};
 
@@ -29,6 +31,8 @@ struct Known {
     lost: RefCell<BTreeSet<u32>>,
     losing: RefCell<BTreeSet<u32>>,
     commits: Cell<u64>,
+    /// Changes after which extents had slots together.
+    shares: Cell<u64>,
     losses: Cell<u64>,
     returns: Cell<u64>,
     added: Cell<u64>,
@@ -63,6 +67,8 @@ impl Known {
         let sound = state.apply_all(records).is_ok();
         if sound {
             self.states.borrow_mut().push(essence(state));
+            let shares = (0..state.slot_count()).any(|slot| state.is_shared(slot));
+            self.shares.set(self.shares.get() + u64::from(shares));
         }
         sound
     }
@@ -70,12 +76,25 @@ impl Known {
 
 fn random_record(state: &PoolState, random: &mut Random, allocation: &mut u64) -> MetaRecord {
     let index = random.below(64) as u32;
-    match random.below(10) {
+    match random.below(12) {
+        10 => {
+            let branch = state.free_branch(0).map(|number| Branch { family: 0, number });
+            MetaRecord::VolumeCreated(Volume { branch, ..volume(state.next_volume(), 64) })
+        }
+        11 => {
+            let numbers: Vec<u32> = state.volumes().map(|volume| volume.number).collect();
+            let [of, by] = [0, 1].map(|_| numbers[random.below(numbers.len() as u64) as usize]);
+            let run = SharedRun { of, first: extent(by, index), count: 1 + random.below(16) as u32 };
+            MetaRecord::ShareExtents(vec![run])
+        }
         0..4 => {
             *allocation += 1;
             MetaRecord::map([(extent(0, index), slot(random.below(state.slot_count()), *allocation))])
         }
-        4..6 => MetaRecord::unmap([extent(0, index)]),
+        4..6 => {
+            let numbers: Vec<u32> = state.volumes().map(|volume| volume.number).collect();
+            MetaRecord::unmap([extent(numbers[random.below(numbers.len() as u64) as usize], index)])
+        }
         6 => MetaRecord::VolumeCreated(volume(state.next_volume(), 1 + random.below(30))),
         7 => MetaRecord::VolumeDeleted { volume: 1 + random.below(u64::from(state.next_volume())) as u32 },
         8 => MetaRecord::VolumeResized {
@@ -276,18 +295,24 @@ fn nothing_acknowledged_is_lost_over_many_lives() {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let all = || (0..number("POOL_SEEDS").unwrap_or(150)).collect();
     let seeds: Vec<u64> = number("POOL_SEED").map_or_else(all, |seed| vec![seed]);
-    let (mut commits, mut losses, mut returns, mut added) = (0, 0, 0, 0);
+    let (mut commits, mut shares, mut losses, mut returns, mut added) = (0, 0, 0, 0, 0);
     for seed in &seeds {
         let known = run(*seed, false);
         commits += known.commits.get();
+        shares += known.shares.get();
         losses += known.losses.get();
         returns += known.returns.get();
         added += known.added.get();
     }
-    println!("{commits} commits, {losses} losses, {returns} stale drives back, {added} drives added");
+    println!(
+        "{commits} commits, {shares} with shared slots, {losses} losses, {returns} stale drives back, {added} drives added"
+    );
     if seeds.len() > 100 {
-        let enough = commits > 10_000 && losses > 50 && returns > 50 && added > 50;
-        assert!(enough, "{commits} commits, {losses} losses, {returns} returns, {added} added");
+        let enough = commits > 10_000 && shares > 1_000 && losses > 50 && returns > 50 && added > 50;
+        assert!(
+            enough,
+            "{commits} commits, {shares} with shared slots, {losses} losses, {returns} returns, {added} added"
+        );
     }
 }
 

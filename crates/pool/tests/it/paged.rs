@@ -60,6 +60,7 @@ fn state_of(sets: u32, extents: u32, drive_sectors: u64) -> PoolState {
         thin: true,
         write_cache: WriteCache::Durable,
         group: 0,
+        branch: None,
     };
     let records = [
         MetaRecord::SetsAdded { columns: (0..sets).flat_map(set).collect(), sets_per_band: 3, group: 0 },

@@ -20,6 +20,8 @@ struct Model {
     sets: Vec<[(u32, u32); 2]>,
     rebuilds: BTreeMap<(u32, u32), ModelRebuild>,
     volumes: BTreeMap<u32, (u64, bool)>,
+    /// By volume: its family and its branch there.
+    branches: BTreeMap<u32, (u32, u8)>,
     next_volume: u32,
     extents: BTreeMap<(u32, u32), (u64, u64)>,
     allocations: u64,
@@ -53,7 +55,39 @@ impl Model {
             if *thin { 0 } else { extents - mapped }
         };
         let reserved: u64 = self.volumes.iter().map(missing).sum();
-        self.slots() - self.extents.len() as u64 - reserved
+        let used: BTreeSet<u64> = self.extents.values().map(|(slot, _)| *slot).collect();
+        self.slots() - used.len() as u64 - reserved
+    }
+
+    fn family(&self, volume: u32) -> (u32, u8) {
+        self.branches.get(&volume).copied().unwrap_or((volume, 0))
+    }
+
+    fn branch(&mut self, volume: u32, (family, number): (u32, u8)) -> bool {
+        let known: Vec<u8> = self
+            .volumes
+            .keys()
+            .map(|other| self.family(*other))
+            .filter(|(other, _)| *other == family)
+            .map(|(_, number)| number)
+            .collect();
+        self.branches.insert(volume, (family, number));
+        (1..128).contains(&number) && !known.is_empty() && !known.contains(&number)
+    }
+
+    fn share(&mut self, of: u32, by: u32, indices: std::ops::Range<u32>) -> bool {
+        let is_thin = |volume: u32| {
+            self.volumes.get(&volume).is_some_and(|(size, thin)| *thin && u64::from(indices.end) <= *size)
+        };
+        let is_sound = is_thin(of)
+            && is_thin(by)
+            && of != by
+            && self.family(of).0 == self.family(by).0
+            && self.extents.range((by, indices.start)..(by, indices.end)).next().is_none();
+        let shared = self.extents.range((of, indices.start)..(of, indices.end));
+        let shared: Vec<_> = shared.map(|((_, index), slot)| ((by, *index), *slot)).collect();
+        self.extents.extend(shared);
+        is_sound
     }
 
     fn map(&mut self, pairs: &[(ExtentId, SlotRef)]) -> bool {
@@ -175,7 +209,14 @@ impl Run<'_> {
                 let is_sound = model.map(&pairs);
                 (MetaRecord::map(pairs), is_sound.then_some(model))
             }
-            35..55 => {
+            35..42 => {
+                let (of, by, first) = (self.below(6), self.below(6), self.below(20));
+                let count = 1 + self.below(8);
+                let is_sound = model.share(of, by, first..first + count);
+                let run = SharedRun { of, first: extent(by, first), count };
+                (MetaRecord::ShareExtents(vec![run]), is_sound.then_some(model))
+            }
+            42..55 => {
                 let (volume, first) = (self.below(6), self.below(20));
                 let extents: Vec<_> = (0..1 + self.below(3)).map(|i| extent(volume, first + i)).collect();
                 let is_sound = model.unmap(&extents);
@@ -231,7 +272,16 @@ impl Run<'_> {
                 }
                 (MetaRecord::MemberRemoved { member }, is_sound.then_some(model))
             }
-            84..89 => {
+            84..86 => {
+                let (number, branch) = (self.model.next_volume, (self.below(6), self.below(4) as u8));
+                let is_sound = model.branch(number, branch);
+                model.volumes.insert(number, (20, true));
+                model.next_volume = number + 1;
+                let branch = Some(Branch { family: branch.0, number: branch.1 });
+                let record = MetaRecord::VolumeCreated(Volume { branch, ..volume(number, 20, true) });
+                (record, is_sound.then_some(model))
+            }
+            86..89 => {
                 let (number, extents, thin) = (
                     self.model.next_volume + self.below(2),
                     1 + self.random.below(20),
@@ -245,6 +295,7 @@ impl Run<'_> {
             89..93 => {
                 let number = self.below(u64::from(self.model.next_volume) + 1);
                 let is_sound = model.volumes.remove(&number).is_some();
+                model.branches.remove(&number);
                 model.extents.retain(|(volume, _), _| *volume != number);
                 (MetaRecord::VolumeDeleted { volume: number }, is_sound.then_some(model))
             }
@@ -294,6 +345,12 @@ impl Run<'_> {
             })
             .collect();
         assert_eq!(extents, self.model.extents);
+        for slot in 0..self.state.slot_count() {
+            let owners = extents.iter().filter(|(_, (other, _))| *other == slot);
+            let owners: Vec<ExtentId> = owners.map(|((volume, index), _)| extent(*volume, *index)).collect();
+            assert!(self.state.owners(slot).eq(owners.iter().copied()));
+            assert_eq!(self.state.is_shared(slot), owners.len() > 1);
+        }
         assert_eq!(self.state.free_slot_count() - self.state.reserved_slot_count(), self.model.thin_space());
         for (set, columns) in (0u32..).zip(&self.model.sets) {
             for (column, place) in (0u32..).zip(columns) {

@@ -50,6 +50,7 @@ pub(crate) fn volume(number: u32, extents: u64) -> Volume {
         thin: true,
         write_cache: WriteCache::Durable,
         group: 0,
+        branch: None,
     }
 }
 
