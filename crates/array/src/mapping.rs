@@ -1,22 +1,23 @@
 //! Which slots the extents of one shard have, and the stock of free slots that the shard was handed.
 //!
 //! Invariants: an extent that is being unmapped has no slot any more, so a write that arrives meanwhile allocates anew;
-//! a slot goes back to the pool only when its unmapping is stable (the control task sees to that). A thick volume's
+//! a slot goes back to the pool only when its unmapping is stable (the control task sees to that), and when no extent has it
+//! here: of several that have it, those that leave it are counted out when that is stable. A thick volume's
 //! space is a reservation: its extents, too, take slots when they are written, but of a stock that thin volumes cannot
 //! use up.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tier0_units::{ExtentId, SlotRef};
-use tier0_world::IoError;
 use tier0_world::sync::{MailSender, Notify, oneshot};
+use tier0_world::{IoError, PlantedBug, planted};
 
-use tier0_cache::{LocalFuture, Mapping, Relocate, Relocation};
+use tier0_cache::{LocalFuture, Mapping, Relocation};
 use tier0_pool::{Claim, ExtentMap};
 
-use crate::message::control::{Commit, ControlMessage, Refill};
+use crate::message::control::{Commit, ControlMessage, MovedNote, Refill};
 use crate::plan::PoolShape;
 
 /// The extents of one pool in one shard.
@@ -26,6 +27,8 @@ pub(crate) struct ShardMapping {
     shape: PoolShape,
     /// By the volumes' numbers in the pool.
     extents: RefCell<BTreeMap<u32, ExtentMap>>,
+    /// Slots that several extents have, and how many.
+    shared: RefCell<BTreeMap<u64, u32>>,
     stocks: RefCell<BTreeMap<Claim, Rc<Stock>>>,
     /// By the volumes' numbers in the pool.
     claims: RefCell<BTreeMap<u32, Claim>>,
@@ -75,6 +78,7 @@ impl ShardMapping {
             control,
             shape,
             extents: RefCell::default(),
+            shared: RefCell::default(),
             stocks: RefCell::default(),
             claims: RefCell::new(claims.into_iter().collect()),
             pinned: RefCell::default(),
@@ -82,9 +86,30 @@ impl ShardMapping {
         })
     }
 
-    /// An extent has this slot, as the pool's metadata have it.
-    pub(crate) fn learn(&self, extent: ExtentId, slot: SlotRef) {
+    /// An extent has this slot, as the pool's metadata have it, perhaps together with others, each of which is learnt.
+    pub(crate) fn learn(&self, extent: ExtentId, slot: SlotRef, is_shared: bool) {
         self.map(extent, slot);
+        if is_shared {
+            *self.shared.borrow_mut().entry(slot.slot).or_default() += 1;
+        }
+    }
+
+    /// An extent of a new volume has the slot of another one of its family from now on.
+    pub(crate) fn share(&self, extent: ExtentId, slot: SlotRef) {
+        self.map(extent, slot);
+        *self.shared.borrow_mut().entry(slot.slot).or_insert(1) += 1;
+    }
+
+    /// So many extents have left a slot, and that is stable; whether none has it any more.
+    fn leave(&self, slot: SlotRef, count: usize) -> bool {
+        let mut shared = self.shared.borrow_mut();
+        let Some(left) = shared.get_mut(&slot.slot) else { return true };
+        *left -= count as u32;
+        let left = *left;
+        if left <= 1 {
+            shared.remove(&slot.slot);
+        }
+        left == 0
     }
 
     /// Pins a slot, so that it is not given back; none if the extent has it no more.
@@ -93,6 +118,17 @@ impl ShardMapping {
             *self.pinned.borrow_mut().entry(slot.slot).or_default() += 1;
             Pinned { mapping: self, slot: slot.slot }
         })
+    }
+
+    /// Pins a slot for any of the extents that have it, this one if it does, and says which; none if no extent has it.
+    pub(crate) fn pin_for_any(&self, extent: ExtentId, slot: SlotRef) -> Option<(ExtentId, Pinned<'_>)> {
+        let has_it = |owner: &ExtentId| self.slot_of(*owner) == Some(slot);
+        let others = || {
+            let volumes: Vec<u32> = self.extents.borrow().keys().copied().collect();
+            volumes.into_iter().map(|volume| ExtentId { volume, ..extent }).find(has_it)
+        };
+        let owner = Some(extent).filter(has_it).or_else(others)?;
+        self.pin(owner, slot).map(|pinned| (owner, pinned))
     }
 
     /// Sends something to the control task.
@@ -125,6 +161,13 @@ impl ShardMapping {
         all.iter().flat_map(of_volume).collect()
     }
 
+    /// The slots that extents have, each once, with one of the extents that have it.
+    pub(crate) fn slots(&self) -> Vec<(ExtentId, SlotRef)> {
+        let mut seen = BTreeSet::new();
+        let is_first = |(_, slot): &(ExtentId, SlotRef)| !self.is_shared(*slot) || seen.insert(slot.slot);
+        self.extents().into_iter().filter(is_first).collect()
+    }
+
     /// The group of sets that a volume's extents lie on; the first of one that is gone.
     pub(crate) fn group_of(&self, volume: u32) -> u32 {
         self.claims.borrow().get(&volume).map_or(0, |claim| claim.group)
@@ -135,12 +178,13 @@ impl ShardMapping {
         self.claims.borrow_mut().insert(volume, claim);
     }
 
-    /// A volume is gone, hosts no longer write to it, and nothing of it is dirty: the slots that its extents had. Ends
-    /// when none of them is pinned.
+    /// A volume is gone, hosts no longer write to it, and nothing of it is dirty: the slots that its extents had and no other
+    /// has. Ends when none of them is pinned.
     pub(crate) async fn remove_volume(&self, volume: u32) -> Vec<SlotRef> {
         self.claims.borrow_mut().remove(&volume);
         let map = self.extents.borrow_mut().remove(&volume).unwrap_or_default();
-        let gone: Vec<SlotRef> = map.iter().map(|(_, slot)| slot).collect();
+        let gone: Vec<SlotRef> =
+            map.iter().map(|(_, slot)| slot).filter(|slot| self.leave(*slot, 1)).collect();
         self.until_unpinned(&gone).await;
         gone
     }
@@ -175,22 +219,42 @@ impl ShardMapping {
     /// # Errors
     /// [`IoError::NoSpace`] when the pool has no slot left.
     pub(crate) async fn slot_or_new(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
-        // Of a volume that is gone nothing is reserved any more.
-        let unreserved = Claim { group: 0, thin: true };
-        let claim = self.claims.borrow().get(&extent.volume).copied().unwrap_or(unreserved);
-        let stock = self.stocks.borrow_mut().entry(claim).or_default().clone();
+        let (claim, stock) = self.stock_for(extent);
         loop {
             if let Some(slot) = self.slot_of(extent) {
                 return Ok(slot);
             }
-            let slot = stock.slots.borrow_mut().pop();
-            if let Some(slot) = slot {
-                self.shape.declare_fresh(slot.slot);
+            if let Some(slot) = self.take(&stock) {
                 self.map(extent, slot);
                 return Ok(slot);
             }
             self.refill(&stock, claim).await?;
         }
+    }
+
+    /// A free slot for an extent that has one.
+    async fn another_slot(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
+        let (claim, stock) = self.stock_for(extent);
+        loop {
+            if let Some(slot) = self.take(&stock) {
+                return Ok(slot);
+            }
+            self.refill(&stock, claim).await?;
+        }
+    }
+
+    /// What an extent may claim, and the stock for it.
+    fn stock_for(&self, extent: ExtentId) -> (Claim, Rc<Stock>) {
+        // Of a volume that is gone nothing is reserved any more.
+        let unreserved = Claim { group: 0, thin: true };
+        let claim = self.claims.borrow().get(&extent.volume).copied().unwrap_or(unreserved);
+        (claim, self.stocks.borrow_mut().entry(claim).or_default().clone())
+    }
+
+    fn take(&self, stock: &Stock) -> Option<SlotRef> {
+        let slot = stock.slots.borrow_mut().pop()?;
+        self.shape.declare_fresh(slot.slot);
+        Some(slot)
     }
 
     /// Asks for more slots; one asks for all who wait.
@@ -221,6 +285,10 @@ impl ShardMapping {
         mut unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> Result<(), IoError> {
         unmapped.retain(|(extent, slot)| self.slot_of(*extent) == Some(*slot));
+        debug_assert!(
+            unmapped.iter().all(|(_, slot)| !self.is_shared(*slot)),
+            "a batch has emptied a shared slot"
+        );
         for (extent, _) in &unmapped {
             self.unmap(*extent);
         }
@@ -250,6 +318,31 @@ impl Mapping for ShardMapping {
         self.slot_of(extent)
     }
 
+    fn is_shared(&self, slot: SlotRef) -> bool {
+        let shared = self.shared.borrow();
+        !shared.is_empty() && shared.contains_key(&slot.slot)
+    }
+
+    fn owners(&self, extent: ExtentId) -> Vec<ExtentId> {
+        match self.slot_of(extent) {
+            Some(slot) if self.is_shared(slot) => {
+                let all = self.extents.borrow();
+                let own = all.iter().filter(|(_, map)| map.get(extent.index) == Some(slot));
+                own.map(|(volume, _)| ExtentId { volume: *volume, index: extent.index }).collect()
+            }
+            Some(_) => vec![extent],
+            None => Vec::new(),
+        }
+    }
+
+    fn lend(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
+        Box::pin(self.another_slot(extent))
+    }
+
+    fn give_back(&self, slot: SlotRef) {
+        self.control.send(ControlMessage::GiveBack { pool: self.pool, slot });
+    }
+
     fn allocate(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
         Box::pin(self.slot_or_new(extent))
     }
@@ -261,17 +354,36 @@ impl Mapping for ShardMapping {
     ) -> LocalFuture<'_, Result<(), IoError>> {
         Box::pin(self.make_stable(mapped, unmapped))
     }
-}
 
-impl Relocate for ShardMapping {
     fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>> {
-        let Relocation { extent, from, to, .. } = relocation;
+        let Relocation { extents, from, to } = relocation;
+        if planted(PlantedBug::LeaveSharedSlotEarly) && self.is_shared(from) {
+            self.leave(from, extents.len());
+        }
         let (reply, answer) = oneshot::channel();
-        self.control.send(ControlMessage::Move { pool: self.pool, extent, from, to, reply });
+        let to = Some(to);
+        self.control.send(ControlMessage::Moved(MovedNote { pool: self.pool, extents, from, to, reply }));
         Box::pin(async move { answer.await.unwrap_or(Err(IoError::Gone)) })
     }
 
-    fn moved(&self, relocation: Relocation) {
-        self.map(relocation.extent, relocation.to);
+    fn commit_leave(&self, extent: ExtentId, slot: SlotRef) -> LocalFuture<'_, Result<(), IoError>> {
+        let (reply, answer) = oneshot::channel();
+        let note = MovedNote { pool: self.pool, extents: vec![extent], from: slot, to: None, reply };
+        self.control.send(ControlMessage::Moved(note));
+        Box::pin(async move { answer.await.unwrap_or(Err(IoError::Gone)) })
+    }
+
+    fn has_left(&self, extent: ExtentId, slot: SlotRef) -> bool {
+        self.unmap(extent);
+        self.leave(slot, 1)
+    }
+
+    fn moved(&self, relocation: &Relocation) -> bool {
+        let Relocation { extents, from, to } = relocation;
+        extents.iter().for_each(|extent| self.map(*extent, *to));
+        if extents.len() > 1 {
+            self.shared.borrow_mut().insert(to.slot, extents.len() as u32);
+        }
+        !planted(PlantedBug::LeaveSharedSlotEarly) && self.leave(*from, extents.len())
     }
 }

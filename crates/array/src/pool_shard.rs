@@ -112,7 +112,9 @@ impl PoolShard {
         let slot_io = SlotIo::new(raid, slots, short_id, slot_io_options(drive_count, seed), counts);
         let claims = state.volumes().map(|volume| (volume.number, volume.claim()));
         let mapping = ShardMapping::new(seed.number, control.clone(), seed.shape.clone(), claims);
-        let owns = |extent: ExtentId| owner(extent.volume, u64::from(extent.index), id.shards) == id.index;
+        let owns = |extent: ExtentId| {
+            owner(state.family_of(extent.volume), u64::from(extent.index), id.shards) == id.index
+        };
         learn_extents(world, state, &mapping, owns).await;
         let count = state.log().lanes as usize;
         let memory_max = ByteCount(seed.memory.dirty_pages().0 / count as u64);
@@ -221,7 +223,7 @@ async fn learn_extents(
         for (index, slot) in state.map(volume).into_iter().flat_map(|map| map.iter()) {
             let extent = ExtentId { volume, index };
             if owns(extent) {
-                mapping.learn(extent, slot);
+                mapping.learn(extent, slot, state.is_shared(slot.slot));
             }
             seen += 1;
             if seen.is_multiple_of(EXTENTS_AT_ONCE) {

@@ -70,7 +70,7 @@ impl Volume {
 
     #[inline]
     fn owner(&self, extent: u64) -> usize {
-        owner(self.io.number, extent, self.shard.peers.len())
+        owner(self.io.family, extent, self.shard.peers.len())
     }
 
     async fn read_piece(&self, piece: ExtentPiece, buf: BufMut) -> (Result<(), IoError>, BufMut) {

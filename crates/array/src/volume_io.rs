@@ -21,6 +21,8 @@ pub(crate) struct VolumeIo {
     pub(crate) name: Rc<str>,
     /// Its number in the pool.
     pub(crate) number: u32,
+    /// The number of its family, which decides whose its extents are.
+    pub(crate) family: u32,
     pub(crate) sectors: Cell<u64>,
     pub(crate) mode: Cell<WriteCache>,
     pub(crate) gate: Gate,
@@ -36,6 +38,7 @@ impl VolumeIo {
             write_back: pool.lane(volume.group).write_back.clone(),
             name: volume.name.as_str().into(),
             number: volume.number,
+            family: volume.family(),
             sectors: Cell::new(volume.sectors),
             mode: Cell::new(volume.write_cache),
             gate: Gate::default(),
@@ -94,7 +97,7 @@ impl VolumeIo {
         buf: Buf,
         durable: bool,
     ) -> Result<(), IoError> {
-        let _inside = self.gate.enter()?;
+        let _inside = self.gate.enter_to_write().await?;
         self.write_back.write(self.extent(extent), offset, buf, durable, self.mode.get()).await
     }
 
@@ -106,8 +109,14 @@ impl VolumeIo {
         sectors: u64,
         durable: bool,
     ) -> Result<(), IoError> {
-        let _inside = self.gate.enter()?;
+        let _inside = self.gate.enter_to_write().await?;
         self.write_back.zero(self.extent(extent), offset, sectors, durable, self.mode.get()).await
+    }
+
+    /// Lets requests in again that were kept out.
+    pub(crate) fn open(&self) {
+        self.write_back.release(self.number);
+        self.gate.open();
     }
 
     /// Acknowledges writes in another way from now on, after everything acknowledged so far was made stable.

@@ -5,10 +5,14 @@
 //! then closed in every shard, then gone from the metadata, and only then forgotten: what was acknowledged is dropped
 //! when nothing can bring it back.
 
+use std::pin::pin;
 use std::rc::Rc;
 
-use tier0_pool::Volume as VolumeRecord;
-use tier0_units::SlotRef;
+use futures_util::future::{Either, select};
+use tier0_pool::{ExtentMap, Volume as VolumeRecord};
+use tier0_units::{ExtentId, Nanos, SlotRef};
+use tier0_volume::owner;
+use tier0_world::IoError;
 
 use crate::Volume;
 use crate::export_registry::ExportRegistry;
@@ -16,13 +20,28 @@ use crate::message::volumes::VolumesCommand;
 use crate::shard::Shard;
 use crate::volume_io::VolumeIo;
 
+/// How long what writes to a volume waits while it is held: a host's driver gives a request up after 30 s.
+const HOLD_MAX: Nanos = Nanos::from_secs(10);
+/// Extents that are learnt in a turn, and how long others have theirs.
+const EXTENTS_AT_ONCE: usize = 4096;
+const TURN: Nanos = Nanos::from_micros(1);
+
 impl VolumesCommand {
     pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {
         // The control task may have stopped waiting; then the answer is dropped.
         match self {
-            VolumesCommand::Add { number, pool, record, reply } => {
+            VolumesCommand::Add { number, pool, record, shared, reply } => {
+                if let Some(shared) = shared {
+                    shard.learn_shared(pool, &record, &shared).await;
+                }
                 shard.add_volume(number, pool, &record);
                 let _ = reply.send(());
+            }
+            VolumesCommand::Settle { number, reply } => {
+                let _ = reply.send(shard.settle_volume(number).await);
+            }
+            VolumesCommand::Hold { number, reply } => {
+                let _ = reply.send(shard.hold_volume(number).await);
             }
             VolumesCommand::Offer { number, reply } => {
                 let _ = reply.send(shard.offer_volume(number));
@@ -39,7 +58,7 @@ impl VolumesCommand {
                 let _ = reply.send(());
             }
             VolumesCommand::Open { number, reply } => {
-                shard.with_volume(number, async |volume| volume.gate.open()).await;
+                shard.with_volume(number, async |volume| volume.open()).await;
                 let _ = reply.send(());
             }
             VolumesCommand::Forget { number, reply } => {
@@ -77,6 +96,41 @@ impl Shard {
             volumes.resize_with(place + 1, || None);
         }
         volumes[place] = Some(volume);
+    }
+
+    /// Of a new volume: its extents that are this shard's have the slots of others, with turns for others.
+    async fn learn_shared(&self, pool: usize, record: &VolumeRecord, shared: &ExtentMap) {
+        let mapping = &self.pool(pool).mapping;
+        for (number, (index, slot)) in shared.iter().enumerate() {
+            if owner(record.family(), u64::from(index), self.peers.len()) == self.index {
+                mapping.share(ExtentId { volume: record.number, index }, slot);
+            }
+            if number % EXTENTS_AT_ONCE == EXTENTS_AT_ONCE - 1 {
+                self.world.sleep(TURN).await;
+            }
+        }
+    }
+
+    async fn settle_volume(&self, number: u32) -> Result<(), IoError> {
+        let volume = self.volume(number)?;
+        volume.write_back.retire(volume.write_back.logged()).await
+    }
+
+    /// Holds a volume, unless that takes too long for the hosts that wait.
+    async fn hold_volume(&self, number: u32) -> Result<(), IoError> {
+        let volume = self.volume(number)?;
+        let held = async {
+            volume.gate.hold().await;
+            volume.write_back.hold(volume.number).await
+        };
+        let held = match select(pin!(held), pin!(self.world.sleep(HOLD_MAX))).await {
+            Either::Left((held, _)) => held,
+            Either::Right(_) => Err(IoError::Timeout),
+        };
+        if held.is_err() {
+            volume.open();
+        }
+        held
     }
 
     fn offer_volume(self: &Rc<Self>, number: u32) -> Result<(), String> {

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_cache::{LocalFuture, Mapping, WriteBack, WriteBackOptions, ring_settings};
+use tier0_cache::{LocalFuture, Mapping, Relocation, WriteBack, WriteBackOptions, ring_settings};
 use tier0_catalog::{Catalog, DriveSpec};
 use tier0_drive::disk::{DiskModel, DiskParameters, Geometry};
 use tier0_drive::flash::{FlashModel, FlashParameters, Precondition};
@@ -60,6 +60,36 @@ struct Thick;
 impl Mapping for Thick {
     fn slot(&self, extent: ExtentId) -> Option<SlotRef> {
         Some(SlotRef { slot: u64::from(extent.index), allocation: 1 })
+    }
+
+    fn is_shared(&self, _: SlotRef) -> bool {
+        false
+    }
+
+    fn owners(&self, extent: ExtentId) -> Vec<ExtentId> {
+        vec![extent]
+    }
+
+    fn lend(&self, _: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
+        Box::pin(async { Err(IoError::NoSpace) })
+    }
+
+    fn give_back(&self, _: SlotRef) {}
+
+    fn commit_move(&self, _: Relocation) -> LocalFuture<'_, Result<(), IoError>> {
+        Box::pin(async { Err(IoError::NoSpace) })
+    }
+
+    fn commit_leave(&self, _: ExtentId, _: SlotRef) -> LocalFuture<'_, Result<(), IoError>> {
+        Box::pin(async { Err(IoError::NoSpace) })
+    }
+
+    fn has_left(&self, _: ExtentId, _: SlotRef) -> bool {
+        false
+    }
+
+    fn moved(&self, _: &Relocation) -> bool {
+        false
     }
 
     fn allocate(&self, _: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {

@@ -35,9 +35,9 @@ mod recovery;
 mod status;
 mod write_back;
 
-pub use mapping::{LocalFuture, Mapping};
+pub use mapping::{LocalFuture, Mapping, Relocation};
 pub use options::{WriteBackOptions, ring_sectors_min, ring_settings};
 pub use record_header::{RecordHeader, RecordHeaderError, Run};
 pub use recovery::{Belongs, RecoverError, RecoveryReport};
 pub use status::{Stage, WriteBackStatus};
-pub use write_back::{Relocate, Relocation, WriteBack};
+pub use write_back::WriteBack;

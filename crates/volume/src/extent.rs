@@ -44,13 +44,14 @@ impl Iterator for Extents {
     }
 }
 
-/// The shard that owns an extent: a hash, so that neighbours spread over all shards.
+/// The shard that owns an extent of a family of volumes: a hash, so that neighbours spread over all shards, and extents that
+/// can have a slot together meet.
 #[inline]
-pub fn owner(volume: u32, extent: u64, shards: usize) -> usize {
+pub fn owner(family: u32, extent: u64, shards: usize) -> usize {
     if shards == 1 {
         return 0;
     }
-    let key = extent ^ u64::from(volume) << 40;
+    let key = extent ^ u64::from(family) << 40;
     // Fibonacci hashing; the high bits of the product are the mixed ones.
     let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     ((hash * shards as u64) >> 32) as usize

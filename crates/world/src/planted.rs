@@ -98,12 +98,25 @@ pub enum PlantedBug {
     AnswerBeforeWrite,
     /// A server writes what it has of a payload whose rest did not come.
     WriteHalfReceived,
+    /// What is written to an extent goes to a slot that another extent has too.
+    WriteToSharedSlot,
+    /// An extent counts as gone from a slot before that is durable: another that has the slot writes there.
+    LeaveSharedSlotEarly,
+    /// What recovery finds in the log of an extent goes to its slot, although another extent has that too.
+    RecoverIntoSharedSlot,
+    /// A volume is cloned before what was written to it is in its slots.
+    CloneBeforeDestage,
 }
 
 impl PlantedBug {
     /// Whether only mishaps, and administrators in the midst of them, bring it to light.
     pub const fn needs_mishaps(self) -> bool {
-        self as usize > PlantedBug::TrustGivenUpPage as usize && !self.needs_network()
+        self as usize > PlantedBug::TrustGivenUpPage as usize && !self.needs_network() && !self.needs_clones()
+    }
+
+    /// Whether only volumes whose extents share slots bring it to light.
+    pub const fn needs_clones(self) -> bool {
+        self as usize >= PlantedBug::WriteToSharedSlot as usize
     }
 
     /// Whether it is in what clients are connected to, and not in the array.
@@ -112,7 +125,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 43] = [
+    pub const ALL: [PlantedBug; 47] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -156,6 +169,10 @@ impl PlantedBug {
         PlantedBug::HideStaleLosses,
         PlantedBug::AnswerBeforeWrite,
         PlantedBug::WriteHalfReceived,
+        PlantedBug::WriteToSharedSlot,
+        PlantedBug::LeaveSharedSlotEarly,
+        PlantedBug::RecoverIntoSharedSlot,
+        PlantedBug::CloneBeforeDestage,
     ];
 }
 

@@ -156,6 +156,13 @@ pub enum AdminRequest {
         #[serde(default)]
         group: Option<String>,
     },
+    /// Makes a new volume that holds what a volume holds at this moment.
+    VolumeClone {
+        /// The volume.
+        volume: String,
+        /// The new one's name.
+        name: String,
+    },
     /// Makes a volume larger.
     VolumeResize {
         /// The volume.

@@ -84,6 +84,7 @@ impl Control {
             AdminRequest::VolumeCreate { pool, name, size, thin, write_cache, group } => {
                 self.create_volume(pool.as_deref(), &name, size, thin, write_cache, group).await
             }
+            AdminRequest::VolumeClone { volume, name } => self.clone_volume(&volume, &name).await,
             AdminRequest::VolumeResize { volume, size } => self.resize_volume(&volume, size).await,
             AdminRequest::VolumeDelete { volume, force } => self.delete_volume(&volume, force).await,
             AdminRequest::DriveAdd { pool, name, path, size, force, group, class } => {

@@ -256,14 +256,20 @@ impl Control {
 }
 
 impl PoolCore {
-    /// The volume that has a slot, and which of its extents lies there.
+    /// The volumes that have a slot, as "db" or "db (and test, which shares it)", and which of their extents lies there.
     fn tenant_of(&self, slot: u64) -> Option<(String, ExtentId)> {
         let state = self.metadata.state();
-        state.volumes().find_map(|volume| {
-            let mut extents = state.map(volume.number)?.iter();
-            let (index, _) = extents.find(|(_, mapped)| mapped.slot == slot)?;
-            Some((volume.name.clone(), ExtentId { volume: volume.number, index }))
-        })
+        let first = state.owners(slot).next()?;
+        let owners = state.owners(slot).filter_map(|extent| state.volume(extent.volume));
+        let names: Vec<&str> = owners.map(|volume| volume.name.as_str()).collect();
+        let name = match names.as_slice() {
+            [name, other] => format!("{name} (and {other}, which shares it)"),
+            [name, others @ ..] if !others.is_empty() => {
+                format!("{name} (and {}, which share it)", others.join(", "))
+            }
+            names => names.concat(),
+        };
+        Some((name, first))
     }
 
     /// The volume that a data page belongs to, and its sector there.

@@ -6,6 +6,7 @@
 
 mod absent;
 mod admin;
+mod clones;
 mod describe;
 mod drives;
 mod events;
@@ -58,7 +59,7 @@ pub(crate) use pool::{PoolControl, PoolCore};
 
 use crate::control::events::Events;
 use crate::message::command::ShardCommand;
-use crate::message::control::{Commit, ControlMessage, Loss, Refill};
+use crate::message::control::{Commit, ControlMessage, Loss, MovedNote, Refill};
 use crate::message::request::ShardRequest;
 use crate::opened_pool::OpenedPool;
 use crate::witness::Witness;
@@ -236,8 +237,8 @@ impl Control {
             ControlMessage::Commit(Commit { pool, mapped, unmapped, reply }) => {
                 let _ = reply.send(self.pools[pool].commit(mapped, unmapped).await);
             }
-            ControlMessage::Move { pool, extent, from, to, reply } => {
-                let _ = reply.send(self.pools[pool].move_extent(extent, from, to).await);
+            ControlMessage::Moved(MovedNote { pool, extents, from, to, reply }) => {
+                let _ = reply.send(self.pools[pool].move_extents(extents, from, to).await);
             }
             ControlMessage::Found { pool, event } => self.note_found(pool, &event),
             ControlMessage::TableFound { pool, event } => self.note_table_found(pool, &event),

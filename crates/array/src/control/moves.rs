@@ -32,23 +32,23 @@ impl Default for Moves {
 type Ended = Rc<Cell<Option<Result<(), IoError>>>>;
 
 struct Waiting {
-    extent: ExtentId,
+    extents: Vec<ExtentId>,
     from: SlotRef,
-    to: SlotRef,
+    to: Option<SlotRef>,
     ended: Ended,
 }
 
 impl PoolControl {
-    /// Makes stable that an extent has another slot; the old one stays lent.
-    pub(super) async fn move_extent(
+    /// Makes stable that extents that have a slot have another one, or none; the old one stays lent.
+    pub(super) async fn move_extents(
         &self,
-        extent: ExtentId,
+        extents: Vec<ExtentId>,
         from: SlotRef,
-        to: SlotRef,
+        to: Option<SlotRef>,
     ) -> Result<(), IoError> {
         let core = &self.core;
         let ended = Ended::default();
-        core.moves.waiting.borrow_mut().push(Waiting { extent, from, to, ended: ended.clone() });
+        core.moves.waiting.borrow_mut().push(Waiting { extents, from, to, ended: ended.clone() });
         let _turn = core.moves.turn.acquire(1).await;
         loop {
             if let Some(result) = ended.get() {
@@ -64,23 +64,30 @@ impl PoolCore {
     async fn commit_moves(&self) {
         let mut moves: Vec<Waiting> = {
             let mut waiting = self.moves.waiting.borrow_mut();
-            let count = waiting.len().min(MOVES_MAX);
+            let mut extents = 0;
+            let fits = |one: &&Waiting| {
+                extents += one.extents.len();
+                extents <= MOVES_MAX
+            };
+            // A family has fewer volumes than that.
+            let count = waiting.iter().take_while(fits).count();
             waiting.drain(..count).collect()
         };
-        // An extent may be gone, with its volume.
+        // Extents may be gone, with their volume.
         let (is_there, gone) = {
             let state = self.metadata.state();
-            moves.drain(..).partition::<Vec<Waiting>, _>(|one| state.slot(one.extent) == Some(one.from))
+            moves
+                .iter_mut()
+                .for_each(|one| one.extents.retain(|extent| state.slot(*extent) == Some(one.from)));
+            moves.into_iter().partition::<Vec<Waiting>, _>(|one| !one.extents.is_empty())
         };
         gone.iter().for_each(|one| one.ended.set(Some(Err(IoError::Gone))));
         if is_there.is_empty() {
             return;
         }
-        let pairs: Vec<(ExtentId, SlotRef)> = is_there.iter().map(|one| (one.extent, one.to)).collect();
-        let mut records = vec![
-            MetaRecord::unmap(is_there.iter().map(|one| one.extent)),
-            MetaRecord::map(pairs.iter().copied()),
-        ];
+        let mut records = MetaRecord::moves(is_there.iter().map(|one| (one.extents.as_slice(), one.to)));
+        let pairs: Vec<(ExtentId, SlotRef)> =
+            is_there.iter().filter_map(|one| Some((one.extents[0], one.to?))).collect();
         records.extend(self.fresh_slots(&pairs));
         let result = self.metadata.commit_keeping_slots(records).await.map_err(|error| {
             tracing::error!("{error}");

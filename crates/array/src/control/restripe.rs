@@ -220,7 +220,7 @@ impl Control {
         moved
     }
 
-    /// The extents in sets that hold more than others, with their sets.
+    /// The extents in sets that hold more than others, with their sets; of those that have a slot together one.
     fn choose(
         &self,
         core: &PoolCore,
@@ -230,6 +230,7 @@ impl Control {
         let state = core.metadata.state();
         let in_set = |(extent, slot): (ExtentId, SlotRef)| {
             let set = state.slot_home(slot.slot)?.set;
+            state.owners(slot.slot).next().filter(|first| *first == extent)?;
             fill.target_for(set).map(|_| (extent, slot, set))
         };
         extents.into_iter().filter_map(in_set).collect()
@@ -248,7 +249,8 @@ impl Control {
             while let Some(target) = fill.target_for(*set) {
                 if let Some(to) = self.lend_in(number, target, &mut recalled).await {
                     fill.shift(*set, target);
-                    moves.push(Move { extent: *extent, from: *from, to });
+                    let family = self.core(number).metadata.state().family_of(extent.volume);
+                    moves.push(Move { extent: *extent, family, from: *from, to });
                     break;
                 }
                 fill.close(target);

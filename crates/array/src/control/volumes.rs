@@ -23,14 +23,14 @@ use crate::message::volumes::VolumesCommand;
 use crate::plan::{check_fits, new_volume};
 
 /// A volume that an administrator means.
-struct Meant {
-    pool: usize,
-    record: VolumeRecord,
+pub(super) struct Meant {
+    pub(super) pool: usize,
+    pub(super) record: VolumeRecord,
     /// Its number in the array.
-    number: u32,
+    pub(super) number: u32,
 }
 
-fn refused(error: impl Into<ArrayError>) -> AdminError {
+pub(super) fn refused(error: impl Into<ArrayError>) -> AdminError {
     AdminError::from(error.into())
 }
 
@@ -47,14 +47,7 @@ impl Control {
         let pool = self.pool_meant(pool)?;
         let _turn = self.turn.acquire(1).await;
         check_size(size)?;
-        if !is_name(name) {
-            return Err(AdminError::new(format!(
-                "{name:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'"
-            )));
-        }
-        if self.find_volume(name).is_some() {
-            return Err(AdminError::new(format!("there is a volume {name:?} already; use another name")));
-        }
+        self.check_is_new(name)?;
         let description = VolumeDescription {
             name: name.to_owned(),
             pool,
@@ -76,9 +69,29 @@ impl Control {
         let record = core.metadata.state().volumes().find(|volume| volume.id == id).cloned();
         let record = record.ok_or_else(|| AdminError::failed("the volume is gone again"))?;
         let number = self.number_volume(pool, record.number);
-        self.command(|reply| VolumesCommand::Add { number, pool, record: record.clone(), reply }).await?;
+        self.command(|reply| VolumesCommand::Add {
+            number,
+            pool,
+            record: record.clone(),
+            shared: None,
+            reply,
+        })
+        .await?;
         self.offer_volume(number).await?;
         Ok(format!("volume {name} of {size} is created and served"))
+    }
+
+    /// Whether a volume can have this name, and no other has it.
+    pub(super) fn check_is_new(&self, name: &str) -> Result<(), AdminError> {
+        if !is_name(name) {
+            return Err(AdminError::new(format!(
+                "{name:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'"
+            )));
+        }
+        match self.find_volume(name) {
+            Some(_) => Err(AdminError::new(format!("there is a volume {name:?} already; use another name"))),
+            None => Ok(()),
+        }
     }
 
     pub(super) async fn resize_volume(self: &Rc<Self>, name: &str, size: ByteCount) -> Done {
@@ -177,13 +190,13 @@ impl Control {
         )))
     }
 
-    async fn offer_volume(&self, number: u32) -> Result<(), AdminError> {
+    pub(super) async fn offer_volume(&self, number: u32) -> Result<(), AdminError> {
         let offered = self.command(|reply| VolumesCommand::Offer { number, reply }).await?;
         offered.into_iter().collect::<Result<(), String>>().map_err(AdminError::failed)
     }
 
     /// Orders something of every shard; they end only with the array.
-    async fn command<T>(
+    pub(super) async fn command<T>(
         &self,
         command: impl Fn(oneshot::Sender<T>) -> VolumesCommand,
     ) -> Result<Vec<T>, AdminError> {
@@ -191,14 +204,14 @@ impl Control {
         answers.into_iter().collect::<Option<_>>().ok_or_else(|| AdminError::failed("the array is ending"))
     }
 
-    fn volume_meant(&self, name: &str) -> Result<Meant, AdminError> {
+    pub(super) fn volume_meant(&self, name: &str) -> Result<Meant, AdminError> {
         self.pools_meant(None)?;
         self.find_volume(name).ok_or_else(|| {
             AdminError::new(format!("there is no volume {name:?}; \"tier0 status\" lists them"))
         })
     }
 
-    fn find_volume(&self, name: &str) -> Option<Meant> {
+    pub(super) fn find_volume(&self, name: &str) -> Option<Meant> {
         (0..self.pools.len()).find_map(|pool| {
             let record = self.core(pool).metadata.state().volume_named(name)?.clone();
             let number = *self.volume_numbers.borrow().get(&(pool, record.number))?;

@@ -132,10 +132,12 @@ pub(crate) struct RebuiltColumn {
     pub(crate) returned: Option<ChunkletAddress>,
 }
 
-/// An extent that is to move.
+/// An extent that is to move, and with it those that have its slot too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Move {
     pub(crate) extent: ExtentId,
+    /// The family of its volume.
+    pub(crate) family: u32,
     pub(crate) from: SlotRef,
     /// Lent for it.
     pub(crate) to: SlotRef,

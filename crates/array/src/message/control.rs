@@ -25,14 +25,8 @@ pub(crate) enum ControlMessage {
     Refill(Refill),
     /// The map has changed.
     Commit(Commit),
-    /// An extent has moved to another slot, if that becomes stable; the old one is lent when it comes back.
-    Move {
-        pool: usize,
-        extent: ExtentId,
-        from: SlotRef,
-        to: SlotRef,
-        reply: oneshot::Sender<Result<(), IoError>>,
-    },
+    /// Extents move to another slot.
+    Moved(MovedNote),
     /// A slot that was lent, or that an extent has left, is free.
     GiveBack { pool: usize, slot: SlotRef },
     /// No copy of a slot's table is right.
@@ -63,6 +57,17 @@ pub(crate) struct Refill {
     pub(crate) claim: Claim,
     /// Empty where there are none.
     pub(crate) reply: oneshot::Sender<Vec<SlotRef>>,
+}
+
+/// Extents have moved to another slot, if that becomes stable; the old one, if no other has it, is lent when it comes back.
+pub(crate) struct MovedNote {
+    pub(crate) pool: usize,
+    /// Those that have the old slot and move.
+    pub(crate) extents: Vec<ExtentId>,
+    pub(crate) from: SlotRef,
+    /// None where they have no slot any more.
+    pub(crate) to: Option<SlotRef>,
+    pub(crate) reply: oneshot::Sender<Result<(), IoError>>,
 }
 
 /// The map of a pool has changed in a shard.

@@ -106,14 +106,21 @@ fn lost_sectors(pool: &PoolShard) -> Vec<LostSectors> {
     if ranges.is_empty() {
         return Vec::new();
     }
-    let owners: BTreeMap<u64, ExtentId> =
-        pool.mapping.extents().into_iter().map(|(extent, slot)| (slot.slot, extent)).collect();
-    let of_volume = |(slot, pages): (u64, Range<u32>)| {
-        let extent = owners.get(&slot)?;
-        let sector = |page| u64::from(extent.index) * pool.extent_sectors + u64::from(page) * PAGE_SECTORS;
-        Some(LostSectors { volume: extent.volume, sectors: sector(pages.start)..sector(pages.end) })
+    let mut owners: BTreeMap<u64, Vec<ExtentId>> = BTreeMap::new();
+    for (extent, slot) in pool.mapping.extents() {
+        owners.entry(slot.slot).or_default().push(extent);
+    }
+    let of_volumes = |(slot, pages): (u64, Range<u32>)| {
+        let sector = |extent: &ExtentId, page| {
+            u64::from(extent.index) * pool.extent_sectors + u64::from(page) * PAGE_SECTORS
+        };
+        let lost = move |extent: &ExtentId| LostSectors {
+            volume: extent.volume,
+            sectors: sector(extent, pages.start)..sector(extent, pages.end),
+        };
+        owners.get(&slot).into_iter().flatten().map(lost)
     };
-    ranges.into_iter().filter_map(of_volume).collect()
+    ranges.into_iter().flat_map(of_volumes).collect()
 }
 
 fn report(pool: &PoolShard) -> ShardReport {

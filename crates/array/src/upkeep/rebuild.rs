@@ -87,11 +87,11 @@ impl Shard {
         self: &Rc<Self>,
         pool: &PoolShard,
         number: usize,
-        (extent, slot): (ExtentId, SlotRef),
+        (known, slot): (ExtentId, SlotRef),
         RebuiltColumn { set, group, column, returned }: RebuiltColumn,
     ) -> Result<(), IoError> {
         // Given back meanwhile: there is nothing to rebuild.
-        let Some(_pinned) = pool.mapping.pin(extent, slot) else { return Ok(()) };
+        let Some((extent, _pinned)) = pool.mapping.pin_for_any(known, slot) else { return Ok(()) };
         let write_back = &pool.lane(group).write_back;
         if write_back.has_failed(extent) {
             return Err(IoError::RedundancyLost);
@@ -115,12 +115,12 @@ impl Shard {
     }
 }
 
-/// This shard's extents in a set whose slots a column lacks.
+/// This shard's slots in a set that a column lacks.
 fn missing_slots(pool: &PoolShard, set: SetIndex, column: Column) -> Vec<(ExtentId, SlotRef)> {
     let slots = pool.slot_io.slots();
     let sets = pool.slot_io.raid().sets();
     let lacks = |(_, slot): &(ExtentId, SlotRef)| {
         slots.place(slot.slot).set == set && sets.is_unfilled(set, column, slots.rows(slot.slot).start)
     };
-    pool.mapping.extents().into_iter().filter(lacks).collect()
+    pool.mapping.slots().into_iter().filter(lacks).collect()
 }

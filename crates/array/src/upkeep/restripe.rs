@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use tier0_cache::Relocation;
-use tier0_units::{PAGE_SECTORS, SECTOR_BYTES};
+use tier0_units::SECTOR_BYTES;
 use tier0_volume::owner;
 use tier0_world::IoError;
 
@@ -31,9 +30,8 @@ impl Shard {
     ) -> u64 {
         let pool = self.pool(number).clone();
         let mut pace = Pace::new(&self.world, &self.activity, rate);
-        let own = |one: &&Move| {
-            owner(one.extent.volume, u64::from(one.extent.index), self.peers.len()) == self.index
-        };
+        let own =
+            |one: &&Move| owner(one.family, u64::from(one.extent.index), self.peers.len()) == self.index;
         let own: Vec<Move> = moves.iter().filter(own).copied().collect();
         let (mut rest, mut moved) = (&own[..], 0);
         while !rest.is_empty() {
@@ -63,13 +61,11 @@ impl Shard {
     }
 
     async fn move_extent(&self, pool: &PoolShard, one: &Move) -> Result<bool, IoError> {
-        let pages = u32::try_from(pool.extent_sectors.div_ceil(PAGE_SECTORS)).expect("extents are small");
-        let Move { extent, from, to } = *one;
+        let Move { extent, from, to, .. } = *one;
         // A volume that is deleted meanwhile keeps the slot until it is read no more.
         let Some(pinned) = pool.mapping.pin(extent, from) else { return Ok(false) };
         pool.mapping.declare_fresh(to);
-        let relocation = Relocation { extent, from, to, pages };
-        let moved = pool.lane_of(extent).write_back.relocate(relocation, &*pool.mapping).await?;
+        let moved = pool.lane_of(extent).write_back.relocate(extent, from, to).await?;
         drop(pinned);
         if moved {
             pool.mapping.until_unpinned(&[from]).await;

@@ -21,21 +21,22 @@ impl Shard {
         // Copies of a page that a power cut has caught may all fail its checksum until the log has written it again.
         if let Err(error) = pool.settle_recovered().await {
             tracing::error!("the scrub cannot begin: {error}");
-            shared.skip(pool.mapping.extents().len() as u64);
+            shared.skip(pool.mapping.slots().len() as u64);
             return;
         }
         tracing::debug!(shard = self.index, pool = number, "a scrub begins");
         let logged: Vec<u64> = pool.lanes().iter().map(|lane| lane.write_back.logged()).collect();
         let mut pace = Pace::new(&self.world, &self.activity, rate);
-        let mut slots: Vec<(ExtentId, SlotRef)> = pool.mapping.extents();
+        let mut slots: Vec<(ExtentId, SlotRef)> = pool.mapping.slots();
         slots.retain(|(_, slot)| slot.slot >= shared.from());
         slots.sort_by_key(|(_, slot)| slot.slot);
-        for (extent, slot) in slots {
+        for (known, slot) in slots {
             if shared.is_stopping() {
                 return;
             }
             shared.look_at(self.index, slot.slot);
             let begun = self.world.now();
+            let Some((extent, pinned)) = pool.mapping.pin_for_any(known, slot) else { continue };
             if pool.lane_of(extent).write_back.has_failed(extent) {
                 tracing::error!(
                     "{} cannot be scrubbed before what is written to it is in its place",
@@ -44,7 +45,6 @@ impl Shard {
                 shared.skip(1);
                 continue;
             }
-            let Some(pinned) = pool.mapping.pin(extent, slot) else { continue };
             // Of an extent that is being closed nothing is left; its table may never have been written.
             let Some(kept) = pool.lane_of(extent).write_back.keep(extent, slot) else { continue };
             match pool.slot_io.scrub_slot(slot).await {
@@ -106,13 +106,13 @@ impl Shard {
         let mut pace = Pace::new(&self.world, &self.activity, None);
         for row in rows {
             let begun = self.world.now();
-            let Some(pinned) = pool.mapping.pin(row.extent, row.slot) else { continue };
-            let write_back = &pool.lane_of(row.extent).write_back;
-            let Some(kept) = write_back.keep(row.extent, row.slot) else { continue };
-            if !write_back.has_failed(row.extent)
+            let Some((extent, pinned)) = pool.mapping.pin_for_any(row.extent, row.slot) else { continue };
+            let write_back = &pool.lane_of(extent).write_back;
+            let Some(kept) = write_back.keep(extent, row.slot) else { continue };
+            if !write_back.has_failed(extent)
                 && let Err(error) = pool.slot_io.scrub_replayed(row).await
             {
-                tracing::warn!("{} is not scrubbed: {error}", self.extent_name(&pool, row.extent));
+                tracing::warn!("{} is not scrubbed: {error}", self.extent_name(&pool, extent));
             }
             drop((kept, pinned));
             let set = pool.slot_io.slots().place(row.slot.slot).set;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use tier0_journal::Position;
 use tier0_units::ExtentId;
+use tier0_world::{PlantedBug, planted};
 
 use super::decode::{DataRecord, Decoded};
 use super::replay::FailedReplay;
@@ -60,7 +61,12 @@ async fn allocate(
         newest.iter().filter(|(_, newest)| newest.index.is_some()).map(|((extent, _), _)| *extent).collect();
     let mut without = BTreeSet::new();
     for extent in extents {
-        if cache.mapping.slot(extent).is_some() {
+        if let Some(slot) = cache.mapping.slot(extent) {
+            if cache.mapping.is_shared(slot) && !planted(PlantedBug::RecoverIntoSharedSlot) {
+                let lent = cache.lend_copy(extent).await;
+                lent.map_err(|source| RecoverError::Allocate { extent, source })?;
+                report.allocated += 1;
+            }
             continue;
         }
         if with_data.contains(&extent) {

@@ -237,9 +237,14 @@ impl State {
         }
     }
 
-    /// The pages of a slot may be half destaged. The batch's needs of its records become the extent's.
-    fn note_failure(&mut self, taken: &SlotBatch, error: IoError, floor: Option<Position>, now: Nanos) {
-        let failure = self.failed.entry(taken.extent).or_insert_with(|| DestageFailure {
+    /// An extent could not be destaged once more: it waits longer each time.
+    pub(super) fn fail_extent(
+        &mut self,
+        extent: ExtentId,
+        error: IoError,
+        now: Nanos,
+    ) -> &mut DestageFailure {
+        let failure = self.failed.entry(extent).or_insert_with(|| DestageFailure {
             due: now,
             failures: 0,
             error,
@@ -251,6 +256,12 @@ impl State {
         failure.error = error;
         let wait = RETRY_MIN.0.saturating_mul(1 << failure.failures.min(20)).min(RETRY_MAX.0);
         failure.due = now + Nanos(wait);
+        failure
+    }
+
+    /// The pages of a slot may be half destaged. The batch's needs of its records become the extent's.
+    fn note_failure(&mut self, taken: &SlotBatch, error: IoError, floor: Option<Position>, now: Nanos) {
+        let failure = self.fail_extent(taken.extent, error, now);
         failure.pages.extend(taken.pages.iter().map(|(number, _)| *number));
         failure.floor = [failure.floor, floor].into_iter().flatten().min();
         if failure.pins.is_empty() || floor.is_some() {

@@ -27,7 +27,13 @@ impl Inner {
     fn dirty_extents(&self, wanted: impl Fn(ExtentId) -> bool) -> BTreeSet<ExtentId> {
         let state = self.state.borrow();
         let logged = state.records.iter_from(state.records.first()).map(|(_, record)| record.extent);
-        let others = state.fresh.keys().chain(state.failed.keys()).chain(&state.busy).copied();
+        let others = state
+            .fresh
+            .keys()
+            .chain(state.failed.keys())
+            .chain(&state.busy)
+            .chain(state.copies.keys())
+            .copied();
         logged.chain(others).filter(|extent| wanted(*extent)).collect()
     }
 
@@ -47,7 +53,7 @@ impl Inner {
     async fn forget_extent(&self, extent: ExtentId) {
         let _guard = self.lock_idle(extent).await;
         let Some(slot) = self.mapping.slot(extent) else { return };
-        {
+        let lent = {
             let mut state = self.state.borrow_mut();
             let pages: Vec<_> = state.pages.of(extent).collect();
             for (number, page) in pages {
@@ -59,8 +65,14 @@ impl Inner {
             }
             state.urgent.remove(&extent);
             state.fresh.remove(&extent);
+            state.copies.remove(&extent)
+        };
+        if let Some(lent) = lent {
+            self.mapping.give_back(lent);
         }
-        self.readers.wait(slot.slot).await;
-        self.slots.free(slot);
+        // What others have too they go on reading.
+        if !self.mapping.is_shared(slot) {
+            self.until_free(slot).await;
+        }
     }
 }

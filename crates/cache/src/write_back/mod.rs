@@ -13,10 +13,12 @@
 //! | `refuse` | hosts that shall not wait for a drive that is away |
 //! | `forget` | extents that exist no more |
 //! | `relocate` | extents that move to other slots |
+//! | `copy` | extents that are written and whose slots others have too |
 //! | `through` | writes where there is no log |
 
 mod admit;
 mod append;
+mod copy;
 mod destage;
 mod forget;
 mod read;
@@ -38,13 +40,12 @@ use tier0_journal::{Ring, RingError, Space};
 use tier0_stats::{IoRecorder, IoStats};
 use tier0_units::{ByteCount, ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 use tier0_world::sync::{Notify, Semaphore};
-use tier0_world::{IoError, World};
+use tier0_world::{IoError, PlantedBug, World, planted};
 
 use crate::level::{Capacity, Usage, intent_page_bytes};
 use crate::locks::PageLocks;
 use crate::readers::Readers;
 use crate::write_back::refuse::Refusal;
-pub use crate::write_back::relocate::{Relocate, Relocation};
 pub(crate) use crate::write_back::state::DestageFailure;
 use crate::write_back::state::State;
 use crate::{Mapping, Stage, WriteBackOptions, WriteBackStatus};
@@ -147,22 +148,7 @@ impl WriteBack {
     /// When the log has failed: whatever was not stable by then may be lost. As [`WriteBack::refuse`] says, where hosts
     /// are not to wait: then whatever was not stable may become so later, and the next flush that succeeds covers it.
     pub async fn flush(&self) -> Result<(), IoError> {
-        if !self.has_log() {
-            return self.0.slots.raid().flush().await;
-        }
-        self.0.unless_refused(self.until_stable()).await?
-    }
-
-    /// Waits until everything that has completed is stable in the log, however long that takes.
-    async fn until_stable(&self) -> Result<(), IoError> {
-        let end = self.0.state.borrow().records.end();
-        loop {
-            if self.0.state.borrow().records.settled() >= end {
-                return Ok(());
-            }
-            self.0.check_log()?;
-            self.0.settled.wait().await;
-        }
+        self.0.unless_refused(self.0.until_stable()).await?
     }
 
     /// Destages everything that is dirty now, as fast as it goes.
@@ -170,7 +156,7 @@ impl WriteBack {
     /// # Errors
     /// When some pages cannot be destaged: they stay dirty, and in the log.
     pub async fn drain(&self) -> Result<(), IoError> {
-        self.until_stable().await?;
+        self.0.until_stable().await?;
         let end = self.logged();
         let _draining = self.0.begin_drain();
         self.until_forgotten(end).await?;
@@ -197,7 +183,7 @@ impl WriteBack {
         if !self.has_log() {
             return Ok(());
         }
-        self.until_stable().await?;
+        self.0.until_stable().await?;
         let draining = self.0.begin_drain();
         self.until_forgotten(records).await?;
         drop(draining);
@@ -241,6 +227,44 @@ impl WriteBack {
             self.0.progress.wait().await;
         }
         Ok(())
+    }
+
+    /// Holds a volume's extents in their slots, and ends when whatever was written to them before is there and the log has
+    /// nothing of it. Writers must be kept away from the volume until [`WriteBack::release`].
+    ///
+    /// # Errors
+    /// When some of the log cannot be destaged; when it has failed. The volume is not held.
+    pub async fn hold(&self, volume: u32) -> Result<(), IoError> {
+        self.0.state.borrow_mut().held.insert(volume);
+        let held = self.until_in_place(volume).await;
+        if held.is_err() {
+            self.release(volume);
+        }
+        held
+    }
+
+    /// The volume's extents may get other slots again.
+    pub fn release(&self, volume: u32) {
+        self.0.state.borrow_mut().held.remove(&volume);
+    }
+
+    async fn until_in_place(&self, volume: u32) -> Result<(), IoError> {
+        if !planted(PlantedBug::CloneBeforeDestage) {
+            self.retire(self.logged()).await?;
+        }
+        let extents = ExtentId { volume, index: 0 }..=ExtentId { volume, index: u32::MAX };
+        loop {
+            self.0.check_log()?;
+            {
+                let state = self.0.state.borrow();
+                let moves = state.busy.range(extents.clone()).next().is_some()
+                    || state.emptied.range(extents.clone()).next().is_some();
+                if !moves {
+                    return Ok(());
+                }
+            }
+            self.0.progress.wait().await;
+        }
     }
 
     /// Whether an extent could not be destaged when it was last tried, so that its rows may be half written.
@@ -295,6 +319,22 @@ impl WriteBack {
 }
 
 impl Inner {
+    /// Waits until everything that has completed is stable: in the log, however long that takes, or where there is none in
+    /// its place.
+    async fn until_stable(&self) -> Result<(), IoError> {
+        if self.ring.is_none() {
+            return self.slots.raid().flush().await;
+        }
+        let end = self.state.borrow().records.end();
+        loop {
+            if self.state.borrow().records.settled() >= end {
+                return Ok(());
+            }
+            self.check_log()?;
+            self.settled.wait().await;
+        }
+    }
+
     /// The slot of an extent, none while it is being given back.
     fn slot(&self, extent: ExtentId) -> Option<SlotRef> {
         if self.state.borrow().emptied.contains(&extent) {

@@ -19,7 +19,7 @@ impl WriteBack {
         if zeroed.is_empty() {
             return Ok(());
         }
-        self.until_stable().await?;
+        self.0.until_stable().await?;
         loop {
             self.0.check_log()?;
             let left = self.0.still_zeroed(&zeroed);

@@ -1,53 +1,30 @@
-//! An extent moves to another slot, while it is read and written.
+//! Extents move to another slot, while they are read and written: all that have a slot together, or one of them, which is to
+//! be written, to a slot of its own.
 //!
-//! 1. No batch touches the extent from now on: what is written meanwhile stays dirty, in memory and log.
+//! 1. No batch touches the extents from now on: what is written meanwhile stays dirty, in memory and log.
 //! 2. What is not dirty is copied, verified, into whole rows of the new slot, and made stable, its table even where
 //!    nothing was copied. No extent has that slot yet, so it needs no intents.
 //! 3. What was dirty, and therefore not copied, must be stable in the log: the new slot has not even its older content.
 //! 4. The mapping changes, durably. The log knows extents, not slots, so a crash finds its pages' place either way.
 //! 5. Writers that have looked up the old slot are waited for. Then the mapping in memory changes.
-//! 6. When no read of the old slot is under way any more, nothing of it is remembered, and it is free.
+//! 6. Where no extent has the old slot any more, and no read of it is under way, nothing of it is remembered, and it is free.
 //!
-//! A page that is dirty is never read from the old slot: a power cut may have torn it there.
+//! A page that is dirty is never read from the old slot: a power cut may have torn it there. A slot that several extents have
+//! is not written to, so nothing can be torn there, and all of them that move need all of it.
 
 use std::ops::Range;
 
 use tier0_integrity::{Intent, IntentLog, LogPlace, PageContent, SlotWrite, split_zero_pages};
 use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
-use tier0_world::IoError;
+use tier0_world::{BufMut, IoError};
 
 use super::state::State;
 use super::{Inner, WriteBack};
-use crate::locks::WHOLE;
-use crate::{LocalFuture, Mapping};
+use crate::locks::{PageGuard, WHOLE};
+use crate::{LocalFuture, Relocation};
 
 /// Pages that are copied at once, if a row has not more: 1 MiB.
 const PAGES_AT_ONCE: u32 = 256;
-
-/// Where an extent is to move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Relocation {
-    /// The extent.
-    pub extent: ExtentId,
-    /// The slot it has.
-    pub from: SlotRef,
-    /// A slot that no extent has.
-    pub to: SlotRef,
-    /// Pages of an extent.
-    pub pages: u32,
-}
-
-/// A map whose extents can move.
-pub trait Relocate: Mapping {
-    /// Makes durable that the extent has the new slot and not the old one, which is not lent again yet.
-    ///
-    /// # Errors
-    /// When it has not changed, or nothing can become durable any more.
-    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>>;
-
-    /// From now on [`Mapping::slot`] says the new slot.
-    fn moved(&self, relocation: Relocation);
-}
 
 /// What is copied into a slot that no extent has needs no intents.
 struct NoIntents;
@@ -59,71 +36,105 @@ impl IntentLog for NoIntents {
 }
 
 impl WriteBack {
-    /// Moves an extent to another slot; true when it has moved and the old slot is free. False where it cannot move
-    /// now: a batch is on it, it has failed, or has that slot no more; then nothing has changed.
+    /// Moves all extents that have a slot to another one, which no extent has; true when they have moved and the old slot is
+    /// free. False where they cannot move now: a batch is on one of them, it has failed, is held, or is about to get a slot of
+    /// its own, or `extent` has another slot; then nothing has changed.
     ///
     /// # Errors
-    /// When it could not be copied, or the change did not become durable: it keeps its slot.
-    pub async fn relocate(&self, relocation: Relocation, map: &impl Relocate) -> Result<bool, IoError> {
-        let Relocation { extent, from, to, .. } = relocation;
-        if self.0.mapping.slot(extent) != Some(from) || !self.0.state.borrow_mut().claim(extent) {
+    /// When they could not be copied, or the change did not become durable: they keep their slot.
+    pub async fn relocate(&self, extent: ExtentId, from: SlotRef, to: SlotRef) -> Result<bool, IoError> {
+        if self.0.mapping.slot(extent) != Some(from) {
             return Ok(false);
         }
-        // Without a log what is written meanwhile has no other place: it waits until the extent has moved.
-        let held = match self.has_log() {
-            true => None,
-            false => Some(self.0.hold_writers(extent, from).await),
-        };
-        self.0.slots.allocate(to);
-        let committed = self.commit_copy(relocation, map).await;
-        if committed.is_ok() {
-            let _guard = match held {
-                Some(held) => held,
-                None => self.0.locks.lock(extent, WHOLE).await,
-            };
-            map.moved(relocation);
-            self.0.state.borrow_mut().pages.settle(extent);
-        } else {
-            self.0.slots.free(to);
+        let extents = self.0.mapping.owners(extent);
+        // A slot that was handed out and is not committed is no extent's yet.
+        if !extents.contains(&extent) || !self.0.state.borrow_mut().claim(&extents) {
+            return Ok(false);
         }
-        self.0.state.borrow_mut().busy.remove(&extent);
+        let relocation = Relocation { extents, from, to };
+        // Without a log what is written meanwhile has no other place: it waits until the extents have moved.
+        let held =
+            if self.has_log() { None } else { Some(self.0.hold_writers(&relocation.extents, from).await) };
+        let moved = self.0.relocate_claimed(&relocation, held).await;
+        self.0.state.borrow_mut().unclaim(&relocation.extents);
         self.0.progress.notify_all();
         self.0.work.notify_all();
-        committed?;
-        self.0.readers.wait(from.slot).await;
-        self.0.slots.free(from);
+        if moved? {
+            self.0.until_free(from).await;
+        }
         Ok(true)
-    }
-
-    /// Steps 2 to 4.
-    async fn commit_copy(&self, relocation: Relocation, map: &impl Relocate) -> Result<(), IoError> {
-        let copied = self.0.copy(relocation).await?;
-        tracing::trace!(?relocation, copied, "an extent is copied");
-        self.flush().await?;
-        map.commit_move(relocation).await
     }
 }
 
 impl Inner {
+    /// Moves extents that no batch is on; whether no extent has the old slot any more. `held` keeps writers away.
+    pub(super) async fn relocate_claimed(
+        &self,
+        relocation: &Relocation,
+        held: Option<Vec<PageGuard>>,
+    ) -> Result<bool, IoError> {
+        self.slots.allocate(relocation.to);
+        if let Err(error) = self.commit_copy(relocation).await {
+            self.slots.free(relocation.to);
+            return Err(error);
+        }
+        let _guards = match held {
+            Some(held) => held,
+            None => self.lock_all(&relocation.extents).await,
+        };
+        let mut state = self.state.borrow_mut();
+        relocation.extents.iter().for_each(|extent| state.pages.settle(*extent));
+        Ok(self.mapping.moved(relocation))
+    }
+
+    /// Waits until no read of a slot is under way that no extent has any more: nothing of it is remembered then.
+    pub(super) async fn until_free(&self, slot: SlotRef) {
+        self.readers.wait(slot.slot).await;
+        self.slots.free(slot);
+    }
+
+    /// Locks extents, in the order in which every task locks several.
+    pub(super) async fn lock_all(&self, extents: &[ExtentId]) -> Vec<PageGuard> {
+        let mut guards = Vec::with_capacity(extents.len());
+        for extent in extents {
+            guards.push(self.locks.lock(*extent, WHOLE).await);
+        }
+        guards
+    }
+
+    /// Steps 2 to 4.
+    async fn commit_copy(&self, relocation: &Relocation) -> Result<(), IoError> {
+        let copied = self.copy(relocation).await?;
+        tracing::trace!(?relocation, copied, "extents are copied");
+        self.until_stable().await?;
+        self.mapping.commit_move(relocation.clone()).await
+    }
+
     /// Copies whatever is not dirty; how many pages.
-    async fn copy(&self, relocation: Relocation) -> Result<usize, IoError> {
-        let row = self.slots.row_pages(relocation.to.slot);
-        let step = PAGES_AT_ONCE.next_multiple_of(row);
+    async fn copy(&self, relocation: &Relocation) -> Result<usize, IoError> {
+        let Relocation { extents, from, to } = relocation;
+        let pages = self.slots.pages_per_slot(from.slot).min(self.slots.pages_per_slot(to.slot));
+        let step = PAGES_AT_ONCE.next_multiple_of(self.slots.row_pages(to.slot));
+        let is_shared = self.mapping.is_shared(*from);
         let (mut first, mut copied) = (0, 0);
-        while first < relocation.pages {
-            let end = (first + step).min(relocation.pages);
+        while first < pages {
+            let end = (first + step).min(pages);
+            let runs = match extents.as_slice() {
+                [only] => self.clean_runs(*only, first..end),
+                _ => vec![first..end],
+            };
             let mut pages = Vec::new();
-            for clean in self.clean_runs(relocation.extent, first..end) {
-                pages.extend(self.read_run(relocation.from, clean).await?);
+            for run in runs {
+                pages.extend(self.read_run(*from, run, is_shared).await?);
             }
             copied += pages.len();
             if !pages.is_empty() {
-                let write = SlotWrite { extent: relocation.extent, slot: relocation.to, pages };
+                let write = SlotWrite { extent: extents[0], slot: *to, pages };
                 self.slots.write_batch(vec![write], &NoIntents).await?;
             }
             first = end;
         }
-        self.slots.make_known(relocation.to).await?;
+        self.slots.make_known(*to).await?;
         Ok(copied)
     }
 
@@ -141,31 +152,70 @@ impl Inner {
         runs
     }
 
-    /// The pages of a run that are not zeros.
-    async fn read_run(&self, slot: SlotRef, run: Range<u32>) -> Result<Vec<(u32, PageContent)>, IoError> {
+    /// The pages of a run that are not zeros. Of a slot that others have too, those that are lost stay so in the copy: what was
+    /// acknowledged waits for it.
+    async fn read_run(
+        &self,
+        slot: SlotRef,
+        run: Range<u32>,
+        is_shared: bool,
+    ) -> Result<Vec<(u32, PageContent)>, IoError> {
+        match self.read_whole(slot, run.clone()).await {
+            Ok(buf) => Ok(stored_pages(run.start, buf)),
+            Err(IoError::DataLost) if is_shared => {
+                let mut pages = Vec::new();
+                for page in run {
+                    match self.read_whole(slot, page..page + 1).await {
+                        Ok(buf) => pages.extend(stored_pages(page, buf)),
+                        Err(IoError::DataLost) => pages.push((page, PageContent::Lost)),
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(pages)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read_whole(&self, slot: SlotRef, run: Range<u32>) -> Result<BufMut, IoError> {
         let buf = self.world.buffer((run.end - run.start) * PAGE_SECTORS as u32);
         let (result, buf) = self.slots.read(slot, u64::from(run.start) * PAGE_SECTORS, buf).await;
-        result?;
-        let buf = buf.freeze();
-        let zeros = split_zero_pages(&buf);
-        let content = |(place, page): (u32, u32)| {
-            let sector = place * PAGE_SECTORS as u32;
-            // No intent says where in the log it lies.
-            let log = LogPlace { position: 0, page: place };
-            (page, PageContent::Data { buf: buf.slice(sector, PAGE_SECTORS as u32), log })
-        };
-        let stored = (0u32..).zip(run).zip(zeros).filter(|(_, zero)| !zero);
-        Ok(stored.map(|(page, _)| content(page)).collect())
+        result.map(|()| buf)
     }
 }
 
+/// What was read from page `first` on, without the pages that are zeros.
+fn stored_pages(first: u32, buf: BufMut) -> Vec<(u32, PageContent)> {
+    let buf = buf.freeze();
+    let zeros = split_zero_pages(&buf);
+    let content = |place: u32| {
+        let sector = place * PAGE_SECTORS as u32;
+        // No intent says where in the log it lies.
+        let log = LogPlace { position: 0, page: place };
+        (first + place, PageContent::Data { buf: buf.slice(sector, PAGE_SECTORS as u32), log })
+    };
+    (0u32..).zip(zeros).filter(|(_, zero)| !zero).map(|(place, _)| content(place)).collect()
+}
+
 impl State {
-    /// Takes an extent that no batch is on and that has nothing unfinished; false where that is not so.
-    fn claim(&mut self, extent: ExtentId) -> bool {
-        let free = !self.busy.contains(&extent)
-            && !self.failed.contains_key(&extent)
-            && !self.fresh.contains_key(&extent)
-            && !self.emptied.contains(&extent);
-        free && self.busy.insert(extent)
+    /// Takes extents that no batch is on and that have nothing unfinished; false where that is not so of one of them.
+    fn claim(&mut self, extents: &[ExtentId]) -> bool {
+        let is_free = |extent: &ExtentId| {
+            !self.busy.contains(extent)
+                && !self.failed.contains_key(extent)
+                && !self.fresh.contains_key(extent)
+                && !self.emptied.contains(extent)
+                && !self.copies.contains_key(extent)
+                && !self.held.contains(&extent.volume)
+        };
+        let are_free = extents.iter().all(is_free);
+        if are_free {
+            self.busy.extend(extents);
+        }
+        are_free
+    }
+
+    fn unclaim(&mut self, extents: &[ExtentId]) {
+        extents.iter().for_each(|extent| _ = self.busy.remove(extent));
     }
 }

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::select;
-use tier0_units::Nanos;
+use tier0_units::{ExtentId, Nanos};
 
 use super::Inner;
 use super::select::{Batch, Need};
@@ -14,6 +14,7 @@ use crate::level::batches_wanted;
 /// What to do next.
 enum Step {
     Begin(Batch),
+    Copy(ExtentId),
     /// Look again when something has happened.
     Wait,
     /// Look again at that time, or earlier if something happens.
@@ -28,6 +29,10 @@ impl Inner {
                 Step::Begin(batch) => {
                     let inner = self.clone();
                     self.world.spawn(async move { inner.destage(batch).await }).detach();
+                }
+                Step::Copy(extent) => {
+                    let inner = self.clone();
+                    self.world.spawn(async move { inner.copy_out(extent).await }).detach();
                 }
                 Step::Wait => self.work.wait().await,
                 Step::WaitUntil(time) => {
@@ -48,6 +53,9 @@ impl Inner {
         }
         if state.log_failure.is_some() {
             return Step::Wait;
+        }
+        if let Some(extent) = self.next_copy(&mut state) {
+            return Step::Copy(extent);
         }
         let hurry = state.draining > 0 || !state.urgent.is_empty();
         let wanted = if hurry {

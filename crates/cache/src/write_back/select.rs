@@ -102,7 +102,7 @@ impl Inner {
     fn take_any(&self, state: &mut State, limit: u64, budget: usize) -> Option<Vec<SlotBatch>> {
         let now = self.world.now();
         let due = state.failed.iter().filter(|(_, failure)| failure.due <= now);
-        let due = due.map(|(extent, _)| *extent).filter(|extent| !state.busy.contains(extent));
+        let due = due.map(|(extent, _)| *extent).filter(|extent| !state.is_taken(*extent));
         // All that are due: one that cannot be taken yet is due later, and must not hide the others.
         let due: Vec<ExtentId> = due.collect();
         let slots = due.into_iter().find_map(|extent| self.take_failed(state, extent));
@@ -134,7 +134,7 @@ impl Inner {
         let mut slots: BTreeMap<ExtentId, SlotBatch> = BTreeMap::new();
         for (sequence, record) in state.records.iter_from(state.records.first()) {
             // The move of an extent needs nothing of the destager.
-            let moves = state.busy.contains(&record.extent) && record.is_needed();
+            let moves = state.is_taken(record.extent) && record.is_needed();
             if !record.is_stable() || moves {
                 // Fewer are worth their header only with what is on its way into the log, which gets there without
                 // destaging.
@@ -187,7 +187,7 @@ impl Inner {
             if room == 0 {
                 break;
             }
-            if state.busy.contains(&extent) || state.failed.contains_key(&extent) {
+            if state.is_taken(extent) || state.failed.contains_key(&extent) {
                 continue;
             }
             state.urgent.remove(&extent);
@@ -206,7 +206,7 @@ impl Inner {
         let mut room = self.batch_pages_max();
         while room > 0 {
             let Some((_, extent)) = state.pass.extents.pop_front() else { break };
-            if state.busy.contains(&extent) || state.failed.contains_key(&extent) {
+            if state.is_taken(extent) || state.failed.contains_key(&extent) {
                 continue;
             }
             let cutoffs = state.pass.cutoff..state.pass.along;
@@ -264,7 +264,7 @@ impl Inner {
             }
             pass.cutoff = sequence + 1;
             blocks += record.blocks();
-            let free = !state.busy.contains(&record.extent) && !state.failed.contains_key(&record.extent);
+            let free = !state.is_taken(record.extent) && !state.failed.contains_key(&record.extent);
             if record.is_needed() && free {
                 extents.push(record.extent);
             }

@@ -54,8 +54,14 @@ pub(crate) struct State {
     pub(crate) fresh: BTreeMap<ExtentId, SlotRef>,
     /// Extents whose slots are being given back: they read as zeros, and writers wait.
     pub(crate) emptied: BTreeSet<ExtentId>,
-    /// Extents that a batch is on.
+    /// Extents that a batch is on, or that move.
     pub(crate) busy: BTreeSet<ExtentId>,
+    /// Extents that were written and whose slots others have too: the slots that were lent for their copies.
+    pub(crate) copies: BTreeMap<ExtentId, SlotRef>,
+    /// How many of them are being copied.
+    pub(crate) copying: usize,
+    /// Volumes whose extents keep their slots.
+    pub(crate) held: BTreeSet<u32>,
     /// Extents that a caller waits for.
     pub(crate) urgent: BTreeSet<ExtentId>,
     pub(crate) failed: BTreeMap<ExtentId, DestageFailure>,
@@ -100,6 +106,9 @@ impl State {
             fresh: BTreeMap::new(),
             emptied: BTreeSet::new(),
             busy: BTreeSet::new(),
+            copies: BTreeMap::new(),
+            copying: 0,
+            held: BTreeSet::new(),
             urgent: BTreeSet::new(),
             failed: BTreeMap::new(),
             pass: Pass::default(),
@@ -138,10 +147,9 @@ impl State {
 
     /// Whether the destager is to end; it may be started again afterwards.
     pub(crate) fn ends(&mut self) -> bool {
-        if self.stopped && self.in_flight.is_empty() {
-            self.started = false;
-        }
-        self.stopped && self.in_flight.is_empty()
+        let ends = self.stopped && self.in_flight.is_empty() && self.copying == 0;
+        self.started &= !ends;
+        ends
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -48,7 +48,7 @@ impl Inner {
         let end = first_sector + u64::from(buf.sectors());
         let pages = page_of(first_sector)..page_of(end.next_multiple_of(PAGE_SECTORS));
         let slot = match self.slot(extent) {
-            Some(slot) if self.locks.is_free(extent, &pages) => slot,
+            Some(slot) if self.locks.is_free(extent, &pages) && !self.mapping.is_shared(slot) => slot,
             // Out of line: its future is large.
             _ => Box::pin(self.slot_behind_lock(extent)).await?,
         };
@@ -75,9 +75,14 @@ impl Inner {
 
     /// The slot of an extent once no other task has the extent locked; a new one that holds zeros, if it has none.
     async fn slot_behind_lock(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
-        let _guard = self.locks.lock(extent, WHOLE).await;
+        let guard = self.locks.lock(extent, WHOLE).await;
         if let Some(slot) = self.slot(extent) {
-            return Ok(slot);
+            if !self.mapping.is_shared(slot) {
+                return Ok(slot);
+            }
+            self.lend_copy(extent).await?;
+            self.own_slot(extent, Some(guard)).await?;
+            return self.slot(extent).ok_or(IoError::Gone);
         }
         let slot = self.mapping.allocate(extent).await?;
         self.slots.allocate(slot);
@@ -86,10 +91,10 @@ impl Inner {
         Ok(slot)
     }
 
-    /// Keeps writers away from an extent; no write to its slot is under way when this ends.
-    pub(super) async fn hold_writers(&self, extent: ExtentId, slot: SlotRef) -> PageGuard {
-        let guard = self.locks.lock(extent, WHOLE).await;
+    /// Keeps writers away from extents; no write to their slot is under way when this ends.
+    pub(super) async fn hold_writers(&self, extents: &[ExtentId], slot: SlotRef) -> Vec<PageGuard> {
+        let guards = self.lock_all(extents).await;
         self.readers.wait(slot.slot).await;
-        guard
+        guards
     }
 }

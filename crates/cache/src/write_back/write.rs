@@ -136,6 +136,8 @@ impl Inner {
             }
             change.drop_zeros();
             guard = self.allocate_behind(extent, guard).await?;
+        } else if self.slot(extent).is_some_and(|slot| self.needs_copy(extent, slot)) {
+            guard = self.lend_behind(extent, guard).await?;
         }
         let record = self.log(extent, change, admission);
         drop(guard);
@@ -150,12 +152,19 @@ impl Inner {
     ) -> Result<Option<Logging>, IoError> {
         let pages = page_of(sectors.start)..page_of(sectors.end);
         let admission = self.admit(0).await?;
-        let (_guard, slot) = self.unless_refused(self.enter(extent, &pages, false)).await?;
-        if slot.is_none() {
-            return Ok(None);
+        let (mut guard, slot) = self.unless_refused(self.enter(extent, &pages, false)).await?;
+        let Some(slot) = slot else { return Ok(None) };
+        if self.needs_copy(extent, slot) {
+            if pages == (0..self.slots.pages_per_slot(slot.slot)) {
+                let inner = self.clone();
+                self.behind(guard, async move { inner.leave_slot(extent, slot).await }).await?;
+                return Ok(None);
+            }
+            guard = self.lend_behind(extent, guard).await?;
         }
         let none = self.world.buffer(0).freeze();
         let record = self.log(extent, Change::zeros(pages, none), admission);
+        drop(guard);
         Ok((!planted(PlantedBug::LoseDiscard)).then_some(record))
     }
 
@@ -173,7 +182,7 @@ impl Inner {
     }
 
     /// The slot of an extent that is about to be written, and a lock where one is needed: on the pages while they are
-    /// merged, on the whole extent while it has no slot. No earlier writer has any of it then.
+    /// merged, on the whole extent while it has no slot or needs one of its own. No earlier writer has any of it then.
     async fn enter(
         self: &Rc<Self>,
         extent: ExtentId,
@@ -182,35 +191,56 @@ impl Inner {
     ) -> (Option<PageGuard>, Option<SlotRef>) {
         loop {
             let slot = self.slot(extent);
-            if slot.is_some() && !merges && self.locks.is_free(extent, pages) {
+            let is_ready = slot.is_some_and(|slot| !self.needs_copy(extent, slot));
+            if is_ready && !merges && self.locks.is_free(extent, pages) {
                 return (None, slot);
             }
-            let wanted = if slot.is_some() { pages.clone() } else { WHOLE };
+            let wanted = if is_ready { pages.clone() } else { WHOLE };
             let guard = self.locks.lock(extent, wanted.clone()).await;
             let slot = self.slot(extent);
-            if slot.is_some() || wanted == WHOLE {
+            if wanted == WHOLE || slot.is_some_and(|slot| !self.needs_copy(extent, slot)) {
                 return (Some(guard), slot);
             }
-            // The slot was given back meanwhile.
+            // The slot was given back meanwhile, or another extent has it now.
         }
     }
 
-    /// Takes a slot for an extent that `guard` locks. If waiting for it is refused, the lock is held until it is there: who
-    /// comes next finds it.
+    /// Takes a slot for an extent that `guard` locks.
     async fn allocate_behind(
         self: &Rc<Self>,
         extent: ExtentId,
         guard: Option<PageGuard>,
     ) -> Result<Option<PageGuard>, IoError> {
-        let (inner, (reply, answer)) = (self.clone(), oneshot::channel());
+        let inner = self.clone();
+        self.behind(guard, async move { inner.allocate(extent).await.map(|_| ()) }).await
+    }
+
+    /// Takes a slot for the copy of an extent that `guard` locks.
+    async fn lend_behind(
+        self: &Rc<Self>,
+        extent: ExtentId,
+        guard: Option<PageGuard>,
+    ) -> Result<Option<PageGuard>, IoError> {
+        let inner = self.clone();
+        self.behind(guard, async move { inner.lend_copy(extent).await }).await
+    }
+
+    /// Does `work` behind a lock. If waiting for it is refused, the lock is held until it is done: who comes next finds what
+    /// it has done.
+    async fn behind(
+        &self,
+        guard: Option<PageGuard>,
+        work: impl Future<Output = Result<(), IoError>> + 'static,
+    ) -> Result<Option<PageGuard>, IoError> {
+        let (reply, answer) = oneshot::channel();
         let work = async move {
-            let slot = inner.allocate(extent).await;
+            let result = work.await;
             // The writer may have been refused and be gone.
-            let _ = reply.send((guard, slot));
+            let _ = reply.send((guard, result));
         };
         self.world.spawn(work).detach();
-        let (guard, slot) = self.unless_refused(answer).await?.map_err(|_| IoError::Gone)?;
-        slot.map(|_| guard)
+        let (guard, result) = self.unless_refused(answer).await?.map_err(|_| IoError::Gone)?;
+        result.map(|()| guard)
     }
 
     /// Takes a slot for an extent that has none; no other task may be about to.

@@ -15,6 +15,8 @@ pub(super) struct StoredPage {
     pub(super) buf: Buf,
     /// None where it is filled with zeros.
     pub(super) log: Option<LogPlace>,
+    /// Whether no read of it is to pass.
+    is_lost: bool,
 }
 
 /// What is stored in one row.
@@ -53,7 +55,12 @@ impl RowPlan {
 
     /// Brings the table up to date, now that the row is written.
     pub(super) fn settle(&self, table: &SlotTable) {
-        self.pages.iter().for_each(|page| table.set_stored(page.page, page.buf.as_slice()));
+        for page in &self.pages {
+            match page.is_lost {
+                false => table.set_stored(page.page, page.buf.as_slice()),
+                true => table.set_lost(page.page),
+            }
+        }
         self.fill.iter().flatten().for_each(|page| table.set_zero(*page));
     }
 }
@@ -86,7 +93,8 @@ fn plan_row(
     shape: RowShape<'_>,
 ) -> Option<RowPlan> {
     let zeros = (!table.is_tracked()).then_some(shape.zeros);
-    let pages: Vec<StoredPage> = chunk.iter().filter_map(|page| stored_page(page, zeros)).collect();
+    let pages = chunk.iter().filter_map(|page| stored_page(page, zeros, shape.zeros));
+    let pages: Vec<StoredPage> = pages.collect();
     if pages.is_empty() {
         return None;
     }
@@ -99,13 +107,19 @@ fn plan_row(
     Some(RowPlan { row: Row(table.home().first_row.0 + u64::from(row)), first_page, pages, fill })
 }
 
-fn stored_page((page, content): &(u32, PageContent), zeros: Option<&Buf>) -> Option<StoredPage> {
+fn stored_page(
+    (page, content): &(u32, PageContent),
+    zeros: Option<&Buf>,
+    stand_in: &Buf,
+) -> Option<StoredPage> {
     let (buf, log) = match content {
         PageContent::Data { buf, log } => (buf, Some(*log)),
         PageContent::Zero => (zeros?, None),
+        PageContent::Lost => (stand_in, None),
     };
     assert_eq!(u64::from(buf.sectors()), PAGE_SECTORS, "page {page} is no whole page");
-    Some(StoredPage { page: *page, buf: buf.clone(), log })
+    let is_lost = matches!(content, PageContent::Lost);
+    Some(StoredPage { page: *page, buf: buf.clone(), log, is_lost })
 }
 
 /// The pages to be filled with zeros, if the row is to be written whole.

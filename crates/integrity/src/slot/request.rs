@@ -28,6 +28,8 @@ pub enum PageContent {
         /// Where the log has the same bytes.
         log: LogPlace,
     },
+    /// Something that no copy is right of: no read of the page passes before it is written.
+    Lost,
 }
 
 /// What has become of one slot of a batch.

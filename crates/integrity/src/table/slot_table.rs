@@ -183,6 +183,15 @@ impl SlotTable {
         }
     }
 
+    /// Page `page` of the slot, whose place was filled with zeros, passes no more before it is written: zeros have another
+    /// checksum.
+    pub(crate) fn set_lost(&self, page: u32) {
+        if self.is_tracked() && self.entry(page) != STAND_IN {
+            self.put(page, STAND_IN);
+            self.dirty.set(true);
+        }
+    }
+
     /// Page `page` of the slot reads as zeros from now on; its place was left as it is.
     pub(crate) fn give_up(&self, page: u32) {
         if self.is_tracked() && self.is_stored(page) {

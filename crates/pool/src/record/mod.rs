@@ -211,15 +211,20 @@ impl MetaRecord {
         MetaRecord::MapExtents(runs)
     }
 
-    /// The record by which an extent has another slot: all that have the one that it has move with it, in the given order.
-    /// Nothing is recorded where there are no owners.
-    pub fn relocate(owners: &[ExtentId], to: SlotRef) -> Vec<MetaRecord> {
-        let Some((first, others)) = owners.split_first() else { return Vec::new() };
-        let mut records = vec![MetaRecord::unmap(owners.iter().copied()), MetaRecord::map([(*first, to)])];
-        if !others.is_empty() {
+    /// The records by which extents have other slots: of each move the extents, which have one slot, and the one that they
+    /// get, if any.
+    pub fn moves<'a>(moves: impl IntoIterator<Item = (&'a [ExtentId], Option<SlotRef>)>) -> Vec<MetaRecord> {
+        let (mut all, mut pairs, mut shared) = (Vec::new(), Vec::new(), Vec::new());
+        for (extents, to) in moves {
+            all.extend_from_slice(extents);
+            let (Some(to), Some((first, others))) = (to, extents.split_first()) else { continue };
+            pairs.push((*first, to));
             let share = |extent: &ExtentId| SharedRun { of: first.volume, first: *extent, count: 1 };
-            records.push(MetaRecord::ShareExtents(others.iter().map(share).collect()));
+            shared.extend(others.iter().map(share));
         }
+        let mut records = vec![MetaRecord::unmap(all)];
+        records.extend((!pairs.is_empty()).then(|| MetaRecord::map(pairs)));
+        records.extend((!shared.is_empty()).then_some(MetaRecord::ShareExtents(shared)));
         records
     }
 

@@ -34,6 +34,11 @@ impl PoolState {
         self.inventory.has_families
     }
 
+    /// The family of a volume; one that is gone is taken for the first of its own.
+    pub fn family_of(&self, volume: u32) -> u32 {
+        self.volume(volume).map_or(volume, Volume::family)
+    }
+
     /// The lowest number of a branch that no volume of a family has; none if there are too many, or there is no such family.
     pub fn free_branch(&self, family: u32) -> Option<u8> {
         let taken: BTreeSet<u8> = self.family(family).map(Volume::branch_number).collect();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::rc::Rc;
 
-use tier0_cache::{LocalFuture, Mapping, Relocate, Relocation};
+use tier0_cache::{LocalFuture, Mapping, Relocation};
 use tier0_drive::sim::PowerSwitch;
 use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::{IoError, World};
@@ -87,15 +87,33 @@ impl PoolMap {
     }
 
     /// A slot for an extent that is to move.
-    pub(crate) fn lend(&self) -> Option<SlotRef> {
+    pub(crate) fn lend_one(&self) -> Option<SlotRef> {
         let slot = self.free_slot()?;
         self.lent.borrow_mut().insert(slot.slot);
         Some(slot)
     }
 
-    /// A slot that was lent, or that an extent has left, is free.
-    pub(crate) fn give_back(&self, slot: SlotRef) {
-        assert!(self.lent.borrow_mut().remove(&slot.slot), "{slot:?} was lent");
+    /// An extent has the slot of another one from now on, durably when this ends.
+    pub(crate) async fn share(&self, of: ExtentId, by: ExtentId) -> Result<(), IoError> {
+        self.step().await;
+        if self.failures.get() > 0 {
+            self.failures.set(self.failures.get() - 1);
+            return Err(IoError::Medium);
+        }
+        let slot = self.durable.0.committed.borrow().get(&of).copied().expect("it has a slot durably");
+        assert_eq!(self.durable.0.committed.borrow_mut().insert(by, slot), None, "{by} had none");
+        self.step().await;
+        Ok(())
+    }
+
+    /// Whether no extent has a slot any more: it is lent until it is given back.
+    fn is_left(&self, slot: SlotRef) -> bool {
+        let (committed, moving) = (self.durable.0.committed.borrow(), self.moving.borrow());
+        let is_left = committed.values().chain(moving.values()).all(|other| *other != slot);
+        if is_left {
+            self.lent.borrow_mut().insert(slot.slot);
+        }
+        is_left
     }
 
     /// A step that takes time, and that never ends once the power is off.
@@ -112,6 +130,29 @@ impl Mapping for PoolMap {
         let handed_out = self.pending.borrow().get(&extent).copied();
         let handed_out = handed_out.or_else(|| self.moving.borrow().get(&extent).copied());
         handed_out.or_else(|| self.durable.0.committed.borrow().get(&extent).copied())
+    }
+
+    fn is_shared(&self, slot: SlotRef) -> bool {
+        let committed = self.durable.0.committed.borrow();
+        let durable = committed.values().filter(|other| **other == slot).count();
+        let leaving = self.moving.borrow().values().filter(|other| **other == slot).count();
+        durable + leaving > 1
+    }
+
+    fn owners(&self, extent: ExtentId) -> Vec<ExtentId> {
+        let (slot, committed) = (self.slot(extent), self.durable.0.committed.borrow());
+        committed.keys().copied().filter(|other| self.slot(*other) == slot).collect()
+    }
+
+    fn lend(&self, _: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
+        Box::pin(async move {
+            self.step().await;
+            self.lend_one().ok_or(IoError::NoSpace)
+        })
+    }
+
+    fn give_back(&self, slot: SlotRef) {
+        assert!(self.lent.borrow_mut().remove(&slot.slot), "{slot:?} was lent");
     }
 
     fn allocate(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
@@ -160,9 +201,7 @@ impl Mapping for PoolMap {
             Ok(())
         })
     }
-}
 
-impl Relocate for PoolMap {
     fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>> {
         Box::pin(async move {
             self.step().await;
@@ -170,20 +209,43 @@ impl Relocate for PoolMap {
                 self.failures.set(self.failures.get() - 1);
                 return Err(IoError::Medium);
             }
-            let Relocation { extent, from, to, .. } = relocation;
-            let had = self.durable.0.committed.borrow_mut().insert(extent, to);
-            assert_eq!(had, Some(from), "{extent} has the slot durably");
-            self.moving.borrow_mut().insert(extent, from);
+            let Relocation { extents, from, to } = relocation;
+            for extent in extents {
+                let had = self.durable.0.committed.borrow_mut().insert(extent, to);
+                assert_eq!(had, Some(from), "{extent} has the slot durably");
+                self.moving.borrow_mut().insert(extent, from);
+            }
             self.step().await;
             Ok(())
         })
     }
 
-    fn moved(&self, relocation: Relocation) {
-        let Relocation { extent, from, to, .. } = relocation;
-        assert_eq!(self.moving.borrow_mut().remove(&extent), Some(from), "{extent} was moving");
-        let mut lent = self.lent.borrow_mut();
-        assert!(lent.remove(&to.slot), "{to:?} was lent");
-        lent.insert(from.slot);
+    fn commit_leave(&self, extent: ExtentId, slot: SlotRef) -> LocalFuture<'_, Result<(), IoError>> {
+        Box::pin(async move {
+            self.step().await;
+            if self.failures.get() > 0 {
+                self.failures.set(self.failures.get() - 1);
+                return Err(IoError::Medium);
+            }
+            let had = self.durable.0.committed.borrow_mut().remove(&extent);
+            assert_eq!(had, Some(slot), "{extent} has the slot durably");
+            self.moving.borrow_mut().insert(extent, slot);
+            self.step().await;
+            Ok(())
+        })
+    }
+
+    fn has_left(&self, extent: ExtentId, slot: SlotRef) -> bool {
+        assert_eq!(self.moving.borrow_mut().remove(&extent), Some(slot), "{extent} was leaving");
+        self.is_left(slot)
+    }
+
+    fn moved(&self, relocation: &Relocation) -> bool {
+        let Relocation { extents, from, to } = relocation;
+        for extent in extents {
+            assert_eq!(self.moving.borrow_mut().remove(extent), Some(*from), "{extent} was moving");
+        }
+        assert!(self.lent.borrow_mut().remove(&to.slot), "{to:?} was lent");
+        self.is_left(*from)
     }
 }

@@ -120,6 +120,29 @@ impl Model {
         }
     }
 
+    /// An extent of zeros is about to become a copy of another one, to which nothing is being written: its content until
+    /// then, and when.
+    pub(crate) fn begin_clone(&self, of: ExtentId, by: ExtentId, sectors: u64) -> u64 {
+        let now = self.tick();
+        let mut all = self.sectors.borrow_mut();
+        for sector in 0..sectors {
+            let known = all.get(&(of, sector)).cloned().unwrap_or_else(|| vec![FIRST]);
+            let newest = known.into_iter().filter(|version| !version.gone && version.overwritten.is_none());
+            let fresh = newest.map(|version| Version { ended: Some(now), ..version });
+            all.entry((by, sector)).or_insert_with(|| vec![FIRST]).extend(fresh);
+        }
+        now
+    }
+
+    /// It is one, durably.
+    pub(crate) fn end_clone(&self, by: ExtentId, sectors: u64, began: u64) {
+        let mut all = self.sectors.borrow_mut();
+        for sector in 0..sectors {
+            let versions = all.get_mut(&(by, sector)).expect("it has begun");
+            versions.retain(|version| version.ended == Some(began));
+        }
+    }
+
     /// A read begins.
     pub(crate) fn begin_read(&self) -> u64 {
         self.tick()
