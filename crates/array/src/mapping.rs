@@ -29,6 +29,8 @@ pub(crate) struct ShardMapping {
     extents: RefCell<BTreeMap<u32, ExtentMap>>,
     /// Slots that several extents have, and how many.
     shared: RefCell<BTreeMap<u64, u32>>,
+    /// Slots to which extents are to be copied.
+    lent: RefCell<BTreeMap<ExtentId, SlotRef>>,
     stocks: RefCell<BTreeMap<Claim, Rc<Stock>>>,
     /// By the volumes' numbers in the pool.
     claims: RefCell<BTreeMap<u32, Claim>>,
@@ -79,6 +81,7 @@ impl ShardMapping {
             shape,
             extents: RefCell::default(),
             shared: RefCell::default(),
+            lent: RefCell::default(),
             stocks: RefCell::default(),
             claims: RefCell::new(claims.into_iter().collect()),
             pinned: RefCell::default(),
@@ -112,9 +115,9 @@ impl ShardMapping {
         left == 0
     }
 
-    /// Pins a slot, so that it is not given back; none if the extent has it no more.
+    /// Pins a slot, so that it is not given back; none if the extent neither has it nor is to be copied there.
     pub(crate) fn pin(&self, extent: ExtentId, slot: SlotRef) -> Option<Pinned<'_>> {
-        (self.slot_of(extent) == Some(slot)).then(|| {
+        self.is_of(extent, slot).then(|| {
             *self.pinned.borrow_mut().entry(slot.slot).or_default() += 1;
             Pinned { mapping: self, slot: slot.slot }
         })
@@ -122,13 +125,17 @@ impl ShardMapping {
 
     /// Pins a slot for any of the extents that have it, this one if it does, and says which; none if no extent has it.
     pub(crate) fn pin_for_any(&self, extent: ExtentId, slot: SlotRef) -> Option<(ExtentId, Pinned<'_>)> {
-        let has_it = |owner: &ExtentId| self.slot_of(*owner) == Some(slot);
+        let has_it = |owner: &ExtentId| self.is_of(*owner, slot);
         let others = || {
             let volumes: Vec<u32> = self.extents.borrow().keys().copied().collect();
             volumes.into_iter().map(|volume| ExtentId { volume, ..extent }).find(has_it)
         };
         let owner = Some(extent).filter(has_it).or_else(others)?;
         self.pin(owner, slot).map(|pinned| (owner, pinned))
+    }
+
+    fn is_of(&self, extent: ExtentId, slot: SlotRef) -> bool {
+        self.slot_of(extent) == Some(slot) || self.lent.borrow().get(&extent) == Some(&slot)
     }
 
     /// Sends something to the control task.
@@ -159,6 +166,13 @@ impl ShardMapping {
             map.iter().map(id).collect::<Vec<_>>()
         };
         all.iter().flat_map(of_volume).collect()
+    }
+
+    /// Slots that hold something: those that extents have, and those to which some are being copied.
+    pub(crate) fn slots_in_use(&self) -> Vec<(ExtentId, SlotRef)> {
+        let mut slots = self.slots();
+        slots.extend(self.lent.borrow().iter().map(|(extent, slot)| (*extent, *slot)));
+        slots
     }
 
     /// The slots that extents have, each once, with one of the extents that have it.
@@ -232,11 +246,12 @@ impl ShardMapping {
         }
     }
 
-    /// A free slot for an extent that has one.
+    /// A free slot for the copy of an extent.
     async fn another_slot(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
         let (claim, stock) = self.stock_for(extent);
         loop {
             if let Some(slot) = self.take(&stock) {
+                self.lent.borrow_mut().insert(extent, slot);
                 return Ok(slot);
             }
             self.refill(&stock, claim).await?;
@@ -340,6 +355,7 @@ impl Mapping for ShardMapping {
     }
 
     fn give_back(&self, slot: SlotRef) {
+        self.lent.borrow_mut().retain(|_, lent| *lent != slot);
         self.control.send(ControlMessage::GiveBack { pool: self.pool, slot });
     }
 
@@ -380,7 +396,10 @@ impl Mapping for ShardMapping {
 
     fn moved(&self, relocation: &Relocation) -> bool {
         let Relocation { extents, from, to } = relocation;
-        extents.iter().for_each(|extent| self.map(*extent, *to));
+        for extent in extents {
+            self.map(*extent, *to);
+            self.lent.borrow_mut().remove(extent);
+        }
         if extents.len() > 1 {
             self.shared.borrow_mut().insert(to.slot, extents.len() as u32);
         }

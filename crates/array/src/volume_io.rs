@@ -110,6 +110,9 @@ impl VolumeIo {
         durable: bool,
     ) -> Result<(), IoError> {
         let _inside = self.gate.enter_to_write().await?;
+        // Behind a volume's end there are zeros already: so the last extent becomes zeros as a whole, too.
+        let ends = extent * self.extent_sectors() + offset + sectors == self.sectors();
+        let sectors = if ends { self.extent_sectors() - offset } else { sectors };
         self.write_back.zero(self.extent(extent), offset, sectors, durable, self.mode.get()).await
     }
 

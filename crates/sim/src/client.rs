@@ -152,7 +152,11 @@ pub(crate) async fn discard<R: Running>(
     if result.is_err() && excused(life, began) {
         return Ok(());
     }
-    // Discards go on when the pool is full: no excuse for them.
+    // Discards go on when the pool is full, but for those of a part of an extent that a clone has too.
+    if result == Err(IoError::NoSpace) && session.config.has_clones {
+        session.count("discards refused for want of space");
+        return Ok(());
+    }
     result
         .map_err(|error| format!("volume {volume}: discard of {sectors} sectors at {lba} fails: {error}"))?;
     session.count("discards");
@@ -177,7 +181,7 @@ pub(crate) async fn flush<R: Running>(life: &Rc<Life<R>>, volume: usize) -> Resu
 }
 
 /// Whether a request that began then may fail: drives were away for longer than the array must wait for them.
-fn excused<R: Running>(life: &Life<R>, began: Nanos) -> bool {
+pub(crate) fn excused<R: Running>(life: &Life<R>, began: Nanos) -> bool {
     let excused = life.session.mishaps.excuse(began, life.world.now());
     if excused {
         life.session.count("requests refused in mishaps");

@@ -38,6 +38,8 @@ pub struct SimConfig {
     pub has_ordeals: bool,
     /// Whether users come through NBD over a network whose connections die.
     pub has_network: bool,
+    /// Whether volumes are cloned.
+    pub has_clones: bool,
     /// The system can be told to scrub.
     pub can_scrub: bool,
     /// The system gives discarded space back.
@@ -310,6 +312,7 @@ impl SimConfig {
             has_incidents: false,
             has_ordeals: false,
             has_network: false,
+            has_clones: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,
         };
@@ -328,6 +331,14 @@ impl SimConfig {
         }
         self.faults.per_life = self.faults.per_life.max(2.0 + random.unit() * 6.0);
         self
+    }
+
+    /// The same, with administrators who clone volumes, which are thin, write to the clones and delete them.
+    pub fn cloned(mut self) -> SimConfig {
+        self.array.volumes.iter_mut().for_each(|volume| volume.thin = true);
+        // What is written to a volume that has clones takes new space.
+        self.load.may_run_out = true;
+        SimConfig { has_clones: true, ..self }
     }
 
     /// The same, with a second group of sets in the pool, if the system accepts one beside the first.
@@ -414,6 +425,7 @@ impl SimConfig {
             | PlantedBug::HideStaleLosses
             | PlantedBug::CutFullLog => config.ordeals(),
             bug if bug.needs_network() => config.networked(),
+            bug if bug.needs_clones() => config.cloned(),
             bug if bug.needs_mishaps() => config.mishaps(),
             _ => config,
         }

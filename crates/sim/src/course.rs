@@ -105,6 +105,7 @@ where
     let chaos = life.world.spawn(chaos::rage(life.clone()));
     let incidents = life.world.spawn(incident::happen(life.clone()));
     let ordeals = life.world.spawn(ordeal::happen(life.clone(), plan.end));
+    let clones = life.world.spawn(scratch::clones::come_and_go(life.clone()));
     let clients: Vec<_> = (0..life.session.config.load.clients)
         .map(|number| life.world.spawn(client::work(life.clone(), number)))
         .collect();
@@ -115,6 +116,7 @@ where
     chaos.await;
     incidents.await;
     ordeals.await;
+    clones.await;
     after(life.clone()).await?;
     keep_counters(&life).await;
     let status = life.status().await;

@@ -126,6 +126,7 @@ impl Theme {
             has_incidents: false,
             has_ordeals: false,
             has_network: false,
+            has_clones: false,
             stop_after_lives: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,

@@ -362,6 +362,11 @@ impl Running for RunningArray {
                 self.ask(AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache, group })
                     .await
             }
+            Admin::CloneVolume { of, name } => {
+                // What hosts have written may take too long to come into its place: nothing has changed then.
+                let cloned = self.ask(AdminRequest::VolumeClone { volume: of, name }).await;
+                cloned.map_err(|error| SystemError::Refused(error.to_string()))
+            }
             Admin::DeleteVolume { name } => {
                 self.ask(AdminRequest::VolumeDelete { volume: name, force: false }).await
             }

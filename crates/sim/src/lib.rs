@@ -44,7 +44,7 @@ mod system;
 mod verify;
 
 pub use atlas::FaultAtlas;
-pub use auditor::{Auditor, Finding, FlushTicket, ReadTicket, WriteTicket};
+pub use auditor::{Auditor, CloneBook, Finding, FlushTicket, ReadTicket, WriteTicket};
 pub use config::{
     Crash, DriveOptions, FaultOptions, LifeEnd, LifePlan, LoadOptions, Operation, SimConfig, Trouble,
 };

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use tier0_world::World;
-use tier0_world::sync::Notify;
+use tier0_world::sync::{Notify, Semaphore};
 
 use crate::session::Session;
 use crate::shelf::Whereabouts;
@@ -16,6 +16,8 @@ pub(crate) struct Life<R: Running> {
     pub(crate) world: World,
     pub(crate) running: R,
     pub(crate) volumes: Vec<R::Volume>,
+    /// Whoever makes, changes and deletes the volumes that come later has it.
+    pub(crate) scratch_turn: Semaphore,
     /// Operations that users have begun.
     begun: Cell<u64>,
     /// The users are done.
@@ -33,6 +35,7 @@ impl<R: Running> Life<R> {
             world: world.clone(),
             running,
             volumes,
+            scratch_turn: Semaphore::new(1),
             begun: Cell::default(),
             done: Cell::default(),
             broken: RefCell::default(),

@@ -32,6 +32,9 @@ struct Options {
     /// Let pools grow, and volumes come and go
     #[arg(long)]
     growing: bool,
+    /// Let volumes be cloned, and the clones be written to and deleted
+    #[arg(long, conflicts_with_all = ["crash_points", "incidents", "ordeals"])]
+    clones: bool,
     /// Let drives forget what they stored, 128 KiB at once
     #[arg(long, conflicts_with = "crash_points")]
     forgetful: bool,
@@ -113,6 +116,7 @@ fn config_of(options: &Options, seed: u64) -> SimConfig {
     let config = SimConfig::draw(seed, &Array);
     let config = if options.groups { config.grouped(&Array) } else { config };
     let config = if options.growing { config.growing() } else { config };
+    let config = if options.clones { config.cloned() } else { config };
     let config = match () {
         () if options.ordeals => config.ordeals(),
         () if options.incidents => config.incidents(),
@@ -129,6 +133,9 @@ fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
     }
     if options.growing {
         failure.replay.push_str(" --growing");
+    }
+    if options.clones {
+        failure.replay.push_str(" --clones");
     }
     match () {
         () if options.ordeals => failure.replay.push_str(" --ordeals"),

@@ -146,7 +146,9 @@ impl<S: System> Run<S> {
         self.session.mishaps.end_all(&self.session.shelf.borrow(), now);
         self.session.mishaps.forget();
         self.session.shelf.borrow_mut().crash(crash);
-        self.session.auditor.borrow_mut().crash();
+        let auditor = &self.session.auditor;
+        self.session.scratch.borrow_mut().crash(|ticket| auditor.borrow().end_clone(ticket));
+        auditor.borrow_mut().crash();
         self.session.forget_requests();
         self.session.hung.set(false);
         self.session.life.set(self.session.life.get() + 1);

@@ -174,6 +174,13 @@ pub enum Admin {
         /// Whether extents are allocated at the first write.
         thin: bool,
     },
+    /// Clones a volume.
+    CloneVolume {
+        /// The volume's name.
+        of: String,
+        /// The clone's.
+        name: String,
+    },
     /// Deletes a volume.
     DeleteVolume {
         /// Its name.
@@ -197,6 +204,7 @@ impl Admin {
             Admin::CreateVolume { name, sectors, thin } => {
                 format!("create volume {name} of {sectors} sectors, thin: {thin}")
             }
+            Admin::CloneVolume { of, name } => format!("clone volume {of} as {name}"),
             Admin::DeleteVolume { name } => format!("delete volume {name}"),
         }
     }

@@ -72,6 +72,8 @@ const VOLUME_EXAMPLES: &str = "\
 Examples:
   tier0 volume create array.toml logs --size 16MiB --thin
       a volume that takes space at the first write
+  tier0 volume clone array.toml logs test
+      a new volume with what it holds now, which takes space where either is written
   tier0 volume resize array.toml logs --size 24MiB
       make it larger
   tier0 volume cache array.toml logs volatile
@@ -324,6 +326,9 @@ pub(crate) enum Volume {
     /// Create a volume, which is served at once
     #[command(after_help = VOLUME_EXAMPLES)]
     Create(VolumeCreate),
+    /// Clone a thin volume while it is used: the clone holds what a power cut now would have left
+    #[command(after_help = VOLUME_EXAMPLES)]
+    Clone(VolumeClone),
     /// Make a volume larger
     #[command(after_help = VOLUME_EXAMPLES)]
     Resize(VolumeResize),
@@ -358,6 +363,20 @@ pub(crate) struct VolumeCreate {
     /// When writes are acknowledged: durable, volatile or off
     #[arg(long, default_value = "durable")]
     write_cache: WriteCache,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// A volume to be with what another one holds.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeClone {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume
+    volume: String,
+    /// The clone's name, which is its NBD export's too
+    name: String,
     #[command(flatten)]
     answering: Answering,
 }
@@ -493,6 +512,10 @@ pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
             let (size, thin, write_cache) = (*size, *thin, *write_cache);
             let request =
                 AdminRequest::VolumeCreate { pool, name, size, thin, write_cache, group: group.clone() };
+            (array, request, answering, none)
+        }
+        Volume::Clone(VolumeClone { array, volume, name, answering }) => {
+            let request = AdminRequest::VolumeClone { volume: volume.clone(), name: name.clone() };
             (array, request, answering, none)
         }
         Volume::Resize(VolumeResize { array, volume, size, agreement, answering }) => {

@@ -203,8 +203,12 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
             let volume = volumes.find(|volume| volume.name == *name)?;
             let (size, holds) = (ByteCount(volume.size_bytes), ByteCount(volume.mapped_bytes));
+            let stays = match volume.shares_with.as_slice() {
+                [] => String::new(),
+                others => format!("; what {} has of it stays", others.join(" or ")),
+            };
             Some(format!(
-                "volume {name:?} of {size} is deleted for good, with the {holds} that are stored in it"
+                "volume {name:?} of {size} is deleted for good, with the {holds} that are stored in it{stays}"
             ))
         }
         AdminRequest::VolumeResize { volume: name, size } => {

@@ -46,6 +46,9 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["scrub", array, "--pool", "p9"], &["\"p9\""]),
         (&["volume", "create", array, "lun0", "--size", "1MiB"], &["\"lun0\"", "already"]),
         (&["volume", "create", array, "big", "--size", "4PiB"], &["\"big\"", "4PiB", "smaller"]),
+        (&["volume", "clone", array, "none", "copy"], &["\"none\""]),
+        (&["volume", "clone", array, "lun0", "lun0"], &["\"lun0\"", "already"]),
+        (&["volume", "clone", array, "lun0", "copy"], &["\"lun0\"", "thick", "--thin"]),
         (&["volume", "resize", array, "none", "--size", "1MiB"], &["\"none\""]),
         (&["volume", "resize", array, "lun0", "--size", "1MiB"], &["24MiB", "only grow"]),
         (

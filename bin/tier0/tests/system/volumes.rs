@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use tier0_torture::process::Running;
 use tier0_torture::tools::find;
 
 use crate::support::{create, describe, directory, refused, run, serve, skipped, stop, uri, verb};
@@ -68,5 +69,60 @@ fn volumes_come_and_go_while_the_array_is_served() {
 
     let server = serve(&array);
     assert_eq!(listed(at), ["lun0"]);
+    stop(server);
+}
+
+/// Kills a server, whose socket does not tell that the next one is ready then.
+fn killed(mut server: Running, at: &Path) {
+    server.kill().expect("it was killed");
+    std::fs::remove_file(at.join("nbd.sock")).expect("its socket");
+}
+
+/// A clone that is made while its volume is written, and what both hold after kills and when one of them is gone.
+#[test]
+fn a_clone_holds_what_its_volume_held_when_it_was_made() {
+    let name = "a_clone_holds_what_its_volume_held_when_it_was_made";
+    if skipped(name, false, &["nbdcopy"]) {
+        return;
+    }
+    let directory = directory();
+    let at = directory.path();
+    let array = describe(at, "raid5", 4, 4, "16MiB");
+    create(&array);
+    let server = serve(&array);
+    let file = |name: &str| at.join(name).display().to_string();
+    let image = |seed: u32| -> Vec<u8> {
+        (0..16u32 << 20).map(|i| ((i ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+    };
+    let holds = |volume: &str, bytes: &[u8]| {
+        run("nbdcopy", &[&uri_of(at, volume), &file("read")]);
+        let read = std::fs::read(at.join("read")).expect("a copy");
+        let wrong = read.iter().zip(bytes).position(|(read, right)| read != right);
+        assert_eq!((read.len(), wrong), (bytes.len(), None), "{volume}");
+    };
+    verb(&array, &["volume", "create", "db", "--size", "16MiB", "--thin"]);
+    let (old, new) = (image(0), image(77));
+    std::fs::write(at.join("old"), &old).expect("an image");
+    std::fs::write(at.join("new"), &new).expect("an image");
+    run("nbdcopy", &[&file("old"), &uri_of(at, "db")]);
+    verb(&array, &["volume", "clone", "db", "test"]);
+    assert_eq!(listed(at), ["lun0", "db", "test"]);
+    holds("test", &old);
+    run("nbdcopy", &[&file("new"), &uri_of(at, "db")]);
+    holds("test", &old);
+    holds("db", &new);
+    killed(server, at);
+
+    let server = serve(&array);
+    holds("test", &old);
+    holds("db", &new);
+    verb(&array, &["volume", "delete", "db", "--yes"]);
+    holds("test", &old);
+    assert!(refused(&array, &["volume", "clone", "lun0", "other"]).contains("thick"));
+    killed(server, at);
+
+    let server = serve(&array);
+    assert_eq!(listed(at), ["lun0", "test"]);
+    holds("test", &old);
     stop(server);
 }

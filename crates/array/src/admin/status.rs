@@ -442,7 +442,7 @@ pub struct VolumeStatus {
     pub name: String,
     /// Its size.
     pub size_bytes: u64,
-    /// What of the pool it uses.
+    /// What of the pool it uses, alone or together with others.
     pub mapped_bytes: u64,
     /// Whether extents are allocated at the first write.
     pub thin: bool,
@@ -451,6 +451,9 @@ pub struct VolumeStatus {
     /// The group that it lies on, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// The names of its clones and of those whose clone it is: what is written to none of them uses the pool once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares_with: Vec<String>,
     /// What hosts have asked of it since the start.
     #[serde(default)]
     pub io: IoSummary,

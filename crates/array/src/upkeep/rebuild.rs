@@ -122,5 +122,5 @@ fn missing_slots(pool: &PoolShard, set: SetIndex, column: Column) -> Vec<(Extent
     let lacks = |(_, slot): &(ExtentId, SlotRef)| {
         slots.place(slot.slot).set == set && sets.is_unfilled(set, column, slots.rows(slot.slot).start)
     };
-    pool.mapping.slots().into_iter().filter(lacks).collect()
+    pool.mapping.slots_in_use().into_iter().filter(lacks).collect()
 }

@@ -33,6 +33,8 @@ impl Inner {
     /// Takes a slot for the copy of an extent; no other task may be about to.
     pub(crate) async fn lend_copy(&self, extent: ExtentId) -> Result<(), IoError> {
         let slot = self.mapping.lend(extent).await?;
+        // A rebuild looks at it from now on.
+        self.slots.allocate(slot);
         let before = self.state.borrow_mut().copies.insert(extent, slot);
         assert!(before.is_none(), "{extent} is to be copied twice");
         self.work.notify_all();
@@ -102,7 +104,12 @@ impl Inner {
         let to = self.state.borrow().copies.get(&extent).copied().expect("a slot was lent for it");
         let from = self.mapping.slot(extent).expect("an extent that is written has a slot");
         let relocation = Relocation { extents: vec![extent], from, to };
-        let is_free = self.relocate_claimed(&relocation, held.map(|guard| vec![guard])).await?;
+        let moved = self.relocate_claimed(&relocation, held.map(|guard| vec![guard])).await;
+        if moved.is_err() {
+            // It is tried again.
+            self.slots.allocate(to);
+        }
+        let is_free = moved?;
         self.state.borrow_mut().copies.remove(&extent);
         if is_free {
             self.until_free(from).await;

@@ -68,6 +68,7 @@ impl Inner {
             state.copies.remove(&extent)
         };
         if let Some(lent) = lent {
+            self.until_free(lent).await;
             self.mapping.give_back(lent);
         }
         // What others have too they go on reading.

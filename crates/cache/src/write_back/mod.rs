@@ -273,9 +273,10 @@ impl WriteBack {
     }
 
     /// Keeps the slot of an extent from being given back until this is dropped, for a scrub or a rebuild of all of it;
-    /// none where the extent has another, or is being closed.
+    /// none where the extent has another and is not being copied to it, or is being closed.
     pub fn keep(&self, extent: ExtentId, slot: SlotRef) -> Option<impl Drop + '_> {
-        (self.0.slot(extent) == Some(slot)).then(|| self.0.readers.enter(slot.slot))
+        let is_copied = || self.0.state.borrow().copies.get(&extent) == Some(&slot);
+        (self.0.slot(extent) == Some(slot) || is_copied()).then(|| self.0.readers.enter(slot.slot))
     }
 
     /// How it stands.

@@ -45,6 +45,12 @@ impl PoolState {
         (1..FAMILY_VOLUMES_MAX).find(|number| !taken.contains(number)).filter(|_| !taken.is_empty())
     }
 
+    /// The names of the other volumes of a volume's family.
+    pub fn family_names(&self, volume: &Volume) -> Vec<String> {
+        let others = self.family(volume.family()).filter(|other| other.number != volume.number);
+        others.map(|other| other.name.clone()).collect()
+    }
+
     /// The volumes of a family.
     fn family(&self, family: u32) -> impl Iterator<Item = &Volume> {
         self.volumes().filter(move |volume| volume.family() == family)

@@ -9,6 +9,7 @@
 //! by forced unit access; each sector by itself. What was once read while no write was under way stays: a database that
 //! recovers decides by what it reads.
 
+mod clone;
 mod finding;
 
 use std::cell::Cell;
@@ -18,6 +19,7 @@ use std::rc::Rc;
 use tier0_units::{Lba, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 use tier0_workload::verify::{self, Book, Effect, Holds, Moment, stamp};
 
+pub use clone::CloneBook;
 pub use finding::Finding;
 
 /// Address bits of a volume's sectors; the volume's number stands above them.
@@ -32,6 +34,7 @@ pub struct WriteTicket {
 }
 
 /// A read under way.
+#[derive(Clone)]
 #[must_use = "let the auditor judge what was read"]
 pub struct ReadTicket {
     volume: usize,

@@ -186,8 +186,11 @@ fn percent(part: u64, whole: u64) -> String {
 
 fn volumes(volumes: &[VolumeStatus]) -> String {
     let has_groups = volumes.iter().any(|volume| volume.group.is_some());
-    let columns = ["volume", "size", "mapped", "kind", "write cache", "group"];
-    let mut rows = table(if has_groups { &columns } else { &columns[..5] });
+    let has_clones = volumes.iter().any(|volume| !volume.shares_with.is_empty());
+    let mut columns = vec!["volume", "size", "mapped", "kind", "write cache"];
+    columns.extend(has_groups.then_some("group"));
+    columns.extend(has_clones.then_some("shares space with"));
+    let mut rows = table(&columns);
     for volume in volumes {
         let mut row = vec![
             volume.name.clone(),
@@ -197,6 +200,7 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
             volume.write_cache.map_or("none".to_owned(), |mode| mode.to_string()),
         ];
         row.extend(volume.group.clone().filter(|_| has_groups));
+        row.extend(has_clones.then(|| volume.shares_with.join(", ")));
         rows.add_row(row);
     }
     align_right(&mut rows, [1, 2]);

@@ -381,9 +381,10 @@ impl Store {
                 self.world.spawn(async move { store.scrub().await }).detach();
                 Ok(())
             }
-            Admin::Grow | Admin::CreateVolume { .. } | Admin::DeleteVolume { .. } => {
-                Err(SystemError::Refused("a mirror stays as it is".to_owned()))
-            }
+            Admin::Grow
+            | Admin::CreateVolume { .. }
+            | Admin::CloneVolume { .. }
+            | Admin::DeleteVolume { .. } => Err(SystemError::Refused("a mirror stays as it is".to_owned())),
         }
     }
 
