@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tier0_units::{ExtentId, SlotRef};
+use tier0_world::IoError;
 use tier0_world::sync::{MailSender, Notify, oneshot};
-use tier0_world::{IoError, PlantedBug, planted};
 
 use tier0_cache::{LocalFuture, Mapping, Relocation};
 use tier0_pool::{Claim, ExtentMap};
@@ -373,9 +373,6 @@ impl Mapping for ShardMapping {
 
     fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>> {
         let Relocation { extents, from, to } = relocation;
-        if planted(PlantedBug::LeaveSharedSlotEarly) && self.is_shared(from) {
-            self.leave(from, extents.len());
-        }
         let (reply, answer) = oneshot::channel();
         let to = Some(to);
         self.control.send(ControlMessage::Moved(MovedNote { pool: self.pool, extents, from, to, reply }));
@@ -403,6 +400,6 @@ impl Mapping for ShardMapping {
         if extents.len() > 1 {
             self.shared.borrow_mut().insert(to.slot, extents.len() as u32);
         }
-        !planted(PlantedBug::LeaveSharedSlotEarly) && self.leave(*from, extents.len())
+        self.leave(*from, extents.len())
     }
 }

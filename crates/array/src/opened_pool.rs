@@ -13,6 +13,7 @@ use tier0_world::sync::MailSender;
 use crate::ArrayError;
 use crate::born::Born;
 use crate::control::judge::MemberJudge;
+use crate::control::without_unfinished;
 use crate::log_lane::format_ring;
 use crate::message::control::ControlMessage;
 use crate::plan::{PoolShape, members_max};
@@ -41,7 +42,8 @@ impl OpenedPool {
         let drives: Vec<Option<DriveHandle>> =
             (0..members as u32).map(|place| examined.drive(place).cloned()).collect();
         let metadata = examined.open(world, loss_hook(number, &lost, control)).await?;
-        for record in additions {
+        let unfinished = without_unfinished(&metadata.state());
+        for record in unfinished.into_iter().chain(additions) {
             metadata.commit(vec![record]).await?;
         }
         make_log(world, &metadata, &drives).await?;

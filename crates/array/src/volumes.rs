@@ -9,32 +9,30 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
-use tier0_pool::{ExtentMap, Volume as VolumeRecord};
+use tier0_pool::Volume as VolumeRecord;
 use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_volume::owner;
 use tier0_world::IoError;
 
 use crate::Volume;
 use crate::export_registry::ExportRegistry;
-use crate::message::volumes::VolumesCommand;
+use crate::message::volumes::{SharedExtents, VolumesCommand};
 use crate::shard::Shard;
 use crate::volume_io::VolumeIo;
 
 /// How long what writes to a volume waits while it is held: a host's driver gives a request up after 30 s.
 const HOLD_MAX: Nanos = Nanos::from_secs(10);
-/// Extents that are learnt in a turn, and how long others have theirs.
-const EXTENTS_AT_ONCE: usize = 4096;
-const TURN: Nanos = Nanos::from_micros(1);
 
 impl VolumesCommand {
     pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {
         // The control task may have stopped waiting; then the answer is dropped.
         match self {
-            VolumesCommand::Add { number, pool, record, shared, reply } => {
-                if let Some(shared) = shared {
-                    shard.learn_shared(pool, &record, &shared).await;
-                }
+            VolumesCommand::Add { number, pool, record, reply } => {
                 shard.add_volume(number, pool, &record);
+                let _ = reply.send(());
+            }
+            VolumesCommand::Share { pool, extents, reply } => {
+                shard.share_extents(pool, &extents);
                 let _ = reply.send(());
             }
             VolumesCommand::Settle { number, reply } => {
@@ -98,16 +96,12 @@ impl Shard {
         volumes[place] = Some(volume);
     }
 
-    /// Of a new volume: its extents that are this shard's have the slots of others, with turns for others.
-    async fn learn_shared(&self, pool: usize, record: &VolumeRecord, shared: &ExtentMap) {
+    /// Those of the extents that are this shard's have these slots.
+    fn share_extents(&self, pool: usize, shared: &SharedExtents) {
         let mapping = &self.pool(pool).mapping;
-        for (number, (index, slot)) in shared.iter().enumerate() {
-            if owner(record.family(), u64::from(index), self.peers.len()) == self.index {
-                mapping.share(ExtentId { volume: record.number, index }, slot);
-            }
-            if number % EXTENTS_AT_ONCE == EXTENTS_AT_ONCE - 1 {
-                self.world.sleep(TURN).await;
-            }
+        let is_own = |index: u32| owner(shared.family, u64::from(index), self.peers.len()) == self.index;
+        for (index, slot) in shared.extents.iter().filter(|(index, _)| is_own(*index)) {
+            mapping.share(ExtentId { volume: shared.volume, index: *index }, *slot);
         }
     }
 

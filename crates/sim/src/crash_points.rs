@@ -194,6 +194,16 @@ impl Script {
         Script::new(system, config.growing())
     }
 
+    /// That of `seed` with volumes that are cloned and written to, without other trouble.
+    ///
+    /// # Errors
+    /// It fails without a crash.
+    pub fn cloned<S: System>(system: &S, seed: u64) -> Result<Script, Box<Failure>> {
+        let mut config = small(system, seed);
+        config.faults.weights.fill(0);
+        Script::new(system, config.cloned())
+    }
+
     /// How many runs it takes.
     pub fn points(&self) -> u64 {
         self.changes * MANNERS.len() as u64

@@ -33,7 +33,7 @@ struct Options {
     #[arg(long)]
     growing: bool,
     /// Let volumes be cloned, and the clones be written to and deleted
-    #[arg(long, conflicts_with_all = ["crash_points", "incidents", "ordeals"])]
+    #[arg(long, conflicts_with_all = ["incidents", "ordeals"])]
     clones: bool,
     /// Let drives forget what they stored, 128 KiB at once
     #[arg(long, conflicts_with = "crash_points")]
@@ -55,7 +55,7 @@ struct Options {
     #[arg(long, conflicts_with = "crash_points")]
     network: bool,
     /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with
-    /// --growing, of six seeds), or that of --seed or --script alone
+    /// --growing or --clones, of six seeds), or that of --seed or --script alone
     #[arg(long)]
     crash_points: bool,
     /// The script to crash, by its number
@@ -190,19 +190,23 @@ fn many(options: &Options) -> bool {
     finish(&report, &clock, "seeds")
 }
 
-/// Scripts of growing pools that are crashed at every point where no seed is given.
-const GROWING_SCRIPTS: u64 = 6;
+/// Scripts of growing pools, or of clones, that are crashed at every point where no seed is given.
+const SEED_SCRIPTS: u64 = 6;
 
 /// The scripts that the options name, each with what it is about.
 fn scripts(options: &Options) -> Vec<(String, Result<Script, Box<Failure>>)> {
     let bug = options.planted.as_deref();
     let of_seed = |seed: u64| {
-        let script = if options.growing { Script::growing } else { Script::of_seed };
+        let script = match () {
+            () if options.growing => Script::growing,
+            () if options.clones => Script::cloned,
+            () => Script::of_seed,
+        };
         (format!("of seed {seed}"), with_bug(bug, || script(&Array, seed)))
     };
     match options.seed {
         Some(seed) => return vec![of_seed(seed)],
-        None if options.growing => return (0..GROWING_SCRIPTS).map(of_seed).collect(),
+        None if options.growing || options.clones => return (0..SEED_SCRIPTS).map(of_seed).collect(),
         None => {}
     }
     let themes = (0..).zip(Theme::all(&Array.abilities()));

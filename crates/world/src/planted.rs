@@ -100,8 +100,6 @@ pub enum PlantedBug {
     WriteHalfReceived,
     /// What is written to an extent goes to a slot that another extent has too.
     WriteToSharedSlot,
-    /// An extent counts as gone from a slot before that is durable: another that has the slot writes there.
-    LeaveSharedSlotEarly,
     /// What recovery finds in the log of an extent goes to its slot, although another extent has that too.
     RecoverIntoSharedSlot,
     /// A volume is cloned before what was written to it is in its slots.
@@ -125,7 +123,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 47] = [
+    pub const ALL: [PlantedBug; 46] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -170,7 +168,6 @@ impl PlantedBug {
         PlantedBug::AnswerBeforeWrite,
         PlantedBug::WriteHalfReceived,
         PlantedBug::WriteToSharedSlot,
-        PlantedBug::LeaveSharedSlotEarly,
         PlantedBug::RecoverIntoSharedSlot,
         PlantedBug::CloneBeforeDestage,
     ];

@@ -186,7 +186,11 @@ impl PoolFacts {
             log_parts: state.log().shards(),
             set_groups,
             drives: there().map(drive).collect(),
-            volumes: state.volumes().map(|one| volume(state, one)).collect(),
+            volumes: state
+                .volumes()
+                .filter(|one| !one.is_unfinished())
+                .map(|one| volume(state, one))
+                .collect(),
             space: None,
         }
     }

@@ -4,41 +4,45 @@
 //! 1. What the log has of the volume goes into its place, while hosts go on.
 //! 2. Every shard lets wait what writes to the volume, and brings the rest into place. What was acknowledged before is in the
 //!    clone, and nothing of what waits: the clone is what a power cut at that moment would have left.
-//! 3. One record makes the clone and its map. A crash leaves all of it or nothing.
-//! 4. The shards learn whose the slots are, and what waited goes on.
+//! 3. The clone is made under a name that no user can give, a few extents in a turn, and the shards learn whose the slots are.
+//! 4. It gets its name, and what waited goes on. A crash before that leaves nothing: what has no name yet is taken away when
+//!    the pool is opened.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_pool::{Branch, ExtentMap, MetaRecord, SharedRun, Volume as VolumeRecord};
-use tier0_units::ExtentId;
+use tier0_pool::{Branch, MetaRecord, PoolState, SharedRun, Volume as VolumeRecord};
+use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 
 use super::Control;
 use super::admin::Done;
 use super::volumes::{Meant, refused};
 use crate::admin::AdminError;
-use crate::message::volumes::VolumesCommand;
+use crate::message::volumes::{SharedExtents, VolumesCommand};
+
+/// Extents that are shared in a turn, and how long others have theirs.
+const EXTENTS_AT_ONCE: u32 = 4096;
+const TURN: Nanos = Nanos::from_micros(1);
 
 impl Control {
     pub(super) async fn clone_volume(self: &Rc<Self>, name: &str, clone: &str) -> Done {
         let _turn = self.turn.acquire(1).await;
         let Meant { pool, record, number } = self.volume_meant(name)?;
         self.check_is_new(clone)?;
-        let record = self.record_of_clone(pool, &record, clone)?;
+        let (of, record) = (record.number, self.record_of_clone(pool, &record, clone)?);
         let settled = self.command(|reply| VolumesCommand::Settle { number, reply }).await?;
         all(settled).map_err(|error| not_in_place(name, error))?;
         let held = self.command(|reply| VolumesCommand::Hold { number, reply }).await?;
         let shared = match all(held) {
-            Ok(()) => self.commit_clone(pool, name, &record).await,
+            Ok(()) => self.share_all(pool, of, &record).await,
             Err(error) => Err(not_in_place(name, error)),
         };
-        let added = match shared {
-            Ok(shared) => self.add_clone(pool, &record, shared).await,
-            Err(error) => Err(error),
-        };
         self.command(|reply| VolumesCommand::Open { number, reply }).await?;
-        self.offer_volume(added?).await?;
+        shared?;
+        let number = self.number_volume(pool, record.number);
+        self.command(|reply| VolumesCommand::Add { number, pool, record: record.clone(), reply }).await?;
+        self.offer_volume(number).await?;
         Ok(format!("volume {clone} is a clone of {name}, and served"))
     }
 
@@ -72,46 +76,41 @@ impl Control {
         })
     }
 
-    /// Makes the clone stable; its map.
-    async fn commit_clone(
-        &self,
-        pool: usize,
-        name: &str,
-        record: &VolumeRecord,
-    ) -> Result<ExtentMap, AdminError> {
+    /// Makes the clone stable, a few extents in a turn, and its extents known to the shards.
+    async fn share_all(&self, pool: usize, of: u32, record: &VolumeRecord) -> Result<(), AdminError> {
         let core = self.core(pool);
-        let (count, of) = {
-            let state = core.metadata.state();
-            (state.extents_of(record.sectors) as u32, state.volume_named(name).map(|volume| volume.number))
-        };
-        let of = of.ok_or_else(|| AdminError::failed("the volume is gone"))?;
-        let first = ExtentId { volume: record.number, index: 0 };
-        let records = vec![
-            MetaRecord::VolumeCreated(record.clone()),
-            MetaRecord::ShareExtents(vec![SharedRun { of, first, count }]),
-        ];
-        core.metadata.commit(records).await.map_err(refused)?;
-        Ok(core.metadata.state().map(record.number).cloned().unwrap_or_default())
+        let count = core.metadata.state().extents_of(record.sectors) as u32;
+        let unfinished = MetaRecord::VolumeCreated(record.clone().unfinished());
+        core.metadata.commit(vec![unfinished]).await.map_err(refused)?;
+        let mut commits = Vec::new();
+        for index in (0..count).step_by(EXTENTS_AT_ONCE as usize) {
+            let first = ExtentId { volume: record.number, index };
+            let run = SharedRun { of, first, count: EXTENTS_AT_ONCE.min(count - index) };
+            commits.push(core.metadata.commit(vec![MetaRecord::ShareExtents(vec![run])]));
+            self.world.sleep(TURN).await;
+        }
+        for commit in commits {
+            commit.await.map_err(refused)?;
+        }
+        for first in (0..count).step_by(EXTENTS_AT_ONCE as usize) {
+            let extents: Vec<(u32, SlotRef)> = {
+                let state = core.metadata.state();
+                let own = state.map(record.number).into_iter().flat_map(|map| map.iter_from(first));
+                own.take_while(|(index, _)| *index - first < EXTENTS_AT_ONCE).collect()
+            };
+            let shared = SharedExtents { volume: record.number, family: record.family(), extents };
+            let extents = Arc::new(shared);
+            self.command(|reply| VolumesCommand::Share { pool, extents: extents.clone(), reply }).await?;
+        }
+        let named = MetaRecord::VolumeRenamed { volume: record.number, name: record.name.clone() };
+        core.metadata.commit(vec![named]).await.map_err(refused)
     }
+}
 
-    /// Makes the clone known to the shards; its number in the array.
-    async fn add_clone(
-        &self,
-        pool: usize,
-        record: &VolumeRecord,
-        shared: ExtentMap,
-    ) -> Result<u32, AdminError> {
-        let (number, shared) = (self.number_volume(pool, record.number), Arc::new(shared));
-        self.command(|reply| VolumesCommand::Add {
-            number,
-            pool,
-            record: record.clone(),
-            shared: Some(shared.clone()),
-            reply,
-        })
-        .await?;
-        Ok(number)
-    }
+/// The records that take away what a crash has left of clones that were being made.
+pub(crate) fn without_unfinished(state: &PoolState) -> Vec<MetaRecord> {
+    let unfinished = state.volumes().filter(|volume| volume.is_unfinished());
+    unfinished.map(|volume| MetaRecord::VolumeDeleted { volume: volume.number }).collect()
 }
 
 fn all(results: Vec<Result<(), IoError>>) -> Result<(), IoError> {

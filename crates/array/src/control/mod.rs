@@ -51,6 +51,7 @@ use tier0_units::{Nanos, SlotRef};
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 use tier0_world::{IoError, World};
 
+pub(crate) use clones::without_unfinished;
 pub(crate) use drives::{Answer, DriveOpener, NewDrive};
 pub(crate) use harmed::Harm;
 pub(crate) use moved::Moved;

@@ -507,7 +507,7 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
         shares_with: state.family_names(volume),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
     };
-    state.volumes().map(volume).collect()
+    state.volumes().filter(|volume| !volume.is_unfinished()).map(volume).collect()
 }
 
 #[cfg(test)]

@@ -69,14 +69,7 @@ impl Control {
         let record = core.metadata.state().volumes().find(|volume| volume.id == id).cloned();
         let record = record.ok_or_else(|| AdminError::failed("the volume is gone again"))?;
         let number = self.number_volume(pool, record.number);
-        self.command(|reply| VolumesCommand::Add {
-            number,
-            pool,
-            record: record.clone(),
-            shared: None,
-            reply,
-        })
-        .await?;
+        self.command(|reply| VolumesCommand::Add { number, pool, record: record.clone(), reply }).await?;
         self.offer_volume(number).await?;
         Ok(format!("volume {name} of {size} is created and served"))
     }

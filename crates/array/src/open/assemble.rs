@@ -557,7 +557,7 @@ fn add_volumes(
     warnings.extend(
         state
             .volumes()
-            .filter(|volume| !in_file(&volume.name))
+            .filter(|volume| !in_file(&volume.name) && !volume.is_unfinished())
             .map(|volume| not_in_file(&volume.name, SectorCount(volume.sectors))),
     );
     Ok(records)

@@ -271,7 +271,11 @@ impl OpenPool {
                 .collect(),
             log_parts: state.log().shards(),
             log_copies: rings.map(|ring| ring.copies.iter().filter(serves).count()).min().unwrap_or(0),
-            volumes: state.volumes().map(|volume| (volume.name.clone(), size(volume.sectors))).collect(),
+            volumes: state
+                .volumes()
+                .filter(|volume| !volume.is_unfinished())
+                .map(|volume| (volume.name.clone(), size(volume.sectors)))
+                .collect(),
         }
     }
 }

@@ -20,6 +20,9 @@ pub struct Branch {
     pub number: u8,
 }
 
+/// What the name of a volume begins with that is being made of another one.
+const UNFINISHED: char = '~';
+
 /// A volume of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
@@ -61,6 +64,16 @@ impl Volume {
     /// The number of its branch in its family.
     pub fn branch_number(&self) -> u8 {
         self.branch.map_or(0, |branch| branch.number)
+    }
+
+    /// The same under the name that it has while it is being made of another one; users can give no volume such a name.
+    pub fn unfinished(self) -> Volume {
+        Volume { name: format!("{UNFINISHED}{}", self.name), ..self }
+    }
+
+    /// Whether it is being made, or a crash has left it so: it is to be deleted then.
+    pub fn is_unfinished(&self) -> bool {
+        self.name.starts_with(UNFINISHED)
     }
 
     /// What its extents may claim.

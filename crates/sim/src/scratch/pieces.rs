@@ -79,11 +79,8 @@ async fn make<R: Running>(
     let began = life.world.now();
     match request.await {
         Ok(()) => set(life, name, piece, Piece::of(content)),
-        Err(IoError::NoSpace) => {
-            // Nothing has changed.
-            set(life, name, piece, before);
-            return Ok(false);
-        }
+        // Some of its extents may have had space.
+        Err(IoError::NoSpace) => return Ok(false),
         Err(_) if excused(life, began) => {}
         Err(error) => return Err(format!("{} fails: {error}", what())),
     }

@@ -12,6 +12,8 @@ const SEEDS: Range<u64> = 0..96;
 const GROWING_SEEDS: Range<u64> = 0..40;
 /// Seeds of pools with two groups of sets that must be clean.
 const GROUP_SEEDS: Range<u64> = 0..32;
+/// Seeds of volumes that are cloned that must be clean; half of them have mishaps too.
+const CLONE_SEEDS: Range<u64> = 0..24;
 /// Seeds of drives that forget that must be clean.
 const FORGETFUL_SEEDS: Range<u64> = 0..12;
 /// Seeds with mishaps that must be clean.
@@ -128,6 +130,21 @@ fn pools_with_two_groups_of_sets_survive_what_these_seeds_bring() {
     let things =
         ["pools grown", "drives gone", "power cuts under load", "blocks repaired by scrubs", "healed"];
     survives(GROUP_SEEDS, "--groups --growing", |config| config.grouped(&Array).growing(), &things);
+}
+
+#[test]
+fn volumes_that_are_cloned_survive_what_these_seeds_bring() {
+    let things = [
+        "volumes cloned under load",
+        "volumes that come and go, verified",
+        "writes refused for want of space",
+        "power cuts under load",
+        "drives gone",
+        "healed",
+    ];
+    survives(CLONE_SEEDS, "--clones", SimConfig::cloned, &things);
+    let mishaps = |config: SimConfig| config.cloned().mishaps();
+    survives(CLONE_SEEDS, "--clones --mishaps", mishaps, &["volumes cloned under load"]);
 }
 
 #[test]

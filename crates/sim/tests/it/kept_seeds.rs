@@ -80,6 +80,11 @@ const KEPT_GROWING: &[(u64, &str)] = &[
 ];
 
 /// The same with drives that forget.
+const KEPT_CLONES: &[(u64, &str)] = &[
+    (81, "a rebuild that ended between the copying of an extent and its commit knew nothing of its slot"),
+    (0, "the last, partial extent of a volume that was discarded as a whole asked for space in a full pool"),
+];
+
 const KEPT_FORGETFUL: &[(u64, &str)] = &[
     (26, "as 72, and requests did not end then"),
     (65, "a carrier of the metadata journal had forgotten it, and no scrub looked"),
@@ -158,6 +163,7 @@ fn seeds_that_once_failed_stay_clean() {
     check(KEPT_NETWORK, SimConfig::networked);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
+    check(KEPT_CLONES, SimConfig::cloned);
     check(KEPT_FORGETFUL, SimConfig::forgetful);
 }
 

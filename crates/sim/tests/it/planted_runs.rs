@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 38] = [
+const KNOWN: [(PlantedBug, u64); 41] = [
     (PlantedBug::CutFullLog, 26),
     (PlantedBug::AckBeforeMirror, 10),
     (PlantedBug::SkipFlushBeforeRelease, 1),
@@ -50,6 +50,9 @@ const KNOWN: [(PlantedBug, u64); 38] = [
     (PlantedBug::HideStaleLosses, 0),
     (PlantedBug::AnswerBeforeWrite, 1),
     (PlantedBug::WriteHalfReceived, 0),
+    (PlantedBug::WriteToSharedSlot, 0),
+    (PlantedBug::RecoverIntoSharedSlot, 0),
+    (PlantedBug::CloneBeforeDestage, 0),
 ];
 
 /// Bugs that no seed is known for. This one needs a drive that joins again in the moment in which it is forgotten; the seed
