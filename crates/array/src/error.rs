@@ -150,7 +150,7 @@ pub enum ArrayError {
     },
     /// A volume does not fit.
     #[error(
-        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller or add drives"
+        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller, take it out of the file if it was deleted, or add drives"
     )]
     NoSpace {
         /// The volume.

@@ -371,7 +371,7 @@ impl Mapping for ShardMapping {
         Box::pin(self.make_stable(mapped, unmapped))
     }
 
-    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>> {
+    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<Vec<ExtentId>, IoError>> {
         let Relocation { extents, from, to } = relocation;
         let (reply, answer) = oneshot::channel();
         let to = Some(to);
@@ -383,7 +383,7 @@ impl Mapping for ShardMapping {
         let (reply, answer) = oneshot::channel();
         let note = MovedNote { pool: self.pool, extents: vec![extent], from: slot, to: None, reply };
         self.control.send(ControlMessage::Moved(note));
-        Box::pin(async move { answer.await.unwrap_or(Err(IoError::Gone)) })
+        Box::pin(async move { answer.await.unwrap_or(Err(IoError::Gone)).map(|_| ()) })
     }
 
     fn has_left(&self, extent: ExtentId, slot: SlotRef) -> bool {
@@ -395,8 +395,8 @@ impl Mapping for ShardMapping {
         let Relocation { extents, from, to } = relocation;
         for extent in extents {
             self.map(*extent, *to);
-            self.lent.borrow_mut().remove(extent);
         }
+        self.lent.borrow_mut().retain(|_, lent| lent != to);
         if extents.len() > 1 {
             self.shared.borrow_mut().insert(to.slot, extents.len() as u32);
         }

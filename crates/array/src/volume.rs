@@ -193,15 +193,22 @@ impl Volume {
         result
     }
 
-    /// A few extents at a time, so that a whole volume takes no more memory than a small part.
+    /// A few extents at a time, so that a whole volume takes no more memory than a small part. One without space for its copy
+    /// keeps none of the others from becoming zeros.
     async fn zero_extents(&self, lba: Lba, sectors: u64, durable: bool) -> Result<(), IoError> {
         let mut pieces = self.extents(lba, sectors).peekable();
+        let mut result = Ok(());
         while pieces.peek().is_some() {
             let some = pieces.by_ref().take(ZERO_EXTENTS_AT_ONCE);
             let all = join_all(some.map(|piece| self.zero_piece(piece, durable)).collect::<Vec<_>>()).await;
-            all.into_iter().collect::<Result<(), _>>()?;
+            for zeroed in all {
+                match zeroed {
+                    Err(IoError::NoSpace) => result = zeroed,
+                    zeroed => zeroed?,
+                }
+            }
         }
-        Ok(())
+        result
     }
 
     async fn extent_status(&self, extent: u64) -> Result<BlockStatus, IoError> {
@@ -248,13 +255,17 @@ impl BlockTarget for Volume {
     }
 
     /// Afterwards whole pages of the range read as zeros, where there is a log; elsewhere a volume keeps its space and its
-    /// content.
+    /// content. So does an extent that a clone has too, of which a part is discarded, where its copy has no space: a discard
+    /// that would take space is of no use.
     async fn discard(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
         self.check(lba, sectors)?;
         if !self.io.write_back.has_log() {
             return Ok(());
         }
-        self.zero_range(lba, sectors, false).await
+        match self.zero_range(lba, sectors, false).await {
+            Err(IoError::NoSpace) => Ok(()),
+            result => result,
+        }
     }
 
     async fn write_zeroes(

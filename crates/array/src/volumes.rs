@@ -20,6 +20,8 @@ use crate::message::volumes::{SharedExtents, VolumesCommand};
 use crate::shard::Shard;
 use crate::volume_io::VolumeIo;
 
+/// How long what the log has of a volume may take to come into its place while hosts go on.
+const SETTLE_MAX: Nanos = Nanos::from_secs(20);
 /// How long what writes to a volume waits while it is held: a host's driver gives a request up after 30 s.
 const HOLD_MAX: Nanos = Nanos::from_secs(10);
 
@@ -107,7 +109,11 @@ impl Shard {
 
     async fn settle_volume(&self, number: u32) -> Result<(), IoError> {
         let volume = self.volume(number)?;
-        volume.write_back.retire(volume.write_back.logged()).await
+        let settled = volume.write_back.retire(volume.write_back.logged());
+        match select(pin!(settled), pin!(self.world.sleep(SETTLE_MAX))).await {
+            Either::Left((settled, _)) => settled,
+            Either::Right(_) => Err(IoError::Timeout),
+        }
     }
 
     /// Holds a volume, unless that takes too long for the hosts that wait.
@@ -148,9 +154,14 @@ impl Shard {
         let volume = self.volumes.borrow_mut().get_mut(number as usize).and_then(Option::take);
         let Some(volume) = volume else { return Vec::new() };
         let pool = &volume.pool;
+        volume.write_back.keep_in_place(volume.number);
         volume.write_back.forget(|extent| extent.volume == volume.number).await;
         let slots = pool.mapping.remove_volume(volume.number).await;
-        slots.iter().for_each(|slot| pool.slot_io.free(*slot));
+        volume.write_back.release(volume.number);
+        // A read of an extent that has left one of them may still be under way there.
+        for slot in &slots {
+            volume.write_back.let_go(*slot).await;
+        }
         slots
     }
 }

@@ -76,7 +76,7 @@ impl Mapping for Thick {
 
     fn give_back(&self, _: SlotRef) {}
 
-    fn commit_move(&self, _: Relocation) -> LocalFuture<'_, Result<(), IoError>> {
+    fn commit_move(&self, _: Relocation) -> LocalFuture<'_, Result<Vec<ExtentId>, IoError>> {
         Box::pin(async { Err(IoError::NoSpace) })
     }
 

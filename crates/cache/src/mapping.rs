@@ -59,11 +59,12 @@ pub trait Mapping {
         unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> LocalFuture<'_, Result<(), IoError>>;
 
-    /// Makes durable that extents have the new slot and not the old one, which is not lent again before it is given back.
+    /// Makes durable that extents have the new slot and not the old one, which is not lent again before it is given back. Which
+    /// have moved: those of a volume that is gone have not.
     ///
     /// # Errors
     /// When it has not changed, or nothing can become durable any more.
-    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>>;
+    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<Vec<ExtentId>, IoError>>;
 
     /// Makes durable that an extent has no slot any more, of which others have the one that it has.
     ///

@@ -16,7 +16,8 @@ use crate::state::PoolState;
 const WARN_AT: [u8; 3] = [80, 90, 95];
 
 /// What helps a pool that fills.
-const MORE: &str = "discard what is not needed, or add drives (tier0 drive add, tier0 pool grow)";
+const MORE: &str =
+    "discard what is not needed, delete clones, or add drives (tier0 drive add, tier0 pool grow)";
 
 /// How much of a pool is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,7 +260,10 @@ impl SpaceWarning {
     /// The fact about `what`, as "the pool", and the remedy.
     pub fn in_two(&self, what: &str) -> (String, &'static str) {
         match self {
-            SpaceWarning::Full => (format!("{what} is full: writes to new space fail"), MORE),
+            SpaceWarning::Full => (
+                format!("{what} is full: writes to new space fail, and to what a volume shares with a clone"),
+                MORE,
+            ),
             SpaceWarning::AtReserve { free, reserve } => (
                 format!(
                     "{what} has {free} free and keeps {reserve}: writes to new space of thin volumes fail"

@@ -214,6 +214,9 @@ async fn give_back<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     if !life.session.config.gives_space_back {
         return Ok(());
     }
+    if life.session.config.has_clones {
+        scratch::delete_all(life).await?;
+    }
     for volume in 0..life.volumes.len() {
         let sectors = life.session.auditor.borrow().sectors(volume);
         client::discard(life, volume, Lba(0), sectors).await?;

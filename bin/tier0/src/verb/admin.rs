@@ -373,7 +373,7 @@ pub(crate) struct VolumeClone {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// The volume
+    /// The volume, a thin one
     volume: String,
     /// The clone's name, which is its NBD export's too
     name: String,

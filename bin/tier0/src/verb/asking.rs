@@ -203,9 +203,10 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
             let volume = volumes.find(|volume| volume.name == *name)?;
             let (size, holds) = (ByteCount(volume.size_bytes), ByteCount(volume.mapped_bytes));
-            let stays = match volume.shares_with.as_slice() {
+            let stays = match volume.family.as_slice() {
                 [] => String::new(),
-                others => format!("; what {} has of it stays", others.join(" or ")),
+                [other] => format!("; what {other} has of it stays"),
+                others => format!("; what the {} others of its family have of it stays", others.len()),
             };
             Some(format!(
                 "volume {name:?} of {size} is deleted for good, with the {holds} that are stored in it{stays}"

@@ -451,9 +451,9 @@ pub struct VolumeStatus {
     /// The group that it lies on, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The names of its clones and of those whose clone it is: what is written to none of them uses the pool once.
+    /// The names of its clones and of those whose clone it is. They may share space.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shares_with: Vec<String>,
+    pub family: Vec<String>,
     /// What hosts have asked of it since the start.
     #[serde(default)]
     pub io: IoSummary,

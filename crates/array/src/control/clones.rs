@@ -5,14 +5,18 @@
 //! 2. Every shard lets wait what writes to the volume, and brings the rest into place. What was acknowledged before is in the
 //!    clone, and nothing of what waits: the clone is what a power cut at that moment would have left.
 //! 3. The clone is made under a name that no user can give, a few extents in a turn, and the shards learn whose the slots are.
-//! 4. It gets its name, and what waited goes on. A crash before that leaves nothing: what has no name yet is taken away when
-//!    the pool is opened.
+//! 4. It gets its name, and what waited goes on: it becomes durable behind the clone. A crash before that leaves nothing: what
+//!    has no name yet is taken away when the pool is opened.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_pool::{Branch, MetaRecord, PoolState, SharedRun, Volume as VolumeRecord};
-use tier0_units::{ExtentId, Nanos, SlotRef};
+use tier0_pool::metadata::Commit;
+use tier0_pool::{
+    Branch, ExtentMap, FAMILY_VOLUMES_MAX, MetaRecord, PoolError, PoolState, SharedRun,
+    Volume as VolumeRecord,
+};
+use tier0_units::{ExtentId, Nanos, SectorCount, SlotRef};
 use tier0_world::IoError;
 
 use super::Control;
@@ -21,29 +25,72 @@ use super::volumes::{Meant, refused};
 use crate::admin::AdminError;
 use crate::message::volumes::{SharedExtents, VolumesCommand};
 
-/// Extents that are shared in a turn, and how long others have theirs.
+/// Extents that are shared in a turn.
 const EXTENTS_AT_ONCE: u32 = 4096;
-const TURN: Nanos = Nanos::from_micros(1);
+/// So little is left that hosts can wait for it, if the log took no longer than this to come into place.
+const SETTLED: Nanos = Nanos::from_secs(2);
+/// How often that is tried.
+const SETTLINGS_MAX: usize = 3;
 
 impl Control {
     pub(super) async fn clone_volume(self: &Rc<Self>, name: &str, clone: &str) -> Done {
+        self.settle(name, clone).await?;
         let _turn = self.turn.acquire(1).await;
         let Meant { pool, record, number } = self.volume_meant(name)?;
         self.check_is_new(clone)?;
         let (of, record) = (record.number, self.record_of_clone(pool, &record, clone)?);
-        let settled = self.command(|reply| VolumesCommand::Settle { number, reply }).await?;
-        all(settled).map_err(|error| not_in_place(name, error))?;
         let held = self.command(|reply| VolumesCommand::Hold { number, reply }).await?;
         let shared = match all(held) {
             Ok(()) => self.share_all(pool, of, &record).await,
             Err(error) => Err(not_in_place(name, error)),
         };
         self.command(|reply| VolumesCommand::Open { number, reply }).await?;
-        shared?;
+        for commit in shared? {
+            commit.await.map_err(refused)?;
+        }
         let number = self.number_volume(pool, record.number);
         self.command(|reply| VolumesCommand::Add { number, pool, record: record.clone(), reply }).await?;
         self.offer_volume(number).await?;
-        Ok(format!("volume {clone} is a clone of {name}, and served"))
+        Ok(format!("volume {clone} is a clone of {name}, and served{}", self.what_is_short(pool, &record)))
+    }
+
+    /// Brings into place what the log has of a volume, until little is left, while hosts and administrators go on.
+    async fn settle(&self, name: &str, clone: &str) -> Result<(), AdminError> {
+        for _ in 0..SETTLINGS_MAX {
+            let Meant { pool, record, number } = self.volume_meant(name)?;
+            self.check_is_new(clone)?;
+            self.record_of_clone(pool, &record, clone)?;
+            if self.core(pool).pauses.since().is_some() {
+                return Err(AdminError::new(format!(
+                    "volume {name:?} is not cloned while its pool {:?} is paused; bring back what it waits for, and ask again",
+                    self.pools[pool].name
+                )));
+            }
+            let begun = self.world.now();
+            let settled = self.command(|reply| VolumesCommand::Settle { number, reply }).await?;
+            all(settled).map_err(|error| not_in_place(name, error))?;
+            if self.world.now().saturating_sub(begun) < SETTLED {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What an administrator should know of a pool that has less space than both may need.
+    fn what_is_short(&self, pool: usize, record: &VolumeRecord) -> String {
+        let state = self.core(pool).metadata.state();
+        let bytes = |extents: u64| SectorCount(extents * state.geometry().extent_sectors).bytes();
+        let shared = state.map(record.number).map_or(0, ExtentMap::count);
+        let free = state.room_in(record.group);
+        match shared > free {
+            true => format!(
+                "; they share {}, and {} are free for what is written to either: when those are taken, such writes fail with \
+                 ENOSPC",
+                bytes(shared),
+                bytes(free)
+            ),
+            false => String::new(),
+        }
     }
 
     /// The record of a clone with this name, unless the volume can have none.
@@ -63,8 +110,10 @@ impl Control {
         let state = self.core(pool).metadata.state();
         let Some(branch) = state.free_branch(of.family()) else {
             return Err(AdminError::new(format!(
-                "volume {:?} has as many clones as there can be; delete one of them (tier0 volume delete)",
-                of.name
+                "volume {:?} has as many clones, or is one of as many, as a family has branches ({}); delete one of them \
+                 (tier0 volume delete)",
+                of.name,
+                FAMILY_VOLUMES_MAX - 1
             )));
         };
         Ok(VolumeRecord {
@@ -76,34 +125,37 @@ impl Control {
         })
     }
 
-    /// Makes the clone stable, a few extents in a turn, and its extents known to the shards.
-    async fn share_all(&self, pool: usize, of: u32, record: &VolumeRecord) -> Result<(), AdminError> {
-        let core = self.core(pool);
-        let count = core.metadata.state().extents_of(record.sectors) as u32;
+    /// Makes the clone and its extents known to the metadata, a few extents in a turn, and to the shards. What hosts write from
+    /// then on becomes durable behind it, so they need not wait for the commits, which are returned.
+    async fn share_all(
+        &self,
+        pool: usize,
+        of: u32,
+        record: &VolumeRecord,
+    ) -> Result<Vec<Commit>, AdminError> {
+        let metadata = &self.core(pool).metadata;
+        let count = metadata.state().extents_of(record.sectors) as u32;
         let unfinished = MetaRecord::VolumeCreated(record.clone().unfinished());
-        core.metadata.commit(vec![unfinished]).await.map_err(refused)?;
-        let mut commits = Vec::new();
+        // Whatever comes after it cannot be refused.
+        metadata.state().check(&unfinished).map_err(|error| refused(PoolError::Refused(error)))?;
+        let mut commits = vec![metadata.commit(vec![unfinished])];
         for index in (0..count).step_by(EXTENTS_AT_ONCE as usize) {
             let first = ExtentId { volume: record.number, index };
             let run = SharedRun { of, first, count: EXTENTS_AT_ONCE.min(count - index) };
-            commits.push(core.metadata.commit(vec![MetaRecord::ShareExtents(vec![run])]));
-            self.world.sleep(TURN).await;
-        }
-        for commit in commits {
-            commit.await.map_err(refused)?;
-        }
-        for first in (0..count).step_by(EXTENTS_AT_ONCE as usize) {
+            commits.push(metadata.commit(vec![MetaRecord::ShareExtents(vec![run])]));
+            // The volume is held, so these are what the record finds, whenever it is carried out.
             let extents: Vec<(u32, SlotRef)> = {
-                let state = core.metadata.state();
-                let own = state.map(record.number).into_iter().flat_map(|map| map.iter_from(first));
-                own.take_while(|(index, _)| *index - first < EXTENTS_AT_ONCE).collect()
+                let state = metadata.state();
+                let own = state.map(of).into_iter().flat_map(|map| map.iter_from(index));
+                own.take_while(|(at, _)| *at - index < EXTENTS_AT_ONCE).collect()
             };
             let shared = SharedExtents { volume: record.number, family: record.family(), extents };
             let extents = Arc::new(shared);
             self.command(|reply| VolumesCommand::Share { pool, extents: extents.clone(), reply }).await?;
         }
         let named = MetaRecord::VolumeRenamed { volume: record.number, name: record.name.clone() };
-        core.metadata.commit(vec![named]).await.map_err(refused)
+        commits.push(metadata.commit(vec![named]));
+        Ok(commits)
     }
 }
 

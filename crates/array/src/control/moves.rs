@@ -1,7 +1,8 @@
 //! Moves of extents that become stable together: those that come while the metadata journal is being written wait for each
 //! other and are one transaction then.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tier0_pool::MetaRecord;
@@ -28,8 +29,8 @@ impl Default for Moves {
     }
 }
 
-/// What a move has ended with; none before.
-type Ended = Rc<Cell<Option<Result<(), IoError>>>>;
+/// What a move has ended with, the extents that have moved; none before.
+type Ended = Rc<RefCell<Option<Result<Vec<ExtentId>, IoError>>>>;
 
 struct Waiting {
     extents: Vec<ExtentId>,
@@ -45,13 +46,13 @@ impl PoolControl {
         extents: Vec<ExtentId>,
         from: SlotRef,
         to: Option<SlotRef>,
-    ) -> Result<(), IoError> {
+    ) -> Result<Vec<ExtentId>, IoError> {
         let core = &self.core;
         let ended = Ended::default();
         core.moves.waiting.borrow_mut().push(Waiting { extents, from, to, ended: ended.clone() });
         let _turn = core.moves.turn.acquire(1).await;
         loop {
-            if let Some(result) = ended.get() {
+            if let Some(result) = ended.borrow_mut().take() {
                 return result;
             }
             core.commit_moves().await;
@@ -73,6 +74,7 @@ impl PoolCore {
             let count = waiting.iter().take_while(fits).count();
             waiting.drain(..count).collect()
         };
+        self.defer_repeated(&mut moves);
         // Extents may be gone, with their volume.
         let (is_there, gone) = {
             let state = self.metadata.state();
@@ -81,7 +83,7 @@ impl PoolCore {
                 .for_each(|one| one.extents.retain(|extent| state.slot(*extent) == Some(one.from)));
             moves.into_iter().partition::<Vec<Waiting>, _>(|one| !one.extents.is_empty())
         };
-        gone.iter().for_each(|one| one.ended.set(Some(Err(IoError::Gone))));
+        gone.iter().for_each(|one| *one.ended.borrow_mut() = Some(Err(IoError::Gone)));
         if is_there.is_empty() {
             return;
         }
@@ -93,6 +95,21 @@ impl PoolCore {
             tracing::error!("{error}");
             IoError::Gone
         });
-        is_there.iter().for_each(|one| one.ended.set(Some(result)));
+        for one in is_there {
+            *one.ended.borrow_mut() = Some(result.map(|()| one.extents));
+        }
+    }
+
+    /// Of several moves of an extent all but the first wait for the next transaction.
+    fn defer_repeated(&self, moves: &mut Vec<Waiting>) {
+        let mut seen = BTreeSet::new();
+        let (mut first, mut repeated) = (Vec::new(), Vec::new());
+        for one in moves.drain(..) {
+            let is_first = one.extents.iter().all(|extent| !seen.contains(extent));
+            seen.extend(one.extents.iter().copied());
+            if is_first { first.push(one) } else { repeated.push(one) }
+        }
+        *moves = first;
+        self.moves.waiting.borrow_mut().splice(0..0, repeated);
     }
 }

@@ -504,7 +504,7 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
         thin: volume.thin,
         write_cache: Some(volume.write_cache),
         group: state.name_of_group(volume.group).map(str::to_owned),
-        shares_with: state.family_names(volume),
+        family: state.family_names(volume),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
     };
     state.volumes().filter(|volume| !volume.is_unfinished()).map(volume).collect()

@@ -28,7 +28,7 @@ impl Control {
         for (number, pool) in self.pools.iter().enumerate() {
             let stats = self.pool_stats(number).await;
             let state = pool.core.metadata.state();
-            let volumes = state.volumes().map(|volume| NamedIo {
+            let volumes = state.volumes().filter(|volume| !volume.is_unfinished()).map(|volume| NamedIo {
                 name: volume.name.clone(),
                 io: stats.volumes.get(&volume.number).cloned().unwrap_or_default(),
             });

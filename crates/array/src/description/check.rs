@@ -109,7 +109,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
 /// Whether a text can be a name. Names go into messages, paths of sockets and NBD exports: plain characters only.
 pub(crate) fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    (1..=64).contains(&text.len()) && text.chars().all(plain)
+    (1..=64).contains(&text.len()) && text.chars().all(plain) && text != "." && text != ".."
 }
 
 fn check_name(field: &str, name: &Spanned<String>, place: &Place<'_>) -> Result<(), DescriptionError> {

@@ -67,7 +67,8 @@ pub(crate) struct MovedNote {
     pub(crate) from: SlotRef,
     /// None where they have no slot any more.
     pub(crate) to: Option<SlotRef>,
-    pub(crate) reply: oneshot::Sender<Result<(), IoError>>,
+    /// Told which have moved when that is stable.
+    pub(crate) reply: oneshot::Sender<Result<Vec<ExtentId>, IoError>>,
 }
 
 /// The map of a pool has changed in a shard.

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select, try_join_all};
+use tier0_cache::Mapping;
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 
 use super::pace::Pace;
@@ -46,7 +47,11 @@ impl Shard {
                 continue;
             }
             // Of an extent that is being closed nothing is left; its table may never have been written.
-            let Some(kept) = pool.lane_of(extent).write_back.keep(extent, slot) else { continue };
+            let Some(kept) = pool.lane_of(extent).write_back.keep(extent, slot) else {
+                // Others may have it still.
+                shared.skip(u64::from(pool.mapping.is_shared(slot)));
+                continue;
+            };
             match pool.slot_io.scrub_slot(slot).await {
                 Ok(found) => {
                     let repaired = found.rows.repaired + found.tables_repaired;

@@ -14,6 +14,7 @@ use tier0_units::{ExtentId, SlotRef};
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::Inner;
+use super::relocate::Lost;
 use super::state::State;
 use crate::Relocation;
 use crate::locks::PageGuard;
@@ -35,8 +36,10 @@ impl Inner {
         let slot = self.mapping.lend(extent).await?;
         // A rebuild looks at it from now on.
         self.slots.allocate(slot);
-        let before = self.state.borrow_mut().copies.insert(extent, slot);
-        assert!(before.is_none(), "{extent} is to be copied twice");
+        if let Some(before) = self.state.borrow_mut().copies.insert(extent, slot) {
+            // A writer that was refused took it meanwhile.
+            self.mapping.give_back(before);
+        }
         self.work.notify_all();
         Ok(())
     }
@@ -85,13 +88,34 @@ impl Inner {
         self.work.notify_all();
     }
 
-    /// An extent that has a slot with others, and that the caller has locked, leaves it: it reads as zeros.
+    /// Claims an extent that is to leave its slot; false where it moves just now.
+    pub(super) fn claim_to_leave(&self, extent: ExtentId) -> bool {
+        let mut state = self.state.borrow_mut();
+        let is_free = state.busy.insert(extent);
+        if is_free {
+            state.emptied.insert(extent);
+        }
+        is_free
+    }
+
+    /// Waits until an extent neither moves nor leaves its slot.
+    pub(super) async fn until_idle(&self, extent: ExtentId) {
+        while self.state.borrow().busy.contains(&extent) {
+            self.progress.wait().await;
+        }
+    }
+
+    /// An extent that has a slot with others, and that the caller has locked and claimed, leaves it: it reads as zeros.
     pub(super) async fn leave_slot(&self, extent: ExtentId, slot: SlotRef) -> Result<(), IoError> {
-        self.state.borrow_mut().emptied.insert(extent);
         let left = self.mapping.commit_leave(extent, slot).await;
         let is_free = left.is_ok() && self.mapping.has_left(extent, slot);
-        self.state.borrow_mut().emptied.remove(&extent);
+        {
+            let mut state = self.state.borrow_mut();
+            state.emptied.remove(&extent);
+            state.busy.remove(&extent);
+        }
         self.progress.notify_all();
+        self.work.notify_all();
         if is_free {
             self.until_free(slot).await;
             self.mapping.give_back(slot);
@@ -102,9 +126,16 @@ impl Inner {
     /// Moves an extent to the slot that was lent for it. `held` keeps writers away.
     pub(super) async fn own_slot(&self, extent: ExtentId, held: Option<PageGuard>) -> Result<(), IoError> {
         let to = self.state.borrow().copies.get(&extent).copied().expect("a slot was lent for it");
-        let from = self.mapping.slot(extent).expect("an extent that is written has a slot");
+        let Some(from) = self.mapping.slot(extent) else {
+            // Its volume is gone.
+            self.state.borrow_mut().copies.remove(&extent);
+            self.until_free(to).await;
+            self.mapping.give_back(to);
+            return Ok(());
+        };
         let relocation = Relocation { extents: vec![extent], from, to };
-        let moved = self.relocate_claimed(&relocation, held.map(|guard| vec![guard])).await;
+        let held = held.map(|guard| vec![guard]);
+        let moved = self.relocate_claimed(&relocation, held, Lost::StaysLost).await;
         if moved.is_err() {
             // It is tried again.
             self.slots.allocate(to);

@@ -229,13 +229,23 @@ impl WriteBack {
         Ok(())
     }
 
+    /// Keeps a volume's extents in their slots until [`WriteBack::release`]: none of them begins to move.
+    pub fn keep_in_place(&self, volume: u32) {
+        self.0.state.borrow_mut().held.insert(volume);
+    }
+
+    /// Waits until no read is under way of a slot that no extent has any more, and forgets what is known of it.
+    pub async fn let_go(&self, slot: SlotRef) {
+        self.0.until_free(slot).await;
+    }
+
     /// Holds a volume's extents in their slots, and ends when whatever was written to them before is there and the log has
     /// nothing of it. Writers must be kept away from the volume until [`WriteBack::release`].
     ///
     /// # Errors
     /// When some of the log cannot be destaged; when it has failed. The volume is not held.
     pub async fn hold(&self, volume: u32) -> Result<(), IoError> {
-        self.0.state.borrow_mut().held.insert(volume);
+        self.keep_in_place(volume);
         let held = self.until_in_place(volume).await;
         if held.is_err() {
             self.release(volume);
@@ -258,7 +268,8 @@ impl WriteBack {
             {
                 let state = self.0.state.borrow();
                 let moves = state.busy.range(extents.clone()).next().is_some()
-                    || state.emptied.range(extents.clone()).next().is_some();
+                    || state.emptied.range(extents.clone()).next().is_some()
+                    || state.copies.range(extents.clone()).next().is_some();
                 if !moves {
                     return Ok(());
                 }
@@ -269,7 +280,7 @@ impl WriteBack {
 
     /// Whether an extent could not be destaged when it was last tried, so that its rows may be half written.
     pub fn has_failed(&self, extent: ExtentId) -> bool {
-        self.0.state.borrow().failed.contains_key(&extent)
+        self.0.state.borrow().failed.get(&extent).is_some_and(|failure| !failure.pages.is_empty())
     }
 
     /// Keeps the slot of an extent from being given back until this is dropped, for a scrub or a rebuild of all of it;

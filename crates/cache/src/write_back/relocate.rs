@@ -26,6 +26,15 @@ use crate::{LocalFuture, Relocation};
 /// Pages that are copied at once, if a row has not more: 1 MiB.
 const PAGES_AT_ONCE: u32 = 256;
 
+/// What becomes of a move that meets a page of which no copy is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The extents keep their slot.
+    Fails,
+    /// It is lost in the new slot too: what was acknowledged waits for the move.
+    StaysLost,
+}
+
 /// What is copied into a slot that no extent has needs no intents.
 struct NoIntents;
 
@@ -55,7 +64,7 @@ impl WriteBack {
         // Without a log what is written meanwhile has no other place: it waits until the extents have moved.
         let held =
             if self.has_log() { None } else { Some(self.0.hold_writers(&relocation.extents, from).await) };
-        let moved = self.0.relocate_claimed(&relocation, held).await;
+        let moved = self.0.relocate_claimed(&relocation, held, Lost::Fails).await;
         self.0.state.borrow_mut().unclaim(&relocation.extents);
         self.0.progress.notify_all();
         self.0.work.notify_all();
@@ -72,19 +81,23 @@ impl Inner {
         &self,
         relocation: &Relocation,
         held: Option<Vec<PageGuard>>,
+        lost: Lost,
     ) -> Result<bool, IoError> {
         self.slots.allocate(relocation.to);
-        if let Err(error) = self.commit_copy(relocation).await {
-            self.slots.free(relocation.to);
-            return Err(error);
-        }
+        let extents = match self.commit_copy(relocation, lost).await {
+            Ok(extents) => extents,
+            Err(error) => {
+                self.slots.free(relocation.to);
+                return Err(error);
+            }
+        };
         let _guards = match held {
             Some(held) => held,
             None => self.lock_all(&relocation.extents).await,
         };
         let mut state = self.state.borrow_mut();
-        relocation.extents.iter().for_each(|extent| state.pages.settle(*extent));
-        Ok(self.mapping.moved(relocation))
+        extents.iter().for_each(|extent| state.pages.settle(*extent));
+        Ok(self.mapping.moved(&Relocation { extents, ..relocation.clone() }))
     }
 
     /// Waits until no read of a slot is under way that no extent has any more: nothing of it is remembered then.
@@ -103,19 +116,18 @@ impl Inner {
     }
 
     /// Steps 2 to 4.
-    async fn commit_copy(&self, relocation: &Relocation) -> Result<(), IoError> {
-        let copied = self.copy(relocation).await?;
+    async fn commit_copy(&self, relocation: &Relocation, lost: Lost) -> Result<Vec<ExtentId>, IoError> {
+        let copied = self.copy(relocation, lost).await?;
         tracing::trace!(?relocation, copied, "extents are copied");
         self.until_stable().await?;
         self.mapping.commit_move(relocation.clone()).await
     }
 
     /// Copies whatever is not dirty; how many pages.
-    async fn copy(&self, relocation: &Relocation) -> Result<usize, IoError> {
+    async fn copy(&self, relocation: &Relocation, lost: Lost) -> Result<usize, IoError> {
         let Relocation { extents, from, to } = relocation;
         let pages = self.slots.pages_per_slot(from.slot).min(self.slots.pages_per_slot(to.slot));
         let step = PAGES_AT_ONCE.next_multiple_of(self.slots.row_pages(to.slot));
-        let is_shared = self.mapping.is_shared(*from);
         let (mut first, mut copied) = (0, 0);
         while first < pages {
             let end = (first + step).min(pages);
@@ -125,7 +137,7 @@ impl Inner {
             };
             let mut pages = Vec::new();
             for run in runs {
-                pages.extend(self.read_run(*from, run, is_shared).await?);
+                pages.extend(self.read_run(*from, run, lost).await?);
             }
             copied += pages.len();
             if !pages.is_empty() {
@@ -152,17 +164,16 @@ impl Inner {
         runs
     }
 
-    /// The pages of a run that are not zeros. Of a slot that others have too, those that are lost stay so in the copy: what was
-    /// acknowledged waits for it.
+    /// The pages of a run that are not zeros.
     async fn read_run(
         &self,
         slot: SlotRef,
         run: Range<u32>,
-        is_shared: bool,
+        lost: Lost,
     ) -> Result<Vec<(u32, PageContent)>, IoError> {
         match self.read_whole(slot, run.clone()).await {
             Ok(buf) => Ok(stored_pages(run.start, buf)),
-            Err(IoError::DataLost) if is_shared => {
+            Err(IoError::DataLost) if lost == Lost::StaysLost => {
                 let mut pages = Vec::new();
                 for page in run {
                     match self.read_whole(slot, page..page + 1).await {

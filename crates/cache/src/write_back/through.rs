@@ -80,7 +80,9 @@ impl Inner {
             if !self.mapping.is_shared(slot) {
                 return Ok(slot);
             }
-            self.lend_copy(extent).await?;
+            if self.needs_copy(extent, slot) {
+                self.lend_copy(extent).await?;
+            }
             self.own_slot(extent, Some(guard)).await?;
             return self.slot(extent).ok_or(IoError::Gone);
         }

@@ -152,16 +152,24 @@ impl Inner {
     ) -> Result<Option<Logging>, IoError> {
         let pages = page_of(sectors.start)..page_of(sectors.end);
         let admission = self.admit(0).await?;
-        let (mut guard, slot) = self.unless_refused(self.enter(extent, &pages, false)).await?;
-        let Some(slot) = slot else { return Ok(None) };
-        if self.needs_copy(extent, slot) {
-            if pages == (0..self.slots.pages_per_slot(slot.slot)) {
+        let guard = loop {
+            let (guard, slot) = self.unless_refused(self.enter(extent, &pages, false)).await?;
+            let Some(slot) = slot else { return Ok(None) };
+            if !self.needs_copy(extent, slot) {
+                break guard;
+            }
+            if pages != (0..self.slots.pages_per_slot(slot.slot)) {
+                break self.lend_behind(extent, guard).await?;
+            }
+            if self.claim_to_leave(extent) {
                 let inner = self.clone();
                 self.behind(guard, async move { inner.leave_slot(extent, slot).await }).await?;
                 return Ok(None);
             }
-            guard = self.lend_behind(extent, guard).await?;
-        }
+            // What moves it needs the lock to end.
+            drop(guard);
+            self.unless_refused(self.until_idle(extent)).await?;
+        };
         let none = self.world.buffer(0).freeze();
         let record = self.log(extent, Change::zeros(pages, none), admission);
         drop(guard);

@@ -66,7 +66,7 @@ async fn requests(
 }
 
 /// Moves extents to other slots until the power fails.
-async fn moves(world: World, shard: Shard, mut random: Random) {
+async fn moves(world: World, shard: Shard, pause_us: u64, mut random: Random) {
     loop {
         let volume = 1 + random.below(u64::from(VOLUMES)) as u32;
         let extent = ExtentId { volume, index: random.below(u64::from(EXTENTS)) as u32 };
@@ -76,7 +76,7 @@ async fn moves(world: World, shard: Shard, mut random: Random) {
             let moved = shard.cache.relocate(extent, from, to).await;
             shard.map.give_back(if moved == Ok(true) { from } else { to });
         }
-        world.sleep(Nanos::from_micros(random.below(4000))).await;
+        world.sleep(Nanos::from_micros(random.below(pause_us))).await;
     }
 }
 
@@ -166,8 +166,10 @@ fn live(shape: Shape, seed: u64, lives: u64, trouble: Trouble) {
                 });
                 let mut work: Vec<_> = work.collect();
                 if trouble.moves {
+                    // What is shared is to be on its way when it is discarded.
+                    let pause_us = if trouble.clones { 200 } else { 4000 };
                     let random = world.random(tasks);
-                    work.push(world.spawn(moves(world.clone(), shard.clone(), random)));
+                    work.push(world.spawn(moves(world.clone(), shard.clone(), pause_us, random)));
                 }
                 if trouble.clones {
                     let (shard, model, random) = (shard.clone(), model.clone(), world.random(tasks + 1));

@@ -41,6 +41,7 @@ async fn change<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(
             clone(life, of, random).await
         }
         (_, None) => clone(life, None, random).await,
+        (4, Some(name)) => pieces::discard_all(life, &name).await,
         (0..7, Some(name)) => pieces::change_some(life, &name, random).await,
         (7, Some(name)) => pieces::verify(life, &name).await,
         (_, Some(name)) => delete(life, &name).await,

@@ -87,6 +87,33 @@ async fn make<R: Running>(
     Ok(true)
 }
 
+/// Discards a whole volume of which it is known what it holds.
+pub(super) async fn discard_all<R: Running>(life: &Rc<Life<R>>, name: &str) -> Result<(), String> {
+    let (count, sectors, is_known) = {
+        let scratch = life.session.scratch.borrow();
+        let known = &scratch.volumes[name];
+        (known.pieces.len() as u64, known.sectors, known.pieces.iter().all(|piece| piece.becomes.is_none()))
+    };
+    if !is_known {
+        return Ok(());
+    }
+    let volume = volume_of(life, name)?;
+    for piece in 0..count {
+        let (before, _, _) = known(life, name, piece);
+        set(life, name, piece, Piece { becomes: Some(Content::Zeros), ..before });
+    }
+    let _request = life.session.request(|| format!("zeros over all of volume {name}"));
+    let began = life.world.now();
+    match volume.write_zeroes(Lba(0), sectors, true, is_durable(life)).await {
+        Ok(()) => (0..count).for_each(|piece| set(life, name, piece, Piece::of(Content::Zeros))),
+        Err(IoError::NoSpace) => {}
+        Err(_) if excused(life, began) => {}
+        Err(error) => return Err(format!("zeros over all of volume {name} fail: {error}")),
+    }
+    life.session.count("clones emptied");
+    Ok(())
+}
+
 /// Writes or discards some pieces of which it is known what they hold.
 pub(super) async fn change_some<R: Running>(
     life: &Rc<Life<R>>,

@@ -22,7 +22,7 @@ impl Effect {
     /// discarded whole.
     pub fn of_discard(range: &Range<u64>, granule: u64, sector: u64) -> Effect {
         let start = sector / granule * granule;
-        let is_whole = range.start <= start && start + granule <= range.end;
+        let is_whole = range.start <= start && start.saturating_add(granule) <= range.end;
         if is_whole { Effect::Zeros } else { Effect::PerhapsZeros }
     }
 }

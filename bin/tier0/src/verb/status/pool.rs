@@ -186,10 +186,10 @@ fn percent(part: u64, whole: u64) -> String {
 
 fn volumes(volumes: &[VolumeStatus]) -> String {
     let has_groups = volumes.iter().any(|volume| volume.group.is_some());
-    let has_clones = volumes.iter().any(|volume| !volume.shares_with.is_empty());
+    let has_clones = volumes.iter().any(|volume| !volume.family.is_empty());
     let mut columns = vec!["volume", "size", "mapped", "kind", "write cache"];
     columns.extend(has_groups.then_some("group"));
-    columns.extend(has_clones.then_some("shares space with"));
+    columns.extend(has_clones.then_some("of one family with"));
     let mut rows = table(&columns);
     for volume in volumes {
         let mut row = vec![
@@ -200,11 +200,20 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
             volume.write_cache.map_or("none".to_owned(), |mode| mode.to_string()),
         ];
         row.extend(volume.group.clone().filter(|_| has_groups));
-        row.extend(has_clones.then(|| volume.shares_with.join(", ")));
+        row.extend(has_clones.then(|| some_of(&volume.family)));
         rows.add_row(row);
     }
     align_right(&mut rows, [1, 2]);
     rendered(&rows)
+}
+
+/// Names, or the first of many.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    match names.len() {
+        count if count > SHOWN + 1 => format!("{} and {} more", names[..SHOWN].join(", "), count - SHOWN),
+        _ => names.join(", "),
+    }
 }
 
 #[cfg(test)]

@@ -202,7 +202,7 @@ impl Mapping for PoolMap {
         })
     }
 
-    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<(), IoError>> {
+    fn commit_move(&self, relocation: Relocation) -> LocalFuture<'_, Result<Vec<ExtentId>, IoError>> {
         Box::pin(async move {
             self.step().await;
             if self.failures.get() > 0 {
@@ -210,13 +210,13 @@ impl Mapping for PoolMap {
                 return Err(IoError::Medium);
             }
             let Relocation { extents, from, to } = relocation;
-            for extent in extents {
-                let had = self.durable.0.committed.borrow_mut().insert(extent, to);
+            for extent in &extents {
+                let had = self.durable.0.committed.borrow_mut().insert(*extent, to);
                 assert_eq!(had, Some(from), "{extent} has the slot durably");
-                self.moving.borrow_mut().insert(extent, from);
+                self.moving.borrow_mut().insert(*extent, from);
             }
             self.step().await;
-            Ok(())
+            Ok(extents)
         })
     }
 
