@@ -188,11 +188,7 @@ pub(crate) fn served_instead(description: &Description, file: &Path, error: &Arr
         return None;
     }
     match listens(control_path(description)) {
-        Ok(()) => Some(Failure::Input(format!(
-            "array {:?} is being served already: its server listens on {:?}; \"tier0 status\" asks it",
-            description.name,
-            control_path(description)
-        ))),
+        Ok(()) => Some(is_served(description)),
         // A user who may not ask a server cannot know what it does.
         Err(denied) if denied.kind() == ErrorKind::PermissionDenied => Some(Failure::Input(format!(
             "array {:?} cannot be opened by this user, who may not ask at its control socket {:?} either ({denied}): {}; it is \
@@ -208,6 +204,22 @@ pub(crate) fn served_instead(description: &Description, file: &Path, error: &Arr
         Err(_) if is_denied(error) => None,
         Err(_) => silent_server(description, file).map(Failure::Input),
     }
+}
+
+/// Refuses what must not be done to an array that is served, whether or not its drives are where the file has them.
+pub(crate) fn check_not_served(description: &Description) -> Result<(), Failure> {
+    match listens(control_path(description)) {
+        Ok(()) => Err(is_served(description)),
+        Err(_) => Ok(()),
+    }
+}
+
+fn is_served(description: &Description) -> Failure {
+    Failure::Input(format!(
+        "array {:?} is being served already: its server listens on {:?}; \"tier0 status\" asks it",
+        description.name,
+        control_path(description)
+    ))
 }
 
 /// Whether the system does not let this user open a drive.

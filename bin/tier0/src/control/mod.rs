@@ -22,5 +22,5 @@ struct Envelope {
 }
 
 pub(crate) use addressee::{Addressee, misunderstood};
-pub(crate) use client::{ask_if_served, served_already, served_instead};
+pub(crate) use client::{ask_if_served, check_not_served, served_already, served_instead};
 pub(crate) use server::{Unserved, serve};

@@ -12,7 +12,7 @@ use tier0_units::{ByteCount, counted, named};
 
 use super::asking::Agreement;
 use crate::consent;
-use crate::control::served_already;
+use crate::control::{check_not_served, served_already};
 use crate::failure::Failure;
 use crate::output::{align_right, json, print, rendered, table, wrapped};
 use crate::sockets::Accesses;
@@ -96,6 +96,8 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
         )));
     }
     Accesses::of(&description)?;
+    // Its drives' files may be deleted under it, and new ones would be made beside.
+    check_not_served(&description)?;
     let notes = description.all_notes();
     let array = match create(&description, CreateOptions::default()) {
         Err(

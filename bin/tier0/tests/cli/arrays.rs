@@ -210,6 +210,13 @@ fn a_drive_in_use_is_not_touched() {
     );
     refuse(&["create", text(&other), "--force"], 2, &["d0.img", "in use"]);
     refuse(&["load", text(&directory.path().join("d0.img"))], 2, &["d0.img", "in use"]);
+    // Files that were deleted under the server are not there any more, but it serves what they hold.
+    for drive in ["d0.img", "d1.img"] {
+        std::fs::remove_file(directory.path().join(drive)).expect("a drive file");
+    }
+    refuse(&["create", text(&array), "--force"], 2, &["\"test\"", "served already"]);
+    refuse(&["create", text(&array)], 2, &["\"test\"", "served already"]);
+    assert!(!directory.path().join("d0.img").exists(), "a refused create has made a drive file");
     served.stop();
 }
 

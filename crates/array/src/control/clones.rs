@@ -102,7 +102,7 @@ impl Control {
     ) -> Result<VolumeRecord, AdminError> {
         if !of.thin {
             return Err(AdminError::new(format!(
-                "volume {:?} is thick, and only thin volumes can be cloned: create a thin one (tier0 volume create --thin) and \
+                "volume {:?} is thick, and only thin volumes can be cloned; create a thin one (tier0 volume create --thin) and \
                  copy what it holds",
                 of.name
             )));

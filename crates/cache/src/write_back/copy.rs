@@ -36,10 +36,8 @@ impl Inner {
         let slot = self.mapping.lend(extent).await?;
         // A rebuild looks at it from now on.
         self.slots.allocate(slot);
-        if let Some(before) = self.state.borrow_mut().copies.insert(extent, slot) {
-            // A writer that was refused took it meanwhile.
-            self.mapping.give_back(before);
-        }
+        let before = self.state.borrow_mut().copies.insert(extent, slot);
+        debug_assert!(before.is_none(), "{extent} is to be copied twice, though writers lock it before");
         self.work.notify_all();
         Ok(())
     }
