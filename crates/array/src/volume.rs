@@ -193,22 +193,15 @@ impl Volume {
         result
     }
 
-    /// A few extents at a time, so that a whole volume takes no more memory than a small part. One without space for its copy
-    /// keeps none of the others from becoming zeros.
+    /// A few extents at a time, so that a whole volume takes no more memory than a small part.
     async fn zero_extents(&self, lba: Lba, sectors: u64, durable: bool) -> Result<(), IoError> {
         let mut pieces = self.extents(lba, sectors).peekable();
-        let mut result = Ok(());
         while pieces.peek().is_some() {
             let some = pieces.by_ref().take(ZERO_EXTENTS_AT_ONCE);
             let all = join_all(some.map(|piece| self.zero_piece(piece, durable)).collect::<Vec<_>>()).await;
-            for zeroed in all {
-                match zeroed {
-                    Err(IoError::NoSpace) => result = zeroed,
-                    zeroed => zeroed?,
-                }
-            }
+            all.into_iter().collect::<Result<(), _>>()?;
         }
-        result
+        Ok(())
     }
 
     async fn extent_status(&self, extent: u64) -> Result<BlockStatus, IoError> {
@@ -255,17 +248,13 @@ impl BlockTarget for Volume {
     }
 
     /// Afterwards whole pages of the range read as zeros, where there is a log; elsewhere a volume keeps its space and its
-    /// content. So does an extent that a clone has too, of which a part is discarded, where its copy has no space: a discard
-    /// that would take space is of no use.
+    /// content.
     async fn discard(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
         self.check(lba, sectors)?;
         if !self.io.write_back.has_log() {
             return Ok(());
         }
-        match self.zero_range(lba, sectors, false).await {
-            Err(IoError::NoSpace) => Ok(()),
-            result => result,
-        }
+        self.zero_range(lba, sectors, false).await
     }
 
     async fn write_zeroes(

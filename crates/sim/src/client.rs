@@ -143,8 +143,7 @@ pub(crate) async fn discard<R: Running>(
     sectors: u64,
 ) -> Result<(), String> {
     let session = &life.session;
-    // Extents that clones have too may keep what they hold where there is no space.
-    let granule = if session.config.has_clones { u64::MAX } else { session.config.discard_granule_sectors };
+    let granule = session.config.discard_granule_sectors;
     let ticket = session.auditor.borrow_mut().begin_discard(volume, lba, sectors, granule);
     let _request = session.request(|| format!("discard of volume {volume} at {lba}+{sectors}"));
     let began = life.world.now();
@@ -153,7 +152,11 @@ pub(crate) async fn discard<R: Running>(
     if result.is_err() && excused(life, began) {
         return Ok(());
     }
-    // Discards go on when the pool is full: no excuse for them.
+    // Discards go on when the pool is full, but for those of a part of an extent that a clone has too.
+    if result == Err(IoError::NoSpace) && session.config.has_clones {
+        session.count("discards refused for want of space");
+        return Ok(());
+    }
     result
         .map_err(|error| format!("volume {volume}: discard of {sectors} sectors at {lba} fails: {error}"))?;
     session.count("discards");
