@@ -157,7 +157,7 @@ impl Shard {
         volume.write_back.keep_in_place(volume.number);
         volume.write_back.forget(|extent| extent.volume == volume.number).await;
         let slots = pool.mapping.remove_volume(volume.number).await;
-        volume.write_back.release(volume.number);
+        volume.write_back.has_gone(volume.number);
         // A read of an extent that has left one of them may still be under way there.
         for slot in &slots {
             volume.write_back.let_go(*slot).await;

@@ -10,6 +10,8 @@ use crate::locks::{PageGuard, WHOLE};
 impl WriteBack {
     /// Drops whatever is dirty of extents that exist no more, and ends when nothing of them is under way.
     ///
+    /// They read as zeros until [`WriteBack::has_gone`] of their volume.
+    ///
     /// To be called after it is durable that they are gone (so that recovery does not own them), after the last request
     /// to them, and before [`crate::Mapping::slot`] forgets their slots: from its end on these may be used again.
     pub async fn forget(&self, gone: impl Fn(ExtentId) -> bool) {
@@ -65,6 +67,8 @@ impl Inner {
             }
             state.urgent.remove(&extent);
             state.fresh.remove(&extent);
+            // A scrub that knows it still finds no slot.
+            state.emptied.insert(extent);
             state.copies.remove(&extent)
         };
         if let Some(lent) = lent {

@@ -258,6 +258,13 @@ impl WriteBack {
         self.0.state.borrow_mut().held.remove(&volume);
     }
 
+    /// [`crate::Mapping::slot`] knows nothing any more of a volume whose extents were forgotten: nor does this.
+    pub fn has_gone(&self, volume: u32) {
+        let mut state = self.0.state.borrow_mut();
+        state.held.remove(&volume);
+        state.emptied.retain(|extent| extent.volume != volume);
+    }
+
     async fn until_in_place(&self, volume: u32) -> Result<(), IoError> {
         if !planted(PlantedBug::CloneBeforeDestage) {
             self.retire(self.logged()).await?;

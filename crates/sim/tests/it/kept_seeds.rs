@@ -79,12 +79,17 @@ const KEPT_GROWING: &[(u64, &str)] = &[
     (195, "a drive that had lost its newest superblock made the others forget a drive that had joined"),
 ];
 
-/// The same with drives that forget.
+/// The same with volumes that are cloned.
 const KEPT_CLONES: &[(u64, &str)] = &[
     (81, "a rebuild that ended between the copying of an extent and its commit knew nothing of its slot"),
+    (
+        1_957_002,
+        "a scrub looked for the table of an extent whose volume was being deleted, and called it lost",
+    ),
     (0, "the last, partial extent of a volume that was discarded as a whole asked for space in a full pool"),
 ];
 
+/// The same with drives that forget.
 const KEPT_FORGETFUL: &[(u64, &str)] = &[
     (26, "as 72, and requests did not end then"),
     (65, "a carrier of the metadata journal had forgotten it, and no scrub looked"),
