@@ -145,10 +145,12 @@ impl PoolState {
 
     /// Takes the extents of a page of a checkpoint's map into a state that has none of them yet.
     pub(crate) fn take_in(&mut self, page: &[(SlotRef, Tenant)]) -> Result<(), MetaError> {
+        let has_shared = page.iter().any(|(_, tenant)| tenant.branches != 0);
+        let by_branch = if has_shared { self.volumes_by_branch() } else { BTreeMap::new() };
         for (slot, tenant) in page {
             let owners = match tenant.branches {
                 0 => vec![tenant.extent],
-                branches => self.extents_of_branches(tenant.extent, branches)?,
+                branches => self.extents_of_branches(tenant.extent, branches, &by_branch)?,
             };
             if owners.first() != Some(&tenant.extent) {
                 let fact = format!("{} is not the first extent of slot {}", tenant.extent, slot.slot);

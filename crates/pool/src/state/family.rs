@@ -67,20 +67,24 @@ impl PoolState {
         Some(Tenant { allocation: self.slot(extent)?.allocation, extent, branches })
     }
 
-    /// The extents that branches of an extent's family have of the same number, by their volumes.
+    /// The volumes by family and branch.
+    pub(crate) fn volumes_by_branch(&self) -> BTreeMap<(u32, u8), u32> {
+        self.volumes().map(|volume| ((volume.family(), volume.branch_number()), volume.number)).collect()
+    }
+
+    /// The extents that branches of an extent's family have of the same number, by their volumes; `by_branch` has these.
     pub(crate) fn extents_of_branches(
         &self,
         extent: ExtentId,
         branches: u128,
+        by_branch: &BTreeMap<(u32, u8), u32>,
     ) -> Result<Vec<ExtentId>, MetaError> {
         let volume = self.volume(extent.volume).ok_or(MetaError::NoVolume { volume: extent.volume })?;
-        let by_branch: BTreeMap<u8, u32> =
-            self.family(volume.family()).map(|volume| (volume.branch_number(), volume.number)).collect();
+        let family = volume.family();
         let named = (0..FAMILY_VOLUMES_MAX).filter(|branch| branches >> branch & 1 == 1);
         let found = named.map(|branch| {
-            let volume = by_branch.get(&branch).ok_or_else(|| {
-                let fact =
-                    format!("slots are of branch {branch} of volume {}, which has none", volume.family());
+            let volume = by_branch.get(&(family, branch)).ok_or_else(|| {
+                let fact = format!("slots are of branch {branch} of volume {family}, which has none");
                 MetaError::Contradiction { fact }
             })?;
             Ok(ExtentId { volume: *volume, index: extent.index })
