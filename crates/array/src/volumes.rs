@@ -109,9 +109,17 @@ impl Shard {
 
     async fn settle_volume(&self, number: u32) -> Result<(), IoError> {
         let volume = self.volume(number)?;
-        let settled = volume.write_back.retire(volume.write_back.logged());
-        match select(pin!(settled), pin!(self.world.sleep(SETTLE_MAX))).await {
-            Either::Left((settled, _)) => settled,
+        self.within(SETTLE_MAX, volume.write_back.retire(volume.write_back.logged())).await
+    }
+
+    /// What `work` ends with, or [`IoError::Timeout`] if that takes longer.
+    async fn within(
+        &self,
+        limit: Nanos,
+        work: impl Future<Output = Result<(), IoError>>,
+    ) -> Result<(), IoError> {
+        match select(pin!(work), pin!(self.world.sleep(limit))).await {
+            Either::Left((result, _)) => result,
             Either::Right(_) => Err(IoError::Timeout),
         }
     }
@@ -123,10 +131,7 @@ impl Shard {
             volume.gate.hold().await;
             volume.write_back.hold(volume.number).await
         };
-        let held = match select(pin!(held), pin!(self.world.sleep(HOLD_MAX))).await {
-            Either::Left((held, _)) => held,
-            Either::Right(_) => Err(IoError::Timeout),
-        };
+        let held = self.within(HOLD_MAX, held).await;
         if held.is_err() {
             volume.open();
         }

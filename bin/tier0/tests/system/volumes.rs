@@ -13,6 +13,11 @@ fn uri_of(directory: &Path, volume: &str) -> String {
     uri(directory).replace("lun0", volume)
 }
 
+/// So many MiB that look like nothing, others for each seed.
+fn noise(mib: u32, seed: u32) -> Vec<u8> {
+    (0..mib << 20).map(|i| ((i ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
 fn listed(directory: &Path) -> Vec<String> {
     let text = run("nbdinfo", &["--list", "--json", &uri_of(directory, "")]);
     let found: serde_json::Value = serde_json::from_str(&text).expect("nbdinfo prints JSON");
@@ -36,7 +41,7 @@ fn volumes_come_and_go_while_the_array_is_served() {
     assert_eq!(listed(at), ["lun0", "logs"]);
     assert_eq!(run("nbdinfo", &["--size", &uri_of(at, "logs")]).trim(), (24 << 20).to_string());
     let (image, copy) = (at.join("image"), at.join("copy"));
-    let bytes: Vec<u8> = (0..24u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let bytes = noise(24, 0);
     std::fs::write(&image, &bytes).expect("an image");
     run("nbdcopy", &[&image.display().to_string(), &uri_of(at, "logs")]);
 
@@ -91,9 +96,6 @@ fn a_clone_holds_what_its_volume_held_when_it_was_made() {
     create(&array);
     let server = serve(&array);
     let file = |name: &str| at.join(name).display().to_string();
-    let image = |seed: u32| -> Vec<u8> {
-        (0..16u32 << 20).map(|i| ((i ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-    };
     let holds = |volume: &str, bytes: &[u8]| {
         run("nbdcopy", &[&uri_of(at, volume), &file("read")]);
         let read = std::fs::read(at.join("read")).expect("a copy");
@@ -101,7 +103,7 @@ fn a_clone_holds_what_its_volume_held_when_it_was_made() {
         assert_eq!((read.len(), wrong), (bytes.len(), None), "{volume}");
     };
     verb(&array, &["volume", "create", "db", "--size", "16MiB", "--thin"]);
-    let (old, new) = (image(0), image(77));
+    let (old, new) = (noise(16, 0), noise(16, 77));
     std::fs::write(at.join("old"), &old).expect("an image");
     std::fs::write(at.join("new"), &new).expect("an image");
     run("nbdcopy", &[&file("old"), &uri_of(at, "db")]);

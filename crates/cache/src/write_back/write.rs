@@ -135,9 +135,9 @@ impl Inner {
                 return Ok(None);
             }
             change.drop_zeros();
-            guard = self.allocate_behind(extent, guard).await?;
+            guard = self.take_slot_behind(extent, guard).await?;
         } else if self.slot(extent).is_some_and(|slot| self.needs_copy(extent, slot)) {
-            guard = self.lend_behind(extent, guard).await?;
+            guard = self.take_slot_behind(extent, guard).await?;
         }
         let record = self.log(extent, change, admission);
         drop(guard);
@@ -159,7 +159,7 @@ impl Inner {
                 break guard;
             }
             if pages != (0..self.slots.pages_per_slot(slot.slot)) {
-                break self.lend_behind(extent, guard).await?;
+                break self.take_slot_behind(extent, guard).await?;
             }
             if self.claim_to_leave(extent) {
                 let inner = self.clone();
@@ -213,24 +213,20 @@ impl Inner {
         }
     }
 
-    /// Takes a slot for an extent that `guard` locks.
-    async fn allocate_behind(
+    /// Takes the slot that an extent needs which `guard` locks: its first, or one of its own for a copy.
+    async fn take_slot_behind(
         self: &Rc<Self>,
         extent: ExtentId,
         guard: Option<PageGuard>,
     ) -> Result<Option<PageGuard>, IoError> {
         let inner = self.clone();
-        self.behind(guard, async move { inner.allocate(extent).await.map(|_| ()) }).await
-    }
-
-    /// Takes a slot for the copy of an extent that `guard` locks.
-    async fn lend_behind(
-        self: &Rc<Self>,
-        extent: ExtentId,
-        guard: Option<PageGuard>,
-    ) -> Result<Option<PageGuard>, IoError> {
-        let inner = self.clone();
-        self.behind(guard, async move { inner.lend_copy(extent).await }).await
+        let work = async move {
+            match inner.slot(extent) {
+                None => inner.allocate(extent).await.map(|_| ()),
+                Some(_) => inner.lend_copy(extent).await,
+            }
+        };
+        self.behind(guard, work).await
     }
 
     /// Does `work` behind a lock. If waiting for it is refused, the lock is held until it is done: who comes next finds what
