@@ -6,6 +6,7 @@ use tier0_array::engine::{self, Engine, Repartition};
 use tier0_array::open::recover::{ByteRange, VolumeLoss, recover_drives};
 use tier0_array::{ArrayError, Description, Volume};
 use tier0_drive::DriveHandle;
+use tier0_pool::metadata::{Standing, survey};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
 use tier0_world::World;
@@ -96,6 +97,12 @@ impl System for Array {
         let engine = engine::start_without(world, drives, &without).await;
         let engine = engine.map_err(|error| SystemError::Refused(error.to_string()))?;
         Ok(RunningArray { engine })
+    }
+
+    async fn called_lost(&self, drives: Vec<DriveHandle>) -> Vec<String> {
+        let found = survey(drives).await;
+        let lost = found.pools.iter().flat_map(|pool| pool.standing(Standing::Lost));
+        lost.map(|(_, member)| member.name.clone()).collect()
     }
 
     async fn move_to(

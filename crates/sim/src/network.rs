@@ -75,6 +75,10 @@ impl<S: System> System for Networked<S> {
         Ok(Served::start(world, running))
     }
 
+    async fn called_lost(&self, drives: Vec<DriveHandle>) -> Vec<String> {
+        self.0.called_lost(drives).await
+    }
+
     async fn move_to(
         &self,
         world: &World,

@@ -41,6 +41,8 @@ pub(crate) struct Session {
     pub(crate) places_known: Cell<bool>,
     /// Drives that the administrator consents to start without.
     pub(crate) consents: RefCell<BTreeSet<String>>,
+    /// Drives without which the array went on by consent: they may remember that they had given up the others first.
+    pub(crate) parted: RefCell<BTreeSet<String>>,
     /// Stored data was damaged since the array was last scrubbed clean.
     pub(crate) damaged: Cell<bool>,
     /// A drive hangs, or hung, whose commands may still be waited for.
@@ -78,6 +80,7 @@ impl Session {
             active: RefCell::default(),
             places_known: Cell::default(),
             consents: RefCell::default(),
+            parted: RefCell::default(),
             damaged: Cell::default(),
             hung: Cell::default(),
             events: RefCell::default(),

@@ -51,6 +51,7 @@ pub(crate) async fn open<S: System>(
         let without = given.iter().chain(&away).cloned().collect();
         if let Ok(running) = system.open(world, array, handles.clone(), without).await {
             session.count("starts that asked for consent");
+            session.parted.borrow_mut().extend(away);
             return Ok(running);
         }
     }
@@ -120,15 +121,32 @@ pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
     attempts
 }
 
+/// What became of an attempt.
+pub(crate) enum Tried {
+    Started,
+    Refused(SystemError),
+    /// Its drives had given up the others in the moment at which the power failed, before the array could say so and the
+    /// administrator consented to go on without them. They go on by right; with the others they are a split.
+    ByRight,
+}
+
 /// Tries a start.
 pub(crate) async fn attempt<S: System>(
     world: World,
     system: S,
     session: Rc<Session>,
     attempt: Attempt,
-) -> Result<(), SystemError> {
-    let drives = attempt.with.iter().map(|name| session.shelf.borrow().medium(name).open(&world)).collect();
-    system.open(&world, &session.config.array, drives, Vec::new()).await.map(|_| ())
+) -> Tried {
+    let drives: Vec<DriveHandle> =
+        attempt.with.iter().map(|name| session.shelf.borrow().medium(name).open(&world)).collect();
+    let have_parted = attempt.with.iter().all(|name| session.parted.borrow().contains(name));
+    if have_parted && !system.called_lost(drives.clone()).await.is_empty() {
+        return Tried::ByRight;
+    }
+    match system.open(&world, &session.config.array, drives, Vec::new()).await {
+        Ok(_) => Tried::Started,
+        Err(error) => Tried::Refused(error),
+    }
 }
 
 impl Attempt {
@@ -148,7 +166,7 @@ impl Attempt {
     /// Whether it was refused as it must be.
     pub(crate) fn judge(
         &self,
-        tried: Result<(), SystemError>,
+        tried: Tried,
         written: u64,
         before: &BTreeMap<String, u64>,
         session: &Session,
@@ -156,11 +174,13 @@ impl Attempt {
         let with = self.with.join(" ");
         let after = session.shelf.borrow().fingerprints();
         match tried {
-            Ok(()) => Err(format!("the array starts with {with} alone, where it must not ({})", self.about)),
-            Err(error) if written > 0 => Err(format!(
+            Tried::Started => {
+                Err(format!("the array starts with {with} alone, where it must not ({})", self.about))
+            }
+            Tried::Refused(error) if written > 0 => Err(format!(
                 "a start with {with} alone is refused ({error}) after {written} changes of the drives"
             )),
-            Err(error) if after != *before => {
+            Tried::Refused(error) if after != *before => {
                 let changed = after.iter().filter(|(name, hash)| before.get(*name) != Some(hash));
                 let changed: Vec<&str> = changed.map(|(name, _)| name.as_str()).collect();
                 let changed = changed.join(" ");
@@ -168,8 +188,12 @@ impl Attempt {
                     "a start with {with} alone is refused ({error}), and {changed} hold something else"
                 ))
             }
-            Err(_) => {
+            Tried::Refused(_) => {
                 session.count(self.about);
+                Ok(())
+            }
+            Tried::ByRight => {
+                session.count("stale drives that had given the others up");
                 Ok(())
             }
         }

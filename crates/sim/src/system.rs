@@ -296,6 +296,12 @@ pub trait System: Clone + 'static {
         without: Vec<String>,
     ) -> impl Future<Output = Result<Self::Running, SystemError>>;
 
+    /// Whom these drives, seen alone, remember as lost.
+    fn called_lost(&self, drives: Vec<DriveHandle>) -> impl Future<Output = Vec<String>> {
+        let _ = drives;
+        async { Vec::new() }
+    }
+
     /// Makes the array, which is not in use, run on another number of shards from the next opening on. False where it
     /// stays as it is.
     ///

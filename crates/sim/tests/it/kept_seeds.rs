@@ -126,6 +126,13 @@ const KEPT_MISHAPS: &[(u64, &str)] = &[
     (390, "the superblock of a drive that had left was erased after it had joined again"),
 ];
 
+/// The same with clones and mishaps.
+const KEPT_CLONES_AND_MISHAPS: &[(u64, &str)] = &[(
+    1_957_036,
+    "the power failed when one half of a mirror had just given up the other, the other went on by consent, and the \
+     simulator wanted the first one to be refused, which goes on by right",
+)];
+
 /// The same with incidents.
 const KEPT_INCIDENTS: &[(u64, &str)] = &[
     (4_004_416, "a drive that was taken back and lost again did not count, and a third one was pulled"),
@@ -169,6 +176,7 @@ fn seeds_that_once_failed_stay_clean() {
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
     check(KEPT_CLONES, SimConfig::cloned);
+    check(KEPT_CLONES_AND_MISHAPS, |config| config.cloned().mishaps());
     check(KEPT_FORGETFUL, SimConfig::forgetful);
 }
 
