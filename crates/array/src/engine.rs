@@ -13,7 +13,7 @@ use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox, oneshot};
 use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
 
-use crate::admin::{AdminError, AdminReply, AdminRequest, Status};
+use crate::admin::{AdminError, AdminReply, AdminRequest, IoReport, Status};
 pub use crate::born::Born;
 use crate::class;
 use crate::control::{Control, LossRules};
@@ -288,6 +288,11 @@ impl Engine {
     /// How it does.
     pub async fn status(&self) -> Status {
         self.control.status().await
+    }
+
+    /// What it has done since it started.
+    pub async fn io_report(&self) -> IoReport {
+        self.control.io_report().await
     }
 
     /// Does what an administrator asks.

@@ -165,13 +165,14 @@ impl Catalog {
         })
     }
 
-    /// Those rows of "id" or "id@calibration" that rest on an assumption; every report prints them.
-    pub fn assumed_parameters(
+    /// Those rows of "id" or "id@calibration" that are known in this way; every report prints what is assumed or fitted.
+    pub fn parameters_of_kind(
         &self,
         reference: &str,
+        kind: SourceKind,
     ) -> Result<impl Iterator<Item = ParameterRow> + use<>, LookupError> {
         let rows = self.rows(reference)?;
-        Ok(rows.into_iter().filter(|row| row.kind == SourceKind::Assumed))
+        Ok(rows.into_iter().filter(move |row| row.kind == kind))
     }
 }
 

@@ -16,6 +16,9 @@ pub struct Parameter<T> {
     pub kind: SourceKind,
     /// The document and page, the measurement, or the reasoning; never empty.
     pub source: String,
+    /// The figures that it was fitted to, each as "STUDY.FIGURE"; none unless the kind says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fitted_to: Vec<String>,
 }
 
 /// How a figure is known.
@@ -26,7 +29,9 @@ pub enum SourceKind {
     Datasheet,
     /// Measured on the device or array; the source names the measurement.
     Measured,
-    /// Neither; the source gives the reasoning. Reports list these.
+    /// Chosen so that a study's figures come out; [`Parameter::fitted_to`] names them, and none of them may be a prediction.
+    Fitted,
+    /// None of these; the source gives the reasoning. Reports list these.
     Assumed,
 }
 
@@ -35,6 +40,7 @@ impl fmt::Display for SourceKind {
         f.pad(match self {
             SourceKind::Datasheet => "datasheet",
             SourceKind::Measured => "measured",
+            SourceKind::Fitted => "fitted",
             SourceKind::Assumed => "assumed",
         })
     }
@@ -166,6 +172,9 @@ pub struct ParameterRow {
     pub kind: SourceKind,
     /// Document, measurement or reasoning.
     pub source: String,
+    /// The figures that it was fitted to, each as "STUDY.FIGURE".
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fitted_to: Vec<String>,
     /// What the parameter means.
     pub meaning: &'static str,
 }

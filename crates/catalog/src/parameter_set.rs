@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use serde::de::DeserializeOwned;
 
-use crate::parameter::{Parameter, ParameterRow, ParameterValue, Unit, ValueType};
+use crate::parameter::{Parameter, ParameterRow, ParameterValue, SourceKind, Unit, ValueType};
 
 /// What loading demands of one field.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +88,22 @@ fn check_row(rule: &FieldRule, row: &ParameterRow) -> Option<Inconsistency> {
             "name the document and page, the measurement, or the reasoning behind an assumption".into(),
         );
     }
+    if (row.kind == SourceKind::Fitted) == row.fitted_to.is_empty() {
+        return broken(
+            format!(
+                "is {} and {} fitted_to",
+                row.kind,
+                if row.fitted_to.is_empty() { "lacks" } else { "has" }
+            ),
+            "write kind = \"fitted\" and fitted_to = [\"STUDY.FIGURE\"] together, or neither".into(),
+        );
+    }
+    if let Some(odd) = row.fitted_to.iter().find(|figure| !figure.contains('.')) {
+        return broken(
+            format!("was fitted to {odd:?}, which is no figure of a study"),
+            "name the study and its figure, such as \"cx4-oracle.read.efd6.iops\"".into(),
+        );
+    }
     if let (ParameterValue::Number(number), Some(range)) = (&row.value, &rule.range)
         && !range.contains(number)
     {
@@ -145,6 +161,7 @@ pub(crate) fn row<F: Field>(name: &'static str, meaning: &'static str, field: &F
         unit: parameter.unit,
         kind: parameter.kind,
         source: parameter.source.clone(),
+        fitted_to: parameter.fitted_to.clone(),
         meaning,
     })
 }

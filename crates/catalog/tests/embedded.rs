@@ -250,7 +250,8 @@ fn the_cx4_is_delivered_with_flash_caches_off() {
 #[test]
 fn lists_assumptions_and_prints_as_json() {
     let catalog = Catalog::embedded();
-    let assumed: Vec<_> = catalog.assumed_parameters("nvme").expect("it is there").collect();
+    let assumed: Vec<_> =
+        catalog.parameters_of_kind("nvme", SourceKind::Assumed).expect("it is there").collect();
     assert!(!assumed.is_empty() && assumed.iter().all(|row| row.kind == SourceKind::Assumed));
     let summary = catalog.list().into_iter().find(|s| s.id == "nvme").expect("it is listed");
     assert_eq!(summary.assumed, assumed.len());

@@ -7,6 +7,7 @@
 //! | [`measure`] | one configuration measured in a world of its own |
 //! | [`search`] | I/Os per second under a latency limit |
 //! | [`calibrate`] | fitting free parameters to calibration figures |
+//! | [`work`] | what the array did for a load, as its own counters tell |
 //! | [`grid`] | many measurements on all cores |
 //! | [`mod@run`] | a study from its fit to its records |
 //! | [`ranking`] | configurations under the same load, the best first |
@@ -34,6 +35,7 @@ pub mod run;
 pub mod search;
 pub mod sensitivity;
 pub mod study;
+pub mod work;
 
 pub use array_file::array_file;
 pub use error::LabError;

@@ -38,7 +38,7 @@ fn assert_golden(study: &str, golden: &[Golden]) {
 
 #[test]
 fn cx4_oracle_gives_what_it_gave() {
-    assert_golden("cx4-oracle", &[("read.efd6", 100, 47349.0, 0.903, 2.357)]);
+    assert_golden("cx4-oracle", &[("read.efd6", 100, 47545.0, 0.893, 2.610)]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tier0_catalog::{Catalog as Entries, ParameterRow, Summary};
+use tier0_catalog::{Catalog as Entries, ParameterRow, SourceKind, Summary};
 
 use crate::failure::Failure;
 use crate::output::{align_right, json, print, rendered, table};
@@ -133,7 +133,10 @@ fn run_show(verb: &Show) -> Result<(), Failure> {
     let mut summary = summary.expect("an entry with rows is listed");
     if let Some(calibration) = calibration {
         summary.calibration = calibration.to_owned();
-        summary.assumed = catalog.assumed_parameters(&verb.id).map_err(Failure::input)?.count();
+        summary.assumed = {
+            let assumed = catalog.parameters_of_kind(&verb.id, SourceKind::Assumed);
+            assumed.map_err(Failure::input)?.count()
+        };
     }
     if verb.json {
         return print(&json(&Shown { summary, rows }));

@@ -23,7 +23,7 @@ impl Control {
     }
 
     /// What all pools have done.
-    pub(super) async fn io_report(self: &Rc<Self>) -> IoReport {
+    pub(crate) async fn io_report(self: &Rc<Self>) -> IoReport {
         let mut pools = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
             let stats = self.pool_stats(number).await;

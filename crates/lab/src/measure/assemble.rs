@@ -1,7 +1,9 @@
 //! From a configuration to its array in a world: the engine's own array, with the path of the lab around it.
 
+use std::rc::Rc;
+
 use tier0_array::description::{DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
-use tier0_array::engine::Born;
+use tier0_array::engine::{Born, Engine};
 use tier0_array::simulated::build;
 use tier0_array::{Description, Volume};
 use tier0_catalog::{ArraySpec, DriveSpec};
@@ -13,9 +15,30 @@ use super::Bench;
 use crate::LabError;
 use crate::path::{BackEnd, FrontEnd, FrontEndCosts, Group, Member, Usage};
 use crate::study::{Configuration, Setup};
+use crate::work::Counters;
 
 /// Sizes of volumes are whole multiples of this.
 const VOLUME_STEP: ByteCount = ByteCount::mib(1);
+
+/// Arrays that share a load, in a world.
+pub(super) struct Assembled {
+    pub(super) group: Rc<Group<Volume>>,
+    engines: Vec<Engine>,
+}
+
+impl Assembled {
+    /// What the arrays have done so far.
+    pub(super) fn counters(&self) -> impl Future<Output = Counters> + use<> {
+        let (group, engines) = (self.group.clone(), self.engines.clone());
+        async move {
+            let mut counters = Counters::default();
+            for (member, engine) in group.members().iter().zip(&engines) {
+                counters.add(&engine.io_report().await, &member.back_end.drive_stats());
+            }
+            counters
+        }
+    }
+}
 
 impl Bench {
     fn array(&self, setup: &Setup) -> Result<&ArraySpec, LabError> {
@@ -137,14 +160,14 @@ impl Bench {
         runtime: &VirtualRuntime,
         description: &Description,
         configuration: &Configuration,
-    ) -> Result<Group<Volume>, LabError> {
+    ) -> Result<Assembled, LabError> {
         let (world, setup) = (runtime.world(), &configuration.setup);
         let array = &self.array(setup)?.parameters;
         let link = &self.catalog.link(&array.front_end_link.value)?.parameters;
         let drive = self.catalog.drive_by_reference(&setup.drive)?;
         let costs = FrontEndCosts::of(array, link, matches!(drive, DriveSpec::Flash(_)));
         let drives = setup.drives as usize;
-        let mut members = Vec::new();
+        let (mut members, mut engines) = (Vec::new(), Vec::new());
         for _ in 0..setup.members {
             let back_end = BackEnd::new(world, array, drives);
             // The write cache is the controllers' own and lies on no bus.
@@ -156,8 +179,9 @@ impl Bench {
             })?;
             let front_end = FrontEnd::new(world, costs);
             members.push(Member { front_end, back_end, volumes: built.volumes.into() });
+            engines.push(built.engine);
         }
-        Ok(Group::new(members))
+        Ok(Assembled { group: Rc::new(Group::new(members)), engines })
     }
 }
 

@@ -14,8 +14,6 @@ mod assemble;
 mod settling;
 mod warm_cache;
 
-use std::rc::Rc;
-
 use serde::{Deserialize, Serialize};
 use tier0_array::Volume;
 use tier0_array::simulated::ModelShelf;
@@ -31,6 +29,7 @@ use crate::LabError;
 use crate::path::{Group, Usage};
 use crate::search::{Sample, SearchEnd, SearchPlan, search};
 use crate::study::{Configuration, Goal, Metric, Setup};
+use crate::work::Work;
 
 /// Samples at these shares of the result's outstanding requests are taken for the curve alone. A search adds its own
 /// probes between them.
@@ -60,6 +59,8 @@ pub struct Measurement {
     pub curve: Vec<Sample>,
     /// How busy the resources were in the sample nearest to the result.
     pub usage: Usage,
+    /// What the array did in that sample.
+    pub work: Work,
     /// Answered requests simulated in all.
     pub simulated_ios: u64,
 }
@@ -147,6 +148,7 @@ pub struct Bench {
 struct Probe {
     sample: Sample,
     usage: Usage,
+    work: Work,
     ios: u64,
 }
 
@@ -206,7 +208,8 @@ impl Bench {
             }
         };
         let away = |probe: &&Probe| probe.sample.outstanding.abs_diff(result.outstanding);
-        let usage = probes.iter().min_by_key(away).map(|probe| probe.usage.clone()).unwrap_or_default();
+        let nearest = probes.iter().min_by_key(away);
+        let (usage, work) = nearest.map(|probe| (probe.usage.clone(), probe.work)).unwrap_or_default();
         if curve {
             for outstanding in curve_points(&result, &probes, end.is_some()) {
                 probes.push(probe(outstanding, CURVE_EFFORT)?);
@@ -215,7 +218,7 @@ impl Bench {
         let mut samples: Vec<Sample> = probes.iter().map(|probe| probe.sample).collect();
         samples.sort_by_key(|sample| sample.outstanding);
         let simulated_ios = probes.iter().map(|probe| probe.ios).sum();
-        Ok(Measurement { result, end, curve: samples, usage, simulated_ios })
+        Ok(Measurement { result, end, curve: samples, usage, work, simulated_ios })
     }
 
     /// Finds the intervals that a measurement under `seed` lacks, from repetitions under other seeds: latencies that come in
@@ -261,25 +264,29 @@ impl Bench {
         let description = self.describe(configuration)?;
         let runtime = VirtualRuntime::new(seed, PayloadWidth::NONE);
         let world = runtime.world();
-        let group = Rc::new(self.assemble(&runtime, &description, configuration)?);
+        let assembled = self.assemble(&runtime, &description, configuration)?;
+        let group = &assembled.group;
         let name = || configuration.id.clone();
         let refused = |source| LabError::Load { configuration: name(), source: Box::new(source) };
         let load = load(setup, seed, outstanding, effort);
         if setup.write_cache.is_some() && setup.read_percent < 100.0 {
-            let settling = Settling::new(world, setup, &group);
+            let settling = Settling::new(world, setup, group);
             let settling = settling.run(&load).map_err(refused)?;
             runtime.run(settling);
         }
         // What filled the write cache before is no part of the load.
-        let (began, before) = (world.now(), usage(&group, world.now()));
+        let counters_before = runtime.run(assembled.counters());
+        let (began, before) = (world.now(), usage(group, world.now()));
         let run = LoadRun::new(world, group.clone(), load).map_err(refused)?;
         let report = runtime.run(run.run());
         if !report.is_clean() {
             let failed = report.errors.first.clone().unwrap_or_else(|| format!("{:?}", report.ended_by));
             return Err(LabError::Ended { configuration: name(), fact: failed });
         }
-        let usage = usage(&group, world.now()).since(world.now(), &before, began);
-        Ok(Probe { sample: sample(&report, outstanding), usage, ios: report.all.ios })
+        let usage = usage(group, world.now()).since(world.now(), &before, began);
+        let elapsed = world.now().saturating_sub(began);
+        let work = Work::between(&counters_before, &runtime.run(assembled.counters()), elapsed);
+        Ok(Probe { sample: sample(&report, outstanding), usage, work, ios: report.all.ios })
     }
 }
 
@@ -371,7 +378,7 @@ mod tests {
     }
 
     fn measurement(result: Sample, end: Option<SearchEnd>, curve: Vec<Sample>) -> Measurement {
-        Measurement { result, end, curve, usage: Usage::default(), simulated_ios: 0 }
+        Measurement { result, end, curve, usage: Usage::default(), work: Work::default(), simulated_ios: 0 }
     }
 
     fn close(a: Option<f64>, b: f64) -> bool {

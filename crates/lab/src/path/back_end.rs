@@ -1,4 +1,4 @@
-//! Around each drive: the back-end bus it sits on, and the drive's busy time.
+//! Around each drive: the back-end bus it sits on, and what the drive does.
 //!
 //! A bus works while the data arrive, so an idle bus adds no time to that of the drive's own interface. Drives are
 //! spread over the buses in turn.
@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use tier0_catalog::ArrayParameters;
 use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
+use tier0_stats::{IoRecorder, IoStats, Op};
 use tier0_units::Nanos;
 use tier0_world::{Completion, World};
 
@@ -25,10 +26,10 @@ struct Inner {
     drives: Vec<Load>,
 }
 
-/// How busy a drive was.
+/// What a drive has done, and how busy it was.
 #[derive(Default)]
 struct Load {
-    commands: Cell<u64>,
+    stats: IoRecorder,
     under_way: Cell<u64>,
     since: Cell<Nanos>,
     busy: Cell<Nanos>,
@@ -56,18 +57,22 @@ impl BackEnd {
         self.0.buses.iter().collect()
     }
 
-    /// Mean share of the time that the drives had a command, and commands per second of all.
-    pub(super) fn drive_load(&self, elapsed: Nanos) -> (f64, f64) {
+    /// Mean share of the time that the drives had a command.
+    pub(super) fn drives_busy(&self, elapsed: Nanos) -> f64 {
         let busy: f64 = self.0.drives.iter().map(|load| load.busy.get().as_secs_f64()).sum();
-        let commands: u64 = self.0.drives.iter().map(|load| load.commands.get()).sum();
-        let seconds = elapsed.as_secs_f64().max(1e-9);
-        (busy / seconds / self.0.drives.len().max(1) as f64, commands as f64 / seconds)
+        busy / elapsed.as_secs_f64().max(1e-9) / self.0.drives.len().max(1) as f64
+    }
+
+    /// What all drives have done.
+    pub(crate) fn drive_stats(&self) -> IoStats {
+        let mut all = IoStats::default();
+        self.0.drives.iter().for_each(|load| all.merge(&load.stats.snapshot()));
+        all
     }
 }
 
 impl Load {
     fn begin(&self, now: Nanos) {
-        self.commands.set(self.commands.get() + 1);
         if self.under_way.get() == 0 {
             self.since.set(now);
         }
@@ -79,6 +84,15 @@ impl Load {
         if self.under_way.get() == 0 {
             self.busy.set(self.busy.get().saturating_add(now.saturating_sub(self.since.get())));
         }
+    }
+}
+
+fn op_of(command: &Command) -> Op {
+    match command {
+        Command::Read { .. } => Op::Read,
+        Command::Write { .. } => Op::Write,
+        Command::Discard { .. } => Op::Discard,
+        Command::Flush => Op::Flush,
     }
 }
 
@@ -111,17 +125,20 @@ impl Drive for Attached {
             let inner = &*end.0;
             let world = &inner.world;
             let bus = &inner.buses[number % inner.buses.len()];
-            let write = matches!(command, Command::Write { .. });
+            let (op, bytes) = (op_of(&command), command.range().1 * tier0_units::SECTOR_BYTES);
+            let write = op == Op::Write;
             if write {
                 // The drive takes the data as they come: only the wait for the bus counts.
                 let ends = bus.reserve(world.now(), time);
                 world.sleep_until(ends.saturating_sub(time)).await;
             }
-            inner.drives[number].begin(world.now());
+            let (load, began) = (&inner.drives[number], world.now());
+            load.begin(began);
             let (own, pending) = world.completion();
             drive.submit(command, own);
             let (outcome, payload) = pending.await;
-            inner.drives[number].end(world.now());
+            load.end(world.now());
+            load.stats.ended(op, bytes, || world.now().saturating_sub(began), outcome.is_ok());
             if !write {
                 let ends = bus.reserve_behind(world.now(), time);
                 if ends > world.now() {

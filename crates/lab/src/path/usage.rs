@@ -23,8 +23,6 @@ const DRIVES: &str = "drives";
 pub struct Usage {
     /// Ports, processors, buses, drives.
     pub rows: Vec<UsageRow>,
-    /// Commands per second at all drives.
-    pub drive_iops: f64,
     /// Writes that waited for room in a write cache, on average.
     #[serde(default)]
     pub delayed_writes: f64,
@@ -40,22 +38,20 @@ impl Usage {
             busy / seconds / servers.max(1) as f64
         };
         let mut loads: Vec<(&str, Vec<&Resource>)> = Vec::new();
-        let (mut drives_busy, mut drive_iops) = (0.0, 0.0);
+        let mut drives_busy = 0.0;
         for member in group.members() {
             for (name, resources) in member.front_end.loads() {
                 gather(&mut loads, name, resources);
             }
             gather(&mut loads, "back-end buses", member.back_end.buses());
-            let (busy, iops) = member.back_end.drive_load(elapsed);
-            drives_busy += busy / group.members().len() as f64;
-            drive_iops += iops;
+            drives_busy += member.back_end.drives_busy(elapsed) / group.members().len() as f64;
         }
         let mut rows: Vec<UsageRow> = loads
             .iter()
             .map(|(name, resources)| UsageRow { resource: (*name).to_owned(), busy: share(resources) })
             .collect();
         rows.push(UsageRow { resource: DRIVES.to_owned(), busy: drives_busy });
-        Usage { rows, drive_iops, delayed_writes: 0.0 }
+        Usage { rows, delayed_writes: 0.0 }
     }
 
     /// The usage from `then`, up to which `before` is the usage, to `now`, up to which this is.
@@ -69,7 +65,6 @@ impl Usage {
         };
         Usage {
             rows: rows.map(row).collect(),
-            drive_iops: between(self.drive_iops, before.drive_iops),
             delayed_writes: between(self.delayed_writes, before.delayed_writes),
         }
     }

@@ -1,5 +1,7 @@
 //! What both reports open with: which configuration is best under the load, and how far to trust that.
 
+use tier0_units::counted;
+
 use super::view::{RecordLine, interval, predictions};
 use crate::ranking::{Ranked, Ranking, rankings};
 use crate::record::format_number;
@@ -58,7 +60,12 @@ pub(super) fn ranking_tables(outcome: &StudyOutcome) -> Vec<RankingTable> {
 }
 
 /// How far to trust the figures, in one sentence.
-pub(super) fn trust(outcome: &StudyOutcome, lines: &[RecordLine], assumptions: usize) -> String {
+pub(super) fn trust(
+    outcome: &StudyOutcome,
+    lines: &[RecordLine],
+    assumptions: usize,
+    imported: usize,
+) -> String {
     let evidence = match predictions(lines) {
         (_, 0) => "no published figure tests them as a prediction".to_owned(),
         (within, compared) => {
@@ -82,8 +89,12 @@ pub(super) fn trust(outcome: &StudyOutcome, lines: &[RecordLine], assumptions: u
             widths.len()
         ),
     };
+    let imported = match imported {
+        0 => String::new(),
+        imported => format!(" and {} fitted before", counted(imported as u64, "parameter")),
+    };
     format!(
-        "How far to trust these figures: {evidence}; {scatter}; they rest on {assumptions} assumptions, and \"tier0 lab \
+        "How far to trust these figures: {evidence}; {scatter}; they rest on {assumptions} assumptions{imported}, and \"tier0 lab \
          sensitivity\" shows which of the study's move them."
     )
 }

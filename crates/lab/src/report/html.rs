@@ -1,13 +1,16 @@
 //! The report as one HTML file: no script, no network, light and dark, wide and narrow.
 
 use askama::Template;
+use tier0_catalog::SourceKind;
 
 use super::answer::{RankingTable, ranking_tables, trust};
 use super::chart::{Chart, swatch};
 use super::curves::charts;
 use super::matrix::{Matrix, matrices};
-use super::view::{MeasurementLine, RecordLine, agrees, doubts, predictions};
-use super::{Provenance, assumed_parameters, strip};
+use super::view::{
+    ImportedLine, MeasurementLine, RecordLine, WorkLine, agrees, doubts, imported, predictions,
+};
+use super::{Provenance, parameters_of_kind, strip};
 use crate::LabError;
 use crate::calibrate::Fitted;
 use crate::record::{Role, Verdict, format_number};
@@ -45,6 +48,8 @@ struct Page<'a> {
     matrices: Vec<Matrix>,
     grid_unit: &'a str,
     measurements: Vec<MeasurementLine>,
+    work: Vec<WorkLine>,
+    imported: Vec<ImportedLine>,
     assumptions: &'a [Assumption],
     entries: Vec<Entry>,
     assumed_count: usize,
@@ -74,13 +79,14 @@ impl<'a> Page<'a> {
         let (within, compared) = predictions(&lines);
         let entries = entries(outcome)?;
         let assumed_count: usize = entries.iter().map(|entry| entry.rows.len()).sum();
+        let imported = imported(&outcome.study)?;
         let fit = outcome.fit.as_ref();
         Ok(Page {
             title: &outcome.study.title,
             description: &outcome.study.description,
             mechanism: &outcome.study.mechanism,
             rankings: ranking_tables(outcome),
-            trust: trust(outcome, &lines, outcome.study.assumptions.len() + assumed_count),
+            trust: trust(outcome, &lines, outcome.study.assumptions.len() + assumed_count, imported.len()),
             verdict: format!("{within} of {compared}"),
             predictions_within: within,
             predictions_compared: compared,
@@ -95,6 +101,8 @@ impl<'a> Page<'a> {
             matrices: matrices(outcome),
             grid_unit: outcome.study.grid.as_ref().map_or("", |grid| &grid.unit),
             measurements: outcome.measured.iter().map(MeasurementLine::of).collect(),
+            work: outcome.measured.iter().map(WorkLine::of).collect(),
+            imported,
             assumptions: &outcome.study.assumptions,
             assumed_count,
             entries,
@@ -142,7 +150,7 @@ impl<'a> Page<'a> {
 
 fn entries(outcome: &StudyOutcome) -> Result<Vec<Entry>, LabError> {
     let mut entries: Vec<Entry> = Vec::new();
-    for assumed in assumed_parameters(&outcome.study)? {
+    for assumed in parameters_of_kind(&outcome.study, SourceKind::Assumed)? {
         let row = EntryRow {
             parameter: assumed.row.parameter,
             value: format!("{} {}", assumed.row.value, assumed.row.unit),

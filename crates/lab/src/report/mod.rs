@@ -26,7 +26,9 @@ mod terminal;
 mod ticks;
 mod view;
 
-use tier0_catalog::{LookupError, ParameterRow};
+use tier0_catalog::{LookupError, ParameterRow, SourceKind};
+
+use crate::study::Study;
 
 pub use html::html;
 pub use sensitivity::sensitivity;
@@ -43,20 +45,20 @@ pub struct Provenance {
     pub commit: Option<String>,
 }
 
-/// An assumed parameter of the catalogue.
+/// A parameter of the catalogue that a study rests on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AssumedParameter {
+pub struct CatalogParameter {
     /// The entry.
     pub entry: String,
     /// The parameter.
     pub row: ParameterRow,
 }
 
-/// The assumed parameters of every array, link and drive that a study rests on.
+/// The parameters of a kind of every array, link and drive that a study rests on.
 ///
 /// # Errors
 /// [`LookupError`] where the catalogue lacks one.
-pub fn assumed_parameters(study: &crate::study::Study) -> Result<Vec<AssumedParameter>, LookupError> {
+pub fn parameters_of_kind(study: &Study, kind: SourceKind) -> Result<Vec<CatalogParameter>, LookupError> {
     let catalog = tier0_catalog::Catalog::embedded();
     let mut entries: Vec<String> = Vec::new();
     for configuration in &study.configurations {
@@ -70,8 +72,8 @@ pub fn assumed_parameters(study: &crate::study::Study) -> Result<Vec<AssumedPara
     }
     let mut found = Vec::new();
     for entry in entries {
-        let rows = catalog.assumed_parameters(&entry)?;
-        found.extend(rows.map(|row| AssumedParameter { entry: entry.clone(), row }));
+        let rows = catalog.parameters_of_kind(&entry, kind)?;
+        found.extend(rows.map(|row| CatalogParameter { entry: entry.clone(), row }));
     }
     Ok(found)
 }

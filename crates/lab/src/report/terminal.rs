@@ -6,8 +6,12 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 
 use super::answer::{ranking_tables, trust};
 use super::matrix::matrices;
-use super::view::{MeasurementLine, RecordLine, agrees, doubts, predictions};
-use super::{Provenance, assumed_parameters};
+use super::view::{
+    ImportedLine, MeasurementLine, RecordLine, WorkLine, agrees, doubts, imported, predictions,
+};
+use super::{Provenance, parameters_of_kind};
+use tier0_catalog::SourceKind;
+
 use crate::LabError;
 use crate::profile::ProfileReport;
 use crate::record::{Role, format_number};
@@ -27,9 +31,12 @@ pub fn terminal(
 ) -> Result<String, LabError> {
     let mut text = format!("{}\n{}\n", outcome.study.title, outcome.study.description);
     let lines: Vec<RecordLine> = outcome.records.iter().map(RecordLine::of).collect();
-    let assumed = assumed_parameters(&outcome.study)?.len() + outcome.study.assumptions.len();
+    let assumed = parameters_of_kind(&outcome.study, SourceKind::Assumed)?.len();
+    let assumed = assumed + outcome.study.assumptions.len();
+    let imported = imported(&outcome.study)?;
     ranked(&mut text, outcome, width);
-    let _ = writeln!(text, "\n{}", trust(outcome, &lines, assumed));
+    let _ = writeln!(text, "\n{}", trust(outcome, &lines, assumed, imported.len()));
+    imports(&mut text, &imported, width);
     fitted(&mut text, outcome, width);
     let role = |role: Role| lines.iter().filter(move |line| line.role == role && line.is_published());
     records(
@@ -47,6 +54,7 @@ pub fn terminal(
     );
     grid(&mut text, outcome, width);
     measurements(&mut text, outcome, width);
+    work(&mut text, outcome, width);
     let (within, compared) = predictions(&lines);
     let evidence = match compared {
         0 => "none of the published figures is a prediction".to_owned(),
@@ -140,6 +148,20 @@ fn fitted(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
     );
 }
 
+fn imports(text: &mut String, imported: &[ImportedLine], width: Option<u16>) {
+    if imported.is_empty() {
+        return;
+    }
+    let mut table = table(width, ["of the catalogue", "parameter", "value", "fitted to"], &[2]);
+    for l in imported {
+        table.add_row([&l.entry, l.parameter, &l.value, &l.fitted_to]);
+    }
+    let _ = writeln!(
+        text,
+        "\nparameters that were fitted before, to these figures, which they therefore do not predict\n{table}"
+    );
+}
+
 fn records<'a>(
     text: &mut String,
     title: &str,
@@ -200,6 +222,42 @@ fn measurements(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
     }
     if any {
         let _ = writeln!(text, "\n{table}");
+    }
+}
+
+fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
+    let header = [
+        "configuration",
+        "drive r/s",
+        "drive w/s",
+        "per host I/O",
+        "drive r ms",
+        "drive w ms",
+        "log ms",
+        "destaged KiB",
+    ];
+    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6, 7]);
+    let mut any = false;
+    for measured in outcome.outside_grid() {
+        let l = WorkLine::of(measured);
+        any = true;
+        table.add_row([
+            l.id,
+            l.drive_reads,
+            l.drive_writes,
+            l.per_host_io,
+            l.drive_read_ms,
+            l.drive_write_ms,
+            l.log_ms,
+            l.destaged_kib,
+        ]);
+    }
+    if any {
+        let _ = writeln!(
+            text,
+            "\nwhat the arrays did, by their own counters; ms: mean / 99th percentile of one command of a drive, or of a record of \
+             the write log\n{table}"
+        );
     }
 }
 

@@ -1,8 +1,13 @@
 //! What both reports show, as texts.
 
+use tier0_catalog::{LookupError, SourceKind};
+
+use super::{CatalogParameter, parameters_of_kind};
 use crate::calibrate::Fitted;
 use crate::record::{Figure, Role, Verdict, WITHHELD, format_number};
 use crate::run::{JudgedRecord, Measured};
+use crate::study::Study;
+use crate::work::Took;
 
 /// Beyond this share of its tolerance a fitted figure is near the edge.
 const EDGE_SHARE: f64 = 0.8;
@@ -108,6 +113,62 @@ pub(super) fn predictions(lines: &[RecordLine]) -> (usize, usize) {
     let compared =
         || lines.iter().filter(|line| line.role == Role::Prediction && line.verdict != Verdict::Open);
     (compared().filter(|line| line.verdict == Verdict::Within).count(), compared().count())
+}
+
+/// What an array did for a load, as a line of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct WorkLine {
+    pub(super) id: String,
+    pub(super) drive_reads: String,
+    pub(super) drive_writes: String,
+    pub(super) per_host_io: String,
+    pub(super) drive_read_ms: String,
+    pub(super) drive_write_ms: String,
+    pub(super) log_ms: String,
+    pub(super) destaged_kib: String,
+}
+
+impl WorkLine {
+    pub(super) fn of(measured: &Measured) -> WorkLine {
+        let work = &measured.measurement.work;
+        let took = |took: Option<Took>| {
+            took.map_or("–".to_owned(), |took| {
+                format!("{} / {}", format_number(took.mean_ms), format_number(took.p99_ms))
+            })
+        };
+        WorkLine {
+            id: measured.configuration.id.clone(),
+            drive_reads: format_number(work.drive_reads),
+            drive_writes: format_number(work.drive_writes),
+            per_host_io: format!("{:.2}", work.drive_ios_per_host_io),
+            drive_read_ms: took(work.drive_read),
+            drive_write_ms: took(work.drive_write),
+            log_ms: took(work.log),
+            destaged_kib: work.destaged_kib.map_or("–".to_owned(), format_number),
+        }
+    }
+}
+
+/// A parameter of the catalogue that was fitted elsewhere, as a line of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ImportedLine {
+    pub(super) entry: String,
+    pub(super) parameter: &'static str,
+    pub(super) value: String,
+    pub(super) fitted_to: String,
+    pub(super) source: String,
+}
+
+/// The parameters of the catalogue that a study rests on and that were fitted to figures.
+pub(super) fn imported(study: &Study) -> Result<Vec<ImportedLine>, LookupError> {
+    let line = |CatalogParameter { entry, row }| ImportedLine {
+        entry,
+        parameter: row.parameter,
+        value: format!("{} {}", row.value, row.unit),
+        fitted_to: row.fitted_to.join(", "),
+        source: row.source,
+    };
+    Ok(parameters_of_kind(study, SourceKind::Fitted)?.into_iter().map(line).collect())
 }
 
 /// A configuration's measurement as a line of a table.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tier0_catalog::Catalog;
+use tier0_catalog::{Catalog, SourceKind};
 use toml::Spanned;
 
 use super::error::Place;
@@ -60,6 +60,7 @@ fn check(file: File, place: &Place<'_>) -> Result<Study, StudyError> {
         );
     }
     let figures = figures(&file.records, grid.as_ref(), &configurations, place)?;
+    check_imported(&file, &configurations, &figures, place)?;
     if !parameters.is_empty() && figures.calibration.is_empty() {
         let span = file.parameters[0].name.span();
         return Err(place
@@ -196,6 +197,41 @@ fn check_references(
     let array = catalog.array(&setup.array).map(|_| ()).map_err(|unknown| unknown.to_string());
     let drive = catalog.drive_by_reference(&setup.drive).map(|_| ()).map_err(|unknown| unknown.to_string());
     array.and(drive).map_err(|fact| place.wrong(span, format!("configuration {id:?}: {fact}")))
+}
+
+/// No figure that a parameter of the catalogue was fitted to may be a prediction.
+fn check_imported(
+    file: &File,
+    configurations: &[Configuration],
+    figures: &Figures,
+    place: &Place<'_>,
+) -> Result<(), StudyError> {
+    let catalog = Catalog::embedded();
+    let entries: BTreeSet<&str> = configurations
+        .iter()
+        .flat_map(|configuration| [configuration.setup.drive.as_str(), configuration.setup.array.as_str()])
+        .collect();
+    let id = file.id.get_ref();
+    for entry in entries {
+        let fitted = catalog.parameters_of_kind(entry, SourceKind::Fitted);
+        let fitted = fitted.map_err(|unknown| place.wrong(file.id.span(), unknown.to_string()))?;
+        for (row, figure) in
+            fitted.flat_map(|row| row.fitted_to.clone().into_iter().map(move |to| (row.clone(), to)))
+        {
+            let own = figure.strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix('.'));
+            let predicted = figures.prediction.iter().find(|known| Some(known.id.as_str()) == own);
+            if let Some(predicted) = predicted {
+                let section = file.records.iter().find(|section| *section.id.get_ref() == predicted.id);
+                let text = format!(
+                    "record {:?} is no prediction: {} of {entry:?} was fitted to it; give it the role \"calibration\", or \
+                     take another drive",
+                    predicted.id, row.parameter
+                );
+                return Err(place.wrong(section.map_or(file.id.span(), |section| section.id.span()), text));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn configuration(

@@ -92,6 +92,20 @@ fn mistakes_are_named_with_line_and_remedy() {
 }
 
 #[test]
+fn a_figure_that_a_drive_was_fitted_to_is_no_prediction() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/cx4-oracle.toml"));
+    let text = text.expect("the study's file");
+    let at = text.find("id = \"read.efd6.iops\"").expect("the record");
+    let claimed = text[at..].replacen("role = \"calibration\"", "role = \"prediction\"", 1);
+    let error = Study::parse(&format!("{}{claimed}", &text[..at]), "s.toml").expect_err("it is fitted to");
+    let error = error.to_string();
+    assert!(
+        error.contains("\"read.efd6.iops\" is no prediction: controller_read_us of \"efd-73gb@cx4-oracle\""),
+        "{error}"
+    );
+}
+
+#[test]
 fn fitting_to_a_prediction_cannot_be_asked_for() {
     let parameter = r#"
 [[parameter]]

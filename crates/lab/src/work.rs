@@ -1,0 +1,127 @@
+//! What an array did for a load, as its own counters tell: `tier0 iostat` shows the same of one that serves.
+
+use serde::{Deserialize, Serialize};
+use tier0_array::admin::{IoReport, NamedIo};
+use tier0_stats::{IoStats, OpStats};
+use tier0_units::Nanos;
+
+/// What the drives, the write log and the destager did during a measurement. Rates are per second, of all drives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Reads of drives.
+    pub drive_reads: f64,
+    /// Writes of drives.
+    pub drive_writes: f64,
+    /// Reads and writes of drives for one I/O of a host.
+    pub drive_ios_per_host_io: f64,
+    /// How long a drive took to read.
+    pub drive_read: Option<Took>,
+    /// How long a drive took to write.
+    pub drive_write: Option<Took>,
+    /// How long a record took into the write log; nothing where there is none, or nothing was written.
+    pub log: Option<Took>,
+    /// KiB in a batch that the destager wrote, on average.
+    pub destaged_kib: Option<f64>,
+}
+
+/// Latencies, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Took {
+    /// Their mean.
+    pub mean_ms: f64,
+    /// What 99 % did not exceed.
+    pub p99_ms: f64,
+}
+
+impl Took {
+    fn of(op: &OpStats) -> Option<Took> {
+        let ms = |time: Nanos| time.as_secs_f64() * 1e3;
+        Some(Took { mean_ms: ms(op.mean()?), p99_ms: ms(op.latencies.quantile(0.99)?) })
+    }
+}
+
+/// Counters of all arrays that share a load.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// What hosts asked of the volumes.
+    pub hosts: IoStats,
+    /// What was asked of the drives, from the back-end bus on.
+    pub drives: IoStats,
+    /// Records that went into the write log, as writes.
+    pub log: IoStats,
+    /// Batches that were destaged, as writes.
+    pub destage: IoStats,
+}
+
+impl Counters {
+    /// Adds an array's own counters and those of its drives.
+    pub fn add(&mut self, report: &IoReport, drives: &IoStats) {
+        let add = |all: &mut IoStats, some: &[NamedIo]| some.iter().for_each(|one| all.merge(&one.io));
+        for pool in &report.pools {
+            add(&mut self.hosts, &pool.volumes);
+            add(&mut self.log, &pool.log);
+            add(&mut self.destage, &pool.destage);
+        }
+        self.drives.merge(drives);
+    }
+}
+
+impl Work {
+    /// What arrays did between two looks, `elapsed` apart.
+    pub fn between(before: &Counters, now: &Counters, elapsed: Nanos) -> Work {
+        let (hosts, drives) = (now.hosts.since(&before.hosts), now.drives.since(&before.drives));
+        let (log, destage) = (now.log.since(&before.log).write, now.destage.since(&before.destage).write);
+        let seconds = elapsed.as_secs_f64().max(1e-9);
+        let ios = |io: &IoStats| (io.read.count + io.write.count) as f64;
+        Work {
+            drive_reads: drives.read.count as f64 / seconds,
+            drive_writes: drives.write.count as f64 / seconds,
+            drive_ios_per_host_io: ios(&drives) / ios(&hosts).max(1.0),
+            drive_read: Took::of(&drives.read),
+            drive_write: Took::of(&drives.write),
+            log: Took::of(&log),
+            destaged_kib: (destage.count > 0).then(|| destage.bytes as f64 / destage.count as f64 / 1024.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tier0_array::admin::PoolIo;
+
+    use super::*;
+
+    fn op(count: u64, bytes: u64, time: Nanos) -> OpStats {
+        let latencies = vec![(time.0 / count.max(1), count)].into();
+        OpStats { count, bytes, time_ns: time.0, latencies, errors: 0 }
+    }
+
+    fn counters(scale: u64) -> Counters {
+        let ms = |time: u64| Nanos::from_millis(time * scale);
+        let io = |read: OpStats, write: OpStats| IoStats { read, write, ..IoStats::default() };
+        let named = |io: IoStats| vec![NamedIo { name: "one".into(), io }];
+        let pool = PoolIo {
+            volumes: named(io(op(60 * scale, 0, ms(60)), op(40 * scale, 0, ms(40)))),
+            log: named(io(OpStats::default(), op(40 * scale, 0, ms(20)))),
+            destage: named(io(OpStats::default(), op(4 * scale, 4 * scale * 65_536, ms(1)))),
+            ..PoolIo::default()
+        };
+        let report = IoReport { at_ns: 0, pools: vec![pool] };
+        let drives = io(op(60 * scale, 0, ms(300)), op(80 * scale, 0, ms(160)));
+        let mut counters = Counters::default();
+        (0..2).for_each(|_| counters.add(&report, &drives));
+        counters
+    }
+
+    #[test]
+    fn it_is_what_two_arrays_did_between_two_looks() {
+        let work = Work::between(&counters(1), &counters(3), Nanos::from_secs(2));
+        assert_eq!((work.drive_reads, work.drive_writes), (120.0, 160.0));
+        assert_eq!(work.drive_ios_per_host_io, 1.4);
+        assert_eq!(work.drive_read.map(|took| took.mean_ms), Some(5.0));
+        assert_eq!(work.log.map(|took| took.mean_ms), Some(0.5));
+        assert_eq!(work.destaged_kib, Some(64.0));
+        let idle = Work::between(&counters(3), &counters(3), Nanos::from_secs(2));
+        assert_eq!(idle.drive_read, None, "nothing was read");
+    }
+}
