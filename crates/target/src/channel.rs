@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use futures_util::future::{Either, select};
 use thiserror::Error;
+use tier0_stats::IoRecorder;
 use tier0_units::Nanos;
 use tier0_world::net::Socket;
 use tier0_world::{Buf, BufMut, Gather, IoError, World};
@@ -31,6 +32,8 @@ pub struct Channel {
     socket: Socket,
     flow: Flow,
     outbox: Outbox,
+    /// What its client has asked of the export that it uses.
+    pub(crate) stats: IoRecorder,
     turn_bytes: u64,
     /// Bytes that were admitted since others last had their turn.
     in_turn: Cell<u64>,
@@ -45,11 +48,17 @@ impl Channel {
             socket,
             flow: Flow::new(world, options, pool),
             outbox: Outbox::new(),
+            stats: IoRecorder::default(),
             turn_bytes: options.turn_bytes,
             in_turn: Cell::new(0),
             activity: Activity::new(world),
             cut_off: Cell::new(None),
         }
+    }
+
+    /// Who is at its other end.
+    pub(crate) fn peer(&self) -> String {
+        self.socket.peer()
     }
 
     /// The world it belongs to.

@@ -9,6 +9,7 @@ use tier0_world::World;
 
 use super::channel::Channel;
 use super::export::Export;
+use super::in_use::InUse;
 use super::protocol::Ended;
 use super::stop::Stop;
 use super::target::Target;
@@ -42,13 +43,14 @@ impl<T: 'static> Connection<T> {
         self.target.exports()
     }
 
-    /// Says that the client uses `export` from now on. It stops at once where that was withdrawn meanwhile.
-    pub fn choose(&self, export: &Export<T>) {
+    /// Says that the client uses `export` from now on, and is given it. It stops at once where that was withdrawn meanwhile.
+    pub fn choose(&self, export: &Rc<Export<T>>) -> InUse<T> {
         let name = &export.options.name;
         *self.live.export.borrow_mut() = Some(name.clone());
         if self.exports().iter().all(|offered| offered.options.name != *name) {
             self.live.stop.request();
         }
+        InUse::new(export, &self.live.channel)
     }
 
     /// Ends once the owner wants the connection to end.

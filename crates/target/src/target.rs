@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
+use tier0_stats::IoStats;
 use tier0_units::{Nanos, counted};
 use tier0_world::net::{Listener, PeerAddress, Socket};
 use tier0_world::sync::Notify;
@@ -33,6 +34,19 @@ fn remedy(error: IoError) -> &'static str {
         IoError::Os(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files (ulimit -n)",
         _ => "",
     }
+}
+
+/// A connection that uses an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its number; those of one target are never given twice.
+    pub connection: u64,
+    /// Who is at its other end: an address, or a process.
+    pub peer: String,
+    /// The export.
+    pub export: String,
+    /// What it has asked of it.
+    pub io: IoStats,
 }
 
 /// The exports of a world and their users; clones share it.
@@ -120,6 +134,17 @@ impl<T: 'static> Target<T> {
     pub fn users_of(&self, name: &str) -> usize {
         let connections = self.0.connections.borrow();
         connections.values().filter(|live| live.export.borrow().as_deref() == Some(name)).count()
+    }
+
+    /// Connections that use an export, by their numbers.
+    pub fn users(&self) -> Vec<User> {
+        let connections = self.0.connections.borrow();
+        let users = connections.iter().filter_map(|(number, live)| {
+            let export = live.export.borrow().clone()?;
+            let channel = &live.channel;
+            Some(User { connection: *number, peer: channel.peer(), export, io: channel.stats.snapshot() })
+        });
+        users.collect()
     }
 
     /// Withdraws an export and waits until no connection uses it.

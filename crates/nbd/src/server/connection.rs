@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use tier0_block::BlockTarget;
-use tier0_target::{Channel, Connection, Export};
+use tier0_target::{Channel, Connection, InUse};
 
 use super::error::ConnectionError;
 use super::negotiate::{Negotiated, negotiate};
@@ -17,7 +17,7 @@ use crate::protocol::handshake::Session;
 /// What the tasks of one connection in transmission share.
 pub(super) struct Client<T> {
     pub(super) channel: Rc<Channel>,
-    pub(super) export: Rc<Export<T>>,
+    pub(super) target: InUse<T>,
     /// What the client was told of it.
     pub(super) info: ExportInfo,
     pub(super) session: Session,
@@ -30,9 +30,9 @@ pub(super) async fn serve<T: BlockTarget + 'static>(
 ) -> Result<(), Box<dyn std::error::Error>> {
     match handshake(&connection, &options).await? {
         Negotiated::Transmission { export, info, session, received } => {
-            connection.choose(&export);
+            let target = connection.choose(&export);
             let channel = connection.channel().clone();
-            let client = Rc::new(Client { channel, export, info, session });
+            let client = Rc::new(Client { channel, target, info, session });
             let reading = async { Ok(Reader::new(&client, &options).read_requests(received).await?) };
             connection.transmit(reading).await
         }

@@ -29,7 +29,7 @@ pub(super) fn spawn<T: BlockTarget + 'static>(client: &Rc<Client<T>>, answer: An
                 block_status(&client, answer, offset, length, runs_max).await;
             }
             command => {
-                let result = change(&client.export.target, command).await;
+                let result = change(&client.target, command).await;
                 answer.io(result);
             }
         }
@@ -65,7 +65,7 @@ pub(super) fn spawn_read_piece<T: BlockTarget + 'static>(
         let buf = client.channel.world().buffer(sectors(length) as u32);
         let (result, buf) = match pieces.have_failed() {
             true => (Ok(()), buf),
-            false => client.export.target.read(lba(offset), buf).await,
+            false => client.target.read(lba(offset), buf).await,
         };
         let ended = pieces.ended(result);
         match (ended, result) {
@@ -93,7 +93,7 @@ pub(super) fn spawn_write<T: BlockTarget + 'static>(
     pieces: Option<Pieces>,
 ) {
     spawn_task(client, answer, move |client, answer| async move {
-        let target = &client.export.target;
+        let target = &client.target;
         if planted(PlantedBug::AnswerBeforeWrite) && pieces.is_none() {
             answer.io(Ok(()));
             // The client is not told.
@@ -146,7 +146,7 @@ async fn read<T: BlockTarget>(client: &Client<T>, answer: Answer, offset: u64, l
         return answer.with(put, None);
     }
     let buf = client.channel.world().buffer(sectors(length) as u32);
-    let (result, buf) = client.export.target.read(lba(offset), buf).await;
+    let (result, buf) = client.target.read(lba(offset), buf).await;
     answer_read(answer, offset, length, result, buf);
 }
 
@@ -165,7 +165,7 @@ async fn read_long<T: BlockTarget>(
         let piece = rest.split_to(rest.sectors().min(sectors(piece_bytes) as u32));
         let bytes = u64::from(piece.sectors()) * SECTOR_BYTES;
         let piece_after;
-        (result, piece_after) = client.export.target.read(lba(at), piece).await;
+        (result, piece_after) = client.target.read(lba(at), piece).await;
         at += bytes;
         match &mut whole {
             Some(whole) => whole.append(piece_after),
@@ -200,7 +200,7 @@ async fn block_status<T: BlockTarget>(
     length: u32,
     runs_max: usize,
 ) {
-    match client.export.target.block_status(lba(offset), sectors(length), runs_max).await {
+    match client.target.block_status(lba(offset), sectors(length), runs_max).await {
         Ok(runs) => {
             let extents = extents(&runs, length, runs_max);
             answer.with(|out, cookie| put_block_status(out, cookie, BASE_ALLOCATION_ID, &extents), None);

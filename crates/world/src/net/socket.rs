@@ -67,6 +67,14 @@ impl Socket {
         }
     }
 
+    /// Who is at the other end: an address, or the process where it is on this machine and has none.
+    pub fn peer(&self) -> String {
+        match &self.0 {
+            Kind::Real(socket) => socket.peer(),
+            Kind::Virtual(_) => "modelled".to_owned(),
+        }
+    }
+
     /// Appends what has arrived to `bytes`, at least one byte and at most its spare capacity (which must not be
     /// zero). Zero means that the peer has closed.
     pub async fn receive(&self, bytes: Vec<u8>) -> (Result<usize, IoError>, Vec<u8>) {

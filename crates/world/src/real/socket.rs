@@ -1,7 +1,7 @@
 //! Stream sockets: unix and TCP.
 
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -195,6 +195,18 @@ pub(crate) struct Socket {
 impl Socket {
     fn new(world: &World, fd: OwnedFd) -> Socket {
         Socket { world: world.clone(), fd: Rc::new(fd) }
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn peer(&self) -> String {
+        let address = rustix::net::getpeername(&self.fd).ok().flatten();
+        if let Some(Ok(address)) = address.map(SocketAddr::try_from) {
+            return address.to_string();
+        }
+        match rustix::net::sockopt::socket_peercred(&self.fd) {
+            Ok(process) => format!("process {}", process.pid),
+            Err(_) => "unknown".to_owned(),
+        }
     }
 
     /// Connects. It blocks the thread while it does, which on loopback and for a client is no loss.
