@@ -1,0 +1,192 @@
+#![doc = include_str!("README.md")]
+
+mod ghost;
+mod sketch;
+
+use self::ghost::Ghost;
+use self::sketch::Sketch;
+use crate::frames::{Frame, Frames, PageKey};
+use crate::hash::hash;
+use crate::index::Index;
+use crate::{Inserted, Policy};
+
+const WINDOW: usize = 0;
+const PROBATION: usize = 1;
+const PROTECTED: usize = 2;
+
+/// The window is never less than this part of the frames, nor is the main part.
+const PART_MIN: usize = 100;
+/// A ghost remembers this part of the frames.
+const GHOST_PART: usize = 16;
+/// A page that is asked for more often than this, and still not more often than the victim, comes in now and then: who knows
+/// the hashes could otherwise keep pages in for ever.
+const STUBBORN: u8 = 5;
+/// One of so many does.
+const STUBBORN_ADMITTED: u64 = 128;
+/// Frames that pass between the parts at one request, so that none takes long.
+const MOVED_MAX: usize = 4;
+
+/// Recency and frequency, each with a share of the frames that follows the load.
+pub struct Adaptive {
+    frames: Frames<3>,
+    index: Index,
+    sketch: Sketch,
+    left_window: Ghost,
+    left_main: Ghost,
+    /// Frames that the window is to have.
+    window: usize,
+    evictions: u64,
+}
+
+impl Adaptive {
+    /// A policy over so many frames, all of them free.
+    ///
+    /// # Panics
+    /// Where there are none, or 2^32 - 1 or more.
+    pub fn new(capacity: usize) -> Adaptive {
+        Adaptive {
+            frames: Frames::new(capacity),
+            index: Index::new(capacity),
+            sketch: Sketch::new(capacity),
+            left_window: Ghost::new(capacity / GHOST_PART),
+            left_main: Ghost::new(capacity / GHOST_PART),
+            window: part_min(capacity),
+            evictions: 0,
+        }
+    }
+
+    /// The share of the frames that the window is to have, from 0 to 1.
+    pub fn window_share(&self) -> f64 {
+        self.window as f64 / self.capacity() as f64
+    }
+
+    /// A page that is not there was asked for: had it left a moment later, it would have been.
+    fn adapt(&mut self, page: PageKey) {
+        let least = part_min(self.capacity());
+        if self.left_window.has(page) {
+            self.window = (self.window + 1).min(self.capacity().saturating_sub(least).max(1));
+        } else if self.left_main.has(page) {
+            self.window = (self.window - 1).max(least);
+        }
+    }
+
+    /// The frame of the page that gives way, out of all lists.
+    fn evict(&mut self) -> PageKey {
+        let frames = &self.frames;
+        let is_window_full = frames.len(WINDOW) >= self.window;
+        let candidate = frames.oldest(WINDOW);
+        let victim = frames.oldest(PROBATION).or(frames.oldest(PROTECTED));
+        let (out, is_beaten) = match (candidate, victim) {
+            (Some(candidate), None) => (candidate, false),
+            (Some(candidate), Some(victim)) if is_window_full => match self.beats(candidate, victim) {
+                true => (victim, true),
+                false => (candidate, false),
+            },
+            (_, victim) => (victim.expect("a frame that is not free has a page"), false),
+        };
+        let page = self.frames.page(out);
+        match self.frames.list_of(out) {
+            WINDOW => self.left_window.add(page),
+            _ => self.left_main.add(page),
+        }
+        self.forget(page, out);
+        if let (true, Some(candidate)) = (is_beaten, candidate) {
+            self.frames.move_newest(PROBATION, candidate);
+        }
+        page
+    }
+
+    /// Whether what leaves the window is to have the victim's place in the main part.
+    fn beats(&mut self, candidate: Frame, victim: Frame) -> bool {
+        self.evictions += 1;
+        let count = |frame: Frame| self.sketch.estimate(self.frames.page(frame));
+        let (mine, others) = (count(candidate), count(victim));
+        mine > others || (mine > STUBBORN && hash(PageKey(self.evictions)).is_multiple_of(STUBBORN_ADMITTED))
+    }
+
+    fn forget(&mut self, page: PageKey, frame: Frame) {
+        self.index.remove(page, |frame| self.frames.page(frame));
+        self.frames.free(frame);
+    }
+
+    /// Brings the lists nearer to the lengths that they are to have.
+    fn balance(&mut self) {
+        for _ in 0..MOVED_MAX {
+            let Some(oldest) = self.frames.oldest(WINDOW).filter(|_| self.frames.len(WINDOW) > self.window)
+            else {
+                break;
+            };
+            self.frames.move_newest(PROBATION, oldest);
+        }
+        let is_full = self.frames.used() == self.capacity();
+        for _ in 0..MOVED_MAX {
+            let main = self.frames.oldest(PROBATION).or(self.frames.oldest(PROTECTED));
+            let Some(oldest) = main.filter(|_| is_full && self.frames.len(WINDOW) < self.window) else {
+                break;
+            };
+            self.frames.move_oldest(WINDOW, oldest);
+        }
+        let protected_max = (self.capacity() - self.window) * 4 / 5;
+        for _ in 0..MOVED_MAX {
+            let oldest = self.frames.oldest(PROTECTED);
+            let Some(oldest) = oldest.filter(|_| self.frames.len(PROTECTED) > protected_max) else { break };
+            self.frames.move_newest(PROBATION, oldest);
+        }
+    }
+}
+
+impl Policy for Adaptive {
+    fn capacity(&self) -> usize {
+        self.frames.capacity()
+    }
+
+    fn len(&self) -> usize {
+        self.frames.used()
+    }
+
+    fn get(&mut self, page: PageKey) -> Option<Frame> {
+        self.sketch.count(page);
+        let Some(frame) = self.peek(page) else {
+            self.adapt(page);
+            return None;
+        };
+        match self.frames.list_of(frame) {
+            WINDOW => self.frames.move_newest(WINDOW, frame),
+            _ => self.frames.move_newest(PROTECTED, frame),
+        }
+        self.balance();
+        Some(frame)
+    }
+
+    fn peek(&self, page: PageKey) -> Option<Frame> {
+        self.index.get(page, |frame| self.frames.page(frame))
+    }
+
+    fn insert(&mut self, page: PageKey) -> Inserted {
+        let mut evicted = None;
+        let frame = self.frames.take_free(page).unwrap_or_else(|| {
+            evicted = Some(self.evict());
+            self.frames.take_free(page).expect("one was freed")
+        });
+        self.index.insert(page, frame, |frame| self.frames.page(frame));
+        self.frames.push_newest(WINDOW, frame);
+        self.balance();
+        Inserted { frame, evicted }
+    }
+
+    fn remove(&mut self, page: PageKey) -> Option<Frame> {
+        let frame = self.peek(page)?;
+        self.forget(page, frame);
+        Some(frame)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let ghosts = self.left_window.memory_bytes() + self.left_main.memory_bytes();
+        self.frames.memory_bytes() + self.index.memory_bytes() + self.sketch.memory_bytes() + ghosts
+    }
+}
+
+/// The least that each part has.
+fn part_min(capacity: usize) -> usize {
+    (capacity / PART_MIN).max(1)
+}

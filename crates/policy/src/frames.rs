@@ -1,0 +1,187 @@
+//! Frames, their pages, and the lists that policies keep them in.
+
+/// A page, by whatever number its cache gives it; no two pages have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageKey(pub u64);
+
+/// A place in the cache for one page, from 0 to the capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame(pub u32);
+
+/// No frame.
+const NONE: u32 = u32::MAX;
+
+/// Frames in `LISTS` lists and a list of those that are free, each from the newest to the oldest.
+pub(crate) struct Frames<const LISTS: usize> {
+    pages: Vec<u64>,
+    links: Vec<Links>,
+    list_of: Vec<u8>,
+    lists: [List; LISTS],
+    /// Free frames are linked by `older`.
+    free: u32,
+    used: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Links {
+    newer: u32,
+    older: u32,
+}
+
+#[derive(Clone, Copy)]
+struct List {
+    newest: u32,
+    oldest: u32,
+    len: usize,
+}
+
+impl<const LISTS: usize> Frames<LISTS> {
+    /// Frames that are all free.
+    ///
+    /// # Panics
+    /// Where there are none, or 2^32 - 1 or more.
+    pub(crate) fn new(capacity: usize) -> Self {
+        assert!((1..NONE as usize).contains(&capacity), "a cache has between 1 and 2^32 - 2 frames");
+        let link = |frame: u32| Links { newer: NONE, older: frame + 1 };
+        let mut links: Vec<Links> = (0..capacity as u32).map(link).collect();
+        links[capacity - 1].older = NONE;
+        let empty = List { newest: NONE, oldest: NONE, len: 0 };
+        Frames {
+            pages: vec![0; capacity],
+            links,
+            list_of: vec![0; capacity],
+            lists: [empty; LISTS],
+            free: 0,
+            used: 0,
+        }
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// How many have a page.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    pub(crate) fn len(&self, list: usize) -> usize {
+        self.lists[list].len
+    }
+
+    #[inline]
+    pub(crate) fn page(&self, frame: Frame) -> PageKey {
+        PageKey(self.pages[frame.0 as usize])
+    }
+
+    #[inline]
+    pub(crate) fn list_of(&self, frame: Frame) -> usize {
+        self.list_of[frame.0 as usize].into()
+    }
+
+    pub(crate) fn oldest(&self, list: usize) -> Option<Frame> {
+        some(self.lists[list].oldest)
+    }
+
+    /// Takes a free frame for a page; it is in no list yet.
+    pub(crate) fn take_free(&mut self, page: PageKey) -> Option<Frame> {
+        let frame = some(self.free)?;
+        self.free = self.links[frame.0 as usize].older;
+        self.used += 1;
+        self.pages[frame.0 as usize] = page.0;
+        Some(frame)
+    }
+
+    /// Frees a frame, which is in a list.
+    pub(crate) fn free(&mut self, frame: Frame) {
+        self.unlink(frame);
+        self.links[frame.0 as usize].older = self.free;
+        self.free = frame.0;
+        self.used -= 1;
+    }
+
+    /// Puts a frame that is in no list to the newest of one.
+    #[inline]
+    pub(crate) fn push_newest(&mut self, list: usize, frame: Frame) {
+        let List { newest, .. } = self.lists[list];
+        self.links[frame.0 as usize] = Links { newer: NONE, older: newest };
+        match newest {
+            NONE => self.lists[list].oldest = frame.0,
+            newest => self.links[newest as usize].newer = frame.0,
+        }
+        self.lists[list].newest = frame.0;
+        self.entered(list, frame);
+    }
+
+    /// Moves a frame from its list to the newest of one.
+    #[inline]
+    pub(crate) fn move_newest(&mut self, list: usize, frame: Frame) {
+        self.unlink(frame);
+        self.push_newest(list, frame);
+    }
+
+    /// Moves a frame from its list to the oldest of one.
+    pub(crate) fn move_oldest(&mut self, list: usize, frame: Frame) {
+        self.unlink(frame);
+        let List { oldest, .. } = self.lists[list];
+        self.links[frame.0 as usize] = Links { newer: oldest, older: NONE };
+        match oldest {
+            NONE => self.lists[list].newest = frame.0,
+            oldest => self.links[oldest as usize].older = frame.0,
+        }
+        self.lists[list].oldest = frame.0;
+        self.entered(list, frame);
+    }
+
+    fn entered(&mut self, list: usize, frame: Frame) {
+        self.lists[list].len += 1;
+        self.list_of[frame.0 as usize] = list as u8;
+    }
+
+    #[inline]
+    fn unlink(&mut self, frame: Frame) {
+        let list = self.list_of(frame);
+        let Links { newer, older } = self.links[frame.0 as usize];
+        match newer {
+            NONE => self.lists[list].newest = older,
+            newer => self.links[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.lists[list].oldest = newer,
+            older => self.links[older as usize].newer = newer,
+        }
+        self.lists[list].len -= 1;
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.pages.len() * (size_of::<u64>() + size_of::<Links>() + size_of::<u8>())
+    }
+}
+
+fn some(frame: u32) -> Option<Frame> {
+    (frame != NONE).then_some(Frame(frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_goes_from_the_newest_to_the_oldest() {
+        let mut frames = Frames::<2>::new(3);
+        let taken: Vec<Frame> =
+            (0..3).map(|page| frames.take_free(PageKey(page)).expect("it is free")).collect();
+        assert_eq!(frames.take_free(PageKey(3)), None, "all are taken");
+        taken.iter().for_each(|frame| frames.push_newest(0, *frame));
+        assert_eq!(frames.oldest(0), Some(taken[0]));
+        frames.move_newest(0, taken[0]);
+        assert_eq!(frames.oldest(0), Some(taken[1]));
+        frames.move_newest(1, taken[2]);
+        frames.move_oldest(1, taken[0]);
+        assert_eq!((frames.len(0), frames.len(1), frames.oldest(1)), (1, 2, Some(taken[0])));
+        frames.free(taken[0]);
+        assert_eq!((frames.used(), frames.oldest(1)), (2, Some(taken[2])));
+        assert_eq!(frames.take_free(PageKey(9)), Some(taken[0]));
+        assert_eq!(frames.page(taken[0]), PageKey(9));
+    }
+}

@@ -1,0 +1,83 @@
+#![doc = include_str!("README.md")]
+
+use crate::frames::{Frame, Frames, PageKey};
+use crate::index::Index;
+use crate::{Inserted, Policy};
+
+/// The only list.
+const ALL: usize = 0;
+
+/// Least recently used.
+pub struct Lru {
+    frames: Frames<1>,
+    index: Index,
+}
+
+impl Lru {
+    /// A policy over so many frames, all of them free.
+    ///
+    /// # Panics
+    /// Where there are none, or 2^32 - 1 or more.
+    pub fn new(capacity: usize) -> Lru {
+        Lru { frames: Frames::new(capacity), index: Index::new(capacity) }
+    }
+}
+
+impl Policy for Lru {
+    fn capacity(&self) -> usize {
+        self.frames.capacity()
+    }
+
+    fn len(&self) -> usize {
+        self.frames.used()
+    }
+
+    fn get(&mut self, page: PageKey) -> Option<Frame> {
+        let frame = self.peek(page)?;
+        self.frames.move_newest(ALL, frame);
+        Some(frame)
+    }
+
+    fn peek(&self, page: PageKey) -> Option<Frame> {
+        self.index.get(page, |frame| self.frames.page(frame))
+    }
+
+    fn insert(&mut self, page: PageKey) -> Inserted {
+        let mut evicted = None;
+        let frame = self.frames.take_free(page).unwrap_or_else(|| {
+            let oldest = self.frames.oldest(ALL).expect("a frame that is not free has a page");
+            evicted = Some(self.frames.page(oldest));
+            self.remove(self.frames.page(oldest));
+            self.frames.take_free(page).expect("one was freed")
+        });
+        self.index.insert(page, frame, |frame| self.frames.page(frame));
+        self.frames.push_newest(ALL, frame);
+        Inserted { frame, evicted }
+    }
+
+    fn remove(&mut self, page: PageKey) -> Option<Frame> {
+        let frame = self.peek(page)?;
+        self.index.remove(page, |frame| self.frames.page(frame));
+        self.frames.free(frame);
+        Some(frame)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.frames.memory_bytes() + self.index.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_that_was_asked_for_longest_ago_gives_way() {
+        let mut lru = Lru::new(2);
+        lru.insert(PageKey(1));
+        lru.insert(PageKey(2));
+        assert!(lru.get(PageKey(1)).is_some());
+        assert_eq!(lru.insert(PageKey(3)).evicted, Some(PageKey(2)));
+        assert_eq!((lru.get(PageKey(2)), lru.len()), (None, 2));
+    }
+}

@@ -1,0 +1,179 @@
+//! Every policy against what all of them promise, and against loads that tell them apart.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tier0_policy::adaptive::Adaptive;
+use tier0_policy::{BOOKKEEPING_BYTES_MAX, Frame, PageKey, Policy, PolicyKind};
+
+/// What is done to a cache.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A request: what is not there comes in.
+    Ask(u64),
+    /// A page comes in that nobody asked for.
+    Fetch(u64),
+    Remove(u64),
+}
+
+fn step(pages: u64) -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..pages).prop_map(Step::Ask),
+        1 => (0..pages).prop_map(Step::Fetch),
+        1 => (0..pages).prop_map(Step::Remove),
+    ]
+}
+
+/// The pages of a cache and their frames, by what it said of them.
+#[derive(Default)]
+struct Model(BTreeMap<u64, Frame>);
+
+impl Model {
+    fn insert(&mut self, policy: &mut dyn Policy, page: u64) {
+        let was_full = self.0.len() == policy.capacity();
+        let inserted = policy.insert(PageKey(page));
+        match inserted.evicted {
+            Some(evicted) => {
+                assert!(was_full, "a page gives way only where no frame is free");
+                assert_eq!(
+                    self.0.remove(&evicted.0),
+                    Some(inserted.frame),
+                    "it has the evicted page's frame"
+                );
+            }
+            None => assert!(!was_full && self.0.values().all(|frame| *frame != inserted.frame)),
+        }
+        assert!((inserted.frame.0 as usize) < policy.capacity());
+        self.0.insert(page, inserted.frame);
+    }
+
+    fn apply(&mut self, policy: &mut dyn Policy, step: Step) {
+        let known = |model: &Model, page: u64| model.0.get(&page).copied();
+        match step {
+            Step::Ask(page) => {
+                assert_eq!(policy.get(PageKey(page)), known(self, page));
+                if known(self, page).is_none() {
+                    self.insert(policy, page);
+                }
+            }
+            Step::Fetch(page) => {
+                if policy.peek(PageKey(page)).is_none() {
+                    self.insert(policy, page);
+                }
+            }
+            Step::Remove(page) => assert_eq!(policy.remove(PageKey(page)), self.0.remove(&page)),
+        }
+        assert_eq!(policy.len(), self.0.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_policy_keeps_its_promises(
+        frames in 1_usize..40,
+        steps in proptest::collection::vec(step(100), 1..2000),
+    ) {
+        for kind in PolicyKind::ALL {
+            let (mut policy, mut model) = (kind.of(frames), Model::default());
+            for step in &steps {
+                model.apply(policy.as_mut(), *step);
+            }
+            for page in 0..100 {
+                prop_assert_eq!(policy.peek(PageKey(page)), model.0.get(&page).copied(), "{} {}", kind, page);
+            }
+        }
+    }
+
+    #[test]
+    fn lru_keeps_what_was_asked_for_last(
+        frames in 1_usize..20,
+        pages in proptest::collection::vec(0_u64..40, 1..500),
+    ) {
+        let mut lru = PolicyKind::Lru.of(frames);
+        let mut recent: Vec<u64> = Vec::new();
+        for page in pages {
+            let is_hit = lru.get(PageKey(page)).is_some();
+            prop_assert_eq!(is_hit, recent.contains(&page));
+            if !is_hit {
+                lru.insert(PageKey(page));
+            }
+            recent.retain(|other| *other != page);
+            recent.insert(0, page);
+            recent.truncate(frames);
+        }
+    }
+}
+
+fn miss_ratio(policy: &mut dyn Policy, pages: impl Iterator<Item = u64>) -> f64 {
+    let (mut misses, mut requests) = (0, 0);
+    for page in pages {
+        requests += 1;
+        if policy.get(PageKey(page)).is_none() {
+            misses += 1;
+            policy.insert(PageKey(page));
+        }
+    }
+    f64::from(misses) / f64::from(requests)
+}
+
+/// A sequence of numbers that look random.
+fn random(seed: u64) -> impl Iterator<Item = u64> {
+    let mut state = seed;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    })
+}
+
+#[test]
+fn a_loop_longer_than_the_cache_is_hit_as_far_as_there_is_room() {
+    let pages = || (0..200_000_u64).map(|n| n % 2000);
+    let lru = miss_ratio(PolicyKind::Lru.of(1000).as_mut(), pages());
+    let adaptive = miss_ratio(PolicyKind::Adaptive.of(1000).as_mut(), pages());
+    assert_eq!(lru, 1.0);
+    assert!(adaptive < 0.55, "{adaptive}; the optimum is near 0.5");
+}
+
+#[test]
+fn a_scan_does_not_push_out_what_is_hot() {
+    let hot = || random(1).take(50_000).map(|n| n % 800);
+    for (kind, low, high) in [(PolicyKind::Lru, 0.4, 1.0), (PolicyKind::Adaptive, 0.0, 0.05)] {
+        let mut policy = kind.of(1000);
+        miss_ratio(policy.as_mut(), hot());
+        miss_ratio(policy.as_mut(), 1_000_000..1_020_000);
+        let after = miss_ratio(policy.as_mut(), hot().take(1000));
+        assert!((low..=high).contains(&after), "{kind}: {after}");
+    }
+}
+
+#[test]
+fn the_window_grows_under_bursts_and_shrinks_under_a_loop() {
+    let mut adaptive = Adaptive::new(1000);
+    // Each page some times within a while, and never again.
+    let bursts = (0..400_000_u64).zip(random(2)).map(|(n, random)| n / 4 + random % 900);
+    miss_ratio(&mut adaptive, bursts);
+    assert!(adaptive.window_share() > 0.5, "{}", adaptive.window_share());
+    miss_ratio(&mut adaptive, random(3).take(400_000).map(|n| (n % 1000) * (n / 7 % 1000) / 300));
+    assert!(adaptive.window_share() < 0.5, "{}", adaptive.window_share());
+}
+
+#[test]
+fn bookkeeping_stays_within_its_bound() {
+    for kind in PolicyKind::ALL {
+        for frames in [1000, 32_768, 100_001] {
+            let bytes = kind.of(frames).memory_bytes();
+            assert!(bytes <= frames * BOOKKEEPING_BYTES_MAX, "{kind}: {bytes} for {frames}");
+        }
+    }
+}
+
+#[test]
+fn policies_have_names() {
+    for kind in PolicyKind::ALL {
+        assert_eq!(kind.to_string().parse(), Ok(kind));
+    }
+    let error = "lirs".parse::<PolicyKind>().expect_err("there is none").to_string();
+    assert_eq!(error, "there is no policy \"lirs\"; there are lru, adaptive");
+}
