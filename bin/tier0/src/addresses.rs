@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
-use tier0_array::description::ListenAddress;
+use tier0_description::ListenAddress;
 use tier0_world::net::PeerAddress;
 use tier0_world::real::{listens, remove_deserted, retry_while_busy};
 

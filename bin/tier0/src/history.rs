@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use tier0_array::admin::{Event, Severity};
-use tier0_array::moved_events;
+use tier0_description::moved_events;
 
 use crate::output::json_line;
 use crate::troubles::Troubles;

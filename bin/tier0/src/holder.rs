@@ -10,8 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use tier0_array::Description;
-use tier0_array::description::Remnant;
+use tier0_description::{Description, Remnant};
 
 /// One sentence on the server that holds drives of the array file at `file`: its own, or one that was started with another
 /// file; none where there is none, or none that one could know.

@@ -5,8 +5,7 @@ use std::ffi::CString;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-use tier0_array::Description;
-use tier0_array::description::SocketAccess;
+use tier0_description::{Description, SocketAccess};
 
 use crate::failure::Failure;
 

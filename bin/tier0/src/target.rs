@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use clap::Args;
-use tier0_array::Description;
+use tier0_description::Description;
 use tier0_drive::{DriveHandle, FileMedium};
 use tier0_lab::profile::{ProfileError, ProfilePlan, ProfileProgress, ProfileReport, profile};
 use tier0_nbd::client::{Client, ClientError, ClientOptions, list};

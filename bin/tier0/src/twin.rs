@@ -4,10 +4,11 @@
 
 use std::rc::Rc;
 
+use tier0_array::Volume;
 use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, build};
-use tier0_array::{Description, Volume};
 use tier0_catalog::Catalog;
+use tier0_description::Description;
 use tier0_workload::spec::LoadSpec;
 use tier0_workload::stats::{LoadReport, Progress};
 use tier0_world::{PayloadWidth, VirtualRuntime};

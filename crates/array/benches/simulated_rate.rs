@@ -6,11 +6,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tier0_array::Description;
 use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, build};
 use tier0_block::BlockTarget;
 use tier0_catalog::Catalog;
+use tier0_description::Description;
 use tier0_units::{Lba, Nanos};
 use tier0_world::{PayloadWidth, VirtualRuntime};
 

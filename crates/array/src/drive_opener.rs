@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{Either, select};
+use tier0_description::{DriveDescription, class};
 use tier0_pool::metadata::{superblock, survey};
 use tier0_units::{Nanos, counted};
 use tier0_world::World;
@@ -15,9 +16,7 @@ use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
 use crate::ArrayError;
-use crate::class;
 use crate::control::{Answer, DriveOpener, Harm, Moved, NewDrive, OtherPlace};
-use crate::description::DriveDescription;
 use crate::open::medium::guarded_drive;
 use crate::open::{Medium, NewMedium, Owner, check_blank, drive_at, open_new_medium};
 

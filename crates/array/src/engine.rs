@@ -5,8 +5,10 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use tier0_description::{Description, Mismatch, class};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
+use tier0_plan::{NewPool, drives_of, fill};
 use tier0_pool::metadata::{Metadata, superblock, survey_without};
 use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, MetaRecord, PoolState};
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox, oneshot};
@@ -15,7 +17,6 @@ use uuid::Uuid;
 
 use crate::admin::{AdminError, AdminReply, AdminRequest, IoReport, Status};
 pub use crate::born::Born;
-use crate::class;
 use crate::control::{Control, LossRules};
 use crate::log_lane::{LogLane, format_logs};
 use crate::message::control::ControlMessage;
@@ -23,13 +24,12 @@ use crate::message::request::ShardRequest;
 use crate::open::Consents;
 use crate::open::examine;
 use crate::opened_pool::OpenedPool;
-use crate::plan::{NewPool, drives_of, fill};
 use crate::pool_shard::{PoolSeed, PoolShard, ShardId};
 pub use crate::repartition::Repartition;
 use crate::shard::Shard;
 use crate::upkeep::pace::Activity;
 use crate::volume_io::VolumeIo;
-use crate::{ArrayError, Description, Volume};
+use crate::{ArrayError, Volume};
 
 /// Creates the pools of `description` on `drives`, which are its drives in order; what they hold is
 /// overwritten. The array will run on `shards` shards.
@@ -130,7 +130,8 @@ pub(crate) fn new_state(
     };
     let members: Vec<Member> = places.iter().zip(sizes).map(member).collect();
     let volumes = description.volumes.iter().filter(|volume| volume.pool == number).collect();
-    NewPool { array: &description.name, description: pool, volumes, members, log_members, shards }.state(id)
+    let new = NewPool { array: &description.name, description: pool, volumes, members, log_members, shards };
+    Ok(new.state(id)?)
 }
 
 /// An array that runs in one world.
@@ -171,7 +172,7 @@ pub async fn start_without(
     let array = pools
         .first()
         .map(|pool| pool.metadata.state().array().to_owned())
-        .ok_or_else(|| ArrayError::NoPool { pool: "any".to_owned() })?;
+        .ok_or_else(|| Mismatch::NoPool { pool: "any".to_owned() })?;
     let parts = pools.iter().map(|pool| pool.seed.state.log().shards());
     let shards = parts.max().unwrap_or(1);
     Engine::run(world, array, pools, shards, control, messages).await
@@ -264,7 +265,7 @@ impl Engine {
         let (peers, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mailbox::<ShardRequest>()).unzip();
         let drives: Vec<_> = pools.iter().map(|pool| pool.drives.clone()).collect();
         let seeds: Vec<PoolSeed> = pools.iter().map(|pool| pool.seed.clone()).collect();
-        let rules = LossRules { pause_timeout: crate::description::PAUSE_TIMEOUT, witness: None };
+        let rules = LossRules { pause_timeout: tier0_description::PAUSE_TIMEOUT, witness: None };
         let central = Control::new(world, array, pools, peers.clone(), None, control.clone(), rules);
         // The control task serves while shards recover: they may need slots, or find a drive lost.
         world.spawn(central.clone().serve(messages)).detach();

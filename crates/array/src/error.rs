@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use thiserror::Error;
+use tier0_description::{DescriptionError, Mismatch};
 use tier0_drive::{OpenError, SystemUse};
+use tier0_plan::{ConsentNeeded, PlanError};
 use tier0_pool::PoolError;
 use uuid::Uuid;
-
-use crate::DescriptionError;
 
 /// An error of the array as a whole.
 #[derive(Debug, Error)]
@@ -15,6 +15,15 @@ pub enum ArrayError {
     /// The description is wrong.
     #[error(transparent)]
     Description(#[from] DescriptionError),
+    /// The description is not that of what is there.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// A pool cannot be as it is described, or is not what its record says.
+    #[error(transparent)]
+    Plan(PlanError),
+    /// Consent is needed, and not given.
+    #[error(transparent)]
+    Consent(#[from] ConsentNeeded),
     /// A drive cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -108,14 +117,6 @@ pub enum ArrayError {
         /// What the drives hold.
         found: String,
     },
-    /// No drive of a pool is to be found.
-    #[error(
-        "pool {pool:?} is on none of the drives that are here; mount or connect what holds it, or add the drives' directory to array.search; only if it was never created, run \"tier0 create\" with this array file"
-    )]
-    NoPool {
-        /// The pool.
-        pool: String,
-    },
     /// Too many of a pool's drives are missing.
     #[error(
         "pool {pool:?} misses {missing}, more than {level} makes up for; bring the drives back, or add their directory to array.search; where they are gone for good, \"tier0 pool recover\" says what is left"
@@ -135,52 +136,6 @@ pub enum ArrayError {
         first: String,
         /// The other.
         second: String,
-    },
-    /// The description contradicts what the drives know.
-    #[error(
-        "pool {pool:?} was created with {fact}, and the array file says {wanted}; correct the file, or create a new pool"
-    )]
-    Changed {
-        /// The pool.
-        pool: String,
-        /// What the drives know.
-        fact: String,
-        /// What the file says.
-        wanted: String,
-    },
-    /// A volume does not fit.
-    #[error(
-        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller, take it out of the file if it was deleted, or add drives"
-    )]
-    NoSpace {
-        /// The volume.
-        volume: String,
-        /// Its size.
-        size: tier0_units::ByteCount,
-        /// The pool, or the group of it, in words.
-        place: String,
-        /// What is free.
-        free: tier0_units::ByteCount,
-    },
-    /// A set of such chunklets holds no extent.
-    #[error(
-        "pool {pool:?}: a RAID set of chunklets of {chunklet} has no room for one extent of {extent} with its checksums; set pool.chunklet to {least} or more, or pool.extent to less"
-    )]
-    ChunkletTooSmall {
-        /// The pool.
-        pool: String,
-        /// The size of its chunklets.
-        chunklet: tier0_units::ByteCount,
-        /// The size of its extents.
-        extent: tier0_units::ByteCount,
-        /// A chunklet that is large enough.
-        least: tier0_units::ByteCount,
-    },
-    /// The chunklets do not even make one set.
-    #[error("pool {pool:?} has no room for one RAID set; use larger drives or a smaller chunklet")]
-    NoSet {
-        /// The pool.
-        pool: String,
     },
     /// What a crash left behind cannot be made good.
     #[error(
@@ -253,18 +208,6 @@ pub enum ArrayError {
         /// The fact and the remedy.
         fact: String,
     },
-    /// Drives are missing that could have gone on by themselves.
-    #[error(
-        "pool {pool:?} misses {drives}, and could have gone on there without the drives that are here, which would hold old data then; connect what is missing, or start with {options} to give up what only that holds"
-    )]
-    Consent {
-        /// The pool.
-        pool: String,
-        /// The names of what is missing.
-        drives: String,
-        /// The options that give consent.
-        options: String,
-    },
     /// The witness knows that a pool had come further than the drives that are there.
     #[error(
         "the drives of pool {pool:?} that are here have generation {has}, and the witness has seen {had}: they were put back to an older state, or missed what {drives} did; bring back what is newer, or start with {options} to give it up"
@@ -334,38 +277,6 @@ pub enum ArrayError {
         /// The pool.
         pool: String,
     },
-    /// The slots of a group would have much more than an extent.
-    #[error(
-        "pool {pool:?}: an extent of {extent} takes a slot of {slot} in group {group:?}, whose rows hold {row}, so {percent} % of it would lie idle; use {remedy}another set_size, or a smaller stripe_unit in the group"
-    )]
-    Waste {
-        /// The pool.
-        pool: String,
-        /// The group.
-        group: String,
-        /// An extent.
-        extent: tier0_units::ByteCount,
-        /// What it would take.
-        slot: tier0_units::ByteCount,
-        /// How much of that would lie idle.
-        percent: u64,
-        /// Extents that fit all groups, if there are any: "extents of 3MiB (pool.extent), ".
-        remedy: String,
-        /// Data of a row.
-        row: tier0_units::ByteCount,
-    },
-    /// A volume is to lie on a group of sets that the pool does not have.
-    #[error("volume {volume:?}: pool {pool:?} has no group {group:?}; it has {known}")]
-    NoGroup {
-        /// The volume.
-        volume: String,
-        /// What was named.
-        group: String,
-        /// The pool.
-        pool: String,
-        /// The groups that it has.
-        known: String,
-    },
     /// Consent to do without what lies at a path at which nothing lies.
     #[error(
         "nothing of the array lies at {path:?}, to be done without; name what \"tier0 check\" calls missing"
@@ -382,29 +293,9 @@ pub enum ArrayError {
         /// What could not be opened, and may be what is missing.
         hints: String,
     },
-    /// A volume of the file would be the second of its name.
-    #[error(
-        "volume {volume:?} is in pool {other:?} already, and the array file has one of that name in pool {pool:?}: volumes and NBD exports are told apart by their names; give it another name"
-    )]
-    TwoVolumes {
-        /// Its name.
-        volume: String,
-        /// The pool that it would be created in.
-        pool: String,
-        /// The pool that has one.
-        other: String,
-    },
     /// A pool's state refuses something.
     #[error(transparent)]
     Meta(#[from] tier0_pool::MetaError),
-    /// The record on the drives makes no sense.
-    #[error("the record of pool {pool:?} contradicts itself: {fact}; restore it from a backup")]
-    Record {
-        /// The pool.
-        pool: String,
-        /// What is wrong.
-        fact: String,
-    },
     /// A drive file cannot be made.
     #[error(
         "drive file {path:?} cannot be created: {source}; check the directory, its permissions and its free space"
@@ -445,6 +336,16 @@ pub enum ArrayError {
     },
 }
 
+impl From<PlanError> for ArrayError {
+    fn from(error: PlanError) -> ArrayError {
+        match error {
+            PlanError::Pool(error) => ArrayError::Pool(error),
+            PlanError::Meta(error) => ArrayError::Meta(error),
+            error => ArrayError::Plan(error),
+        }
+    }
+}
+
 impl ArrayError {
     /// Why the drive of this name cannot be opened.
     pub(crate) fn of_opening(drive: &str, error: OpenError) -> ArrayError {
@@ -459,8 +360,8 @@ impl ArrayError {
         match self {
             error @ (ArrayError::Missing { .. }
             | ArrayError::NoLog { .. }
-            | ArrayError::NoPool { .. }
-            | ArrayError::Consent { .. }
+            | ArrayError::Mismatch(Mismatch::NoPool { .. })
+            | ArrayError::Consent(_)
             | ArrayError::Older { .. }
             | ArrayError::Witnessed { .. }) => {
                 ArrayError::Hinted { error: Box::new(error), hints: hints.join("; ") }
@@ -473,7 +374,7 @@ impl ArrayError {
     pub fn is_without_pool(&self) -> bool {
         match self {
             ArrayError::Hinted { error, .. } => error.is_without_pool(),
-            ArrayError::NoPool { .. } => true,
+            ArrayError::Mismatch(Mismatch::NoPool { .. }) => true,
             _ => false,
         }
     }

@@ -3,8 +3,6 @@
 //! | module | concept |
 //! |---|---|
 //! | [`admin`] | what a running array can be asked, and what it says of itself |
-//! | [`description`] | the TOML file that describes an array, and what is wrong with one |
-//! | `plan` | from a pool's record to its sets, slots and volumes' maps |
 //! | [`open`] | creating an array on drives, and finding it again on them by identity |
 //! | `shard`, `volume` | the data path: a shard's volumes, requests routed to the owners of their extents |
 //! | `volumes` | volumes that come, change and go while the array runs |
@@ -21,9 +19,7 @@
 
 pub mod admin;
 mod born;
-mod class;
 mod control;
-pub mod description;
 mod drive_opener;
 pub mod engine;
 mod error;
@@ -36,7 +32,6 @@ mod message;
 mod models;
 pub mod open;
 mod opened_pool;
-mod plan;
 mod pool_shard;
 pub mod real;
 mod repartition;
@@ -50,7 +45,6 @@ mod volume_io;
 mod volumes;
 mod witness;
 
-pub use description::{Description, DescriptionError, moved_events};
 pub use error::ArrayError;
 pub use export_registry::ExportRegistry;
 pub use volume::Volume;

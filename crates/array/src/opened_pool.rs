@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
+use tier0_plan::{PoolShape, members_max};
 use tier0_pool::metadata::{Inspected, LossHook, Metadata};
 use tier0_pool::{MetaRecord, PoolState};
 use tier0_raid::io::LostDrives;
@@ -16,7 +17,6 @@ use crate::control::judge::MemberJudge;
 use crate::control::without_unfinished;
 use crate::log_lane::format_ring;
 use crate::message::control::ControlMessage;
-use crate::plan::{PoolShape, members_max};
 use crate::pool_shard::{PoolSeed, ShardMemory};
 
 /// A pool whose metadata are open.

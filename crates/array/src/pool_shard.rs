@@ -7,6 +7,7 @@ use futures_util::future::try_join_all;
 use tier0_cache::{Belongs, WriteBackOptions};
 use tier0_drive::DriveHandle;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
+use tier0_plan::{PoolShape, row_kind};
 use tier0_pool::{LogCopy, PoolState};
 use tier0_raid::io::{LostDrives, Members, RaidIo};
 use tier0_units::{ByteCount, ExtentId, Nanos};
@@ -19,7 +20,6 @@ use crate::born::Born;
 use crate::log_lane::{LogLane, open_log};
 use crate::mapping::ShardMapping;
 use crate::message::control::ControlMessage;
-use crate::plan::{PoolShape, row_kind};
 use crate::reporter::{FoundReport, LossReporter};
 
 /// A pool in a shard.

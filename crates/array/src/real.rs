@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+use tier0_description::Mismatch;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::survey_without;
 use tier0_pool::{PoolState, SpaceRules};
@@ -414,7 +415,7 @@ impl PoolsStart {
         let mut examined = Vec::new();
         for ToOpen { id, additions } in wanted {
             let place = candidates.iter().position(|pool| pool.label.pool == *id);
-            let place = place.ok_or_else(|| ArrayError::NoPool { pool: self.array.clone() })?;
+            let place = place.ok_or_else(|| Mismatch::NoPool { pool: self.array.clone() })?;
             let found = candidates.remove(place);
             examined.push((examine(world, found, consents).await?, additions.clone()));
         }

@@ -15,6 +15,7 @@ use std::pin::pin;
 
 use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
+use tier0_plan::{parts_of, ring_sectors_min};
 use tier0_pool::metadata::Inspected;
 use tier0_pool::{LogCopy, LogPlacement, LogRing, MemberState, PoolState};
 use tier0_units::{Nanos, SectorCount};
@@ -25,7 +26,6 @@ use uuid::Uuid;
 use crate::ArrayError;
 use crate::engine::Engine;
 use crate::opened_pool::OpenedPool;
-use crate::plan::{parts_of, ring_sectors_min};
 
 /// How often is looked whether drives have space.
 const LOOK: Nanos = Nanos::from_secs(1);

@@ -5,13 +5,14 @@ use std::future::Future;
 use std::pin::Pin;
 
 use tier0_catalog::Catalog;
+use tier0_description::Description;
 use tier0_drive::{Content, DriveHandle};
 use tier0_world::World;
 
 use crate::born::Born;
 use crate::engine::{self, Engine};
 use crate::models::Model;
-use crate::{ArrayError, Description, Volume};
+use crate::{ArrayError, Volume};
 
 /// Modelled drives by catalogue reference, preconditioned once and shared by all simulations.
 #[derive(Clone, Default)]

@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use tier0_array::description::Remarks;
 use tier0_catalog::Catalog;
+use tier0_description::Remarks;
 
 use crate::LabError;
 use crate::measure::Bench;

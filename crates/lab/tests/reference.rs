@@ -1,8 +1,7 @@
 //! Configurations of the reference studies with few requests, free parameters at their start values, and a fixed number of
 //! requests under way: the lab's figures stay what they are. What was published means nothing here.
 
-use tier0_array::Description;
-use tier0_array::description::Remarks;
+use tier0_description::{Description, Remarks};
 use tier0_lab::measure::Bench;
 use tier0_lab::study::{Configuration, Goal, RunEffort, Study};
 use tier0_units::Nanos;

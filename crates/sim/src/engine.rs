@@ -1,11 +1,15 @@
 //! The array itself as the system under test.
 
-use tier0_array::admin::{AdminReply, AdminRequest, DriveState, PoolStatus};
-use tier0_array::description::{DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
+use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_array::engine::{self, Engine, Repartition};
 use tier0_array::open::recover::{ByteRange, VolumeLoss, recover_drives};
-use tier0_array::{ArrayError, Description, Volume};
+use tier0_array::{ArrayError, Volume};
+use tier0_description::facts::DriveState;
+use tier0_description::{
+    Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription,
+};
 use tier0_drive::DriveHandle;
+use tier0_plan::PlanError;
 use tier0_pool::metadata::{Standing, survey};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
@@ -150,13 +154,14 @@ const GROUPS: [&str; 2] = ["first", "second"];
 
 /// Whether the array cannot be made of such drives, which is no fault of anybody's.
 fn is_refusal(error: &ArrayError) -> bool {
+    let ArrayError::Plan(error) = error else { return false };
     matches!(
         error,
-        ArrayError::NoSet { .. }
-            | ArrayError::ChunkletTooSmall { .. }
-            | ArrayError::Unusable { .. }
-            | ArrayError::NoSpace { .. }
-            | ArrayError::Waste { .. }
+        PlanError::NoSet { .. }
+            | PlanError::ChunkletTooSmall { .. }
+            | PlanError::NoRoomForLog { .. }
+            | PlanError::NoSpace { .. }
+            | PlanError::Waste { .. }
     )
 }
 

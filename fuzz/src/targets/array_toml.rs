@@ -1,6 +1,6 @@
 //! The array file.
 
-use tier0_array::Description;
+use tier0_description::Description;
 
 use crate::Target;
 

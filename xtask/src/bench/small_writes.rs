@@ -4,10 +4,10 @@
 use std::rc::Rc;
 
 use clap::Args;
-use tier0_array::Description;
 use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, build};
 use tier0_catalog::Catalog;
+use tier0_description::Description;
 use tier0_units::Nanos;
 use tier0_workload::run::LoadRun;
 use tier0_workload::spec::{Arrival, LoadSpec, RunLimits, StreamSpec};

@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tier0_array::Description;
 use tier0_array::admin::{AdminReply, AdminRequest, Status};
-use tier0_array::description::Remnant;
+use tier0_description::{Description, Remnant};
 use tier0_world::real::listens;
 
 use super::client::{ask_at, ask_if_served, unserved};

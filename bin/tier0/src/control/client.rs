@@ -5,8 +5,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
+use tier0_array::ArrayError;
 use tier0_array::admin::{AdminReply, AdminRequest};
-use tier0_array::{ArrayError, Description};
+use tier0_description::Description;
 use tier0_drive::OpenError;
 use tier0_world::real::listens;
 

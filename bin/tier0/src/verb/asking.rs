@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::Description;
-use tier0_array::admin::{AdminReply, AdminRequest, DriveState, DriveStatus, PoolStatus, Status};
+use tier0_array::admin::{AdminReply, AdminRequest, DriveStatus, PoolStatus, Status};
+use tier0_description::Description;
+use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, counted, named};
 
 use super::config::facts;

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::admin::{AdminReply, AdminRequest, PoolFacts};
-use tier0_array::description::{Finding, ListenAddress};
-use tier0_array::open::{Displaced, OpenOptions, rehearse, rehearse_creation, witness_fault};
-use tier0_array::{ArrayError, Description};
+use tier0_array::ArrayError;
+use tier0_array::admin::{AdminReply, AdminRequest};
+use tier0_array::open::{
+    Displaced, OpenOptions, look_at_places, look_for_copies, rehearse, rehearse_creation, witness_fault,
+};
+use tier0_description::facts::PoolFacts;
+use tier0_description::{Description, Finding, ListenAddress};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 use tier0_world::net::PeerAddress;
 
@@ -107,9 +110,9 @@ type Findings = (Vec<String>, Vec<String>);
 fn compare(description: &Description, facts: &[PoolFacts]) -> Result<Findings, Failure> {
     let (mut refusals, mut told) = of_file(description, Asker::Anybody);
     told.extend(witness_fault(description)?);
-    let displaced = description.look_at_places(facts)?;
+    let displaced = look_at_places(description, facts)?;
     refusals.extend(refusals_without(description, &displaced)?);
-    refusals.extend(description.look_for_copies(facts)?);
+    refusals.extend(look_for_copies(description, facts)?);
     told.extend(displaced.into_iter().map(|one| one.text));
     for finding in description.compare(facts).map_err(Failure::Run)? {
         match finding {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::Description;
-use tier0_array::admin::{AdminReply, AdminRequest, PoolFacts};
-use tier0_array::description::{ListenAddress, Remnant};
+use tier0_array::admin::{AdminReply, AdminRequest};
+use tier0_description::facts::PoolFacts;
+use tier0_description::{Description, ListenAddress, Remnant};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 
 use crate::control::{Addressee, ask_if_served, misunderstood};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::description::{GroupDescription, PoolDescription};
+use tier0_array::ArrayError;
 use tier0_array::open::{CreateOptions, GroupSummary, OpenArray, create};
-use tier0_array::{ArrayError, Description};
+use tier0_description::{Description, GroupDescription, PoolDescription};
 use tier0_units::{ByteCount, counted, named};
 
 use super::asking::Agreement;

@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::{Span, SpanRelativeTo, Timestamp, civil, tz};
-use tier0_array::Description;
 use tier0_array::admin::Severity;
-use tier0_array::description::Remnant;
+use tier0_description::{Description, Remnant, moved_events};
 use tier0_units::counted;
 
 use crate::failure::Failure;
 use crate::history::{self, FileId, KeptEvent, read};
 use crate::output::{json, json_line, print, wrapped};
-use tier0_array::moved_events;
 
 const EXAMPLES: &str = "\
 Examples:

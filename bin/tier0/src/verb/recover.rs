@@ -7,7 +7,7 @@ use serde::Serialize;
 use tier0_array::admin::{Event, Severity};
 use tier0_array::open::recover::{ByteRange, DriveRole, Recovery, Role, VolumeLoss, recover};
 use tier0_array::open::{OpenOptions, rehearse};
-use tier0_array::{Description, moved_events};
+use tier0_description::{Description, moved_events};
 use tier0_units::{ByteCount, counted};
 
 use super::asking::Agreement;

@@ -3,16 +3,14 @@
 //! The types travel as JSON over the control socket and are what `--json` prints; carrying a request out is the
 //! engine's business. Nothing here does any I/O.
 
-mod facts;
 mod io;
 mod request;
 mod status;
 
-pub use facts::{DriveFacts, GroupFacts, PoolFacts, VolumeFacts};
 pub use io::{IoReport, NamedIo, PoolIo};
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
-    DriveHealth, DriveStanding, DriveState, DriveStatus, Event, GroupStatus, Health, IntegrityStatus,
-    LaneStatus, LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus,
+    DriveHealth, DriveStanding, DriveStatus, Event, GroupStatus, Health, IntegrityStatus, LaneStatus,
+    LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus,
     ScrubStatus, SetsStatus, Severity, SpaceStatus, Status, TablesStatus, VolumeStatus,
 };

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tier0_description::facts::PoolFacts;
 use tier0_pool::{DriveClass, Reserve};
 use tier0_units::{ByteCount, WriteCache};
 use uuid::Uuid;
 
-use super::{IoReport, PoolFacts, Status};
+use super::{IoReport, Status};
 use crate::ArrayError;
 
 /// A request. Pools may be left out where the array has one.

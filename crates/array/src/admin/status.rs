@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tier0_description::facts::DriveState;
 use tier0_pool::DriveClass;
 use tier0_stats::IoSummary;
 use tier0_units::WriteCache;
@@ -217,18 +218,6 @@ pub struct PoolStatus {
     pub integrity: IntegrityStatus,
     /// Its volumes.
     pub volumes: Vec<VolumeStatus>,
-}
-
-/// Where a drive stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DriveState {
-    /// In service.
-    Active,
-    /// Out of service: failed, missing or declared failed; what it holds is never believed again.
-    Lost,
-    /// Being emptied.
-    Leaving,
 }
 
 /// A drive.

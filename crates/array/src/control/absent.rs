@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use tier0_description::names::drives;
+use tier0_plan::{ConsentNeeded, could_go_on};
 use uuid::Uuid;
 
 use super::Control;
-use crate::ArrayError;
-use crate::open::drives;
-use crate::plan::could_go_on;
 
 impl Control {
     /// Why a start without these members would be refused, a sentence for each pool of which it would be.
@@ -43,7 +42,7 @@ impl Control {
         // The witness knows whether they have.
         (could_go_on && self.witness.is_none()).then(|| {
             let options = names.iter().map(|name| format!("--without {name}")).collect::<Vec<_>>().join(" ");
-            ArrayError::Consent { pool: pool.name.clone(), drives, options }.to_string()
+            ConsentNeeded { pool: pool.name.clone(), drives, options }.to_string()
         })
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use tier0_description::facts::{DriveFacts, DriveState, PoolFacts};
+
 use super::{Control, Harm, Moved, PoolCore};
-use crate::admin::{DriveFacts, DriveState, PoolFacts};
 
 impl Control {
     /// What every pool is.

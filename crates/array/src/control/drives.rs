@@ -7,7 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+use tier0_description::names::quoted;
+use tier0_description::{DriveDescription, is_name};
 use tier0_drive::{DriveHandle, OpenError};
+use tier0_plan::members_max;
 use tier0_pool::metadata::superblock;
 use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
@@ -25,12 +28,9 @@ use super::{Control, Harm, TRY_PAUSE};
 use crate::ArrayError;
 use crate::admin::AdminError;
 use crate::control::judge::MemberJudge;
-use crate::description::{DriveDescription, is_name};
 use crate::left::left_from;
 use crate::message::command::ShardCommand;
-use crate::open::names::quoted;
 use crate::open::{Medium, NewMedium};
-use crate::plan::members_max;
 
 /// How often one looks whether the state knows of a loss: for 5 s.
 const STATE_TRIES: u32 = 5000;
@@ -190,7 +190,7 @@ impl Control {
             return format!(
                 "{} has no redundancy, so what the drive holds must be copied off it first: put another one in its place \
                  ({})",
-                crate::plan::levels(&core.metadata.state()),
+                tier0_plan::levels(&core.metadata.state()),
                 replace_command(drive)
             );
         }

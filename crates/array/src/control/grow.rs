@@ -1,7 +1,7 @@
 //! Growing a pool while it serves: free chunklets become sets behind those that are there.
 //!
 //! The metadata journal is told first; at the moment at which it accepts sets, the table of sets and the map of slots
-//! that all shards share grow by them ([`crate::plan::PoolShape::follow`]), and only then can their slots be borrowed.
+//! that all shards share grow by them ([`tier0_plan::PoolShape::follow`]), and only then can their slots be borrowed.
 //! Neither a set nor a slot ever changes its number, so nothing that is under way notices. A mapping to a new slot lies
 //! behind its set in the journal, so no crash leaves one without the other.
 //!
@@ -11,6 +11,7 @@
 
 use std::rc::Rc;
 
+use tier0_plan::{Growth, plan_growth};
 use tier0_pool::{ChunkletAddress, MetaRecord};
 use tier0_units::{ByteCount, SECTOR_BYTES, counted};
 
@@ -19,7 +20,6 @@ use super::admin::Done;
 use super::placing::{Placing, UnderWay};
 use crate::ArrayError;
 use crate::admin::{AdminError, Severity};
-use crate::plan::{Growth, plan_growth};
 
 /// What a pool has grown by.
 struct Grown {

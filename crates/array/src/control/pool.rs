@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_drive::DriveHandle;
+use tier0_plan::PoolShape;
 use tier0_pool::metadata::Metadata;
 use tier0_pool::{ChunkletAddress, Claim, MetaRecord, PoolError, SlotRun, SpaceRules};
 use tier0_raid::io::LostDrives;
@@ -25,7 +26,6 @@ use super::scrub::ScrubProgress;
 use super::verdict::Court;
 use super::verification::Unverified;
 use crate::message::control::SlotRebuiltNote;
-use crate::plan::PoolShape;
 
 /// Allocation numbers that are reserved at once: one metadata record for so many new extents.
 const ALLOCATIONS_RESERVED: u64 = 1 << 16;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tier0_description::facts::DriveState;
 use tier0_drive::guard::{HealthSnapshot, Patience, Standing};
 use tier0_pool::{Member, MemberState, PoolState};
 use tier0_stats::IoSummary;
@@ -10,7 +11,7 @@ use tier0_units::{Nanos, SECTOR_BYTES, named};
 use super::PoolCore;
 use super::drives::{can_return, replace_command};
 use super::report::Findings;
-use crate::admin::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health};
+use crate::admin::{DriveHealth, DriveStanding, DriveStatus, Health};
 use crate::stats::PoolStats;
 
 /// What has no space left, and what to do.

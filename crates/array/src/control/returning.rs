@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use tier0_description::DriveDescription;
 use tier0_drive::{DriveHandle, OpenError};
 use tier0_pool::metadata::superblock::{self, Newest, Superblock};
 use tier0_pool::{ChunkletAddress, MemberState, MetaRecord};
@@ -24,7 +25,6 @@ use super::pool::ALL_PLACES;
 use super::{Control, PoolCore};
 use crate::ArrayError;
 use crate::admin::{AdminError, Severity};
-use crate::description::DriveDescription;
 
 impl Control {
     /// Takes back a drive that was lost and answers again; its old place is forgotten. It lies at `path`, or where the array

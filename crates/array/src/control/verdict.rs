@@ -13,6 +13,7 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_drive::guard::{Standing, Verdict};
+use tier0_plan::{levels_of, sets_survive, sets_that_fail};
 use tier0_pool::metadata::Seen;
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
@@ -25,7 +26,6 @@ use super::pause::RESPITE;
 use super::placing::Placings;
 use super::verification::were;
 use super::{Control, PoolControl, PoolCore};
-use crate::plan::{levels_of, sets_survive, sets_that_fail};
 use crate::witness::{Parting, Waiting};
 
 /// How long after one attempt the witness is told again of what did not come to pass.

@@ -6,6 +6,8 @@
 
 use std::rc::Rc;
 
+use tier0_description::{VolumeDescription, is_name};
+use tier0_plan::{PlanError, check_fits, new_volume};
 use tier0_pool::{MetaRecord, SlotRun, Volume as VolumeRecord};
 use tier0_units::{ByteCount, SectorCount, SlotRef, WriteCache, counted};
 use tier0_world::IoError;
@@ -16,11 +18,9 @@ use super::admin::Done;
 use super::report::to_group;
 use crate::ArrayError;
 use crate::admin::AdminError;
-use crate::description::{VolumeDescription, is_name};
 use crate::message::command::ShardCommand;
 use crate::message::request::ShardRequest;
 use crate::message::volumes::VolumesCommand;
-use crate::plan::{check_fits, new_volume};
 
 /// A volume that an administrator means.
 pub(super) struct Meant {
@@ -221,8 +221,8 @@ impl Control {
 }
 
 /// Why a volume does not fit a pool that serves, and can grow.
-fn no_room(error: ArrayError) -> AdminError {
-    let ArrayError::NoSpace { volume, size, place, free } = error else { return refused(error) };
+fn no_room(error: PlanError) -> AdminError {
+    let PlanError::NoSpace { volume, size, place, free } = error else { return refused(error) };
     AdminError::new(format!(
         "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller or thin (--thin), add \
          drives (tier0 drive add, then tier0 pool grow), or delete what is not needed"

@@ -4,8 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tier0_description::facts::PoolFacts;
+use tier0_description::names::{drives, quoted};
+use tier0_description::{
+    Description, DriveDescription, Mismatch, PoolDescription, check_same_shape, not_in_file, size_differs,
+};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
+use tier0_plan::{check_fits, new_volume};
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
 use tier0_pool::{Member, MetaRecord, PoolError, PoolState, RaidRecord};
 use tier0_units::SectorCount;
@@ -15,19 +21,15 @@ use uuid::Uuid;
 use super::consent::Consents;
 use super::cores::{cores_of, kept_text};
 use super::create::memory_among_others;
-use super::examine::{drives, examine, prove_log};
+use super::examine::{examine, prove_log};
 use super::missing::{AtHand, is_named};
 use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
-use crate::admin::PoolFacts;
-use crate::description::{DriveDescription, PoolDescription, not_in_file, size_differs};
+use crate::ArrayError;
 use crate::left::left_from;
 use crate::open::CreateOptions;
-use crate::open::names::quoted;
-use crate::plan::{check_fits, new_volume, record_of};
 use crate::repartition::why_kept;
 use crate::witness::Witness;
-use crate::{ArrayError, Description};
 
 /// Finds the array of `description`. Pools on RAM drives, which remember nothing, are created anew. Volumes of the
 /// description that a pool does not have yet are created when it runs; volumes it has are served whether described or
@@ -250,7 +252,8 @@ fn check_names(states: &[PoolState], additions: &[Vec<MetaRecord>]) -> Result<()
         let mut others = states.iter().enumerate().filter(|(other, _)| *other != number);
         if let Some((_, other)) = others.find(|(_, state)| state.volume_named(&volume.name).is_some()) {
             let (volume, other) = (volume.name.clone(), other.name().to_owned());
-            return Err(ArrayError::TwoVolumes { volume, pool: states[number].name().to_owned(), other });
+            let pool = states[number].name().to_owned();
+            return Err(Mismatch::TwoVolumes { volume, pool, other }.into());
         }
     }
     Ok(())
@@ -454,7 +457,7 @@ fn no_pool(candidates: &[FoundPool], description: &Description, pool: &PoolDescr
         others.map(|found| format!("pool {:?} of array {:?}", found.label.name, found.label.array)).collect();
     let (pool, array) = (pool.name.clone(), description.name.clone());
     match others.is_empty() {
-        true => ArrayError::NoPool { pool },
+        true => Mismatch::NoPool { pool }.into(),
         false => ArrayError::OtherPool { pool, array, found: others.join(", ") },
     }
 }
@@ -496,27 +499,6 @@ fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayErr
 /// The groups of a pool: name and shape.
 fn shapes_of(state: &PoolState) -> Vec<(String, RaidRecord)> {
     state.groups().iter().map(|group| (group.name.clone(), group.raid.clone())).collect()
-}
-
-/// What the description says of the shape of a pool's sets must be what they are: by group, its name and shape.
-pub(crate) fn check_same_shape(
-    pool: &PoolDescription,
-    known: &[(String, RaidRecord)],
-) -> Result<(), ArrayError> {
-    let wanted: Vec<(String, RaidRecord)> =
-        pool.groups.iter().map(|group| (group.name.clone(), record_of(&group.raid))).collect();
-    let words = |groups: &[(String, RaidRecord)]| {
-        let of_group = |(name, raid): &(String, RaidRecord)| {
-            let unit = SectorCount(u64::from(raid.stripe_unit_sectors)).bytes();
-            let sets = format!("{} sets of {} drives with stripe units of {unit}", raid.level, raid.set_size);
-            if name.is_empty() { sets } else { format!("group {name:?}: {sets}") }
-        };
-        groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
-    };
-    if wanted.len() == known.len() && wanted.iter().all(|group| known.contains(group)) {
-        return Ok(());
-    }
-    Err(ArrayError::Changed { pool: pool.name.clone(), fact: words(known), wanted: words(&wanted) })
 }
 
 /// The records that create the description's volumes that the pool does not have, and change write caches that it names.

@@ -3,15 +3,14 @@
 //! witness knows that the pool had come further than the drives that are there, those are older images, and the start
 //! takes consent in any case.
 
+use tier0_description::names::quoted;
+use tier0_plan::{ConsentNeeded, PoolShape, could_go_on};
 use tier0_pool::metadata::Inspected;
 use tier0_pool::{Member, MemberState};
 use tier0_raid::set::RaidSets;
 use tier0_world::{PlantedBug, World, planted};
 
 use crate::ArrayError;
-use crate::open::names::quoted;
-use crate::plan::PoolShape;
-use crate::plan::could_go_on;
 use crate::witness::{Parting, Witness};
 
 /// By how many generations a witness may be behind the drives: what may come together within the seconds in which it is not
@@ -156,11 +155,11 @@ pub(super) fn check_consent(
 
 /// Consent to do without these is asked for.
 fn asks(inspected: &Inspected, drives: &[String]) -> ArrayError {
-    ArrayError::Consent {
+    ArrayError::from(ConsentNeeded {
         pool: inspected.state().name().to_owned(),
         drives: quoted(drives.iter().map(String::as_str)),
         options: options(drives),
-    }
+    })
 }
 
 /// The names of the members that would not serve, those included that were lost before, and that the administrator does

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tier0_description::{Description, Mismatch};
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::survey_without;
 use tier0_units::{Nanos, counted};
@@ -11,10 +12,10 @@ use uuid::Uuid;
 use super::consent::Consents;
 use super::examine::examine;
 use super::{Kind, Medium, OpenArray, ToOpen};
+use crate::ArrayError;
 use crate::engine::Repartition;
 use crate::open::medium::guarded_drive;
 use crate::repartition::repartition;
-use crate::{ArrayError, Description};
 
 /// How long what the engine that emptied the log has given to the drives may take to end. A drive that takes longer for a
 /// command was called lost, and its command goes on.
@@ -97,7 +98,7 @@ async fn examine_all(
     let mut examined = Vec::new();
     for ToOpen { id, .. } in pools {
         let place = found.iter().position(|pool| pool.label.pool == *id);
-        let place = place.ok_or_else(|| ArrayError::NoPool { pool: array.to_owned() })?;
+        let place = place.ok_or_else(|| Mismatch::NoPool { pool: array.to_owned() })?;
         examined.push(examine(world, found.remove(place), consents).await?);
     }
     Ok(examined)

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use tier0_catalog::Catalog;
+use tier0_description::{Description, DriveDescription, class};
 use tier0_drive::{DriveHandle, SystemUse};
+use tier0_plan::{drives_of, fill};
 use tier0_pool::metadata::{OtherDrive, Survey, survey};
 use tier0_pool::{DATA_START_SECTORS, PoolState};
 use tier0_units::SectorCount;
@@ -19,12 +21,9 @@ use super::cores::cores_of;
 use super::identity::{check_distinct, identity};
 use super::room::{check_room, directory_of, no_room};
 use super::{Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
-use crate::class;
-use crate::description::DriveDescription;
+use crate::ArrayError;
 use crate::engine::{clear, found_pool, new_state};
 use crate::models::Model;
-use crate::plan::{drives_of, fill};
-use crate::{ArrayError, Description};
 
 /// How an array is created.
 #[derive(Clone, Copy, Debug, Default)]

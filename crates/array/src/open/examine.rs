@@ -3,17 +3,17 @@
 
 use std::collections::BTreeSet;
 
+use tier0_description::names::drives;
 use tier0_journal::Ring;
+use tier0_plan::{PoolShape, levels_of, sets_that_fail};
 use tier0_pool::metadata::{FoundPool, Inspected};
 use tier0_pool::{LogCopy, LogRing, Member, MemberState, PoolState};
 use tier0_raid::set::{RaidSets, SetIndex};
-use tier0_units::named;
 use tier0_world::World;
 
 use super::consent::Consents;
 use crate::ArrayError;
 use crate::log_lane::region;
-use crate::plan::{PoolShape, levels_of, sets_that_fail};
 
 /// Reads and proves a pool, and checks that it can go on with what is there.
 ///
@@ -96,9 +96,4 @@ async fn read_log(world: &World, inspected: &Inspected, cause: &str) -> Result<(
         })?;
     }
     Ok(())
-}
-
-/// Drives in a sentence: `drive "d0"`, `drives "d0", "d1"`.
-pub(crate) fn drives<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    named("drive", &names.map(|name| format!("{name:?}")).collect::<Vec<_>>())
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use tier0_description::DriveDescription;
 use tier0_drive::LoopDevice;
 
 use crate::ArrayError;
-use crate::description::DriveDescription;
 
 /// What lies behind a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

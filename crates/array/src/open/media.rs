@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tier0_description::{Description, DriveDescription, plain};
 use tier0_drive::OpenError;
 use tier0_world::real::each_in_time;
 
 use super::identity::{Identity, identity};
 use super::{Medium, OpenOptions};
-use crate::description::DriveDescription;
-use crate::{ArrayError, Description};
+use crate::ArrayError;
 
 /// The error number of a device into which nothing is inserted, ENOMEDIUM.
 const NO_MEDIUM: i32 = 123;
@@ -297,11 +297,6 @@ pub(super) fn candidates(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths: Vec<PathBuf> = entries.filter(is_drive).map(|entry| entry.path()).collect();
     paths.sort();
     Ok(paths)
-}
-
-/// A path as the file system knows it.
-pub(crate) fn plain(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Where a drive is said to lie.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tier0_catalog::Catalog;
+use tier0_description::DriveDescription;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_drive::{Content, DriveHandle, FileMedium, RamMedium};
 use tier0_units::{ByteCount, SectorCount};
@@ -11,7 +12,6 @@ use tier0_world::World;
 
 use crate::ArrayError;
 use crate::control::{Harm, Moved};
-use crate::description::DriveDescription;
 use crate::models::Model;
 
 #[derive(Clone)]

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+use tier0_description::Description;
 use tier0_pool::Member;
 use tier0_pool::metadata::superblock::{self, Superblock};
 use tier0_pool::metadata::{FoundPool, Standing};
@@ -16,7 +17,7 @@ use uuid::Uuid;
 use super::Medium;
 use super::assemble::guarded;
 use super::media::Unopened;
-use crate::{ArrayError, Description};
+use crate::ArrayError;
 
 /// How long what another process holds may take to tell who it is.
 const LOOK_LIMIT: Nanos = Nanos::from_secs(5);

@@ -16,7 +16,6 @@ mod identity;
 mod media;
 pub(crate) mod medium;
 mod missing;
-pub(crate) mod names;
 mod opening;
 mod places;
 pub mod recover;
@@ -33,17 +32,16 @@ use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
 
-pub(crate) use assemble::check_same_shape;
 pub use assemble::{open, rehearse, witness_fault};
 pub(crate) use consent::Consents;
+pub use copies::look_for_copies;
 pub use create::{CreateOptions, create, rehearse_creation};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
-pub(crate) use examine::{drives, examine};
+pub(crate) use examine::examine;
 pub(crate) use media::drive_at;
-pub(crate) use media::plain;
 pub(crate) use medium::Medium;
 pub(crate) use missing::Owner;
-pub use places::Displaced;
+pub use places::{Displaced, look_at_places};
 
 use crate::ArrayError;
 use crate::admin::Event;
@@ -258,7 +256,7 @@ impl OpenPool {
         let rings = state.log().rings.iter();
         OpenPool {
             name: state.name().to_owned(),
-            level: crate::plan::levels(state),
+            level: tier0_plan::levels(state),
             drives: there.clone().count(),
             drives_lost: there.clone().filter(|member| !member.is_active()).count(),
             serving: there.filter(|member| member.is_active()).map(|member| member.name.clone()).collect(),

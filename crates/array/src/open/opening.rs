@@ -4,16 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tier0_description::names::drives;
+use tier0_description::{Description, DriveDescription, plain};
 use tier0_pool::metadata::{FoundPool, Standing, survey_without};
 use tier0_world::World;
 use uuid::Uuid;
 
 use super::assemble::guarded;
-use super::examine::drives;
-use super::media::{Opened, Unopened, plain};
+use super::media::{Opened, Unopened};
 use super::{Medium, OpenOptions, in_real_world, is_path};
-use crate::description::DriveDescription;
-use crate::{ArrayError, Description};
+use crate::ArrayError;
 
 /// Everything that may be a drive of an array, open.
 pub(super) struct Opening {

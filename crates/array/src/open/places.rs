@@ -4,14 +4,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tier0_description::Description;
+use tier0_description::facts::{DriveFacts, DriveState, PoolFacts};
 use tier0_world::World;
 use uuid::Uuid;
 
 use super::media::{drive_at, each};
 use super::missing::Owner;
 use super::{Medium, in_real_world};
-use crate::admin::{DriveFacts, DriveState, PoolFacts};
-use crate::{ArrayError, Description};
+use crate::ArrayError;
 
 /// A drive that serves, and that a start now would not find.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,59 +36,57 @@ struct Place {
     is_replaced: bool,
 }
 
-impl Description {
-    /// Looks at the files and devices of the drives that serve: those that a start with this description would not find.
-    ///
-    /// # Errors
-    /// The system has no threads or no world for it.
-    pub fn look_at_places(&self, facts: &[PoolFacts]) -> Result<Vec<Displaced>, ArrayError> {
-        let serving = || serving(facts);
-        let mut displaced: Vec<Displaced> = serving().filter_map(|drive| self.displaced(drive)).collect();
-        let is_told = |drive: &DriveFacts| displaced.iter().any(|one| Some(one.id) == drive.id);
-        // One that leaves may have another in its place already.
-        let leaves = |drive: &DriveFacts| {
-            drive.leaving && serving().any(|other| other.id != drive.id && other.path == drive.path)
-        };
-        let is_looked_for_elsewhere = |drive: &DriveFacts| {
-            drive.moved_from.is_some() && drive.path.as_deref().is_some_and(|to| self.leads_to(to))
-        };
-        let places =
-            serving().filter(|drive| !is_told(drive) && !leaves(drive) && !is_looked_for_elsewhere(drive));
-        let places: Vec<Place> = places.filter_map(Place::of).collect();
-        let peeks = places.iter().map(|place| {
-            let (name, path) = (place.name.clone(), place.path.clone());
-            move || (path.exists(), Medium::peek(&drive_at(name, path), 0).map(Arc::new))
-        });
-        let peeked = each(peeks)?;
-        let looked = in_real_world(|world| async move {
-            let mut told = Vec::new();
-            for (place, peeked) in places.into_iter().zip(peeked) {
-                told.extend(look(&world, place, peeked).await);
-            }
-            told
-        })?;
-        displaced.extend(looked);
-        Ok(displaced)
-    }
+/// Looks at the files and devices of the drives that serve: those that a start with this description would not find.
+///
+/// # Errors
+/// The system has no threads or no world for it.
+pub fn look_at_places(description: &Description, facts: &[PoolFacts]) -> Result<Vec<Displaced>, ArrayError> {
+    let serving = || serving(facts);
+    let mut found: Vec<Displaced> = serving().filter_map(|drive| displaced(description, drive)).collect();
+    let is_told = |drive: &DriveFacts| found.iter().any(|one| Some(one.id) == drive.id);
+    // One that leaves may have another in its place already.
+    let leaves = |drive: &DriveFacts| {
+        drive.leaving && serving().any(|other| other.id != drive.id && other.path == drive.path)
+    };
+    let is_looked_for_elsewhere = |drive: &DriveFacts| {
+        drive.moved_from.is_some() && drive.path.as_deref().is_some_and(|to| description.leads_to(to))
+    };
+    let places =
+        serving().filter(|drive| !is_told(drive) && !leaves(drive) && !is_looked_for_elsewhere(drive));
+    let places: Vec<Place> = places.filter_map(Place::of).collect();
+    let peeks = places.iter().map(|place| {
+        let (name, path) = (place.name.clone(), place.path.clone());
+        move || (path.exists(), Medium::peek(&drive_at(name, path), 0).map(Arc::new))
+    });
+    let peeked = each(peeks)?;
+    let looked = in_real_world(|world| async move {
+        let mut told = Vec::new();
+        for (place, peeked) in places.into_iter().zip(peeked) {
+            told.extend(look(&world, place, peeked).await);
+        }
+        told
+    })?;
+    found.extend(looked);
+    Ok(found)
+}
 
-    /// What the server knows itself: a file that was deleted, or moved to where nothing leads.
-    fn displaced(&self, drive: &DriveFacts) -> Option<Displaced> {
-        let (name, path) = (&drive.name, drive.path.as_deref()?);
-        let text = match &drive.moved_from {
-            // What lies in its place tells more.
-            _ if drive.replaced => return None,
-            _ if drive.deleted => format!(
-                "drive {name:?}: its file {path:?} was deleted, and is there only as long as the server runs; do not stop \
-                 it: replace the drive (tier0 drive replace)"
-            ),
-            Some(from) if !self.leads_to(path) => format!(
-                "drive {name:?}: its file was moved from {from:?} to {path:?} under the server, and a start now would not \
-                 find it there; put it back, or correct its path in the array file"
-            ),
-            _ => return None,
-        };
-        Some(Displaced { id: drive.id?, text, is_certain: true })
-    }
+/// What the server knows itself: a file that was deleted, or moved to where nothing leads.
+fn displaced(description: &Description, drive: &DriveFacts) -> Option<Displaced> {
+    let (name, path) = (&drive.name, drive.path.as_deref()?);
+    let text = match &drive.moved_from {
+        // What lies in its place tells more.
+        _ if drive.replaced => return None,
+        _ if drive.deleted => format!(
+            "drive {name:?}: its file {path:?} was deleted, and is there only as long as the server runs; do not stop \
+             it: replace the drive (tier0 drive replace)"
+        ),
+        Some(from) if !description.leads_to(path) => format!(
+            "drive {name:?}: its file was moved from {from:?} to {path:?} under the server, and a start now would not \
+             find it there; put it back, or correct its path in the array file"
+        ),
+        _ => return None,
+    };
+    Some(Displaced { id: drive.id?, text, is_certain: true })
 }
 
 /// The drives that serve.

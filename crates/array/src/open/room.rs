@@ -5,10 +5,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfs, statvfs};
+use tier0_description::DriveDescription;
 use tier0_units::ByteCount;
 
 use crate::ArrayError;
-use crate::description::DriveDescription;
 
 /// Checks that the file systems have room for these drives' files. Behind a model they are sparse and take none.
 ///

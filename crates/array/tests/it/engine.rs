@@ -1,6 +1,7 @@
 //! A whole protected array in one virtual world on drives that lose power: what was acknowledged is there afterwards.
 
-use tier0_array::admin::{DriveState, Health};
+use tier0_array::admin::Health;
+use tier0_description::facts::DriveState;
 use tier0_units::Nanos;
 
 use crate::rig::{Drives, expect, volume, write};

@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_array::Volume;
 use tier0_array::admin::{AdminReply, AdminRequest};
 use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, build};
-use tier0_array::{Description, Volume};
 use tier0_block::BlockTarget;
 use tier0_cache::Stage;
 use tier0_catalog::Catalog;
+use tier0_description::Description;
 use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::{IoError, PayloadWidth, VirtualRuntime, World};
 

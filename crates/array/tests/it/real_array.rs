@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use tier0_array::ArrayError;
 use tier0_array::open::{CreateOptions, OpenArray, OpenOptions, create, open};
 use tier0_array::real::{ShardContext, Stopper, run};
-use tier0_array::{ArrayError, Description, DescriptionError};
 use tier0_block::BlockTarget;
+use tier0_description::{Description, Mismatch};
+use tier0_plan::PlanError;
 use tier0_units::Lba;
 use tier0_world::real::Backend;
 
@@ -39,58 +41,6 @@ size = "8MiB"
         directory.display()
     );
     Description::parse(&text, "test.toml").expect("a correct description")
-}
-
-#[test]
-fn processors_are_kept_awake_where_the_file_says_so() {
-    let text = |line: &str| {
-        format!(
-            "[array]\nname = \"a\"\n{line}\n[[drive]]\nname = \"r\"\nram = \"1MiB\"\n\
-             [[pool]]\nname = \"p\"\nraid = \"raid0\"\n"
-        )
-    };
-    let kept = |line: &str| Description::parse(&text(line), "test.toml").map(|array| array.keep_awake);
-    assert!(!kept("").expect("correct"));
-    assert!(kept("keep_awake = true").expect("correct"));
-    let error = kept("keep_awake = \"never\"").expect_err("that is neither").to_string();
-    assert!(error.contains("line 3") && error.contains("true or false"), "{error}");
-}
-
-/// A file of events that is large is moved to `.old`, and would have been moved over a drive.
-#[test]
-fn events_are_not_moved_over_what_else_the_array_has() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let read = |name: &str, array: &str, drive: &str| {
-        let text = format!(
-            "[array]\nname = \"a\"\n{array}\n[[drive]]\nname = \"d\"\npath = \"{drive}\"\nsize = \"64MiB\"\n\
-             [[pool]]\nname = \"p\"\nraid = \"raid0\"\n"
-        );
-        let file = directory.path().join(name);
-        std::fs::write(&file, text).expect("written");
-        Description::read(&file)
-    };
-    let refused = [
-        ("a.toml", "events = \"told\"", "told.old", "a drive"),
-        ("a.toml", "", "a.events.old", "a drive"),
-        ("told.old", "events = \"told\"\ncontrol = \"c\"", "d0", "the array's file"),
-        ("a.toml", "events = \"told\"\ncontrol = \"told.old\"", "d0", "array.control"),
-        ("a.toml", "events = \"told\"\nwitness = \"told.old\"", "d0", "array.witness"),
-    ];
-    for (name, array, drive, named) in refused {
-        let error = read(name, array, drive).expect_err("the server would move its events there");
-        let DescriptionError::MovedEvents { path, what } = &error else { panic!("{error}") };
-        assert_eq!((path.extension().and_then(|end| end.to_str()), *what), (Some("old"), named));
-        assert!(error.to_string().contains("moves its events there"), "{error}");
-    }
-    // What is no socket, no witness or no file of events, an administrator is told to take away.
-    for named in ["events", "witness", "control"] {
-        let error = read("a.toml", &format!("{named} = \"d0\""), "d0").expect_err("it is a drive");
-        let DescriptionError::Taken { field, what, .. } = &error else { panic!("{error}") };
-        assert_eq!((*field, *what), (&*format!("array.{named}"), "a drive"));
-    }
-    let error = read("a.toml", "[nbd]\nlisten = [\"unix:d0\"]", "d0").expect_err("it is a drive");
-    assert!(error.to_string().contains("nbd.listen"), "{error}");
-    read("a.toml", "events = \"told\"\ncontrol = \"c\"", "told.older").expect("nothing is in the way");
 }
 
 /// Runs `work` in the first shard; the others serve until it is done.
@@ -226,14 +176,16 @@ fn a_start_that_the_description_spoils_loses_no_drive() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let description = describe(directory.path(), "raid5", 5, 5, 1);
     drop(create(&description, CreateOptions::default()).expect("created"));
-    let changed: fn(&ArrayError) -> bool = |error| matches!(error, ArrayError::Changed { .. });
+    let changed: fn(&ArrayError) -> bool =
+        |error| matches!(error, ArrayError::Mismatch(Mismatch::Changed { .. }));
     let level = describe(directory.path(), "raid6", 5, 5, 1);
     refuse_with(directory.path(), &description, &level, &["d0"], changed);
     let mut one_more = description.clone();
     one_more.volumes.push(one_more.volumes[0].clone());
     one_more.volumes[2].name = "lun2".into();
     one_more.volumes[2].sectors.0 = 1 << 40;
-    let no_space: fn(&ArrayError) -> bool = |error| matches!(error, ArrayError::NoSpace { .. });
+    let no_space: fn(&ArrayError) -> bool =
+        |error| matches!(error, ArrayError::Plan(PlanError::NoSpace { .. }));
     refuse_with(directory.path(), &description, &one_more, &["d4"], no_space);
     // What was created counts: another size in the file is told.
     let mut larger = description.clone();
@@ -281,7 +233,10 @@ size = "8MiB"
 fn creating_never_overwrites_unasked_and_leaves_nothing_behind() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let description = describe(directory.path(), "raid10", 4, 4, 1);
-    assert!(matches!(open(&description, &OpenOptions::default()), Err(ArrayError::NoPool { .. })));
+    assert!(matches!(
+        open(&description, &OpenOptions::default()),
+        Err(ArrayError::Mismatch(Mismatch::NoPool { .. }))
+    ));
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "opening makes no file");
 
     std::fs::write(directory.path().join("d2.img"), vec![b'x'; 64 << 20]).expect("written");

@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 
-use tier0_array::description::{DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
+use tier0_array::Volume;
 use tier0_array::engine::{Born, Engine};
 use tier0_array::simulated::build;
-use tier0_array::{Description, Volume};
 use tier0_catalog::{ArraySpec, DriveSpec};
+use tier0_description::{
+    Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription,
+};
 use tier0_raid::layout::{Layout, RaidConfig};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::VirtualRuntime;

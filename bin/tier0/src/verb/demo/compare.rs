@@ -2,8 +2,8 @@
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use tier0_array::Description;
 use tier0_catalog::{Catalog, DriveSpec};
+use tier0_description::Description;
 use tier0_units::SectorCount;
 use tier0_workload::spec::{LoadSpec, RunLimits};
 use tier0_workload::stats::LoadReport;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tier0_array::Description;
+use tier0_description::Description;
 
 use super::leftovers;
 use crate::failure::Failure;

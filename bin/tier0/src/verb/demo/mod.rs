@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::Description;
 use tier0_array::open::{CreateOptions, OpenArray, OpenOptions, create, open};
+use tier0_description::Description;
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::NbdUri;
 use tier0_units::Nanos;

@@ -8,9 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tier0_array::Description;
 use tier0_array::admin::{Health, Status};
-use tier0_array::description::Finding;
+use tier0_description::{Description, Finding};
 
 use super::config::facts;
 use crate::control::Addressee;

@@ -124,7 +124,7 @@ fn the_files_of_the_documents_can_be_read() {
         let place = &block.place;
         match place.split(':').next().unwrap_or_default() {
             "array-file.md" => {
-                let description = tier0_array::Description::parse(&block.text, "array.toml");
+                let description = tier0_description::Description::parse(&block.text, "array.toml");
                 let description = description.unwrap_or_else(|error| panic!("{place}: {error}"));
                 assert_eq!(description.warnings, [""; 0], "{place}");
             }

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use tier0_drive::DriveHandle;
+use tier0_plan::PoolShape;
 use tier0_pool::PoolState;
 use tier0_raid::layout::{Column, ColumnMask};
 use tier0_raid::set::SetIndex;
 use tier0_units::SectorCount;
 
 use super::choice::{Choice, lacking};
-use crate::plan::PoolShape;
 
 /// The drives that store less than they should.
 pub(super) struct Cut {

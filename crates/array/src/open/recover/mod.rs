@@ -14,6 +14,7 @@ mod losses;
 mod plan;
 
 use serde::Serialize;
+use tier0_description::{Description, Mismatch};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
@@ -27,7 +28,7 @@ use plan::{Blank, Plan};
 use super::assemble::named_drives;
 use super::opening::Opening;
 use super::{OpenOptions, in_real_world};
-use crate::{ArrayError, Description};
+use crate::ArrayError;
 
 /// What can be assembled of a pool, and what may be lost then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -172,7 +173,7 @@ impl ArrayError {
 fn nowhere(name: &str) -> Recovery {
     Recovery {
         pool: name.to_owned(),
-        obstacle: Some(ArrayError::NoPool { pool: name.to_owned() }.to_string()),
+        obstacle: Some(Mismatch::NoPool { pool: name.to_owned() }.to_string()),
         is_needed: true,
         generation: 0,
         drives: Vec::new(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::plan::ring_sectors_min;
 use tier0_drive::DriveHandle;
+use tier0_plan::{PoolShape, ring_sectors_min};
 use tier0_pool::metadata::{FoundPool, Inspected};
 use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, MetaRecord, PoolState};
 use tier0_units::{ByteCount, SECTOR_BYTES};
@@ -16,7 +16,6 @@ use super::log::{self, RingFate};
 use super::{DriveRole, Recovery, Role, losses, roles};
 use crate::ArrayError;
 use crate::open::consent::check_consent;
-use crate::plan::PoolShape;
 
 /// A drive that holds nothing and has a name in the array file.
 #[derive(Clone)]
@@ -138,7 +137,7 @@ impl Plan {
         recovery.notes.extend(notes_on_log(&rings));
         if choice.fates.values().any(|fate| *fate == Fate::Dead) {
             let dead = choice.fates.values().filter(|fate| **fate == Fate::Dead).count();
-            let (all, level) = (before.state().set_count(), crate::plan::levels(before.state()));
+            let (all, level) = (before.state().set_count(), tier0_plan::levels(before.state()));
             let obstacle = format!(
                 "{dead} of {all} RAID sets lack more drives than {level} makes up for, and what is there cannot stand \
                  in; connect drives that are missing"

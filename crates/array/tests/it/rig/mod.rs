@@ -1,9 +1,10 @@
 //! What tests of arrays in virtual time share: drives that lose power, lives of the array's world, patterns on volumes.
 
+use tier0_array::Volume;
 use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_array::engine::{Engine, create, start};
-use tier0_array::{Description, Volume};
 use tier0_block::BlockTarget;
+use tier0_description::Description;
 use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerCut, PowerSwitch, SimMedium, SimOptions};
 use tier0_units::{ByteCount, Lba, SectorCount, WriteCache};

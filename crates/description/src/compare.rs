@@ -1,16 +1,15 @@
 //! What a file would do to an array that is: differences, with the value that counts.
 
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tier0_pool::RaidRecord;
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::{Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
-use crate::ArrayError;
-use crate::admin::{DriveFacts, DriveState, PoolFacts};
-use crate::open::{check_same_shape, plain};
-use crate::plan::record_of;
+use crate::error::Mismatch;
+use crate::facts::{DriveFacts, DriveState, PoolFacts};
+use crate::shape::record_of;
 
 /// Something that a file would do, or does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +30,7 @@ impl Description {
         let (actual, _) = self.actual(facts)?;
         for (number, pool) in self.pools.iter().enumerate() {
             let Some(place) = actual.pools.iter().position(|other| other.name == pool.name) else {
-                let error = ArrayError::NoPool { pool: pool.name.clone() };
+                let error = Mismatch::NoPool { pool: pool.name.clone() };
                 findings.push(Finding::Refused(error.to_string()));
                 continue;
             };
@@ -54,7 +53,7 @@ impl Description {
                 let has_it = |other: &&PoolFacts| other.volumes.iter().any(|known| known.name == volume.name);
                 if let Some(other) = facts.iter().find(has_it) {
                     let (volume, pool, other) = (volume.name.clone(), pool.name.clone(), other.name.clone());
-                    let error = ArrayError::TwoVolumes { volume, pool, other };
+                    let error = Mismatch::TwoVolumes { volume, pool, other };
                     findings.push(Finding::Refused(error.to_string()));
                 }
             }
@@ -69,7 +68,7 @@ impl Description {
     }
 
     /// What this file says to no effect of pools that are, given what they are.
-    pub(crate) fn without_effect(&self, facts: &[PoolFacts]) -> Vec<String> {
+    pub fn without_effect(&self, facts: &[PoolFacts]) -> Vec<String> {
         // Facts that make no sense are told when the pool is opened.
         let Ok((actual, _)) = self.actual(facts) else { return Vec::new() };
         let same = |pool: &PoolDescription| actual.pools.iter().position(|other| other.name == pool.name);
@@ -155,7 +154,7 @@ impl Description {
     }
 
     /// Whether a start finds what lies at `path`: the file names it, or the directory that it lies in.
-    pub(crate) fn leads_to(&self, path: &Path) -> bool {
+    pub fn leads_to(&self, path: &Path) -> bool {
         self.drives
             .iter()
             .any(|wanted| wanted.path.as_deref().is_some_and(|named| plain(named) == plain(path)))
@@ -345,7 +344,7 @@ fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescrip
 }
 
 /// A volume's size is not what the file says; it stays as it is.
-pub(crate) fn size_differs(volume: &str, is: SectorCount, wanted: SectorCount) -> String {
+pub fn size_differs(volume: &str, is: SectorCount, wanted: SectorCount) -> String {
     let remedy = match is < wanted {
         true => "grow the volume (tier0 volume resize), or correct the file",
         false => "correct the file",
@@ -354,9 +353,35 @@ pub(crate) fn size_differs(volume: &str, is: SectorCount, wanted: SectorCount) -
 }
 
 /// A volume is served that the file does not mention.
-pub(crate) fn not_in_file(volume: &str, size: SectorCount) -> String {
+pub fn not_in_file(volume: &str, size: SectorCount) -> String {
     format!(
         "volume {volume:?} of {} is served though the file does not mention it; \"tier0 config\" prints it",
         size.bytes()
     )
+}
+
+/// What the description says of the shape of a pool's sets must be what they are: by group, its name and shape.
+///
+/// # Errors
+/// [`Mismatch::Changed`].
+pub fn check_same_shape(pool: &PoolDescription, known: &[(String, RaidRecord)]) -> Result<(), Mismatch> {
+    let wanted: Vec<(String, RaidRecord)> =
+        pool.groups.iter().map(|group| (group.name.clone(), record_of(&group.raid))).collect();
+    let words = |groups: &[(String, RaidRecord)]| {
+        let of_group = |(name, raid): &(String, RaidRecord)| {
+            let unit = SectorCount(u64::from(raid.stripe_unit_sectors)).bytes();
+            let sets = format!("{} sets of {} drives with stripe units of {unit}", raid.level, raid.set_size);
+            if name.is_empty() { sets } else { format!("group {name:?}: {sets}") }
+        };
+        groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
+    };
+    if wanted.len() == known.len() && wanted.iter().all(|group| known.contains(group)) {
+        return Ok(());
+    }
+    Err(Mismatch::Changed { pool: pool.name.clone(), fact: words(known), wanted: words(&wanted) })
+}
+
+/// A path as the file system knows it.
+pub fn plain(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

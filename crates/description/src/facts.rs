@@ -9,8 +9,6 @@ use tier0_pool::{DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRule
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
 
-use super::DriveState;
-
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolFacts {
@@ -111,6 +109,18 @@ pub struct DriveFacts {
     pub group: Option<String>,
 }
 
+/// Where a drive stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveState {
+    /// In service.
+    Active,
+    /// Out of service: failed, missing or declared failed; what it holds is never believed again.
+    Lost,
+    /// Being emptied.
+    Leaving,
+}
+
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeFacts {
@@ -129,7 +139,7 @@ pub struct VolumeFacts {
 
 impl PoolFacts {
     /// What a state says; `path` knows where the member of a place is.
-    pub(crate) fn of(state: &PoolState, path: impl Fn(u32) -> Option<PathBuf>) -> PoolFacts {
+    pub fn of(state: &PoolState, path: impl Fn(u32) -> Option<PathBuf>) -> PoolFacts {
         let geometry = state.geometry();
         let raid = &geometry.raid;
         let holds_log = |place| state.log().copies().any(|copy| copy.member == place);

@@ -1,18 +1,25 @@
 //! From descriptions and states to sets, slots and maps: pure arithmetic, the same in both worlds and in every shard.
+//!
+//! - [`NewPool`]: the first state of a pool that is described.
+//! - [`PoolShape`]: the sets and slots of a state.
+//! - [`plan_growth`]: the sets that a pool can grow by.
+//! - [`sets_survive`], [`could_go_on`]: which drives a pool does without.
 
+mod error;
 mod growth;
 mod pool;
 mod survival;
 
 use std::collections::BTreeSet;
 
-use tier0_pool::{PoolState, RaidRecord, SetGroup};
-use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
-use tier0_units::SectorCount;
+use tier0_description::shape::config_of;
+use tier0_pool::{PoolState, SetGroup};
+use tier0_raid::layout::Layout;
 
-pub(crate) use growth::{Growth, plan_growth};
-pub(crate) use pool::{NewPool, PoolShape, check_fits, drives_of, fill, members_max, new_volume, parts_of};
-pub(crate) use survival::{could_go_on, sets_survive, sets_that_fail};
+pub use error::PlanError;
+pub use growth::{Growth, plan_growth};
+pub use pool::{NewPool, PoolShape, check_fits, drives_of, fill, members_max, new_volume, parts_of};
+pub use survival::{ConsentNeeded, could_go_on, sets_survive, sets_that_fail};
 
 /// Chunklets a drive has at least where their size is not given: enough to spread a rebuild, few enough to list.
 const CHUNKLETS_PER_DRIVE_MIN: u64 = 64;
@@ -21,30 +28,8 @@ const CHUNKLET_SECTORS_MAX: u64 = 2 << 20;
 /// The smallest extent that is chosen, sectors: 1 MiB.
 const EXTENT_SECTORS_MIN: u64 = 2048;
 
-/// What a description's shape is in a record.
-pub(crate) fn record_of(raid: &RaidConfig) -> RaidRecord {
-    RaidRecord {
-        level: raid.level.name().to_owned(),
-        set_size: raid.set_size as u32,
-        groups: if raid.level == RaidLevel::Raid50 { raid.raid50_groups as u32 } else { 1 },
-        stripe_unit_sectors: raid.stripe_unit.0 as u32,
-    }
-}
-
-pub(crate) fn config_of(record: &RaidRecord) -> Result<RaidConfig, String> {
-    Ok(RaidConfig {
-        level: record
-            .level
-            .parse()
-            .map_err(|unknown: tier0_raid::layout::UnknownLevel| unknown.to_string())?,
-        set_size: record.set_size as usize,
-        stripe_unit: SectorCount(u64::from(record.stripe_unit_sectors)),
-        raid50_groups: record.groups as usize,
-    })
-}
-
 /// The level of each of some groups: "raid10", or where groups have names "raid10 (group fast)".
-pub(crate) fn levels_of(state: &PoolState, groups: &BTreeSet<u32>) -> String {
+pub fn levels_of(state: &PoolState, groups: &BTreeSet<u32>) -> String {
     let of_group = |number: &u32| {
         let group = state.groups().get(*number as usize)?;
         Some(match state.name_of_group(*number) {
@@ -56,7 +41,7 @@ pub(crate) fn levels_of(state: &PoolState, groups: &BTreeSet<u32>) -> String {
 }
 
 /// The levels of a pool's groups, each once: "raid10", "raid10 and raid5".
-pub(crate) fn levels(state: &PoolState) -> String {
+pub fn levels(state: &PoolState) -> String {
     let mut levels: Vec<&str> = Vec::new();
     for group in state.groups() {
         if !levels.contains(&group.raid.level.as_str()) {
@@ -67,7 +52,7 @@ pub(crate) fn levels(state: &PoolState) -> String {
 }
 
 /// The smallest region for a ring of a pool's write log, in sectors: enough for the group that needs most.
-pub(crate) fn ring_sectors_min(groups: &[SetGroup]) -> u64 {
+pub fn ring_sectors_min(groups: &[SetGroup]) -> u64 {
     let of_group = |group: &SetGroup| {
         let (parity_columns, row_pages) = row_kind(group);
         tier0_cache::ring_sectors_min(parity_columns, row_pages)
@@ -76,7 +61,7 @@ pub(crate) fn ring_sectors_min(groups: &[SetGroup]) -> u64 {
 }
 
 /// Parity columns and data pages of a group's rows.
-pub(crate) fn row_kind(group: &SetGroup) -> (u32, u32) {
+pub fn row_kind(group: &SetGroup) -> (u32, u32) {
     let layout = config_of(&group.raid).ok().and_then(|config| Layout::new(&config).ok());
     let layout = layout.expect("the shape was checked when the group was made or read");
     (layout.parities() as u32, layout.row_pages() as u32)
@@ -124,6 +109,9 @@ fn wasted(layout: &Layout, extent: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use tier0_raid::layout::{RaidConfig, RaidLevel};
+    use tier0_units::SectorCount;
+
     use super::*;
 
     /// What was advised for the first of three odd widths did not fit the second, and what was advised then not the third.

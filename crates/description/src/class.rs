@@ -5,17 +5,17 @@ use std::path::Path;
 use tier0_catalog::{Catalog, DriveSpec};
 use tier0_pool::DriveClass;
 
-use crate::description::DriveDescription;
+use crate::DriveDescription;
 
 /// As far as a description tells it.
-pub(crate) fn described(drive: &DriveDescription) -> Option<DriveClass> {
+pub fn described(drive: &DriveDescription) -> Option<DriveClass> {
     let model = || of_model(drive.model.as_deref()?);
     let ram = || drive.ram.map(|_| DriveClass::Ram);
     drive.class.or_else(model).or_else(ram)
 }
 
 /// As a description tells it, or else the device at the drive's path, or the one that a file will lie on.
-pub(crate) fn of_place(drive: &DriveDescription) -> Option<DriveClass> {
+pub fn of_place(drive: &DriveDescription) -> Option<DriveClass> {
     let device = || of_device(drive.path.as_deref()?);
     described(drive).or_else(device)
 }

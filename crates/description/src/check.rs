@@ -18,7 +18,7 @@ use super::{
     ListenAddress, PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription,
     VolumeSection, default_set_size,
 };
-use crate::open::names::quoted;
+use crate::names::quoted;
 
 /// Cores and thus shards an array may have.
 const CORES_MAX: usize = 256;
@@ -107,7 +107,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
 }
 
 /// Whether a text can be a name. Names go into messages, paths of sockets and NBD exports: plain characters only.
-pub(crate) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     (1..=64).contains(&text.len()) && text.chars().all(plain) && text != "." && text != ".."
 }

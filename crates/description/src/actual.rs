@@ -6,8 +6,8 @@ use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::write::Remarks;
 use super::{Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
-use crate::admin::{DriveFacts, DriveState, GroupFacts, PoolFacts};
-use crate::plan::config_of;
+use crate::facts::{DriveFacts, DriveState, GroupFacts, PoolFacts};
+use crate::shape::config_of;
 
 /// A write log is described in whole MiB: parts of it may be a few sectors smaller than that.
 const LOG_STEP: u64 = 1 << 20;

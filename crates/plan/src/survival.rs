@@ -1,17 +1,13 @@
 //! Which drives a pool does without.
 
+use thiserror::Error;
 use tier0_pool::PoolState;
 use tier0_raid::layout::{Column, ColumnMask};
 use tier0_raid::set::{RaidSets, SetIndex};
 
 /// Whether a pool could have gone on with the members alone that are away now: they have its log, some of its metadata, and
 /// enough of every set.
-pub(crate) fn could_go_on(
-    sets: &RaidSets,
-    state: &PoolState,
-    carriers: &[u32],
-    away: impl Fn(u32) -> bool,
-) -> bool {
+pub fn could_go_on(sets: &RaidSets, state: &PoolState, carriers: &[u32], away: impl Fn(u32) -> bool) -> bool {
     let lacks = |set, column, drive| !away(drive) || sets.lacking_columns(set).contains(column);
     let mut rings = state.log().rings.iter();
     rings.all(|ring| ring.copies.iter().any(|copy| away(copy.member)))
@@ -20,16 +16,12 @@ pub(crate) fn could_go_on(
 }
 
 /// Whether every set does without the columns that `lacks` names; it is asked for each drive that has some of a column.
-pub(crate) fn sets_survive(
-    sets: &RaidSets,
-    count: u32,
-    lacks: impl Fn(SetIndex, Column, u32) -> bool,
-) -> bool {
+pub fn sets_survive(sets: &RaidSets, count: u32, lacks: impl Fn(SetIndex, Column, u32) -> bool) -> bool {
     sets_that_fail(sets, count, lacks).next().is_none()
 }
 
 /// The sets that cannot do without the columns that `lacks` names, as of [`sets_survive`].
-pub(crate) fn sets_that_fail(
+pub fn sets_that_fail(
     sets: &RaidSets,
     count: u32,
     lacks: impl Fn(SetIndex, Column, u32) -> bool,
@@ -46,4 +38,18 @@ pub(crate) fn sets_that_fail(
             .collect();
         !sets.layout(set).survives(lacking)
     })
+}
+
+/// Drives are missing that could have gone on by themselves.
+#[derive(Debug, Error)]
+#[error(
+    "pool {pool:?} misses {drives}, and could have gone on there without the drives that are here, which would hold old data then; connect what is missing, or start with {options} to give up what only that holds"
+)]
+pub struct ConsentNeeded {
+    /// The pool.
+    pub pool: String,
+    /// The names of what is missing.
+    pub drives: String,
+    /// The options that give consent.
+    pub options: String,
 }

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use tier0_description::names::quoted;
+use tier0_description::shape::{config_of, record_of};
+use tier0_description::{GroupDescription, PoolDescription, VolumeDescription};
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
     ChunkletAddress, Chunklets, Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord,
@@ -14,12 +17,10 @@ use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::{
-    CHUNKLET_SECTORS_MAX, CHUNKLETS_PER_DRIVE_MIN, WASTE_PERCENT_MAX, config_of, default_extent,
-    fitting_extent, record_of, ring_sectors_min, slot_of, wasted,
+    CHUNKLET_SECTORS_MAX, CHUNKLETS_PER_DRIVE_MIN, WASTE_PERCENT_MAX, default_extent, fitting_extent,
+    ring_sectors_min, slot_of, wasted,
 };
-use crate::description::{GroupDescription, PoolDescription, VolumeDescription};
-use crate::open::names::quoted;
-use crate::{ArrayError, description};
+use crate::error::PlanError;
 
 /// The smallest chunklet that is chosen, sectors: 4 MiB, so that what the tables leave over at a chunklet's end is little;
 /// without tables 1 MiB.
@@ -33,20 +34,24 @@ const LOG_SECTORS_MAX: u64 = 8 << 20;
 const LOG_COPIES: std::ops::RangeInclusive<usize> = 2..=3;
 
 /// A pool that is to be.
-pub(crate) struct NewPool<'a> {
-    pub(crate) array: &'a str,
-    pub(crate) description: &'a PoolDescription,
-    pub(crate) volumes: Vec<&'a VolumeDescription>,
+pub struct NewPool<'a> {
+    /// The name of its array.
+    pub array: &'a str,
+    /// What its file says of it.
+    pub description: &'a PoolDescription,
+    /// The volumes that it is to have.
+    pub volumes: Vec<&'a VolumeDescription>,
     /// The drives of the description's `drives`, then those that hold the log alone.
-    pub(crate) members: Vec<Member>,
+    pub members: Vec<Member>,
     /// Places of the members that hold the log; chosen where there are none.
-    pub(crate) log_members: Vec<u32>,
-    pub(crate) shards: usize,
+    pub log_members: Vec<u32>,
+    /// Shards that it is to run on: its log has a part for each.
+    pub shards: usize,
 }
 
 impl NewPool<'_> {
     /// Its first state; `id` makes identities.
-    pub(crate) fn state(self, mut id: impl FnMut() -> Uuid) -> Result<PoolState, ArrayError> {
+    pub fn state(self, mut id: impl FnMut() -> Uuid) -> Result<PoolState, PlanError> {
         let pool = self.description;
         let layout = |group: &GroupDescription| Layout::new(&group.raid).expect("a checked description");
         let layouts: Vec<Layout> = pool.groups.iter().map(layout).collect();
@@ -59,7 +64,7 @@ impl NewPool<'_> {
         if let Some(smallest) =
             self.members.iter().find(|member| member.sectors == least && chunklets_of(least) == 0)
         {
-            return Err(ArrayError::Pool(PoolError::TooSmall {
+            return Err(PlanError::Pool(PoolError::TooSmall {
                 drive: smallest.name.clone(),
                 sectors: least,
                 needed: area.data_start_sectors + chunklet_sectors,
@@ -114,14 +119,14 @@ impl NewPool<'_> {
     }
 
     /// How many slots a set of a group has.
-    fn slots_per_set(&self, layout: &Layout, chunklet: u64, extent: u64) -> Result<u32, ArrayError> {
+    fn slots_per_set(&self, layout: &Layout, chunklet: u64, extent: u64) -> Result<u32, PlanError> {
         let slots = |sectors| column_plan(layout, sectors, extent, self.description.checksums).slots_per_set;
         if slots(chunklet) > 0 {
             return Ok(u32::try_from(slots(chunklet)).unwrap_or(u32::MAX));
         }
         let works = |sectors: &u64| slots(*sectors) > 0;
         let least = std::iter::successors(Some(chunklet), |sectors| Some(2 * sectors)).find(works);
-        Err(ArrayError::ChunkletTooSmall {
+        Err(PlanError::ChunkletTooSmall {
             pool: self.description.name.clone(),
             chunklet: SectorCount(chunklet).bytes(),
             extent: SectorCount(extent).bytes(),
@@ -136,7 +141,7 @@ impl NewPool<'_> {
         layout: &Layout,
         all: &[Layout],
         extent: u64,
-    ) -> Result<(), ArrayError> {
+    ) -> Result<(), PlanError> {
         let (slot, idle) = (slot_of(layout, extent), wasted(layout, extent));
         if group.name.is_empty() || idle * 100 <= slot * WASTE_PERCENT_MAX {
             return Ok(());
@@ -145,7 +150,7 @@ impl NewPool<'_> {
         let bytes = |sectors: u64| SectorCount(sectors).bytes();
         // As large as was asked for, or smaller where nothing larger fits.
         let fitting = fitting_extent(all, extent).or_else(|| fitting_extent(all, 1));
-        Err(ArrayError::Waste {
+        Err(PlanError::Waste {
             pool: self.description.name.clone(),
             group: group.name.clone(),
             extent: bytes(extent),
@@ -165,7 +170,7 @@ impl NewPool<'_> {
         least: u64,
         layouts: &[Layout],
         mut id: impl FnMut() -> Uuid,
-    ) -> Result<PlacedLog, ArrayError> {
+    ) -> Result<PlacedLog, PlanError> {
         let geometry = state.geometry();
         let wanted = self.description.log_sectors.unwrap_or_else(|| (least / LOG_SHARE).min(LOG_SECTORS_MAX));
         let ring_sectors_min = ring_sectors_min(state.groups());
@@ -189,10 +194,10 @@ impl NewPool<'_> {
             let drive = &self.members[member as usize];
             let has = geometry.chunklets(drive.sectors);
             if has < chunklets || (has == chunklets && (member as usize) < self.description.drives.len()) {
-                let log = SectorCount(chunklets * geometry.chunklet_sectors).bytes();
-                return Err(ArrayError::Unusable {
+                return Err(PlanError::NoRoomForLog {
                     drive: drive.name.clone(),
-                    fact: format!("is too small for a log of {log} beside its data; {remedy}"),
+                    log: SectorCount(chunklets * geometry.chunklet_sectors).bytes(),
+                    remedy,
                 });
             }
         }
@@ -231,7 +236,7 @@ impl NewPool<'_> {
 }
 
 /// The parts of a log in words: "128 parts (64 cores and 2 groups)".
-pub(crate) fn parts_of(shards: u64, lanes: u32) -> String {
+pub fn parts_of(shards: u64, lanes: u32) -> String {
     let parts = counted(shards * u64::from(lanes), "part");
     let groups = if lanes > 1 { format!(" and {lanes} groups") } else { String::new() };
     format!("{parts} ({}{groups})", counted(shards, "core"))
@@ -251,7 +256,7 @@ fn form_sets(
     group: u32,
     data_members: usize,
     taken: &[u32],
-) -> Result<(Vec<ChunkletAddress>, u32), ArrayError> {
+) -> Result<(Vec<ChunkletAddress>, u32), PlanError> {
     let geometry = state.geometry();
     let SetGroup { spare_chunklets, name, .. } = &state.groups()[group as usize];
     let is_own = |place: usize, member: &Member| place < data_members && member.group == group;
@@ -262,7 +267,7 @@ fn form_sets(
     };
     let ranges = state.members().iter().enumerate().map(range);
     let mut chunklets = Chunklets::of_ranges(geometry.chunklet_sectors, ranges);
-    let contradiction = |fact: String| ArrayError::Record { pool: state.name().to_owned(), fact };
+    let contradiction = |fact: String| PlanError::Record { pool: state.name().to_owned(), fact };
     let SetShape { layout, table_sectors } =
         shape_of(state, &state.groups()[group as usize]).map_err(contradiction)?;
     let sets = RaidSets::form_with_tables(layout, &mut chunklets, table_sectors);
@@ -271,7 +276,7 @@ fn form_sets(
             true => state.name().to_owned(),
             false => format!("{} (group {name})", state.name()),
         };
-        return Err(ArrayError::NoSet { pool });
+        return Err(PlanError::NoSet { pool });
     }
     let members = state.members().iter().enumerate().filter(|(place, member)| is_own(*place, member)).count();
     let band = (members / layout.columns()).clamp(1, sets.count() as usize);
@@ -279,7 +284,7 @@ fn form_sets(
 }
 
 /// The record that creates a volume.
-pub(crate) fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid) -> MetaRecord {
+pub fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid) -> MetaRecord {
     MetaRecord::VolumeCreated(Volume {
         number: state.next_volume(),
         id,
@@ -293,9 +298,9 @@ pub(crate) fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid
 }
 
 /// The group of sets that a volume is to lie on.
-fn group_of(state: &PoolState, volume: &VolumeDescription) -> Result<u32, ArrayError> {
+fn group_of(state: &PoolState, volume: &VolumeDescription) -> Result<u32, PlanError> {
     let Some(name) = &volume.group else { return Ok(0) };
-    state.group_named(name).ok_or_else(|| ArrayError::NoGroup {
+    state.group_named(name).ok_or_else(|| PlanError::NoGroup {
         volume: volume.name.clone(),
         group: name.clone(),
         pool: state.name().to_owned(),
@@ -304,13 +309,13 @@ fn group_of(state: &PoolState, volume: &VolumeDescription) -> Result<u32, ArrayE
 }
 
 /// A thick volume must fit what is free.
-pub(crate) fn check_fits(state: &PoolState, volume: &VolumeDescription) -> Result<(), ArrayError> {
+pub fn check_fits(state: &PoolState, volume: &VolumeDescription) -> Result<(), PlanError> {
     let group = group_of(state, volume)?;
     let free = state.room_in(group);
     if volume.thin || state.extents_of(volume.sectors.0) <= free {
         return Ok(());
     }
-    Err(ArrayError::NoSpace {
+    Err(PlanError::NoSpace {
         volume: volume.name.clone(),
         size: volume.sectors.bytes(),
         place: match state.name_of_group(group) {
@@ -322,7 +327,7 @@ pub(crate) fn check_fits(state: &PoolState, volume: &VolumeDescription) -> Resul
 }
 
 /// Maps every extent of the thick volumes, to the lowest slots: a pool that is to be as full as its volumes are large.
-pub(crate) fn fill(state: &mut PoolState) -> Result<(), ArrayError> {
+pub fn fill(state: &mut PoolState) -> Result<(), PlanError> {
     let mut allocation = state.allocation_end();
     let mut runs: Vec<MappedRun> = Vec::new();
     for group in 0..state.groups().len() as u32 {
@@ -372,7 +377,7 @@ fn column_plan(layout: &Layout, chunklet_sectors: u64, extent_sectors: u64, chec
 }
 
 /// The shape of the sets of a group.
-pub(super) fn shape_of(state: &PoolState, group: &SetGroup) -> Result<SetShape, String> {
+pub(crate) fn shape_of(state: &PoolState, group: &SetGroup) -> Result<SetShape, String> {
     let geometry = state.geometry();
     let layout = Layout::new(&config_of(&group.raid)?).map_err(|error| error.to_string())?;
     let columns =
@@ -385,18 +390,20 @@ pub(super) fn shape_of(state: &PoolState, group: &SetGroup) -> Result<SetShape, 
 
 /// The sets and slots of a pool, shared by all shards.
 #[derive(Clone)]
-pub(crate) struct PoolShape {
-    pub(crate) sets: Arc<RaidSets>,
-    pub(crate) slots: Arc<SlotMap>,
+pub struct PoolShape {
+    /// The RAID sets, with the columns that are being rebuilt or moved.
+    pub sets: Arc<RaidSets>,
+    /// Where slots lie in the sets.
+    pub slots: Arc<SlotMap>,
     /// By group.
     shapes: Arc<[SetShape]>,
 }
 
 impl PoolShape {
     /// The shape of a state, columns that are being rebuilt as far as they are.
-    pub(crate) fn new(state: &PoolState) -> Result<PoolShape, ArrayError> {
+    pub fn new(state: &PoolState) -> Result<PoolShape, PlanError> {
         let geometry = state.geometry();
-        let contradiction = |fact: String| ArrayError::Record { pool: state.name().to_owned(), fact };
+        let contradiction = |fact: String| PlanError::Record { pool: state.name().to_owned(), fact };
         let shapes = state.groups().iter().map(|group| shape_of(state, group));
         let shapes: Vec<SetShape> = shapes.collect::<Result<_, String>>().map_err(contradiction)?;
         // A pool has a shape before it has sets.
@@ -432,12 +439,12 @@ impl PoolShape {
     }
 
     /// The layout of the sets of a group.
-    pub(crate) fn layout_of(&self, group: u32) -> Layout {
+    pub fn layout_of(&self, group: u32) -> Layout {
         self.shapes[group as usize].layout
     }
 
     /// Takes over sets that have joined the state since.
-    pub(crate) fn follow(&self, state: &PoolState) {
+    pub fn follow(&self, state: &PoolState) {
         for batch in &state.batches()[self.slots.batch_count()..] {
             let first = self.sets.count();
             let columns: Vec<ChunkletAddress> = (first..first + batch.sets)
@@ -451,7 +458,7 @@ impl PoolShape {
     }
 
     /// A slot is about to get an extent: nothing is stored in it, so a column that is being rebuilt has all of it.
-    pub(crate) fn declare_fresh(&self, slot: u64) {
+    pub fn declare_fresh(&self, slot: u64) {
         if !self.sets.any_rebuilding() {
             return;
         }
@@ -464,13 +471,13 @@ impl PoolShape {
 
 /// Drives for which a running pool has room: those it has, and some that may join before it is started again. A drive that is
 /// taken back joins too, so one with a bad cable may do so often.
-pub(crate) fn members_max(count: usize) -> usize {
+pub fn members_max(count: usize) -> usize {
     count + 512
 }
 
 /// The drives of a pool's description: those of its sets, then those that hold the log alone; and the places among them
 /// that hold the log.
-pub(crate) fn drives_of(pool: &description::PoolDescription) -> (Vec<usize>, Vec<u32>) {
+pub fn drives_of(pool: &PoolDescription) -> (Vec<usize>, Vec<u32>) {
     let mut drives = pool.drives.clone();
     drives.extend(pool.log_drives.iter().filter(|drive| !pool.drives.contains(drive)));
     let place =

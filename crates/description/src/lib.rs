@@ -1,14 +1,24 @@
 //! The description of an array: one TOML file, checked as a whole, with errors that name line, field and remedy.
+//!
+//! A description is also compared with the facts of an array that is ([`facts`]): what a file would do to it, and the file
+//! that would describe it. [`class`] tells what kind of drive is described, [`shape`] how files and pools say what a RAID
+//! set is, [`names`] how messages name drives.
+//!
+//! Nothing here opens a drive. The array file is read, and file systems are asked what lies at paths.
 
 mod access;
 mod actual;
 mod check;
+pub mod class;
 mod compare;
 mod error;
+pub mod facts;
 mod files;
 mod listen;
+pub mod names;
 mod notes;
 mod remnant;
+pub mod shape;
 mod write;
 
 use std::collections::BTreeMap;
@@ -22,10 +32,9 @@ use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
 
 pub use access::SocketAccess;
-pub(crate) use check::is_name;
-pub use compare::Finding;
-pub(crate) use compare::{not_in_file, size_differs};
-pub use error::DescriptionError;
+pub use check::is_name;
+pub use compare::{Finding, check_same_shape, not_in_file, plain, size_differs};
+pub use error::{DescriptionError, Mismatch};
 pub use listen::ListenAddress;
 pub use remnant::Remnant;
 pub use write::Remarks;
@@ -184,12 +193,12 @@ impl Description {
     }
 
     /// By pool: when the administrator is told that it fills, and what thin volumes do not get.
-    pub(crate) fn space_rules(&self) -> BTreeMap<String, SpaceRules> {
+    pub fn space_rules(&self) -> BTreeMap<String, SpaceRules> {
         self.pools.iter().map(|pool| (pool.name.clone(), pool.space.clone())).collect()
     }
 
     /// By pool: the drives that are to hold its write log, where the file says so.
-    pub(crate) fn log_drives(&self) -> BTreeMap<String, Vec<String>> {
+    pub fn log_drives(&self) -> BTreeMap<String, Vec<String>> {
         let names = |pool: &PoolDescription| {
             pool.log_drives.iter().map(|drive| self.drives[*drive].name.clone()).collect()
         };
@@ -369,7 +378,7 @@ struct NbdSection {
 
 /// How long hosts wait for drives of a paused pool where nothing is said: longer than what passes by itself usually takes (a
 /// path that is switched over, a shelf that restarts), and shorter than databases and file systems wait.
-pub(crate) const PAUSE_TIMEOUT: Nanos = Nanos::from_secs(120);
+pub const PAUSE_TIMEOUT: Nanos = Nanos::from_secs(120);
 
 /// The stripe unit where none is given: as large as the largest common random I/O of databases, so that one is
 /// served by one drive, and the unit of the reference arrays.

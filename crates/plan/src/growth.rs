@@ -22,22 +22,22 @@ const CHANGE_BYTES: usize = 256;
 
 /// Sets that can join.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Growth {
+pub struct Growth {
     /// One change of the metadata each.
-    pub(crate) records: Vec<MetaRecord>,
+    pub records: Vec<MetaRecord>,
     /// How many sets they add.
-    pub(crate) sets: u64,
+    pub sets: u64,
     /// How many more there can be when columns have moved.
-    pub(crate) sets_later: u64,
+    pub sets_later: u64,
     /// How many columns have to move for that.
-    pub(crate) moves: usize,
+    pub moves: usize,
 }
 
 /// What a pool can grow by, in changes of at most `change_bytes_max` bytes: in each of its groups.
 ///
 /// # Errors
 /// Why it cannot grow: the fact and the remedy.
-pub(crate) fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<Growth, String> {
+pub fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<Growth, String> {
     // A group that has room grows although another one waits for drives.
     let lacking = state.lost_columns().map(|(set, _)| set);
     let busy: BTreeSet<u32> =

@@ -1,4 +1,4 @@
-//! What is wrong with a description.
+//! What is wrong with a description, in itself or with what is there.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,43 @@ pub enum DescriptionError {
         line: usize,
         /// The field, the fact and the remedy.
         text: String,
+    },
+}
+
+/// An array file does not describe what is there.
+#[derive(Debug, Error)]
+pub enum Mismatch {
+    /// No drive of a pool is to be found.
+    #[error(
+        "pool {pool:?} is on none of the drives that are here; mount or connect what holds it, or add the drives' directory to array.search; only if it was never created, run \"tier0 create\" with this array file"
+    )]
+    NoPool {
+        /// The pool.
+        pool: String,
+    },
+    /// The description contradicts what the drives know.
+    #[error(
+        "pool {pool:?} was created with {fact}, and the array file says {wanted}; correct the file, or create a new pool"
+    )]
+    Changed {
+        /// The pool.
+        pool: String,
+        /// What the drives know.
+        fact: String,
+        /// What the file says.
+        wanted: String,
+    },
+    /// A volume of the file would be the second of its name.
+    #[error(
+        "volume {volume:?} is in pool {other:?} already, and the array file has one of that name in pool {pool:?}: volumes and NBD exports are told apart by their names; give it another name"
+    )]
+    TwoVolumes {
+        /// Its name.
+        volume: String,
+        /// The pool that it would be created in.
+        pool: String,
+        /// The pool that has one.
+        other: String,
     },
 }
 

@@ -1,0 +1,100 @@
+//! Why a pool cannot be planned.
+
+use thiserror::Error;
+use tier0_pool::{MetaError, PoolError};
+use tier0_units::ByteCount;
+
+/// A pool cannot be as it is described, or is not what its record says.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// A drive, or the pool's record, does not do.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// A pool's state refuses something.
+    #[error(transparent)]
+    Meta(#[from] MetaError),
+    /// A set of such chunklets holds no extent.
+    #[error(
+        "pool {pool:?}: a RAID set of chunklets of {chunklet} has no room for one extent of {extent} with its checksums; set pool.chunklet to {least} or more, or pool.extent to less"
+    )]
+    ChunkletTooSmall {
+        /// The pool.
+        pool: String,
+        /// The size of its chunklets.
+        chunklet: ByteCount,
+        /// The size of its extents.
+        extent: ByteCount,
+        /// A chunklet that is large enough.
+        least: ByteCount,
+    },
+    /// The chunklets do not even make one set.
+    #[error("pool {pool:?} has no room for one RAID set; use larger drives or a smaller chunklet")]
+    NoSet {
+        /// The pool.
+        pool: String,
+    },
+    /// The slots of a group would have much more than an extent.
+    #[error(
+        "pool {pool:?}: an extent of {extent} takes a slot of {slot} in group {group:?}, whose rows hold {row}, so {percent} % of it would lie idle; use {remedy}another set_size, or a smaller stripe_unit in the group"
+    )]
+    Waste {
+        /// The pool.
+        pool: String,
+        /// The group.
+        group: String,
+        /// An extent.
+        extent: ByteCount,
+        /// What it would take.
+        slot: ByteCount,
+        /// How much of that would lie idle.
+        percent: u64,
+        /// Extents that fit all groups, if there are any: "extents of 3MiB (pool.extent), ".
+        remedy: String,
+        /// Data of a row.
+        row: ByteCount,
+    },
+    /// A volume is to lie on a group of sets that the pool does not have.
+    #[error("volume {volume:?}: pool {pool:?} has no group {group:?}; it has {known}")]
+    NoGroup {
+        /// The volume.
+        volume: String,
+        /// What was named.
+        group: String,
+        /// The pool.
+        pool: String,
+        /// The groups that it has.
+        known: String,
+    },
+    /// A volume does not fit.
+    #[error(
+        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller, take it out of the file if it was deleted, or add drives"
+    )]
+    NoSpace {
+        /// The volume.
+        volume: String,
+        /// Its size.
+        size: ByteCount,
+        /// The pool, or the group of it, in words.
+        place: String,
+        /// What is free.
+        free: ByteCount,
+    },
+    /// A drive has no room for its copy of the write log.
+    #[error("drive {drive:?} is too small for a log of {log} beside its data; {remedy}")]
+    NoRoomForLog {
+        /// Its name.
+        drive: String,
+        /// What the log takes of it.
+        log: ByteCount,
+        /// What to do.
+        remedy: String,
+    },
+    /// The record on the drives makes no sense.
+    #[error("the record of pool {pool:?} contradicts itself: {fact}; restore it from a backup")]
+    Record {
+        /// The pool.
+        pool: String,
+        /// What is wrong.
+        fact: String,
+    },
+}
