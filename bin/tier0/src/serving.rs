@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
-use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus, Severity};
 use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
 use tier0_array::{ExportRegistry, Volume};
+use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus, Severity};
 use tier0_description::ListenAddress;
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
 use tier0_units::{Nanos, named};

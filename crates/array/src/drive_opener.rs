@@ -4,11 +4,16 @@ use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{Either, select};
+use tier0_control::{
+    Answer, DriveOpener, DriveSource, Harm, JoiningMedium, Moved, NewDrive, NotOpened, OtherPlace,
+};
 use tier0_description::{DriveDescription, class};
+use tier0_drive::OpenError;
 use tier0_pool::metadata::{superblock, survey};
 use tier0_units::{Nanos, counted};
 use tier0_world::World;
@@ -16,7 +21,6 @@ use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
 use crate::ArrayError;
-use crate::control::{Answer, DriveOpener, Harm, Moved, NewDrive, OtherPlace};
 use crate::open::medium::guarded_drive;
 use crate::open::{Medium, NewMedium, Owner, check_blank, drive_at, open_new_medium};
 
@@ -29,7 +33,7 @@ const TURN: Nanos = Nanos::from_millis(5);
 pub(crate) struct MediumOpener {
     pub(crate) world: World,
     /// Drives that this process has open, those that were given up included: no other process can open them.
-    pub(crate) known: RefCell<Vec<Arc<Medium>>>,
+    pub(crate) known: Rc<RefCell<Vec<Arc<Medium>>>>,
     /// Whether it is being asked what lies at paths.
     pub(crate) is_asking: Arc<AtomicBool>,
     /// Whether it is being looked where drives lie.
@@ -112,13 +116,51 @@ impl DriveOpener for MediumOpener {
         })
     }
 
+    fn open(&self, description: DriveDescription, force: bool) -> Answer<'_, Result<NewDrive, NotOpened>> {
+        let world = self.world.clone();
+        Box::pin(async move {
+            let class = {
+                let description = description.clone();
+                beside(&world, &description.name.clone(), move || class::of_place(&description)).await?
+            };
+            let known = match &description.path {
+                Some(path) => self.held_at(&description.name, path).await?,
+                None => None,
+            };
+            if let Some(medium) = known.as_ref().filter(|_| !force) {
+                check_held(&world, medium, &description.name).await?;
+            }
+            let new = match known {
+                Some(medium) => NewMedium::of(medium),
+                None => open_beside(&world, description, force).await?,
+            };
+            let drive = guarded_drive(&new.medium, &world)?;
+            let medium = Joining { new, world, known: self.known.clone() };
+            Ok(NewDrive { drive, medium: Box::new(medium), class })
+        })
+    }
+}
+
+/// What a drive lies on that is to join.
+struct Joining {
+    new: NewMedium,
+    world: World,
+    /// The opener's.
+    known: Rc<RefCell<Vec<Arc<Medium>>>>,
+}
+
+impl JoiningMedium for Joining {
+    fn path(&self) -> Option<PathBuf> {
+        self.new.medium.path()
+    }
+
     fn left_places(
         &self,
-        (itself, known_at): (Arc<Medium>, PathBuf),
+        known_at: PathBuf,
         places: Vec<OtherPlace>,
     ) -> Answer<'_, Option<Vec<(OtherPlace, bool)>>> {
         Box::pin(async move {
-            let held = self.known.borrow().clone();
+            let (itself, held) = (self.new.medium.clone(), self.known.borrow().clone());
             let work = move || {
                 // One that lies elsewhere than it knows was moved or copied itself.
                 if !itself.is_at(&known_at) {
@@ -147,30 +189,29 @@ impl DriveOpener for MediumOpener {
         })
     }
 
-    fn hold(&self, medium: &Arc<Medium>) {
-        self.known.borrow_mut().push(medium.clone());
+    fn keep(&mut self) {
+        self.new.keep();
     }
 
-    fn open(&self, description: DriveDescription, force: bool) -> Answer<'_, Result<NewDrive, ArrayError>> {
-        let world = self.world.clone();
-        Box::pin(async move {
-            let class = {
-                let description = description.clone();
-                beside(&world, &description.name.clone(), move || class::of_place(&description)).await?
-            };
-            let known = match &description.path {
-                Some(path) => self.held_at(&description.name, path).await?,
-                None => None,
-            };
-            if let Some(medium) = known.as_ref().filter(|_| !force) {
-                check_held(&world, medium, &description.name).await?;
+    fn hold(&self) {
+        self.known.borrow_mut().push(self.new.medium.clone());
+    }
+
+    fn source(&self) -> Arc<dyn DriveSource> {
+        self.new.medium.clone()
+    }
+}
+
+impl From<ArrayError> for NotOpened {
+    fn from(error: ArrayError) -> NotOpened {
+        match error {
+            ArrayError::Open(OpenError::Missing { .. }) => NotOpened::Missing(error.into()),
+            ArrayError::Foreign { .. } => NotOpened::Foreign(error.into()),
+            ArrayError::HeldHere { member: Some(member), .. } => {
+                NotOpened::HeldHere { member, error: error.into() }
             }
-            let new = match known {
-                Some(medium) => NewMedium::of(medium),
-                None => open_beside(&world, description, force).await?,
-            };
-            Ok(NewDrive { drive: guarded_drive(&new.medium, &world)?, medium: new, class })
-        })
+            error => NotOpened::Other(error.into()),
+        }
     }
 }
 

@@ -5,22 +5,22 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use tier0_control::admin::{AdminError, AdminReply, AdminRequest, IoReport, Status};
+use tier0_control::message::control::ControlMessage;
+use tier0_control::message::request::ShardRequest;
+use tier0_control::{Control, LossRules};
 use tier0_description::{Description, Mismatch, class};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_plan::{NewPool, drives_of, fill};
 use tier0_pool::metadata::{Metadata, superblock, survey_without};
-use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, MetaRecord, PoolState};
-use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox, oneshot};
+use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, PoolState};
+use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
 use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
 
-use crate::admin::{AdminError, AdminReply, AdminRequest, IoReport, Status};
 pub use crate::born::Born;
-use crate::control::{Control, LossRules};
 use crate::log_lane::{LogLane, format_logs};
-use crate::message::control::ControlMessage;
-use crate::message::request::ShardRequest;
 use crate::open::Consents;
 use crate::open::examine;
 use crate::opened_pool::OpenedPool;
@@ -266,6 +266,7 @@ impl Engine {
         let drives: Vec<_> = pools.iter().map(|pool| pool.drives.clone()).collect();
         let seeds: Vec<PoolSeed> = pools.iter().map(|pool| pool.seed.clone()).collect();
         let rules = LossRules { pause_timeout: tier0_description::PAUSE_TIMEOUT, witness: None };
+        let pools = pools.into_iter().map(OpenedPool::for_control).collect();
         let central = Control::new(world, array, pools, peers.clone(), None, control.clone(), rules);
         // The control task serves while shards recover: they may need slots, or find a drive lost.
         world.spawn(central.clone().serve(messages)).detach();
@@ -298,14 +299,11 @@ impl Engine {
 
     /// Does what an administrator asks.
     pub async fn administer(&self, request: AdminRequest) -> AdminReply {
-        let (reply, answer) = oneshot::channel();
-        let control = self.control.clone();
-        self.control.world.spawn(async move { control.carry_out(request, reply).await }).detach();
-        answer.await.expect("every request is answered")
+        self.control.ask(request).await
     }
 
     /// Adds a drive to a pool, to its first group of sets.
-    pub async fn add_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), ArrayError> {
+    pub async fn add_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), AdminError> {
         self.add_drive_to((pool, 0), name, drive).await
     }
 
@@ -315,46 +313,28 @@ impl Engine {
         (pool, group): (usize, u32),
         name: &str,
         drive: DriveHandle,
-    ) -> Result<(), ArrayError> {
-        let drive = guarded(drive);
-        // Nothing is placed on the drive before every shard has it.
-        let _turn = self.control.turn.acquire(1).await;
-        let member = self.control.admit_drive((pool, group), name, drive.clone()).await?;
-        for shard in self.shards.iter() {
-            shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
-        }
-        self.control.member_joined(pool);
-        Ok(())
+    ) -> Result<(), AdminError> {
+        let give = |member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
+        self.control.join_handle((pool, group), name, guarded(drive), give).await
     }
 
     /// Takes back a drive that was lost under this name and answers again: it joins as a new member, and what it lacks is
     /// rebuilt. One that is not the lost one joins as any other.
     pub async fn rejoin_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), AdminError> {
-        let drive = guarded(drive);
-        let _turn = self.control.turn.acquire(1).await;
-        let before = self.control.lost_member(pool, name);
-        let left = match before {
-            Some(place) => self.control.left_as(pool, place, &drive).await.map_err(ArrayError::from)?,
-            None => None,
-        };
-        let _rejoining = before.map(|place| self.control.core(pool).rejoins(place));
-        let group = before.map_or(0, |place| self.control.group_of_member(pool, place));
-        let member = self.control.admit_drive((pool, group), name, drive.clone()).await?;
+        let give = |member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
+        self.control.rejoin_handle(pool, name, guarded(drive), give).await
+    }
+
+    /// A drive is a member of a pool from now on, in every shard.
+    fn give_to_shards(&self, pool: usize, member: usize, drive: &DriveHandle) {
         for shard in self.shards.iter() {
             shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
         }
-        if let (Some(place), Some(left)) = (before, left) {
-            let returned = self.control.return_columns(pool, (place, left), member as u32).await;
-            returned.map_err(|error| AdminError::failed(error.to_string()))?;
-            self.control.set_leaving(pool, place, true).await?;
-        }
-        self.control.member_joined(pool);
-        Ok(())
     }
 
     /// How many slots of each set of a pool have extents.
     pub fn set_fill(&self, pool: usize) -> Vec<u32> {
-        (0..).map_while(|set| self.control.core(pool).used_slots(set)).collect()
+        (0..).map_while(|set| self.control.used_slots(pool, set)).collect()
     }
 
     /// Ends destaging.
@@ -368,7 +348,7 @@ impl Engine {
         pool: usize,
         placement: LogPlacement,
     ) -> Result<(), tier0_world::IoError> {
-        self.control.core(pool).commit(vec![MetaRecord::LogPlaced(placement)]).await
+        self.control.place_log(pool, placement).await
     }
 
     /// Destages everything that is dirty.

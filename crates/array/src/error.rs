@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use thiserror::Error;
+use tier0_control::admin::AdminError;
 use tier0_description::{DescriptionError, Mismatch};
 use tier0_drive::{OpenError, SystemUse};
 use tier0_plan::{ConsentNeeded, PlanError};
@@ -389,18 +390,12 @@ impl ArrayError {
         if let ArrayError::CreateFile { source, .. } | ArrayError::Open(System { source, .. }) = self {
             return is_wrong_path(source);
         }
-        use tier0_pool::PoolError;
+        if let ArrayError::Pool(error) = self {
+            return !error.is_failure();
+        }
         let failed = matches!(
             self,
-            ArrayError::System { .. }
-                | ArrayError::NoRoom { .. }
-                | ArrayError::Unsettled { .. }
-                | ArrayError::Pool(
-                    PoolError::Drive { .. }
-                        | PoolError::Damaged { .. }
-                        | PoolError::Failed { .. }
-                        | PoolError::Closed
-                )
+            ArrayError::System { .. } | ArrayError::NoRoom { .. } | ArrayError::Unsettled { .. }
         );
         !failed
     }
@@ -410,4 +405,43 @@ impl ArrayError {
 fn is_wrong_path(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
     matches!(error.kind(), NotFound | NotADirectory | PermissionDenied | ReadOnlyFilesystem)
+}
+
+impl From<ArrayError> for AdminError {
+    /// What the system or a drive refuses has failed; what else is wrong is in the request.
+    fn from(error: ArrayError) -> AdminError {
+        use ArrayError::{CreatedAlready, Foreign, HeldHere, Taken};
+        match error {
+            CreatedAlready { .. } | Foreign { .. } | HeldHere { .. } | Taken { .. } => {
+                AdminError::Held(error.to_string())
+            }
+            error if error.is_input() => AdminError::Refused(error.to_string()),
+            error => AdminError::Failed(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tier0_control::admin::AdminReply;
+    use tier0_drive::OpenError;
+
+    use super::*;
+
+    /// A drive that was not there, or too small, ended a verb with the code of a failure while running.
+    #[test]
+    fn what_the_request_names_wrongly_is_refused_and_what_breaks_has_failed() {
+        let missing = ArrayError::Open(OpenError::Missing { path: "/nowhere".into() });
+        assert!(matches!(AdminError::from(missing), AdminError::Refused(_)));
+        let busy =
+            ArrayError::Open(OpenError::Busy { path: "/dev/x".into(), held: tier0_drive::HeldAs::Itself });
+        assert!(matches!(AdminError::from(busy), AdminError::Refused(_)));
+        let small = tier0_pool::PoolError::TooSmall { drive: "d".into(), sectors: 8, needed: 80 };
+        assert!(matches!(AdminError::from(ArrayError::from(small)), AdminError::Refused(_)));
+        let foreign = AdminError::from(ArrayError::Foreign { drive: "d".into() });
+        assert!(matches!(AdminReply::from(foreign), AdminReply::Held(_)));
+        let source = std::io::Error::other("the disk is on fire");
+        let full = ArrayError::CreateFile { path: "/full".into(), source };
+        assert!(matches!(AdminReply::from(AdminError::from(full)), AdminReply::Failed(_)));
+    }
 }

@@ -2,14 +2,11 @@
 //!
 //! | module | concept |
 //! |---|---|
-//! | [`admin`] | what a running array can be asked, and what it says of itself |
 //! | [`open`] | creating an array on drives, and finding it again on them by identity |
 //! | `shard`, `volume` | the data path: a shard's volumes, requests routed to the owners of their extents |
 //! | `volumes` | volumes that come, change and go while the array runs |
-//! | `control` | metadata, free slots, losses, rebuilds and scrubs of whole pools |
 //! | `upkeep` | a shard's part in rebuilds and scrubs |
-//! | `stats` | what a pool has done, as its shards count it |
-//! | `witness` | a file that remembers which drives a pool went on without |
+//! | `stats` | what a pool has done in a shard |
 //! | [`engine`] | a whole array in one world |
 //! | `repartition` | another number of shards than before |
 //! | [`real`] | an array on the wall clock, one thread per shard |
@@ -17,18 +14,14 @@
 //!
 //! It holds no policy of its own.
 
-pub mod admin;
 mod born;
-mod control;
 mod drive_opener;
 pub mod engine;
 mod error;
 mod export_registry;
 mod gate;
-mod left;
 mod log_lane;
 mod mapping;
-mod message;
 mod models;
 pub mod open;
 mod opened_pool;
@@ -43,7 +36,6 @@ mod upkeep;
 mod volume;
 mod volume_io;
 mod volumes;
-mod witness;
 
 pub use error::ArrayError;
 pub use export_registry::ExportRegistry;

@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use tier0_control::message::control::{Commit, ControlMessage, MovedNote, Refill};
 use tier0_plan::PoolShape;
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
@@ -17,8 +18,6 @@ use tier0_world::sync::{MailSender, Notify, oneshot};
 
 use tier0_cache::{LocalFuture, Mapping, Relocation};
 use tier0_pool::{Claim, ExtentMap};
-
-use crate::message::control::{Commit, ControlMessage, MovedNote, Refill};
 
 /// The extents of one pool in one shard.
 pub(crate) struct ShardMapping {

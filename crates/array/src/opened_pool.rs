@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tier0_control::message::control::ControlMessage;
+use tier0_control::{ControlledPool, MemberJudge, without_unfinished};
 use tier0_drive::DriveHandle;
 use tier0_plan::{PoolShape, members_max};
 use tier0_pool::metadata::{Inspected, LossHook, Metadata};
@@ -13,10 +15,7 @@ use tier0_world::sync::MailSender;
 
 use crate::ArrayError;
 use crate::born::Born;
-use crate::control::judge::MemberJudge;
-use crate::control::without_unfinished;
 use crate::log_lane::format_ring;
-use crate::message::control::ControlMessage;
 use crate::pool_shard::{PoolSeed, ShardMemory};
 
 /// A pool whose metadata are open.
@@ -28,6 +27,12 @@ pub(crate) struct OpenedPool {
 }
 
 impl OpenedPool {
+    /// What the control task takes over of it.
+    pub(crate) fn for_control(self) -> ControlledPool {
+        let OpenedPool { metadata, seed, drives } = self;
+        ControlledPool { metadata, shape: seed.shape, lost: seed.lost, drives }
+    }
+
     /// Opens a pool that was examined, and adds to it what a description says.
     pub(crate) async fn open(
         world: &World,

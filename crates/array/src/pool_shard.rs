@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use tier0_cache::{Belongs, WriteBackOptions};
+use tier0_control::message::control::ControlMessage;
 use tier0_drive::DriveHandle;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
 use tier0_plan::{PoolShape, row_kind};
@@ -19,7 +20,6 @@ use crate::ArrayError;
 use crate::born::Born;
 use crate::log_lane::{LogLane, open_log};
 use crate::mapping::ShardMapping;
-use crate::message::control::ControlMessage;
 use crate::reporter::{FoundReport, LossReporter};
 
 /// A pool in a shard.

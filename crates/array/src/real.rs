@@ -6,6 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+use tier0_control::admin::{AdminReply, AdminRequest, Event};
+use tier0_control::message::control::ControlMessage;
+use tier0_control::message::request::ShardRequest;
+use tier0_control::{Control, DriveOpener, LossRules, MemberJudge};
 use tier0_description::Mismatch;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::survey_without;
@@ -15,14 +19,9 @@ use tier0_world::real::Backend;
 use tier0_world::sync::{MailReceiver, MailSender, mailbox, oneshot};
 use tier0_world::{RealOptions, RealRuntime, Remote, World};
 
-use crate::admin::{AdminReply, AdminRequest, Event};
 use crate::born::Born;
-use crate::control::judge::MemberJudge;
-use crate::control::{Control, DriveOpener, LossRules};
 use crate::drive_opener::MediumOpener;
 use crate::engine::start_shard;
-use crate::message::control::ControlMessage;
-use crate::message::request::ShardRequest;
 use crate::open::medium::guarded_drive;
 use crate::open::{Consents, Kind, Medium, OpenArray, ToOpen, examine};
 use crate::opened_pool::OpenedPool;
@@ -356,14 +355,14 @@ impl PoolsStart {
         };
         let opener: Rc<dyn DriveOpener> = Rc::new(MediumOpener {
             world: world.clone(),
-            known: RefCell::new(known),
+            known: Rc::new(RefCell::new(known)),
             is_asking: Arc::default(),
             is_looking: Arc::default(),
         });
         let control = Control::new(
             world,
             self.array.clone(),
-            pools,
+            pools.into_iter().map(OpenedPool::for_control).collect(),
             self.peers.clone(),
             Some(opener),
             self.control.clone(),

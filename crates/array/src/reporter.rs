@@ -4,12 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use tier0_control::message::control::{ControlMessage, Loss};
 use tier0_integrity::IntegrityCounts;
 use tier0_raid::io::{FailureReport, RepairEvent, RepairReport};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
-
-use crate::message::control::{ControlMessage, Loss};
 
 /// A shard's way to report lost drives.
 #[derive(Clone)]

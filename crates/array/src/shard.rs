@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use tier0_control::message::request::ShardRequest;
 use tier0_units::ExtentId;
 use tier0_world::sync::{MailReceiver, MailSender, Notify};
 use tier0_world::{IoError, World};
 
 use crate::export_registry::ExportRegistry;
-use crate::message::request::ShardRequest;
 use crate::pool_shard::PoolShard;
 use crate::upkeep::pace::Activity;
 use crate::volume_io::VolumeIo;
@@ -94,8 +94,8 @@ impl Shard {
             ShardRequest::BlockStatus { volume, extent, reply } => {
                 let _ = reply.send(self.volume(volume).map(|volume| volume.block_status(extent)));
             }
-            ShardRequest::Command(command) => command.carry_out(self).await,
-            ShardRequest::Volumes(command) => command.carry_out(self).await,
+            ShardRequest::Command(command) => self.carry_out_for_pool(command).await,
+            ShardRequest::Volumes(command) => self.carry_out_for_volume(command).await,
         }
     }
 }

@@ -1,64 +1,8 @@
-//! What a pool has done since it started: what hosts asked of its volumes, and what log, tables and drives did for that.
-//!
-//! Each shard counts its own work; the control task adds them up for the status.
+//! What a pool has done in a shard.
 
-use std::collections::BTreeMap;
-
-use tier0_drive::DriveHandle;
-use tier0_stats::IoStats;
+use tier0_control::{LaneStats, PoolStats};
 
 use crate::shard::Shard;
-
-/// Counters of a pool.
-#[derive(Default)]
-pub(crate) struct PoolStats {
-    /// By the volume's number in the pool.
-    pub(crate) volumes: BTreeMap<u32, IoStats>,
-    /// By the drive's place and the guard that counts, of which most drives have one in each shard, and some share one; drives
-    /// without are left out.
-    drives: BTreeMap<(u32, usize), IoStats>,
-    /// By lane of the write log: records that went into it, and batches that were destaged.
-    pub(crate) lanes: BTreeMap<usize, LaneStats>,
-    /// Slots' tables that were read.
-    pub(crate) tables: IoStats,
-}
-
-/// Counters of a lane.
-#[derive(Default)]
-pub(crate) struct LaneStats {
-    pub(crate) log: IoStats,
-    pub(crate) destage: IoStats,
-}
-
-impl PoolStats {
-    /// Adds those of another shard.
-    pub(crate) fn merge(&mut self, other: PoolStats) {
-        for (number, stats) in &other.volumes {
-            self.volumes.entry(*number).or_default().merge(stats);
-        }
-        self.drives.extend(other.drives);
-        for (number, stats) in &other.lanes {
-            let lane = self.lanes.entry(*number).or_default();
-            lane.log.merge(&stats.log);
-            lane.destage.merge(&stats.destage);
-        }
-        self.tables.merge(&other.tables);
-    }
-
-    /// Adds what a drive did through this handle.
-    pub(crate) fn add_drive(&mut self, place: u32, drive: Option<&DriveHandle>) {
-        if let Some(guard) = drive.and_then(|drive| drive.guard()) {
-            self.drives.insert((place, guard.id()), guard.stats());
-        }
-    }
-
-    /// What the drive of a place has done.
-    pub(crate) fn of_drive(&self, place: u32) -> IoStats {
-        let mut all = IoStats::default();
-        self.drives.range((place, 0)..=(place, usize::MAX)).for_each(|(_, stats)| all.merge(stats));
-        all
-    }
-}
 
 impl Shard {
     /// What a pool has done in this shard.

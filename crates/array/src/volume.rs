@@ -5,13 +5,13 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
 use tier0_cache::WriteBackStatus;
+use tier0_control::message::request::ShardRequest;
 use tier0_stats::{IoRecorder, Op};
 use tier0_units::{Lba, Nanos, SECTOR_BYTES, SectorCount};
 use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError};
 
-use crate::message::request::ShardRequest;
 use crate::shard::Shard;
 use crate::volume_io::VolumeIo;
 

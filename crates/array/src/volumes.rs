@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
+use tier0_control::message::volumes::{SharedExtents, VolumesCommand};
 use tier0_pool::Volume as VolumeRecord;
 use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_volume::owner;
@@ -16,7 +17,6 @@ use tier0_world::IoError;
 
 use crate::Volume;
 use crate::export_registry::ExportRegistry;
-use crate::message::volumes::{SharedExtents, VolumesCommand};
 use crate::shard::Shard;
 use crate::volume_io::VolumeIo;
 
@@ -25,50 +25,49 @@ const SETTLE_MAX: Nanos = Nanos::from_secs(20);
 /// How long what writes to a volume waits while it is held: a host's driver gives a request up after 30 s.
 const HOLD_MAX: Nanos = Nanos::from_secs(10);
 
-impl VolumesCommand {
-    pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {
+impl Shard {
+    /// Does what the control task orders of a volume.
+    pub(crate) async fn carry_out_for_volume(self: &Rc<Self>, command: VolumesCommand) {
         // The control task may have stopped waiting; then the answer is dropped.
-        match self {
+        match command {
             VolumesCommand::Add { number, pool, record, reply } => {
-                shard.add_volume(number, pool, &record);
+                self.add_volume(number, pool, &record);
                 let _ = reply.send(());
             }
             VolumesCommand::Share { pool, extents, reply } => {
-                shard.share_extents(pool, &extents);
+                self.share_extents(pool, &extents);
                 let _ = reply.send(());
             }
             VolumesCommand::Settle { number, reply } => {
-                let _ = reply.send(shard.settle_volume(number).await);
+                let _ = reply.send(self.settle_volume(number).await);
             }
             VolumesCommand::Hold { number, reply } => {
-                let _ = reply.send(shard.hold_volume(number).await);
+                let _ = reply.send(self.hold_volume(number).await);
             }
             VolumesCommand::Offer { number, reply } => {
-                let _ = reply.send(shard.offer_volume(number));
+                let _ = reply.send(self.offer_volume(number));
             }
             VolumesCommand::Resize { number, sectors, reply } => {
-                shard.with_volume(number, async |volume| volume.sectors.set(sectors)).await;
+                self.with_volume(number, async |volume| volume.sectors.set(sectors)).await;
                 let _ = reply.send(());
             }
             VolumesCommand::Withdraw { number, force, reply } => {
-                let _ = reply.send(shard.withdraw_volume(number, force).await);
+                let _ = reply.send(self.withdraw_volume(number, force).await);
             }
             VolumesCommand::Close { number, reply } => {
-                shard.with_volume(number, async |volume| volume.gate.close().await).await;
+                self.with_volume(number, async |volume| volume.gate.close().await).await;
                 let _ = reply.send(());
             }
             VolumesCommand::Open { number, reply } => {
-                shard.with_volume(number, async |volume| volume.open()).await;
+                self.with_volume(number, async |volume| volume.open()).await;
                 let _ = reply.send(());
             }
             VolumesCommand::Forget { number, reply } => {
-                let _ = reply.send(shard.forget_volume(number).await);
+                let _ = reply.send(self.forget_volume(number).await);
             }
         }
     }
-}
 
-impl Shard {
     /// Gives the volumes to `exports`, those that come later too.
     pub(crate) fn set_exports(self: &Rc<Self>, exports: Rc<dyn ExportRegistry>) -> Result<(), String> {
         *self.exports.borrow_mut() = Some(exports.clone());

@@ -91,7 +91,7 @@ fn note_pool(
 
 impl Description {
     /// What the file says of drive files that exist, and that is not so: one sentence each.
-    pub fn notes_on_files(&self) -> Vec<String> {
+    fn notes_on_files(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for drive in &self.drives {
             let (Some(path), Some(size), None) = (&drive.path, drive.size, &drive.model) else { continue };

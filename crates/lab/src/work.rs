@@ -1,7 +1,7 @@
 //! What an array did for a load, as its own counters tell: `tier0 iostat` shows the same of one that serves.
 
 use serde::{Deserialize, Serialize};
-use tier0_array::admin::{IoReport, NamedIo};
+use tier0_control::admin::{IoReport, NamedIo};
 use tier0_stats::{IoStats, OpStats};
 use tier0_units::Nanos;
 
@@ -87,7 +87,7 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
-    use tier0_array::admin::PoolIo;
+    use tier0_control::admin::PoolIo;
 
     use super::*;
 

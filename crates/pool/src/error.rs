@@ -252,3 +252,16 @@ pub enum PoolError {
         pool: String,
     },
 }
+
+impl PoolError {
+    /// Whether a drive or the metadata have failed, and not what was asked of the pool is wrong.
+    pub fn is_failure(&self) -> bool {
+        matches!(
+            self,
+            PoolError::Drive { .. }
+                | PoolError::Damaged { .. }
+                | PoolError::Failed { .. }
+                | PoolError::Closed
+        )
+    }
+}

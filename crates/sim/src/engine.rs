@@ -1,9 +1,9 @@
 //! The array itself as the system under test.
 
-use tier0_array::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_array::engine::{self, Engine, Repartition};
 use tier0_array::open::recover::{ByteRange, VolumeLoss, recover_drives};
 use tier0_array::{ArrayError, Volume};
+use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_description::facts::DriveState;
 use tier0_description::{
     Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription,
@@ -314,7 +314,7 @@ impl Running for RunningArray {
 
     async fn status(&self) -> Status {
         let (pool, sentence) = self.pool().await;
-        let named = |wanted: &dyn Fn(&tier0_array::admin::DriveStatus) -> bool| -> Vec<String> {
+        let named = |wanted: &dyn Fn(&tier0_control::admin::DriveStatus) -> bool| -> Vec<String> {
             pool.drives.iter().filter(|drive| wanted(drive)).map(|drive| drive.name.clone()).collect()
         };
         let log_whole = pool.log.as_ref().is_none_or(|log| log.copies >= log.copies_wanted);

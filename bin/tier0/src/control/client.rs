@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tier0_array::ArrayError;
-use tier0_array::admin::{AdminReply, AdminRequest};
+use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_description::Description;
 use tier0_drive::OpenError;
 use tier0_world::real::listens;

@@ -1,6 +1,6 @@
 //! The control socket: how the administration verbs reach an array that is being served.
 //!
-//! One request and one reply per connection, each one line of JSON (`tier0_array::admin`). A user who may connect to
+//! One request and one reply per connection, each one line of JSON (`tier0_control::admin`). A user who may connect to
 //! the socket may do everything: it is its owner's alone, unless the array file says more.
 
 mod addressee;
@@ -9,7 +9,7 @@ mod connecting;
 mod server;
 
 use serde::{Deserialize, Serialize};
-use tier0_array::admin::AdminRequest;
+use tier0_control::admin::AdminRequest;
 
 /// A request, and whom it is for.
 #[derive(Deserialize, Serialize)]

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::rc::Rc;
 
-use tier0_array::admin::{AdminReply, AdminRequest};
+use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_target::Throttle;
 use tier0_units::Nanos;
 use tier0_world::net::{Listener, PeerAddress, Socket};

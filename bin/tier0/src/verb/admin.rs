@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use tier0_array::admin::AdminRequest;
+use tier0_control::admin::AdminRequest;
 use tier0_description::Description;
 use tier0_pool::{DriveClass, Reserve};
 use tier0_units::{ByteCount, WriteCache};

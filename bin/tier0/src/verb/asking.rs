@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::admin::{AdminReply, AdminRequest, DriveStatus, PoolStatus, Status};
+use tier0_control::admin::{AdminReply, AdminRequest, DriveStatus, PoolStatus, Status};
 use tier0_description::Description;
 use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, counted, named};

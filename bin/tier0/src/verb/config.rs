@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::admin::{AdminReply, AdminRequest};
+use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_description::facts::PoolFacts;
 use tier0_description::{Description, ListenAddress, Remnant};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;

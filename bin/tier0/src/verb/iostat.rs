@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_array::admin::{AdminReply, AdminRequest, IoReport, NamedIo, PoolIo};
+use tier0_control::admin::{AdminReply, AdminRequest, IoReport, NamedIo, PoolIo};
 use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
 use tier0_units::{Nanos, counted};
 

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tier0_control::{Witness, left_from};
 use tier0_description::facts::PoolFacts;
 use tier0_description::names::{drives, quoted};
 use tier0_description::{
@@ -26,10 +27,8 @@ use super::missing::{AtHand, is_named};
 use super::opening::Opening;
 use super::{Kind, Medium, OpenArray, OpenOptions, OpenPool, ToOpen, create, in_real_world};
 use crate::ArrayError;
-use crate::left::left_from;
 use crate::open::CreateOptions;
 use crate::repartition::why_kept;
-use crate::witness::Witness;
 
 /// Finds the array of `description`. Pools on RAM drives, which remember nothing, are created anew. Volumes of the
 /// description that a pool does not have yet are created when it runs; volumes it has are served whether described or

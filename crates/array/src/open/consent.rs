@@ -3,6 +3,7 @@
 //! witness knows that the pool had come further than the drives that are there, those are older images, and the start
 //! takes consent in any case.
 
+use tier0_control::{Parting, Witness};
 use tier0_description::names::quoted;
 use tier0_plan::{ConsentNeeded, PoolShape, could_go_on};
 use tier0_pool::metadata::Inspected;
@@ -11,7 +12,6 @@ use tier0_raid::set::RaidSets;
 use tier0_world::{PlantedBug, World, planted};
 
 use crate::ArrayError;
-use crate::witness::{Parting, Witness};
 
 /// By how many generations a witness may be behind the drives: what may come together within the seconds in which it is not
 /// told, as one loss for each of some drives does. Hosts that write make a quarter of an hour of as many.

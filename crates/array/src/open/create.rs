@@ -254,9 +254,8 @@ impl NewMedium {
     }
 
     /// The drive is about to join: its file stays, whatever comes.
-    pub(crate) fn keep(self) -> Arc<Medium> {
-        self.made.keep();
-        self.medium
+    pub(crate) fn keep(&mut self) {
+        self.made.0.clear();
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tier0_catalog::Catalog;
+use tier0_control::{DriveSource, Harm, Moved};
 use tier0_description::DriveDescription;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_drive::{Content, DriveHandle, FileMedium, RamMedium};
@@ -11,7 +12,6 @@ use tier0_units::{ByteCount, SectorCount};
 use tier0_world::World;
 
 use crate::ArrayError;
-use crate::control::{Harm, Moved};
 use crate::models::Model;
 
 #[derive(Clone)]
@@ -233,4 +233,10 @@ impl Medium {
 /// A drive that shows no failure that may pass.
 pub(crate) fn guarded_drive(medium: &Medium, world: &World) -> Result<DriveHandle, ArrayError> {
     Ok(Guard::new(medium.drive(world)?, Patience::default(), medium.health().clone()).handle())
+}
+
+impl DriveSource for Medium {
+    fn drive_in(&self, world: &World) -> Result<DriveHandle, String> {
+        guarded_drive(self, world).map_err(|error| error.to_string())
+    }
 }

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use self::opening::is_same_place;
+use tier0_control::admin::Event;
 use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, SetGroup, Space, SpaceRules};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
@@ -44,7 +45,6 @@ pub(crate) use missing::Owner;
 pub use places::{Displaced, look_at_places};
 
 use crate::ArrayError;
-use crate::admin::Event;
 
 /// An array whose drives are open and whose state is checked, ready to run.
 pub struct OpenArray {

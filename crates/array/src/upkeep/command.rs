@@ -5,64 +5,64 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_control::MemberJudge;
+use tier0_control::admin::TablesStatus;
+use tier0_control::message::command::{LostSectors, ShardCommand, ShardReport};
 use tier0_units::{ExtentId, PAGE_SECTORS};
 use tier0_world::IoError;
 
-use crate::admin::TablesStatus;
-use crate::control::judge::MemberJudge;
 use crate::log_lane::LogLane;
-use crate::message::command::{LostSectors, ShardCommand, ShardReport};
-use crate::open::medium::guarded_drive;
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
 
-impl ShardCommand {
-    pub(crate) async fn carry_out(self, shard: &Rc<Shard>) {
+impl Shard {
+    /// Does what the control task orders of a pool.
+    pub(crate) async fn carry_out_for_pool(self: &Rc<Self>, command: ShardCommand) {
         // The control task may have stopped waiting; then the answer is dropped.
-        match self {
+        match command {
             ShardCommand::Rebuild { pool, column, reply } => {
-                let result = shard.rebuild_column(pool, column).await;
+                let result = self.rebuild_column(pool, column).await;
                 let _ = reply.send(result);
             }
             ShardCommand::Scrub { pool, rate, shared, reply } => {
-                shard.scrub_slots(pool, rate, &shared).await;
+                self.scrub_slots(pool, rate, &shared).await;
                 let _ = reply.send(());
             }
             ShardCommand::ScrubReplayed { pool, reply } => {
-                shard.scrub_replayed(pool).await;
+                self.scrub_replayed(pool).await;
                 let _ = reply.send(());
             }
             ShardCommand::Settle { pool, reply } => {
-                let _ = reply.send(shard.pool(pool).settle_recovered().await);
+                let _ = reply.send(self.pool(pool).settle_recovered().await);
             }
             ShardCommand::MoveExtents { pool, moves, rate, halt, reply } => {
-                let _ = reply.send(shard.move_extents(pool, &moves, rate, &halt).await);
+                let _ = reply.send(self.move_extents(pool, &moves, rate, &halt).await);
             }
             ShardCommand::Refuse { pool, lanes, reply } => {
-                for (lane, refused) in shard.pool(pool).lanes().iter().zip(lanes) {
+                for (lane, refused) in self.pool(pool).lanes().iter().zip(lanes) {
                     lane.write_back.refuse(refused.waiting);
                     lane.write_back.refuse_when_full(refused.full.then_some(IoError::NoSpace));
                 }
                 let _ = reply.send(());
             }
             ShardCommand::Report { pool, reply } => {
-                let _ = reply.send(report(shard.pool(pool)));
+                let _ = reply.send(report(self.pool(pool)));
             }
             ShardCommand::Stats { pool, reply } => {
-                let _ = reply.send(shard.pool_stats(pool));
+                let _ = reply.send(self.pool_stats(pool));
             }
             ShardCommand::SetMode { volume, mode, reply } => {
-                let result = match shard.volume(volume) {
+                let result = match self.volume(volume) {
                     Ok(volume) => volume.set_mode(mode).await,
                     Err(error) => Err(error),
                 };
                 let _ = reply.send(result);
             }
             ShardCommand::GiveBackStock { pool, reply } => {
-                let _ = reply.send(shard.pool(pool).mapping.give_back_stock());
+                let _ = reply.send(self.pool(pool).mapping.give_back_stock());
             }
             ShardCommand::Reclaim { pool, group, reply } => {
-                let pool = shard.pool(pool);
+                let pool = self.pool(pool);
                 let lanes = match group {
                     Some(group) => std::slice::from_ref(pool.lane(group)),
                     None => pool.lanes(),
@@ -72,31 +72,36 @@ impl ShardCommand {
                 let _ = reply.send(());
             }
             ShardCommand::LetGo { pool, member, reply } => {
-                let drive = shard.pool(pool).slot_io.raid().members().drive(member);
+                let drive = self.pool(pool).slot_io.raid().members().drive(member);
                 drive.and_then(|drive| drive.guard()).inspect(|guard| guard.let_go());
                 let _ = reply.send(());
             }
             ShardCommand::DropLogCopies { pool, member, reply } => {
-                shard.pool(pool).drop_log_copies(member);
+                self.pool(pool).drop_log_copies(member);
                 let _ = reply.send(());
             }
             ShardCommand::AddLogCopy { pool, places, reply } => {
-                let lanes = shard.pool(pool).lanes().len();
-                let own = &places[shard.index * lanes..][..lanes];
-                let added = shard.pool(pool).add_log_copies(own).await;
+                let lanes = self.pool(pool).lanes().len();
+                let own = &places[self.index * lanes..][..lanes];
+                let added = self.pool(pool).add_log_copies(own).await;
                 let _ = reply.send(added);
             }
             ShardCommand::ConfirmLogCopy { pool, member, reply } => {
-                let _ = reply.send(shard.pool(pool).confirm_log_copies(member));
+                let _ = reply.send(self.pool(pool).confirm_log_copies(member));
             }
-            ShardCommand::Join { pool, member, medium, control, reply } => {
-                let joined = guarded_drive(&medium, &shard.world).map(|drive| {
+            ShardCommand::Join { pool, member, source, control, reply } => {
+                let joined = source.drive_in(&self.world).map(|drive| {
                     MemberJudge::appoint(&drive, pool, member, &control);
-                    shard.pool(pool).slot_io.raid().members().add(member, drive);
+                    self.pool(pool).slot_io.raid().members().add(member, drive);
                 });
-                let _ = reply.send(joined.map_err(|error| error.to_string()));
+                let _ = reply.send(joined);
             }
         }
+    }
+
+    /// A pool of this shard.
+    pub(crate) fn pool(&self, number: usize) -> &Rc<PoolShard> {
+        &self.pools[number]
     }
 }
 
@@ -147,12 +152,5 @@ fn tables(pool: &PoolShard) -> TablesStatus {
         memory_bytes: pool.memory.bytes().0,
         asked: lookups.asked,
         read: lookups.read,
-    }
-}
-
-impl Shard {
-    /// A pool of this shard.
-    pub(crate) fn pool(&self, number: usize) -> &Rc<PoolShard> {
-        &self.pools[number]
     }
 }

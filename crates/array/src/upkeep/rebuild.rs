@@ -3,6 +3,8 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_control::message::command::RebuiltColumn;
+use tier0_control::message::control::{ControlMessage, SlotRebuiltNote};
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
 use tier0_units::{ExtentId, SECTOR_BYTES, SlotRef};
@@ -10,8 +12,6 @@ use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 
 use super::pace::Pace;
-use crate::message::command::RebuiltColumn;
-use crate::message::control::{ControlMessage, SlotRebuiltNote};
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
 

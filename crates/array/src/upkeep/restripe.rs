@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
+use tier0_control::message::command::Move;
+use tier0_control::message::control::ControlMessage;
 use tier0_units::SECTOR_BYTES;
 use tier0_volume::owner;
 use tier0_world::IoError;
 
 use super::pace::Pace;
-use crate::message::command::Move;
-use crate::message::control::ControlMessage;
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
 

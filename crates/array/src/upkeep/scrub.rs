@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use futures_util::future::{Either, select, try_join_all};
 use tier0_cache::Mapping;
+use tier0_control::message::scrub::ScrubShared;
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 
 use super::pace::Pace;
-use crate::message::scrub::ScrubShared;
 use crate::shard::Shard;
 
 /// How often a scrub that waits for the log looks whether it was stopped.

@@ -1,8 +1,8 @@
 //! Pools that grow while they serve, and power cuts in between.
 
 use crate::rig::{Drives, MIB, create_volume, done, expect, expect_filled, pool, refused, volume, write};
-use tier0_array::admin::{AdminRequest, Health};
 use tier0_array::engine::Engine;
+use tier0_control::admin::{AdminRequest, Health};
 use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;

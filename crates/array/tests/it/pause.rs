@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tier0_array::Volume;
-use tier0_array::admin::{AdminReply, AdminRequest, Health, PoolStatus};
 use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
+use tier0_control::admin::{AdminReply, AdminRequest, Health, PoolStatus};
 use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, Lba, Nanos, WriteCache};
 use tier0_world::{IoError, World};

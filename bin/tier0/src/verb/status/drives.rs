@@ -1,6 +1,6 @@
 //! The drives of a pool: a table, and a line for each of which there is something to tell.
 
-use tier0_array::admin::{DriveHealth, DriveStanding, DriveStatus};
+use tier0_control::admin::{DriveHealth, DriveStanding, DriveStatus};
 use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, counted};
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tier0_array::admin::{Health, Status};
+use tier0_control::admin::{Health, Status};
 use tier0_description::{Description, Finding};
 
 use super::config::facts;

@@ -1,6 +1,6 @@
 //! A pool: its space, what is wrong, what goes on, its drives and volumes.
 
-use tier0_array::admin::{
+use tier0_control::admin::{
     GroupStatus, IntegrityStatus, LostRange, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
     SpaceStatus, TablesStatus, VolumeStatus,
 };

@@ -5,8 +5,8 @@ mod needed;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tier0_array::admin::{AdminRequest, DriveStatus, RebuildStatus};
 use tier0_array::engine::{Engine, start, start_without};
+use tier0_control::admin::{AdminRequest, DriveStatus, RebuildStatus};
 use tier0_description::facts::DriveState;
 use tier0_drive::sim::SimMedium;
 use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};

@@ -1,0 +1,16 @@
+//! Administration of a running array: what can be asked of it, and what it says of itself.
+//!
+//! The types travel as JSON over the control socket and are what `--json` prints; carrying a request out is the
+//! control task's business. Nothing here does any I/O.
+
+mod io;
+mod request;
+mod status;
+
+pub use io::{IoReport, NamedIo, PoolIo};
+pub use request::{AdminError, AdminReply, AdminRequest};
+pub use status::{
+    DriveHealth, DriveStanding, DriveStatus, Event, GroupStatus, Health, IntegrityStatus, LaneStatus,
+    LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus,
+    ScrubStatus, SetsStatus, Severity, SpaceStatus, Status, TablesStatus, VolumeStatus,
+};

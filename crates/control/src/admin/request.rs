@@ -1,0 +1,271 @@
+//! What an administrator can ask of a running array.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tier0_description::facts::PoolFacts;
+use tier0_plan::PlanError;
+use tier0_pool::{DriveClass, MetaError, PoolError, Reserve};
+use tier0_units::{ByteCount, WriteCache};
+use uuid::Uuid;
+
+use super::{IoReport, Status};
+
+/// A request. Pools may be left out where the array has one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+pub enum AdminRequest {
+    /// What the array is and how it does.
+    Status,
+    /// What its volumes and drives have done.
+    Io,
+    /// What the array is made of.
+    Describe,
+    /// What a start would say that does not find these drives.
+    StartWithout {
+        /// Their identities.
+        drives: Vec<Uuid>,
+    },
+    /// Takes a drive out of service, as if it had failed; what it holds is rebuilt elsewhere.
+    DriveFail {
+        /// The drive's name.
+        drive: String,
+    },
+    /// Why the array would not do without a drive now, so that consent is asked only for what can be done.
+    CouldFail {
+        /// The drive's name.
+        drive: String,
+    },
+    /// Adds a drive to a pool: its chunklets are spares at once, and `pool-grow` makes sets of them.
+    DriveAdd {
+        /// The pool.
+        pool: Option<String>,
+        /// What the drive is called from now on.
+        name: String,
+        /// Its file or device.
+        path: PathBuf,
+        /// The size at which a missing file is created.
+        size: Option<ByteCount>,
+        /// Overwrite what it holds.
+        force: bool,
+        /// The group of sets that it is for, where the pool has several.
+        #[serde(default)]
+        group: Option<String>,
+        /// What kind of drive it is, if not what the device says.
+        #[serde(default)]
+        class: Option<DriveClass>,
+    },
+    /// Takes back a drive that was lost and answers again.
+    DriveRejoin {
+        /// The drive's name.
+        drive: String,
+        /// Where it lies now, as the administrator says.
+        #[serde(default)]
+        path: Option<PathBuf>,
+        /// Where the array file has it.
+        #[serde(default)]
+        in_file: Option<PathBuf>,
+        /// Also one that went on by itself meanwhile: what it holds of that is lost.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Moves everything off a drive and forgets it.
+    DriveRemove {
+        /// The drive's name.
+        drive: String,
+        /// Take it out of service at once and rebuild what it held, instead of copying that first.
+        #[serde(default)]
+        force: bool,
+        /// It stays after all.
+        #[serde(default)]
+        stop: bool,
+    },
+    /// Adds a drive in another's stead and moves everything to it.
+    DriveReplace {
+        /// The drive that goes.
+        drive: String,
+        /// What the new one is called.
+        name: String,
+        /// Its file or device.
+        path: PathBuf,
+        /// The size at which a missing file is created.
+        size: Option<ByteCount>,
+        /// Overwrite what it holds.
+        force: bool,
+        /// What kind of drive it is, if not what the device says.
+        #[serde(default)]
+        class: Option<DriveClass>,
+    },
+    /// Makes sets of all free chunklets but the spares, and spreads what is stored over all sets. Columns move first where
+    /// too few drives have free chunklets.
+    PoolGrow {
+        /// The pool.
+        pool: Option<String>,
+        /// Move no more columns for it.
+        #[serde(default)]
+        stop: bool,
+    },
+    /// Moves the write log to other drives.
+    PoolLog {
+        /// The pool.
+        pool: Option<String>,
+        /// The drives that are to hold its write log, by name, as many as it has copies.
+        drives: Vec<String>,
+    },
+    /// Changes what of a pool thin volumes do not get, until the array is started again.
+    PoolReserve {
+        /// The pool.
+        pool: Option<String>,
+        /// What is kept.
+        reserve: Reserve,
+    },
+    /// Spreads what is stored over all sets evenly, or stops doing so.
+    PoolRestripe {
+        /// The pool.
+        pool: Option<String>,
+        /// Bytes per second at most.
+        rate: Option<ByteCount>,
+        /// Stop what is going on.
+        stop: bool,
+    },
+    /// Starts a scrub, or goes on with one that was stopped.
+    ScrubStart {
+        /// The pool; all of them where none is given.
+        pool: Option<String>,
+        /// Bytes per second at most; not 0.
+        rate: Option<ByteCount>,
+    },
+    /// Stops a scrub; it goes on from here when it is started again.
+    ScrubStop {
+        /// The pool; all of them where none is given.
+        pool: Option<String>,
+    },
+    /// Creates a volume.
+    VolumeCreate {
+        /// The pool.
+        pool: Option<String>,
+        /// Its name.
+        name: String,
+        /// Its size.
+        size: ByteCount,
+        /// Whether extents are allocated at the first write.
+        thin: bool,
+        /// When its writes are acknowledged.
+        write_cache: WriteCache,
+        /// The group of sets that it lies on; the pool's first where none is given.
+        #[serde(default)]
+        group: Option<String>,
+    },
+    /// Makes a new volume that holds what a volume holds at this moment.
+    VolumeClone {
+        /// The volume.
+        volume: String,
+        /// The new one's name.
+        name: String,
+    },
+    /// Makes a volume larger.
+    VolumeResize {
+        /// The volume.
+        volume: String,
+        /// Its size from now on.
+        size: ByteCount,
+    },
+    /// Deletes a volume and what it holds.
+    VolumeDelete {
+        /// The volume.
+        volume: String,
+        /// Cut off clients that use it.
+        force: bool,
+    },
+    /// Changes when a volume's writes are acknowledged.
+    VolumeCache {
+        /// The volume.
+        volume: String,
+        /// The mode.
+        write_cache: WriteCache,
+    },
+}
+
+/// What comes back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdminReply {
+    /// It is done; one sentence about it.
+    Done(String),
+    /// The array's status.
+    Status(Box<Status>),
+    /// What volumes and drives have done.
+    Io(Box<IoReport>),
+    /// What the array's pools are.
+    Described(Vec<PoolFacts>),
+    /// Why a start, or what was asked about, would be refused, a sentence each; empty where it would not.
+    Objections(Vec<String>),
+    /// It cannot be done as it was asked, and nothing was changed: the fact and the remedy.
+    Refused(String),
+    /// The same of a drive that is to join and holds something: `force` has that overwritten.
+    Held(String),
+    /// It was tried, and something failed: the fact and the remedy.
+    Failed(String),
+}
+
+/// Why a request cannot be carried out, as text: the fact, then the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AdminError {
+    /// What was asked for cannot be, as the array is; nothing was changed.
+    #[error("{0}")]
+    Refused(String),
+    /// The same of a drive that is to join and holds something, which is not overwritten without `force`.
+    #[error("{0}")]
+    Held(String),
+    /// It could be, and something failed on the way: a drive, the log, the system.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl AdminError {
+    /// A request that cannot be carried out as it is; nothing was changed.
+    pub fn new(text: impl Into<String>) -> AdminError {
+        AdminError::Refused(text.into())
+    }
+
+    /// A request that failed while it was carried out.
+    pub fn failed(text: impl Into<String>) -> AdminError {
+        AdminError::Failed(text.into())
+    }
+}
+
+impl From<AdminError> for AdminReply {
+    fn from(error: AdminError) -> AdminReply {
+        match error {
+            AdminError::Refused(text) => AdminReply::Refused(text),
+            AdminError::Held(text) => AdminReply::Held(text),
+            AdminError::Failed(text) => AdminReply::Failed(text),
+        }
+    }
+}
+
+impl From<MetaError> for AdminError {
+    fn from(error: MetaError) -> AdminError {
+        AdminError::Refused(error.to_string())
+    }
+}
+
+impl From<PoolError> for AdminError {
+    /// What a drive refuses has failed; what else is wrong is in the request.
+    fn from(error: PoolError) -> AdminError {
+        match error.is_failure() {
+            true => AdminError::Failed(error.to_string()),
+            false => AdminError::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<PlanError> for AdminError {
+    fn from(error: PlanError) -> AdminError {
+        match error {
+            PlanError::Pool(error) => error.into(),
+            error => AdminError::Refused(error.to_string()),
+        }
+    }
+}

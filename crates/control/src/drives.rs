@@ -1,0 +1,562 @@
+//! Drives that leave, fail, join and take each other's places while the array runs.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::rc::Rc;
+
+use futures_util::future::{Either, select};
+use tier0_description::names::quoted;
+use tier0_description::{DriveDescription, is_name};
+use tier0_drive::DriveHandle;
+use tier0_plan::members_max;
+use tier0_pool::metadata::superblock;
+use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
+use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
+use tier0_world::IoError;
+use uuid::Uuid;
+
+use super::administer::Done;
+use super::leaving::lacking;
+use super::report::sets_tolerance;
+use super::returning::Left;
+use super::verdict::Objection;
+use super::{Control, TRY_PAUSE};
+use crate::admin::AdminError;
+use crate::judge::MemberJudge;
+use crate::left::left_from;
+use crate::message::command::ShardCommand;
+use crate::opener::{NewDrive, NotOpened};
+
+/// How often one looks whether the state knows of a loss: for 5 s.
+const STATE_TRIES: u32 = 5000;
+
+/// Where a drive that is to join lies.
+pub(super) struct NewPlace {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) size: Option<ByteCount>,
+    pub(super) force: bool,
+    pub(super) class: Option<DriveClass>,
+}
+
+/// The command that puts another drive in the place of this one.
+pub(super) fn replace_command(drive: &str) -> String {
+    format!("tier0 drive replace ARRAY {drive} --name NEW --path PATH")
+}
+
+/// What a drive is to lie on belongs to one that serves.
+fn serves_already(new: &str, serving: &str, pool: &str) -> AdminError {
+    AdminError::new(format!(
+        "what drive {new:?} is to lie on is drive {serving:?} of pool {pool:?}, which serves, or a copy of it; name another \
+         file or device"
+    ))
+}
+
+/// Whether a member is lost and could be taken back, as far as the pool knows: it is not being removed, and no other one has
+/// its name, or serves from where it lay.
+pub(super) fn can_return(state: &PoolState, place: u32) -> bool {
+    let lost = state.member(place).filter(|member| member.state == MemberState::Lost && !member.leaving);
+    lost.is_some_and(|lost| {
+        let has_its_place = |other: &Member| !other.path.is_empty() && other.path == lost.path;
+        let stands_in = |other: &Member| other.name == lost.name || has_its_place(other);
+        !state.members().iter().any(|other| other.is_active() && stands_in(other))
+    })
+}
+
+/// How long a status waits to hear whether the files of lost drives are there.
+const GONE_LIMIT: Nanos = Nanos::from_secs(1);
+
+impl Control {
+    /// Lost drives of a pool that could be taken back, but that nothing lies where they lay.
+    pub(super) async fn gone_drives(&self, number: usize) -> BTreeSet<u32> {
+        let Some(opener) = &self.opener else { return BTreeSet::new() };
+        let moved = self.moved.borrow().clone();
+        let lost: Vec<(u32, PathBuf)> = {
+            let state = self.core(number).metadata.state();
+            let back = state.members_by_place().filter(|(place, _)| can_return(&state, *place));
+            let lost = back.map(|(place, member)| (place, PathBuf::from(&member.path)));
+            lost.filter(|(_, path)| path.is_absolute() && moved.iter().all(|moved| moved.from != *path))
+                .collect()
+        };
+        if lost.is_empty() {
+            return BTreeSet::new();
+        }
+        let asked = opener.gone(lost.iter().map(|(_, path)| path.clone()).collect());
+        let Either::Left((gone, _)) = select(asked, pin!(self.world.sleep(GONE_LIMIT))).await else {
+            return BTreeSet::new();
+        };
+        lost.into_iter().filter(|(_, path)| gone.contains(path)).map(|(place, _)| place).collect()
+    }
+
+    /// The place of a member by its drive's name, and how it stands.
+    pub(super) fn member_named(&self, name: &str) -> Result<(usize, u32, MemberState), AdminError> {
+        for number in self.pools_meant(None)? {
+            let state = self.core(number).metadata.state();
+            let named =
+                |(_, member): &(u32, &Member)| member.name == name && member.state != MemberState::Removed;
+            // A drive that was lost and has joined again has two places until the old one is forgotten.
+            let places = || (0u32..).zip(state.members()).filter(|one| named(one));
+            let serving = places().find(|(_, member)| member.is_active());
+            if let Some((place, member)) = serving.or_else(|| places().last()) {
+                return Ok((number, place, member.state));
+            }
+        }
+        Err(AdminError::new(format!("there is no drive {name:?}; \"tier0 status\" lists the drives")))
+    }
+
+    /// Decides that the array does without this drive from now on.
+    pub(super) async fn condemn_drive(self: &Rc<Self>, number: usize, place: u32) -> Result<(), AdminError> {
+        let name = self.core(number).drive_name(place);
+        let condemned = self.condemn_in_turn(number, place).await;
+        condemned.map_err(|objection| self.not_without(number, &name, &objection))
+    }
+
+    /// Whether the array would do without a drive, before the administrator is asked to agree to that. No drive is probed.
+    ///
+    /// # Errors
+    /// It would not.
+    pub(super) fn refusal_to_fail(&self, name: &str) -> Result<(), AdminError> {
+        let (number, place, state) = self.member_named(name)?;
+        if state != MemberState::Active {
+            return Ok(());
+        }
+        let objection = self.core(number).objection(&self.pools[number], &BTreeSet::from([place]));
+        objection.map_err(|text| self.not_without(number, name, &Objection::Lacking(text)))
+    }
+
+    /// Why the array does not do without a drive, and what helps as it is now. The witness says itself what to do.
+    fn not_without(&self, number: usize, drive: &str, objection: &Objection) -> AdminError {
+        let remedy = match objection {
+            Objection::Witness(_) => String::new(),
+            Objection::Lacking(_) => format!("; {}", self.remedy_without(number, drive)),
+        };
+        AdminError::new(format!("the array cannot do without drive {drive:?} now: {objection}{remedy}"))
+    }
+
+    fn remedy_without(&self, number: usize, drive: &str) -> String {
+        let (pool, core) = (&self.pools[number], self.core(number));
+        if core.pauses.since().is_some() {
+            return "bring the drives back that it waits for".to_owned();
+        }
+        if sets_tolerance(core) == 0 {
+            return format!(
+                "{} has no redundancy, so what the drive holds must be copied off it first: put another one in its place \
+                 ({})",
+                tier0_plan::levels(&core.metadata.state()),
+                replace_command(drive)
+            );
+        }
+        let mut remedies = Vec::new();
+        if core.rebuild.is_running() {
+            remedies.push("wait for the rebuild (tier0 status)");
+        }
+        let is_lost = |member: &Member| member.state == MemberState::Lost;
+        if !pool.lost_members().is_empty() || core.metadata.state().members().iter().any(is_lost) {
+            remedies.push("bring other drives back");
+        }
+        remedies.push("add a drive (tier0 drive add)");
+        remedies.join(", or ")
+    }
+
+    pub(super) async fn take_out(&self, number: usize, place: u32) {
+        let core = self.core(number);
+        if self.pools[number].lose(place as usize, IoError::Gone).await {
+            core.pauses.end_waits_for_space(place, self.world.now());
+            // Requests to a drive that hangs are let go before its patience has run out.
+            let own = core.metadata.drive(place);
+            own.iter().filter_map(|drive| drive.guard()).for_each(|guard| guard.let_go());
+            self.ask_all(|reply| ShardCommand::LetGo { pool: number, member: place as usize, reply }).await;
+        }
+        self.drop_log_copies(number, place as usize).await;
+        // The superblocks know; the state follows when the journal takes records, which it does not while a new one is made.
+        for _ in 0..STATE_TRIES {
+            if !core.metadata.state().is_active(place) || core.metadata.failure().is_some() {
+                return;
+            }
+            self.world.sleep(TRY_PAUSE).await;
+        }
+    }
+
+    pub(super) async fn fail_drive(self: &Rc<Self>, name: &str) -> Done {
+        let (number, place, state) = self.member_named(name)?;
+        if state == MemberState::Lost {
+            let can_return = can_return(&self.core(number).metadata.state(), place);
+            let return_it = if can_return { "take it back if it answers (tier0 drive rejoin), " } else { "" };
+            return Err(AdminError::new(format!(
+                "drive {name:?} is lost already; {return_it}replace it with a new one ({}), or remove it (tier0 drive \
+                 remove)",
+                replace_command(name)
+            )));
+        }
+        self.check_verified(number, place)?;
+        self.condemn_drive(number, place).await?;
+        self.core(number).taken_out.borrow_mut().insert(place);
+        self.take_out(number, place).await;
+        self.start_rebuilds(number);
+        Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
+    }
+
+    pub(super) async fn add_drive(
+        self: &Rc<Self>,
+        pool: Option<&str>,
+        group: Option<&str>,
+        place: NewPlace,
+    ) -> Done {
+        let number = self.pool_meant(pool)?;
+        let (name, path) = (place.name.clone(), place.path.clone());
+        let group = self.group_meant(number, group)?;
+        self.join(number, group, place, None).await?;
+        let pool = &self.pools[number].name;
+        Ok(format!(
+            "drive {name} is in pool {pool}: its chunklets are spares; \"tier0 pool grow\" makes space of them. The \
+             next start finds it at {path:?} without a change of the array file"
+        ))
+    }
+
+    /// The group of a pool's sets that an administrator means: the named one, or the only one.
+    fn group_meant(&self, number: usize, group: Option<&str>) -> Result<u32, AdminError> {
+        let state = self.core(number).metadata.state();
+        let pool = &self.pools[number].name;
+        let known = || quoted(state.groups().iter().map(|group| group.name.as_str()));
+        match group {
+            None if state.groups().len() == 1 => Ok(0),
+            None => Err(AdminError::new(format!(
+                "pool {pool:?} has the groups {}; say with --group for which the drive is",
+                known()
+            ))),
+            Some(name) if !state.has_groups() => Err(AdminError::new(format!(
+                "pool {pool:?} has no groups with names; leave --group {name} out"
+            ))),
+            Some(name) => state.group_named(name).ok_or_else(|| {
+                AdminError::new(format!("pool {pool:?} has no group {name:?}; it has {}", known()))
+            }),
+        }
+    }
+
+    /// Opens a drive and makes it a member in the metadata and in every shard, for a group of sets. If it is to take the
+    /// place of a member that serves, there must be room for all that this one holds.
+    pub(super) async fn join(
+        self: &Rc<Self>,
+        number: usize,
+        group: u32,
+        place: NewPlace,
+        instead_of: Option<u32>,
+    ) -> Result<(), AdminError> {
+        let opener = self.opener.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
+        let _turn = self.turn.acquire(1).await;
+        if !is_name(&place.name) {
+            return Err(AdminError::new(format!(
+                "{:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'",
+                place.name
+            )));
+        }
+        self.check_is_nobodys(&place)?;
+        // Verbs name a drive and no pool.
+        if let Ok((number, place, state)) = self.member_named(&place.name) {
+            return Err(self.name_is_taken(number, place, state));
+        }
+        let description = DriveDescription {
+            name: place.name.clone(),
+            path: Some(place.path.clone()),
+            size: place.size,
+            ram: None,
+            model: None,
+            class: place.class,
+        };
+        let opened = opener.open(description, place.force).await;
+        let new = opened.map_err(|error| self.not_opened(number, &place, error))?;
+        self.check_serves_nowhere(&place.name, &new.drive).await?;
+        match instead_of {
+            Some(leaving) => self.check_room_with(number, leaving, &place.name, &new)?,
+            None => {
+                let member =
+                    self.new_member((number, group), &place.name, Some(&new), &new.drive, Uuid::max());
+                let state = self.core(number).metadata.state();
+                state.check_member_leaves_room(&member)?;
+            }
+        }
+        self.bring_in((number, group), &place.name, new, None).await
+    }
+
+    /// A drive has this name, and when another one can have it. A drive that joins under the name of a lost one is taken for
+    /// that one, so a name is free when its drive is forgotten.
+    fn name_is_taken(&self, number: usize, place: u32, state: MemberState) -> AdminError {
+        let name = self.core(number).drive_name(place);
+        let leaves = self.core(number).metadata.state().member(place).is_some_and(|known| known.leaving);
+        AdminError::new(match (state, leaves) {
+            (MemberState::Active, true) => format!(
+                "drive {name:?} is leaving, and its name is free when what it holds is copied and it is forgotten (tier0 status); \
+                 wait for that, or use another name"
+            ),
+            (MemberState::Lost, true) => format!(
+                "drive {name:?} is lost and being removed, and its name is free when what it held is rebuilt and it is forgotten \
+                 (tier0 status); wait for that, or use another name"
+            ),
+            (MemberState::Lost, false) => format!(
+                "drive {name:?} is lost, and its name is free when it is forgotten; use another name, or remove it (tier0 drive \
+                 remove ARRAY {name}), which forgets it as soon as what it held is rebuilt"
+            ),
+            (MemberState::Active | MemberState::Removed, _) => {
+                format!("there is a drive {name:?} already; use another name")
+            }
+        })
+    }
+
+    /// Why a drive that is to join cannot be opened.
+    fn not_opened(&self, number: usize, place: &NewPlace, error: NotOpened) -> AdminError {
+        let known = match &error {
+            NotOpened::Missing(_) if place.size.is_none() => {
+                return AdminError::new(format!(
+                    "there is nothing at {:?}; correct the path, or add --size to have a file made there for drive {:?}",
+                    place.path, place.name
+                ));
+            }
+            NotOpened::HeldHere { member, .. } => self.known_as(&place.name, *member),
+            NotOpened::Foreign(_) => self.is_no_drive(number, place).or_else(|| self.had_left(&place.path)),
+            NotOpened::Missing(_) | NotOpened::Other(_) => None,
+        };
+        known.unwrap_or_else(|| error.into())
+    }
+
+    /// Which drive of the array it is that another one is to lie on, and what can be done with it: nothing where it serves,
+    /// and one that has left cannot be taken back.
+    fn known_as(&self, new: &str, id: Uuid) -> Option<AdminError> {
+        self.pools.iter().find_map(|pool| {
+            let state = pool.core.metadata.state();
+            let (place, member) = (0u32..).zip(state.members()).find(|(_, member)| member.id == id)?;
+            let (name, pool) = (&member.name, &pool.name);
+            if member.is_active() {
+                return Some(serves_already(new, name, pool));
+            }
+            can_return(&state, place).then(|| {
+                AdminError::Held(format!(
+                    "what drive {new:?} is to lie on is drive {name:?} of pool {pool:?}, which is lost, and the server still \
+                     holds it; take it back (tier0 drive rejoin), or use it as a blank one (--force)"
+                ))
+            })
+        })
+    }
+
+    /// A file that holds something and could be no drive of the pool, so that it must not be overwritten for one. It has just
+    /// been opened.
+    fn is_no_drive(&self, number: usize, place: &NewPlace) -> Option<AdminError> {
+        let bytes = std::fs::metadata(&place.path).ok().filter(|about| about.is_file())?.len();
+        let least = {
+            let state = self.core(number).metadata.state();
+            let geometry = state.geometry();
+            (geometry.area.data_start_sectors + geometry.chunklet_sectors) * SECTOR_BYTES
+        };
+        (bytes < least || !bytes.is_multiple_of(SECTOR_BYTES)).then(|| {
+            AdminError::new(format!(
+                "{:?} is no drive: it is a file of {bytes} bytes, and a drive of pool {:?} has whole sectors and at least {}; \
+                 name another file or device",
+                place.path,
+                self.pools[number].name,
+                ByteCount(least)
+            ))
+        })
+    }
+
+    /// What lies at a path and is not tier0's was a drive of this array there, which has left, if there was one.
+    fn had_left(&self, path: &Path) -> Option<AdminError> {
+        self.pools.iter().find_map(|pool| {
+            let state = pool.core.metadata.state();
+            let member = left_from(&state, path)?;
+            Some(AdminError::Held(format!(
+                "{path:?} is where drive {:?} lay until it left pool {:?}, and what it holds the array does not need; add \
+                 --force to overwrite it",
+                member.name, pool.name
+            )))
+        })
+    }
+
+    /// Whether a member could be emptied if this drive were in the pool. It is not yet.
+    fn check_room_with(
+        &self,
+        number: usize,
+        leaving: u32,
+        name: &str,
+        new: &NewDrive,
+    ) -> Result<(), AdminError> {
+        let drive = &new.drive;
+        let mut state = self.core(number).metadata.state().clone();
+        if !state.is_active(leaving) {
+            return Ok(());
+        }
+        let group = state.member(leaving).map_or(0, |member| member.group);
+        let joined =
+            MetaRecord::MemberAdded(self.new_member((number, group), name, Some(new), drive, Uuid::max()));
+        state.apply_all(&[joined])?;
+        let Some(lacking) = lacking(&state, leaving) else { return Ok(()) };
+        Err(AdminError::new(format!(
+            "drive {name:?} of {} cannot take the place of {:?}: {lacking}; name a larger one, or add another one first \
+             (tier0 drive add)",
+            drive.info().sectors.bytes(),
+            self.core(number).drive_name(leaving),
+        )))
+    }
+
+    /// A member to be of a pool and group, on this drive; of the class of the group's others if nothing tells its own.
+    fn new_member(
+        &self,
+        (number, group): (usize, u32),
+        name: &str,
+        new: Option<&NewDrive>,
+        drive: &DriveHandle,
+        id: Uuid,
+    ) -> Member {
+        let state = self.core(number).metadata.state();
+        let path = new.and_then(|new| new.medium.path());
+        let namesake = state.members().iter().find(|member| member.group == group);
+        Member {
+            id,
+            name: name.to_owned(),
+            sectors: drive.info().sectors.0,
+            class: new
+                .and_then(|new| new.class)
+                .or_else(|| namesake.map(|member| member.class))
+                .unwrap_or(DriveClass::Disk),
+            state: MemberState::Active,
+            leaving: false,
+            group,
+            path: path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_default(),
+        }
+    }
+
+    /// What is to join is no member that serves, reached in another way: a device on its file, another name of its device.
+    pub(super) async fn check_serves_nowhere(
+        &self,
+        name: &str,
+        drive: &DriveHandle,
+    ) -> Result<(), AdminError> {
+        // What has no superblock, or none that can be read, is no member.
+        let Ok(Some(found)) = superblock::read(drive).await else { return Ok(()) };
+        let own = found.superblock;
+        for number in self.pools_meant(None)? {
+            let state = self.core(number).metadata.state();
+            let is_it = |member: &&Member| member.id == own.member && member.is_active();
+            if let Some(member) = state.members().iter().find(is_it) {
+                return Err(serves_already(name, &member.name, &self.pools[number].name));
+            }
+        }
+        Ok(())
+    }
+
+    /// A path at which a drive of the array serves cannot be another drive's.
+    fn check_is_nobodys(&self, place: &NewPlace) -> Result<(), AdminError> {
+        for number in self.pools_meant(None)? {
+            let state = self.core(number).metadata.state();
+            let is_it = |member: &&Member| member.is_active() && Path::new(&member.path) == place.path;
+            if let Some(member) = state.members().iter().find(is_it) {
+                return Err(AdminError::new(format!(
+                    "{:?} is drive {:?} of pool {:?} already; name another file or device",
+                    place.path, member.name, self.pools[number].name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an open drive a member in the metadata and in every shard. If it is as a lost member left it, that one's
+    /// columns are rebuilt where they were.
+    pub(super) async fn bring_in(
+        self: &Rc<Self>,
+        (number, group): (usize, u32),
+        name: &str,
+        new: NewDrive,
+        returned_as: Option<(u32, Left)>,
+    ) -> Result<(), AdminError> {
+        let candidate = self.candidate((number, group), name, Some(&new), &new.drive)?;
+        let NewDrive { drive, mut medium, class: _ } = new;
+        // The record is on its way from here on, and may arrive although the caller has stopped waiting.
+        medium.keep();
+        let _rejoining = returned_as.map(|(from, _)| self.core(number).rejoins(from));
+        let member = self.admit(number, candidate, drive).await?;
+        medium.hold();
+        let order = |reply| {
+            let control = self.post.clone();
+            ShardCommand::Join { pool: number, member, source: medium.source(), control, reply }
+        };
+        let joined = self.ask_all(order).await.into_iter();
+        let joined = joined.map(|result| result.unwrap_or_else(|| Err("the shard has ended".to_owned())));
+        if let Err(fact) = joined.collect::<Result<(), String>>() {
+            // A member that a shard cannot use must not be given anything.
+            self.take_out(number, member as u32).await;
+            return Err(AdminError::failed(format!("drive {:?} cannot be used: {fact}", name)));
+        }
+        if let Some(before) = returned_as {
+            let returned = self.return_columns(number, before, member as u32).await;
+            returned.map_err(|error| AdminError::failed(error.to_string()))?;
+        }
+        self.member_joined(number);
+        Ok(())
+    }
+
+    /// Makes a drive that has come as a handle a member of a group of a pool. `give_to_shards` makes it the member of that
+    /// place in every shard, before anything is placed on it.
+    ///
+    /// # Errors
+    /// The pool does not take it, or its metadata cannot be written.
+    pub async fn join_handle(
+        self: &Rc<Self>,
+        (pool, group): (usize, u32),
+        name: &str,
+        drive: DriveHandle,
+        give_to_shards: impl FnOnce(usize, &DriveHandle),
+    ) -> Result<(), AdminError> {
+        let _turn = self.turn.acquire(1).await;
+        let member = self.admit_drive((pool, group), name, drive.clone()).await?;
+        give_to_shards(member, &drive);
+        self.member_joined(pool);
+        Ok(())
+    }
+
+    /// Makes a drive a member of a pool; its place. Every shard must get it before [`Control::member_joined`].
+    pub(super) async fn admit_drive(
+        &self,
+        (number, group): (usize, u32),
+        name: &str,
+        drive: DriveHandle,
+    ) -> Result<usize, AdminError> {
+        let candidate = self.candidate((number, group), name, None, &drive)?;
+        self.admit(number, candidate, drive).await
+    }
+
+    /// The member that a drive would be.
+    ///
+    /// # Errors
+    /// The pool does not take it, and nothing was written.
+    fn candidate(
+        &self,
+        (number, group): (usize, u32),
+        name: &str,
+        new: Option<&NewDrive>,
+        drive: &DriveHandle,
+    ) -> Result<Member, AdminError> {
+        let state = self.core(number).metadata.state();
+        if state.members().len() >= self.pools[number].lost.room() {
+            return Err(AdminError::new(format!(
+                "drive {name:?} cannot join: {} drives have joined since the array was started, and it has room for no more; \
+                 start it again",
+                members_max(0)
+            )));
+        }
+        let member = self.new_member((number, group), name, new, drive, self.new_id());
+        state.check(&MetaRecord::MemberAdded(member.clone()))?;
+        Ok(member)
+    }
+
+    async fn admit(&self, number: usize, candidate: Member, drive: DriveHandle) -> Result<usize, AdminError> {
+        let core = self.core(number);
+        let member = core.metadata.add_member(drive.clone(), candidate).await?;
+        MemberJudge::appoint(&drive, number, member as usize, &self.post);
+        core.pauses.watch(member, &drive);
+        Ok(member as usize)
+    }
+
+    /// A drive has joined a pool in every shard: what waits for a spare gets one.
+    pub(super) fn member_joined(self: &Rc<Self>, number: usize) {
+        self.start_rebuilds(number);
+    }
+}

@@ -1,0 +1,102 @@
+//! Commands of the control task to a shard about volumes.
+
+use std::sync::Arc;
+
+use tier0_pool::Volume as VolumeRecord;
+use tier0_units::SlotRef;
+use tier0_world::IoError;
+use tier0_world::sync::oneshot;
+
+/// A command about a volume; volumes are meant by their numbers in the array.
+pub enum VolumesCommand {
+    /// A volume was created.
+    Add {
+        /// The volume.
+        number: u32,
+        /// The number of its pool in the array.
+        pool: usize,
+        /// What the metadata say of it.
+        record: VolumeRecord,
+        /// Told when the shard has it.
+        reply: oneshot::Sender<()>,
+    },
+    /// Extents of a volume that will be added have the slots of others of its family.
+    Share {
+        /// The number of its pool in the array.
+        pool: usize,
+        /// Which have which.
+        extents: Arc<SharedExtents>,
+        /// Told when the shard knows it.
+        reply: oneshot::Sender<()>,
+    },
+    /// Bring into place what the log has of it, while hosts go on.
+    Settle {
+        /// The volume.
+        number: u32,
+        /// Told at the end.
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// Let wait what writes to it, until it is opened again, and bring into place what was written before.
+    Hold {
+        /// The volume.
+        number: u32,
+        /// Told when all is in place.
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// Offer it to hosts.
+    Offer {
+        /// The volume.
+        number: u32,
+        /// Told when it is offered; a sentence where it cannot be.
+        reply: oneshot::Sender<Result<(), String>>,
+    },
+    /// It has another size.
+    Resize {
+        /// The volume.
+        number: u32,
+        /// Its sectors from now on.
+        sectors: u64,
+        /// Told when the shard knows it.
+        reply: oneshot::Sender<()>,
+    },
+    /// Offer it no more, unless it is used and must not be taken away: the number of its users then.
+    Withdraw {
+        /// The volume.
+        number: u32,
+        /// Take it away although it is used.
+        force: bool,
+        /// Told when it is not offered any more.
+        reply: oneshot::Sender<Result<(), usize>>,
+    },
+    /// Let no request in, and wait until none is inside.
+    Close {
+        /// The volume.
+        number: u32,
+        /// Told when none is inside.
+        reply: oneshot::Sender<()>,
+    },
+    /// Let requests in again, and what writes.
+    Open {
+        /// The volume.
+        number: u32,
+        /// Told when they are let in.
+        reply: oneshot::Sender<()>,
+    },
+    /// It is gone from the metadata: drop what is dirty. The slots that belong to no volume now.
+    Forget {
+        /// The volume.
+        number: u32,
+        /// The slots.
+        reply: oneshot::Sender<Vec<SlotRef>>,
+    },
+}
+
+/// Extents of one volume that have the slots of others.
+pub struct SharedExtents {
+    /// The volume's number in its pool.
+    pub volume: u32,
+    /// Its family.
+    pub family: u32,
+    /// Each extent's number in the volume, and its slot.
+    pub extents: Vec<(u32, SlotRef)>,
+}

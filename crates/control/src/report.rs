@@ -1,0 +1,606 @@
+//! The array's status, put together from the metadata and what every shard says.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use tier0_cache::WriteBackStatus;
+use tier0_pool::{MemberState, PoolState, SetGroup};
+use tier0_raid::layout::ColumnMask;
+use tier0_raid::set::SetIndex;
+use tier0_stats::IoSummary;
+use tier0_units::{SECTOR_BYTES, counted, named};
+
+use super::drives::can_return;
+use super::log::has_room_for_copy;
+use super::lost::{lost_ranges, remedy_for_lost_pages};
+use super::space::{Part, Spares};
+use super::{Control, PoolControl, PoolCore};
+use crate::admin::{
+    GroupStatus, Health, IntegrityStatus, LaneStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose,
+    RebuildStatus, ScrubStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
+};
+use crate::message::command::ShardReport;
+use crate::stats::PoolStats;
+
+impl Control {
+    /// How the array does.
+    pub async fn status(self: &Rc<Self>) -> Status {
+        self.collect_discarded().await;
+        self.look_at_moved_drives().await;
+        let mut pools = Vec::new();
+        for (number, pool) in self.pools.iter().enumerate() {
+            let reports = self.reports(number).await;
+            let stats = self.pool_stats(number).await;
+            let gone = self.gone_drives(number).await;
+            pools.push(self.pool_status(pool, &reports, &stats, &gone));
+        }
+        let health = pools.iter().map(|pool| pool.health).max().unwrap_or(Health::Healthy);
+        let worst = pools.iter().find(|pool| pool.health == health);
+        let summary = match worst.and_then(|pool| Some((pool, pool.problems.first()?))) {
+            Some((pool, problem)) if self.pools.len() > 1 => format!("pool {}: {problem}", pool.name),
+            Some((_, problem)) => problem.clone(),
+            None if self.pools.iter().all(|pool| sets_tolerance(&pool.core) > 0) => {
+                "all is well: every drive serves, everything is redundant".to_owned()
+            }
+            None => "all is well: every drive serves".to_owned(),
+        };
+        let events = self.events.all(self.world.now());
+        Status {
+            array: self.array.clone(),
+            health,
+            summary,
+            shards: self.shards.len(),
+            listen: Vec::new(),
+            pools,
+            events,
+        }
+    }
+
+    fn pool_status(
+        &self,
+        pool: &PoolControl,
+        reports: &[ShardReport],
+        stats: &PoolStats,
+        gone: &BTreeSet<u32>,
+    ) -> PoolStatus {
+        let core = &pool.core;
+        let state = core.metadata.state();
+        let sets = sets_status(core, &state, pool);
+        let log = log_status(core, &state, reports);
+        let parts = core.parts(reports);
+        let rebuild = core.rebuild.is_running().then(|| self.rebuild_status(core, &state, &sets));
+        let scrub = scrub_status(core);
+        let lost = reports.iter().flat_map(|report| report.lost.iter().cloned()).collect();
+        let (lost, not_listed) = lost_ranges(lost, |number| {
+            let volume = state.volumes().find(|volume| volume.number == number);
+            volume.map_or_else(|| format!("number {number}"), |volume| volume.name.clone())
+        });
+        let integrity = IntegrityStatus {
+            checksums: state.geometry().checksums,
+            repaired: reports.iter().map(|report| report.pages_repaired).sum(),
+            unrecoverable: reports.iter().map(|report| report.pages_unrecoverable).sum(),
+            lost,
+            lost_left_off: not_listed + reports.iter().map(|report| report.lost_left_off).sum::<u64>(),
+            tables: reports.iter().fold(TablesStatus::default(), |all, report| TablesStatus {
+                bytes: all.bytes + report.tables.bytes,
+                memory_bytes: all.memory_bytes + report.tables.memory_bytes,
+                asked: all.asked + report.tables.asked,
+                read: all.read + report.tables.read,
+            }),
+        };
+        let drives = core.drives_status(&state, stats, gone, self.world.now());
+        let paused = self.pause_status(core);
+        let mut found = Findings { is_paused: paused.is_some(), ..Findings::default() };
+        found.look_at_sets(&sets, core, (&state, gone), rebuild.as_ref());
+        found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
+        found.look_at_unverified(&state, core);
+        found.look_at_leaving(&state, core);
+        found.look_at_health(&drives);
+        found.look_at_pause(paused.as_ref());
+        found.look_at_log(&log, reports, sets_tolerance(core), &state);
+        let is_under_way = core.rebuild.is_running() || core.scrub.running.get();
+        let remedy = remedy_for_lost_pages(&state, is_under_way);
+        found.look_at_integrity(&integrity, core.scrub.settled.get(), &remedy);
+        found.look_at_pages_lost_before(core.metadata.has_lost_pages(), &integrity);
+        found.look_at_spares(&state, &sets);
+        found.look_at_space(&parts);
+        if let Some(opener) = &self.opener {
+            // As it is now: a drive that was deleted may have been replaced at the same path since.
+            found.look_at_harmed(&state, &opener.harmed());
+            found.look_at_moved(&state, &self.moved.borrow());
+        }
+        if let Some(fault) = &*self.witness_fault.borrow() {
+            found.add(Health::Warning, fault.clone());
+        }
+        if core.metadata.failure().is_some() {
+            found.add(
+                Health::Critical,
+                "no drive takes metadata any more; bring drives back and start again".into(),
+            );
+        }
+        let is_paused = paused.is_some();
+        PoolStatus {
+            name: state.name().to_owned(),
+            raid: raid_words(&state),
+            health: found.health(),
+            problems: found.problems(),
+            paused,
+            drives,
+            sets,
+            groups: groups_status(&state, &parts, reports),
+            rebuild,
+            restripe: core.restripe_status(self.world.now()),
+            scrub,
+            log: Some(log),
+            space: core.space_status(&parts, is_paused),
+            integrity,
+            volumes: volumes_status(&state, stats),
+        }
+    }
+
+    fn rebuild_status(&self, core: &PoolCore, state: &PoolState, sets: &SetsStatus) -> RebuildStatus {
+        let progress = &core.rebuild;
+        let rate = progress.rate_bytes_per_s(self.world.now());
+        let (done, total) = (progress.done.get(), progress.total.get().max(progress.done.get()));
+        let left_bytes = (total - done) * core.shape.slots.slot_sectors(0) * SECTOR_BYTES;
+        let leaves = state.members().iter().any(|member| member.leaving && member.is_active());
+        let purpose = match () {
+            () if sets.degraded > 0 => RebuildPurpose::Rebuild,
+            () if leaves => RebuildPurpose::Emptying,
+            () if core.growing.get() => RebuildPurpose::Growth,
+            () if sets.evacuating > 0 => RebuildPurpose::Spares,
+            () => RebuildPurpose::Rebuild,
+        };
+        RebuildStatus {
+            purpose,
+            slots_done: done,
+            slots_total: total,
+            rate_bytes_per_s: rate,
+            left_s: left_bytes.checked_div(rate),
+            waits: progress.waits.get().map(|error| error.to_string()),
+        }
+    }
+}
+
+/// What is wrong, with its urgency.
+#[derive(Default)]
+pub(super) struct Findings {
+    found: Vec<(Health, String)>,
+    /// The pool waits for drives, and nothing else helps.
+    pub(super) is_paused: bool,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, health: Health, text: String) {
+        self.found.push((health, text));
+    }
+
+    /// The same with a remedy that a pool that waits for drives cannot follow.
+    pub(super) fn advise(&mut self, health: Health, fact: String, remedy: &str) {
+        self.add(health, if self.is_paused { fact } else { format!("{fact}; {remedy}") });
+    }
+
+    fn health(&self) -> Health {
+        self.found.iter().map(|(health, _)| *health).max().unwrap_or(Health::Healthy)
+    }
+
+    /// The worst first.
+    fn problems(mut self) -> Vec<String> {
+        self.found.sort_by_key(|(health, _)| std::cmp::Reverse(*health));
+        self.found.into_iter().map(|(_, text)| text).collect()
+    }
+
+    fn look_at_sets(
+        &mut self,
+        sets: &SetsStatus,
+        core: &PoolCore,
+        (state, gone): (&PoolState, &BTreeSet<u32>),
+        rebuild: Option<&RebuildStatus>,
+    ) {
+        if sets.failed > 0 {
+            self.add(
+                Health::Critical,
+                format!(
+                    "{} more drives than the level makes up for; bring drives back",
+                    lacking(sets.failed, sets.count)
+                ),
+            );
+        }
+        if sets.degraded == 0 {
+            return;
+        }
+        // Some may have got a place since the last round of rebuilds: their drive was taken back.
+        let without = core.rebuild.without_spare.get().min(state.lost_columns().count() as u64);
+        let what = match rebuild {
+            Some(rebuild) if without == 0 && rebuild.slots_total == 0 => "being rebuilt".to_owned(),
+            Some(rebuild) if without == 0 => {
+                format!(
+                    "being rebuilt, {} of {} done",
+                    rebuild.slots_done,
+                    counted(rebuild.slots_total, "slot")
+                )
+            }
+            _ if without > 0 => {
+                let columns = counted(without, "column");
+                let can_return = (0..state.members().len() as u32)
+                    .any(|place| can_return(state, place) && !gone.contains(&place));
+                let return_one = match can_return {
+                    true => ", or take back one that is lost and answers (tier0 drive rejoin)",
+                    false => "",
+                };
+                let advice = format!("; add a drive (tier0 drive add{}){return_one}", which_groups(state));
+                format!(
+                    "and no spare chunklet is there for {columns}{}",
+                    if self.is_paused { "" } else { &advice }
+                )
+            }
+            _ => "waiting for a rebuild".to_owned(),
+        };
+        self.add(Health::Degraded, format!("{} a drive, {what}", lacking(sets.degraded, sets.count)));
+    }
+
+    fn look_at_pause(&mut self, paused: Option<&PauseStatus>) {
+        let Some(pause) = paused else { return };
+        self.add(
+            Health::Critical,
+            format!(
+                "paused for {} s: it waits for {} and cannot go on without ({}); bring {} back; {}",
+                pause.since_s,
+                named("drive", &pause.drives),
+                pause.why,
+                if pause.drives.len() == 1 { "it" } else { "them" },
+                pause.next
+            ),
+        );
+    }
+
+    fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport], tolerance: u32, state: &PoolState) {
+        if lanes(reports).any(|lane| lane.log_failure.is_some()) {
+            self.add(
+                Health::Critical,
+                "the write log has failed; bring its drives back and start again".into(),
+            );
+        } else if log.copies < log.copies_wanted {
+            let wanted = count(log.copies_wanted, "copy", "copies");
+            self.advise(
+                Health::Degraded,
+                format!("the write log has {} of {wanted}", log.copies),
+                match has_room_for_copy(state) {
+                    true => "wait for the new one, or add a drive (tier0 drive add)",
+                    false => {
+                        "no drive that has none has room for it: take back or replace the drive that held it (tier0 drive \
+                         rejoin, replace), or add one (tier0 drive add)"
+                    }
+                },
+            );
+        } else if log.copies <= tolerance {
+            self.add(
+                Health::Warning,
+                format!(
+                    "the write log is less redundant than its pool: {} for a level that makes up for the loss of {}; \
+                     name more drives in pool.log_drives when the array is created",
+                    count(log.copies, "copy", "copies"),
+                    count(tolerance, "drive", "drives")
+                ),
+            );
+        }
+        if let Some(text) = log_astray(log) {
+            self.add(Health::Warning, text);
+        }
+        if let Some(error) = lanes(reports).find_map(|lane| lane.last_failure) {
+            self.add(Health::Critical, format!("writes cannot be brought to their places: {error}"));
+        }
+    }
+
+    /// `settled` of them were before a scrub that found everything right; and what was written anew is lost no more.
+    fn look_at_integrity(&mut self, integrity: &IntegrityStatus, settled: (u64, u64), remedy: &str) {
+        let repaired = integrity.repaired.saturating_sub(settled.0);
+        let listed: u64 = integrity.lost.iter().map(|range| range.pages).sum();
+        let unsettled = integrity.unrecoverable.saturating_sub(settled.1);
+        let lost = unsettled.min(listed + integrity.lost_left_off);
+        if lost > 0 {
+            self.add(
+                Health::Critical,
+                format!(
+                    "no copy passes its checksum of {}; status lists where, {remedy}",
+                    counted(lost, "page")
+                ),
+            );
+        }
+        if repaired > 0 {
+            self.advise(
+                Health::Warning,
+                format!("wrong on a drive and repaired: {}", counted(repaired, "page")),
+                "run \"tier0 scrub\"",
+            );
+        }
+    }
+
+    /// Whether the pool keeps the spares that it was created with. What is lost and not replaced is told as that, and so are
+    /// sets that lack a drive.
+    fn look_at_spares(&mut self, state: &PoolState, sets: &SetsStatus) {
+        let lost = state.members().iter().any(|member| member.state == MemberState::Lost && !member.leaving);
+        if sets.degraded > 0 || lost {
+            return;
+        }
+        if let Some(shortage) = Spares::shortage(state) {
+            self.advise(
+                Health::Warning,
+                shortage,
+                &format!("add a drive (tier0 drive add{})", which_groups(state)),
+            );
+        }
+    }
+
+    fn look_at_space(&mut self, parts: &[Part]) {
+        let warnings = parts.iter().flat_map(Part::warnings);
+        for (warning, fact, remedy) in warnings.filter(|(warning, ..)| warning.urgency() > 0) {
+            let health = if warning.refuses_writes() { Health::Critical } else { Health::Warning };
+            self.advise(health, fact, remedy);
+        }
+    }
+}
+
+/// "1 of 14 RAID sets lacks", "14 of 14 RAID sets lack".
+fn lacking(some: u64, all: u64) -> String {
+    format!("{some} of {} lack{}", counted(all, "RAID set"), if some == 1 { "s" } else { "" })
+}
+
+fn count(number: u32, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// The option by which a drive is added to a group: nothing where a pool has no named ones.
+pub(super) fn to_group(state: &PoolState, group: u32) -> String {
+    state.name_of_group(group).map_or_else(String::new, |name| format!(" --group {name}"))
+}
+
+/// The option by which a drive is added where sets lack one: nothing where a pool has no named groups.
+pub(super) fn which_groups(state: &PoolState) -> String {
+    let lacking: BTreeSet<u32> = state.lost_columns().map(|(set, _)| state.group_number_of(set)).collect();
+    let names = lacking.iter().map(|group| state.groups()[*group as usize].name.as_str());
+    match (state.has_groups(), lacking.is_empty()) {
+        (false, _) => String::new(),
+        (true, true) => " --group GROUP".to_owned(),
+        (true, false) => format!(" --group {}", names.collect::<Vec<_>>().join(" or ")),
+    }
+}
+
+/// How many drives any set may lose.
+pub(super) fn sets_tolerance(core: &PoolCore) -> u32 {
+    let tolerated = core.shape.sets.shapes().map(|shape| match shape.layout.parities() {
+        0 => shape.layout.copies_per_unit() as u32 - 1,
+        parities => parities as u32,
+    });
+    tolerated.min().unwrap_or(0)
+}
+
+/// Levels and widths of the sets: "raid10 of 4", "raid10 of 4 and raid5 of 5".
+fn raid_words(state: &PoolState) -> String {
+    let mut words: Vec<String> = state.groups().iter().map(shape_words).collect();
+    words.dedup();
+    words.join(" and ")
+}
+
+fn shape_words(group: &SetGroup) -> String {
+    format!("{} of {}", group.raid.level, group.raid.set_size)
+}
+
+fn groups_status(state: &PoolState, parts: &[Part], reports: &[ShardReport]) -> Vec<GroupStatus> {
+    let sets = |number| state.batches().iter().filter(move |batch| batch.group == number);
+    let status = |((number, group), part): ((u32, &SetGroup), &Part)| GroupStatus {
+        name: group.name.clone(),
+        raid: shape_words(group),
+        sets: sets(number).map(|batch| u64::from(batch.sets)).sum(),
+        usable_bytes: part.space.usable.0,
+        used_bytes: part.space.used.0,
+        reserved_bytes: part.space.reserved.0,
+        log: lane_status(state, number as usize, reports),
+    };
+    (0..).zip(state.groups()).zip(parts).filter(|_| state.has_groups()).map(status).collect()
+}
+
+/// What a group has of the log; none where it has no lane of its own.
+fn lane_status(state: &PoolState, lane: usize, reports: &[ShardReport]) -> Option<LaneStatus> {
+    if state.log().lanes == 1 {
+        return None;
+    }
+    Some(together(reports.iter().filter_map(|report| report.lanes.get(lane))))
+}
+
+/// Some lanes as one.
+fn together<'a>(lanes: impl Iterator<Item = &'a WriteBackStatus>) -> LaneStatus {
+    lanes.fold(LaneStatus { size_bytes: 0, used_bytes: 0, dirty_bytes: 0 }, |sum, lane| LaneStatus {
+        size_bytes: sum.size_bytes + lane.log_bytes,
+        used_bytes: sum.used_bytes + lane.log_used_bytes,
+        dirty_bytes: sum.dirty_bytes + lane.dirty_bytes,
+    })
+}
+
+fn sets_status(core: &PoolCore, state: &PoolState, pool: &PoolControl) -> SetsStatus {
+    let mut status = SetsStatus { count: u64::from(state.set_count()), ..SetsStatus::default() };
+    for set in 0..state.set_count() {
+        let sets = &core.shape.sets;
+        let columns = sets.columns(SetIndex(set));
+        let rebuilding = sets.lacking_columns(SetIndex(set));
+        let moving = sets.rebuilding_columns(SetIndex(set)) - rebuilding;
+        let on_lost = |column: &tier0_raid::layout::Column| {
+            let chunklets =
+                [Some(sets.chunklet(SetIndex(set), *column)), sets.source(SetIndex(set), *column)];
+            chunklets.iter().flatten().any(|chunklet| pool.lost.is_lost(chunklet.drive as usize))
+        };
+        let lost: ColumnMask = columns.filter(on_lost).collect();
+        let lacking = lost | rebuilding;
+        status.degraded += u64::from(!lacking.is_empty());
+        status.rebuilding += u64::from(!rebuilding.is_empty());
+        status.evacuating += u64::from(!moving.is_empty());
+        status.failed += u64::from(!sets.layout(SetIndex(set)).survives(lacking));
+    }
+    status
+}
+
+/// What is to be told of a log that is not on the drives that the array file names for it.
+fn log_astray(log: &LogStatus) -> Option<String> {
+    let without = |some: &[String], others: &[String]| -> Vec<String> {
+        some.iter().filter(|drive| !others.contains(drive)).cloned().collect()
+    };
+    let absent = without(&log.drives_wanted, &log.drives);
+    let is_astray = !absent.is_empty() && !without(&log.drives, &log.drives_wanted).is_empty();
+    is_astray.then(|| {
+        format!(
+            "the write log lies on {}, and log_drives says {}: it moves there when {} serves and has room for it; take it \
+             back if it is lost (tier0 drive rejoin), or correct the array file",
+            log.drives.join(", "),
+            log.drives_wanted.join(", "),
+            absent.join(" or ")
+        )
+    })
+}
+
+/// The lanes of all shards.
+fn lanes(reports: &[ShardReport]) -> impl Iterator<Item = &WriteBackStatus> {
+    reports.iter().flat_map(|report| &report.lanes)
+}
+
+fn log_status(core: &PoolCore, state: &PoolState, reports: &[ShardReport]) -> LogStatus {
+    let wanted = state.log().rings.iter().map(|ring| ring.copies.len()).max().unwrap_or(0);
+    let LaneStatus { size_bytes, used_bytes, dirty_bytes } = together(lanes(reports));
+    let names = |members: BTreeSet<u32>| {
+        let names: BTreeSet<String> = members.into_iter().map(|member| core.drive_name(member)).collect();
+        names.into_iter().collect()
+    };
+    let serves = |member: &u32| state.is_active(*member);
+    LogStatus {
+        size_bytes,
+        used_bytes,
+        copies: reports.iter().map(|report| report.log_copies).min().unwrap_or(0),
+        copies_wanted: wanted as u32,
+        dirty_bytes,
+        drives: names(state.log().copies().map(|copy| copy.member).filter(serves).collect()),
+        drives_wanted: names(core.log_members_wanted(state)),
+    }
+}
+
+fn scrub_status(core: &PoolCore) -> Option<ScrubStatus> {
+    let shared = core.scrub.shared.borrow();
+    let shared = shared.as_ref()?;
+    let total = core.scrub.slots_total.get().max(1);
+    Some(ScrubStatus {
+        running: core.scrub.running.get(),
+        progress: (shared.slots_done() as f64 / total as f64).min(1.0),
+        pages_verified: shared.pages(),
+        repaired: shared.repaired(),
+        unrecoverable: shared.unrecoverable(),
+    })
+}
+
+fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
+    let volume = |volume: &tier0_pool::Volume| VolumeStatus {
+        name: volume.name.clone(),
+        size_bytes: volume.sectors * SECTOR_BYTES,
+        mapped_bytes: state.map(volume.number).map_or(0, tier0_pool::ExtentMap::count)
+            * state.geometry().extent_sectors
+            * SECTOR_BYTES,
+        thin: volume.thin,
+        write_cache: Some(volume.write_cache),
+        group: state.name_of_group(volume.group).map(str::to_owned),
+        family: state.family_names(volume),
+        io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
+    };
+    state.volumes().filter(|volume| !volume.is_unfinished()).map(volume).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tier0_units::ByteCount;
+
+    use tier0_pool::{Space, SpaceRules};
+
+    use super::*;
+    use crate::admin::LostRange;
+
+    /// A pool that waited for a drive was to be scrubbed, or to get drives, neither of which it could do.
+    #[test]
+    fn a_paused_pool_gets_no_advice_that_it_cannot_follow() {
+        let integrity = IntegrityStatus { repaired: 1, ..IntegrityStatus::default() };
+        for is_paused in [false, true] {
+            let mut found = Findings { is_paused, ..Findings::default() };
+            found.look_at_integrity(&integrity, (0, 0), "");
+            let told = found.problems();
+            assert!(
+                told[0].contains("repaired: 1 page") && told[0].contains("scrub") != is_paused,
+                "{told:?}"
+            );
+        }
+    }
+
+    /// A paused pool that was full was to get drives, which join when it goes on.
+    #[test]
+    fn a_paused_pool_is_told_how_full_it_is_and_no_more() {
+        let space = Space {
+            extent: ByteCount(1),
+            usable: ByteCount(10),
+            used: ByteCount(10),
+            reserved: ByteCount(0),
+            promised: ByteCount(10),
+            thin: true,
+        };
+        for is_paused in [false, true] {
+            let mut found = Findings { is_paused, ..Findings::default() };
+            let part = Part { name: None, space, rules: SpaceRules::default() };
+            found.look_at_space(&[part]);
+            let told = found.problems();
+            assert!(
+                told[0].contains("the pool is full") && told[0].contains("add drives") != is_paused,
+                "{told:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_log_that_lies_elsewhere_is_told() {
+        let log = |drives: &[&str], wanted: &[&str]| {
+            let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            log_astray(&LogStatus {
+                size_bytes: 0,
+                used_bytes: 0,
+                copies: 2,
+                copies_wanted: 2,
+                dirty_bytes: 0,
+                drives: names(drives),
+                drives_wanted: names(wanted),
+            })
+        };
+        let told = log(&["d0", "d2"], &["d0", "d1"]).expect("d2 is not named");
+        assert!(
+            told.contains("lies on d0, d2, and log_drives says d0, d1") && told.contains("when d1 serves")
+        );
+        for (drives, wanted) in [
+            (&["d0", "d1"][..], &["d0", "d1"][..]),
+            (&["d0", "d2"], &[]),
+            // The file names one more than there are copies, or one that the pool does not have.
+            (&["d0", "d1"], &["d0", "d1", "d2"]),
+            (&["d0", "d2"], &["d0"]),
+        ] {
+            assert_eq!(log(drives, wanted), None);
+        }
+    }
+
+    /// Pages that were lost and written anew stood in the summary until a restart.
+    #[test]
+    fn what_was_written_anew_is_lost_no_more() {
+        let range = |pages| LostRange { volume: "lun0".into(), from: 0, to: pages * 4096, pages };
+        let told = |unrecoverable, lost, lost_left_off, settled| {
+            let mut found = Findings::default();
+            let integrity =
+                IntegrityStatus { unrecoverable, lost, lost_left_off, ..IntegrityStatus::default() };
+            found.look_at_integrity(&integrity, (0, settled), "");
+            found.problems()
+        };
+        assert!(told(5, vec![range(5)], 0, 0)[0].contains("of 5 pages;"));
+        assert!(told(5, vec![range(1), range(1)], 0, 0)[0].contains("of 2 pages;"));
+        assert!(told(5000, vec![range(1)], 904, 0)[0].contains("of 905 pages;"));
+        assert_eq!(told(5, Vec::new(), 0, 0), [""; 0]);
+        assert_eq!(told(5000, Vec::new(), 904, 5000), [""; 0]);
+    }
+}

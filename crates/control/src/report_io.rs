@@ -1,0 +1,76 @@
+//! What volumes, groups of sets, log, tables and drives have done, as administrators see it.
+
+use std::rc::Rc;
+
+use tier0_pool::PoolState;
+use tier0_stats::IoStats;
+
+use super::Control;
+use crate::admin::{IoReport, NamedIo, PoolIo};
+use crate::message::command::ShardCommand;
+use crate::stats::PoolStats;
+
+impl Control {
+    /// What a pool has done, in all shards and for its metadata.
+    pub(super) async fn pool_stats(&self, number: usize) -> PoolStats {
+        let mut stats = PoolStats::default();
+        let shards = self.ask_all(|reply| ShardCommand::Stats { pool: number, reply }).await;
+        shards.into_iter().flatten().for_each(|shard| stats.merge(shard));
+        let metadata = &self.core(number).metadata;
+        let places = 0..metadata.state().members().len() as u32;
+        places.for_each(|place| stats.add_drive(place, metadata.drive(place).as_ref()));
+        stats
+    }
+
+    /// What all pools have done.
+    pub async fn io_report(self: &Rc<Self>) -> IoReport {
+        let mut pools = Vec::new();
+        for (number, pool) in self.pools.iter().enumerate() {
+            let stats = self.pool_stats(number).await;
+            let state = pool.core.metadata.state();
+            let volumes = state.volumes().filter(|volume| !volume.is_unfinished()).map(|volume| NamedIo {
+                name: volume.name.clone(),
+                io: stats.volumes.get(&volume.number).cloned().unwrap_or_default(),
+            });
+            let serving = (0u32..).zip(state.members()).filter(|(_, member)| member.is_active());
+            let drives = serving
+                .map(|(place, member)| NamedIo { name: member.name.clone(), io: stats.of_drive(place) });
+            let (log, destage) = lanes(&state, &stats);
+            pools.push(PoolIo {
+                name: state.name().to_owned(),
+                volumes: volumes.collect(),
+                groups: groups(&state, &stats),
+                log,
+                destage,
+                tables: vec![NamedIo { name: "tables".to_owned(), io: stats.tables.clone() }],
+                drives: drives.collect(),
+            });
+        }
+        IoReport { at_ns: self.world.now().0, pools }
+    }
+}
+
+/// What hosts have asked of each group that has a name: of its volumes.
+fn groups(state: &PoolState, stats: &PoolStats) -> Vec<NamedIo> {
+    let of_group = |number: u32| {
+        let mut io = IoStats::default();
+        let own = state.volumes().filter(|volume| volume.group == number);
+        own.filter_map(|volume| stats.volumes.get(&volume.number)).for_each(|volume| io.merge(volume));
+        Some(NamedIo { name: format!("group {}", state.name_of_group(number)?), io })
+    };
+    (0..state.groups().len() as u32).filter_map(of_group).collect()
+}
+
+/// What went into the log, and what was destaged, by lane.
+fn lanes(state: &PoolState, stats: &PoolStats) -> (Vec<NamedIo>, Vec<NamedIo>) {
+    let name = |what: &str, lane: usize| match state.name_of_group(lane as u32) {
+        Some(group) if state.log().lanes > 1 => format!("{what} {group}"),
+        _ => what.to_owned(),
+    };
+    let log = stats.lanes.iter().map(|(lane, one)| NamedIo { name: name("log", *lane), io: one.log.clone() });
+    let destage = stats
+        .lanes
+        .iter()
+        .map(|(lane, one)| NamedIo { name: name("destage", *lane), io: one.destage.clone() });
+    (log.collect(), destage.collect())
+}

@@ -1,0 +1,242 @@
+//! Volumes created, resized and deleted while the array runs: the metadata first, then the shards; of a volume that goes,
+//! hosts and shards first.
+//!
+//! A crash leaves a volume as it was before or as it is after: what decides is its record in the metadata journal. The
+//! slots of a deleted volume are lent again only when no shard knows them any more.
+
+use std::rc::Rc;
+
+use tier0_description::{VolumeDescription, is_name};
+use tier0_plan::{PlanError, check_fits, new_volume};
+use tier0_pool::{MetaRecord, SlotRun, Volume as VolumeRecord};
+use tier0_units::{ByteCount, SectorCount, SlotRef, WriteCache, counted};
+use tier0_world::IoError;
+use tier0_world::sync::oneshot;
+
+use super::Control;
+use super::administer::Done;
+use super::report::to_group;
+use crate::admin::AdminError;
+use crate::message::command::ShardCommand;
+use crate::message::request::ShardRequest;
+use crate::message::volumes::VolumesCommand;
+
+/// A volume that an administrator means.
+pub(super) struct Meant {
+    pub(super) pool: usize,
+    pub(super) record: VolumeRecord,
+    /// Its number in the array.
+    pub(super) number: u32,
+}
+
+impl Control {
+    pub(super) async fn create_volume(
+        self: &Rc<Self>,
+        pool: Option<&str>,
+        name: &str,
+        size: ByteCount,
+        thin: bool,
+        write_cache: WriteCache,
+        group: Option<String>,
+    ) -> Done {
+        let pool = self.pool_meant(pool)?;
+        let _turn = self.turn.acquire(1).await;
+        check_size(size)?;
+        self.check_is_new(name)?;
+        let description = VolumeDescription {
+            name: name.to_owned(),
+            pool,
+            sectors: SectorCount::in_bytes(size),
+            thin,
+            write_cache: Some(write_cache),
+            group,
+        };
+        let core = self.core(pool);
+        let (record, id) = {
+            let state = core.metadata.state();
+            check_fits(&state, &description).map_err(no_room)?;
+            let record = new_volume(&state, &description, self.new_id());
+            let MetaRecord::VolumeCreated(volume) = &record else { unreachable!("it creates a volume") };
+            let id = volume.id;
+            (record, id)
+        };
+        core.metadata.commit(vec![record]).await.map_err(AdminError::from)?;
+        let record = core.metadata.state().volumes().find(|volume| volume.id == id).cloned();
+        let record = record.ok_or_else(|| AdminError::failed("the volume is gone again"))?;
+        let number = self.number_volume(pool, record.number);
+        self.command(|reply| VolumesCommand::Add { number, pool, record: record.clone(), reply }).await?;
+        self.offer_volume(number).await?;
+        Ok(format!("volume {name} of {size} is created and served"))
+    }
+
+    /// Whether a volume can have this name, and no other has it.
+    pub(super) fn check_is_new(&self, name: &str) -> Result<(), AdminError> {
+        if !is_name(name) {
+            return Err(AdminError::new(format!(
+                "{name:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'"
+            )));
+        }
+        match self.find_volume(name) {
+            Some(_) => Err(AdminError::new(format!("there is a volume {name:?} already; use another name"))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn resize_volume(self: &Rc<Self>, name: &str, size: ByteCount) -> Done {
+        let _turn = self.turn.acquire(1).await;
+        check_size(size)?;
+        let Meant { pool, record, number } = self.volume_meant(name)?;
+        let (now, sectors) = (SectorCount(record.sectors).bytes(), SectorCount::in_bytes(size).0);
+        if sectors < record.sectors {
+            return Err(AdminError::new(format!(
+                "volume {name:?} has {now} and can only grow; create a smaller one and copy what it holds"
+            )));
+        }
+        if sectors == record.sectors {
+            return Ok(format!("volume {name} has {now} already; nothing is changed"));
+        }
+        self.check_grows(pool, &record, sectors)?;
+        let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
+        self.core(pool).metadata.commit(vec![resized]).await.map_err(AdminError::from)?;
+        self.command(|reply| VolumesCommand::Resize { number, sectors, reply }).await?;
+        self.offer_volume(number).await?;
+        Ok(format!(
+            "volume {name} has grown from {now} to {size}; clients that are connected see it when they connect anew"
+        ))
+    }
+
+    /// Whether there is space for what a volume is to grow by. Thin ones take theirs later.
+    fn check_grows(&self, pool: usize, volume: &VolumeRecord, sectors: u64) -> Result<(), AdminError> {
+        let state = self.core(pool).metadata.state();
+        let more = state.extents_of(sectors) - state.extents_of(volume.sectors);
+        let free = state.room_in(volume.group);
+        if volume.thin || more <= free {
+            return Ok(());
+        }
+        let bytes = |extents: u64| SectorCount(extents * state.geometry().extent_sectors).bytes();
+        Err(AdminError::new(format!(
+            "volume {:?} cannot grow from {} to {}: that takes {} more, and pool {:?} has {} free; grow it by less, add \
+             drives (tier0 drive add{}, then tier0 pool grow), or delete what is not needed",
+            volume.name,
+            SectorCount(volume.sectors).bytes(),
+            SectorCount(sectors).bytes(),
+            bytes(more),
+            state.name(),
+            bytes(free),
+            to_group(&state, volume.group)
+        )))
+    }
+
+    pub(super) async fn delete_volume(self: &Rc<Self>, name: &str, force: bool) -> Done {
+        let _turn = self.turn.acquire(1).await;
+        let Meant { pool, record, number } = self.volume_meant(name)?;
+        if let Err(error) = self.withdraw_volume(name, number, force).await {
+            self.offer_volume(number).await?;
+            return Err(error);
+        }
+        self.command(|reply| VolumesCommand::Close { number, reply }).await?;
+        let core = self.core(pool);
+        let gone = MetaRecord::VolumeDeleted { volume: record.number };
+        if let Err(error) = core.metadata.commit_keeping_slots(vec![gone]).await {
+            self.command(|reply| VolumesCommand::Open { number, reply }).await?;
+            self.offer_volume(number).await?;
+            return Err(error.into());
+        }
+        let slots = self.command(|reply| VolumesCommand::Forget { number, reply }).await?;
+        self.volume_numbers.borrow_mut().remove(&(pool, record.number));
+        let runs: Vec<SlotRun> = slots.iter().flatten().map(one_slot).collect();
+        core.metadata.return_slots(&runs);
+        Ok(format!("volume {name} is deleted"))
+    }
+
+    pub(super) async fn change_cache(self: &Rc<Self>, name: &str, write_cache: WriteCache) -> Done {
+        let _turn = self.turn.acquire(1).await;
+        let Meant { pool, record, number } = self.volume_meant(name)?;
+        // A stricter promise must not be told before it holds, a laxer one not after.
+        let changed = MetaRecord::ModeChanged { volume: record.number, write_cache };
+        self.core(pool).commit(vec![changed]).await.map_err(log_failed)?;
+        let command = |reply| ShardCommand::SetMode { volume: number, mode: write_cache, reply };
+        for result in self.ask_all(command).await {
+            result.unwrap_or(Err(IoError::Gone)).map_err(log_failed)?;
+        }
+        self.offer_volume(number).await?;
+        Ok(format!(
+            "volume {name}: write cache {write_cache} from now on; clients that are connected were told {} when they came",
+            record.write_cache
+        ))
+    }
+
+    async fn withdraw_volume(&self, name: &str, number: u32, force: bool) -> Result<(), AdminError> {
+        let answers = self.command(|reply| VolumesCommand::Withdraw { number, force, reply }).await?;
+        let users: usize = answers.into_iter().filter_map(Result::err).sum();
+        if users == 0 {
+            return Ok(());
+        }
+        Err(AdminError::new(format!(
+            "volume {name:?} is used by {}; disconnect, or add --force to cut them off",
+            counted(users as u64, "connection")
+        )))
+    }
+
+    pub(super) async fn offer_volume(&self, number: u32) -> Result<(), AdminError> {
+        let offered = self.command(|reply| VolumesCommand::Offer { number, reply }).await?;
+        offered.into_iter().collect::<Result<(), String>>().map_err(AdminError::failed)
+    }
+
+    /// Orders something of every shard; they end only with the array.
+    pub(super) async fn command<T>(
+        &self,
+        command: impl Fn(oneshot::Sender<T>) -> VolumesCommand,
+    ) -> Result<Vec<T>, AdminError> {
+        let answers = self.ask_every(|reply| ShardRequest::Volumes(command(reply))).await;
+        answers.into_iter().collect::<Option<_>>().ok_or_else(|| AdminError::failed("the array is ending"))
+    }
+
+    pub(super) fn volume_meant(&self, name: &str) -> Result<Meant, AdminError> {
+        self.pools_meant(None)?;
+        self.find_volume(name).ok_or_else(|| {
+            AdminError::new(format!("there is no volume {name:?}; \"tier0 status\" lists them"))
+        })
+    }
+
+    pub(super) fn find_volume(&self, name: &str) -> Option<Meant> {
+        (0..self.pools.len()).find_map(|pool| {
+            let record = self.core(pool).metadata.state().volume_named(name)?.clone();
+            let number = *self.volume_numbers.borrow().get(&(pool, record.number))?;
+            Some(Meant { pool, record, number })
+        })
+    }
+
+    /// The next number in the array, for a volume of a pool.
+    pub(super) fn number_volume(&self, pool: usize, volume: u32) -> u32 {
+        let number = self.volumes_ever.replace(self.volumes_ever.get() + 1);
+        self.volume_numbers.borrow_mut().insert((pool, volume), number);
+        number
+    }
+}
+
+/// Why a volume does not fit a pool that serves, and can grow.
+fn no_room(error: PlanError) -> AdminError {
+    let PlanError::NoSpace { volume, size, place, free } = error else { return error.into() };
+    AdminError::new(format!(
+        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller or thin (--thin), add \
+         drives (tier0 drive add, then tier0 pool grow), or delete what is not needed"
+    ))
+}
+
+fn log_failed(error: IoError) -> AdminError {
+    AdminError::failed(format!("the log cannot be written: {error}; look at \"tier0 status\""))
+}
+
+fn check_size(size: ByteCount) -> Result<(), AdminError> {
+    if size.0 == 0 || !size.0.is_multiple_of(4096) {
+        return Err(AdminError::new(format!(
+            "a size of {size} does not do; use a multiple of 4KiB with its unit, as in 64GiB: a number without one is bytes"
+        )));
+    }
+    Ok(())
+}
+
+fn one_slot(slot: &SlotRef) -> SlotRun {
+    SlotRun { first: slot.slot, count: 1 }
+}
