@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future::{Either, select};
 use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
-use tier0_array::{ExportRegistry, Volume};
+use tier0_array::{ExportRegistry, HostConnection, Volume};
 use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus, Severity};
 use tier0_description::ListenAddress;
-use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
+use tier0_nbd::server::{ExportOptions, Server, ServerOptions, User};
 use tier0_units::{Nanos, named};
 use tier0_world::net::{PeerAddress, Socket};
 use tier0_world::real::Backend;
@@ -347,6 +347,16 @@ impl ExportRegistry for NbdExports {
 
     fn users(&self, name: &str) -> usize {
         self.0.users_of(name)
+    }
+
+    fn connections(&self) -> Vec<HostConnection> {
+        let host = |user: User| HostConnection {
+            number: user.connection,
+            peer: user.peer,
+            volume: user.export,
+            io: user.io,
+        };
+        self.0.users().into_iter().map(host).collect()
     }
 
     fn withdraw(&self, name: &str) -> Pin<Box<dyn Future<Output = ()>>> {

@@ -3,7 +3,21 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use tier0_stats::IoStats;
+
 use crate::Volume;
+
+/// A connection of a host to a volume.
+pub struct HostConnection {
+    /// Its number; those of one registry are never given twice.
+    pub number: u64,
+    /// Who is at its other end.
+    pub peer: String,
+    /// The volume's name.
+    pub volume: String,
+    /// What it has asked.
+    pub io: IoStats,
+}
 
 /// What offers a shard's volumes to hosts.
 pub trait ExportRegistry {
@@ -15,6 +29,9 @@ pub trait ExportRegistry {
 
     /// Hosts that use a volume.
     fn users(&self, name: &str) -> usize;
+
+    /// Connections of hosts to volumes.
+    fn connections(&self) -> Vec<HostConnection>;
 
     /// Offers a volume no more, and ends when no host uses it: who does is answered what it has asked, and sent away.
     fn withdraw(&self, name: &str) -> Pin<Box<dyn Future<Output = ()>>>;

@@ -38,5 +38,5 @@ mod volume_io;
 mod volumes;
 
 pub use error::ArrayError;
-pub use export_registry::ExportRegistry;
+pub use export_registry::{ExportRegistry, HostConnection};
 pub use volume::Volume;

@@ -1,7 +1,11 @@
 //! What a pool has done in a shard.
 
+use std::rc::Rc;
+
+use tier0_control::admin::ConnectionIo;
 use tier0_control::{LaneStats, PoolStats};
 
+use crate::export_registry::HostConnection;
 use crate::shard::Shard;
 
 impl Shard {
@@ -10,10 +14,11 @@ impl Shard {
         let pool = self.pool(number);
         let mut stats = PoolStats::default();
         for volume in self.volumes.borrow().iter().flatten() {
-            if std::rc::Rc::ptr_eq(&volume.pool, pool) {
+            if Rc::ptr_eq(&volume.pool, pool) {
                 stats.volumes.insert(volume.number, volume.stats.snapshot());
             }
         }
+        stats.connections = self.connections_to(number);
         for (number, lane) in pool.lanes().iter().enumerate().filter(|(_, lane)| lane.write_back.has_log()) {
             let (log, destage) = (lane.write_back.log_stats(), lane.write_back.destage_stats());
             stats.lanes.insert(number, LaneStats { log, destage });
@@ -22,5 +27,25 @@ impl Shard {
         let members = pool.slot_io.raid().members();
         (0..members.count()).for_each(|place| stats.add_drive(place as u32, members.drive(place)));
         stats
+    }
+
+    /// Connections of hosts to a pool's volumes that this shard serves.
+    fn connections_to(&self, number: usize) -> Vec<ConnectionIo> {
+        let pool = self.pool(number);
+        let volumes = self.volumes.borrow();
+        let is_own = |host: &HostConnection| {
+            volumes
+                .iter()
+                .flatten()
+                .any(|volume| *volume.name == *host.volume && Rc::ptr_eq(&volume.pool, pool))
+        };
+        let hosts = self.exports().map_or_else(Vec::new, |exports| exports.connections());
+        let connection = |host: HostConnection| ConnectionIo {
+            id: format!("{}.{}", self.index, host.number),
+            volume: host.volume,
+            peer: host.peer,
+            io: host.io,
+        };
+        hosts.into_iter().filter(is_own).map(connection).collect()
     }
 }

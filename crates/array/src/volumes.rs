@@ -74,7 +74,7 @@ impl Shard {
         Volume::all(self).into_iter().try_for_each(|volume| exports.offer(volume))
     }
 
-    fn exports(&self) -> Option<Rc<dyn ExportRegistry>> {
+    pub(crate) fn exports(&self) -> Option<Rc<dyn ExportRegistry>> {
         self.exports.borrow().clone()
     }
 

@@ -6,7 +6,7 @@ use tier0_pool::PoolState;
 use tier0_stats::IoStats;
 
 use super::Control;
-use crate::admin::{IoReport, NamedIo, PoolIo};
+use crate::admin::{CONNECTIONS_MAX, ConnectionIo, IoReport, NamedIo, PoolIo};
 use crate::message::command::ShardCommand;
 use crate::stats::PoolStats;
 
@@ -26,7 +26,8 @@ impl Control {
     pub async fn io_report(self: &Rc<Self>) -> IoReport {
         let mut pools = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
-            let stats = self.pool_stats(number).await;
+            let mut stats = self.pool_stats(number).await;
+            let (connections, connections_left_out) = busiest(std::mem::take(&mut stats.connections));
             let state = pool.core.metadata.state();
             let volumes = state.volumes().filter(|volume| !volume.is_unfinished()).map(|volume| NamedIo {
                 name: volume.name.clone(),
@@ -39,6 +40,8 @@ impl Control {
             pools.push(PoolIo {
                 name: state.name().to_owned(),
                 volumes: volumes.collect(),
+                connections,
+                connections_left_out,
                 groups: groups(&state, &stats),
                 log,
                 destage,
@@ -48,6 +51,15 @@ impl Control {
         }
         IoReport { at_ns: self.world.now().0, pools }
     }
+}
+
+/// The connections that have asked for most, and how many others there are.
+fn busiest(mut connections: Vec<ConnectionIo>) -> (Vec<ConnectionIo>, usize) {
+    connections
+        .sort_by(|one, other| other.io.count().cmp(&one.io.count()).then_with(|| one.id.cmp(&other.id)));
+    let left_out = connections.len().saturating_sub(CONNECTIONS_MAX);
+    connections.truncate(CONNECTIONS_MAX);
+    (connections, left_out)
 }
 
 /// What hosts have asked of each group that has a name: of its volumes.

@@ -7,11 +7,15 @@ use std::collections::BTreeMap;
 use tier0_drive::DriveHandle;
 use tier0_stats::IoStats;
 
+use crate::admin::ConnectionIo;
+
 /// Counters of a pool.
 #[derive(Default)]
 pub struct PoolStats {
     /// By the volume's number in the pool.
     pub volumes: BTreeMap<u32, IoStats>,
+    /// Connections to its volumes.
+    pub connections: Vec<ConnectionIo>,
     /// By the drive's place and the guard that counts, of which most drives have one in each shard, and some share one; drives
     /// without are left out.
     drives: BTreeMap<(u32, usize), IoStats>,
@@ -36,6 +40,7 @@ impl PoolStats {
         for (number, stats) in &other.volumes {
             self.volumes.entry(*number).or_default().merge(stats);
         }
+        self.connections.extend(other.connections);
         self.drives.extend(other.drives);
         for (number, stats) in &other.lanes {
             let lane = self.lanes.entry(*number).or_default();

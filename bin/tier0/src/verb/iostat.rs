@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_control::admin::{AdminReply, AdminRequest, IoReport, NamedIo, PoolIo};
+use tier0_control::admin::{AdminReply, AdminRequest, ConnectionIo, IoReport, NamedIo, PoolIo};
 use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
 use tier0_units::{Nanos, counted};
 
@@ -23,10 +23,11 @@ Examples:
 
 Columns: requests and MB (10^6 bytes) per second; mean and 99th percentile of
 the latency in ms, of reads and of writes; queue is the mean number of requests
-under way. Volumes and groups count what hosts ask; log: records until they
-are stable in every copy; destage: batches of pages from memory to their sets;
-tables: checksums that memory did not have; drives: all of that, and metadata,
-rebuilds and scrubs. Discards and flushes are in the JSON.";
+under way. Volumes and groups count what hosts ask; VOLUME from HOST: what one
+connection asks; log: records until they are stable in every copy; destage:
+batches of pages from memory to their sets; tables: checksums that memory did
+not have; drives: all of that, and metadata, rebuilds and scrubs. Discards and
+flushes are in the JSON.";
 
 /// What an array's volumes, log, tables and drives do.
 #[derive(Args, Debug)]
@@ -90,11 +91,29 @@ struct Rates {
 struct PoolRates {
     name: String,
     volumes: Vec<OneRate>,
+    connections: Vec<ConnectionRate>,
+    connections_left_out: usize,
     groups: Vec<OneRate>,
     log: Vec<OneRate>,
     destage: Vec<OneRate>,
     tables: Vec<OneRate>,
     drives: Vec<OneRate>,
+}
+
+/// A connection between two looks.
+#[derive(Serialize)]
+struct ConnectionRate {
+    id: String,
+    volume: String,
+    peer: String,
+    #[serde(flatten)]
+    rate: OneRate,
+}
+
+impl ConnectionRate {
+    fn is_idle(&self) -> bool {
+        self.rate.stats.count() == 0
+    }
 }
 
 /// A volume, drive or other thing between two looks.
@@ -119,6 +138,8 @@ impl Rates {
             PoolRates {
                 name: pool.name.clone(),
                 volumes: of(|pool| &pool.volumes),
+                connections: connections(known, pool),
+                connections_left_out: pool.connections_left_out,
                 groups: of(|pool| &pool.groups),
                 log: of(|pool| &pool.log),
                 destage: of(|pool| &pool.destage),
@@ -138,7 +159,7 @@ impl Rates {
                 rows.add_row(one.cells(self.seconds));
             }
             align_right(&mut rows, 1..10);
-            format!("pool {}:\n{}\n{}", pool.name, rendered(&rows), pool.errors())
+            format!("pool {}:\n{}\n{}{}", pool.name, rendered(&rows), pool.left_out(), pool.errors())
         });
         format!("{}\n", pools.collect::<Vec<_>>().join("\n"))
     }
@@ -146,8 +167,20 @@ impl Rates {
 
 impl PoolRates {
     fn all(&self) -> impl Iterator<Item = &OneRate> {
-        let kinds = [&self.volumes, &self.groups, &self.log, &self.destage, &self.tables, &self.drives];
-        kinds.into_iter().flatten()
+        let kinds = [&self.groups, &self.log, &self.destage, &self.tables, &self.drives];
+        let busy = self.connections.iter().filter(|connection| !connection.is_idle());
+        let connections = busy.map(|connection| &connection.rate);
+        self.volumes.iter().chain(connections).chain(kinds.into_iter().flatten())
+    }
+
+    /// What the table does not show.
+    fn left_out(&self) -> String {
+        let idle = self.connections.iter().filter(|connection| connection.is_idle()).count();
+        let told = |count: usize, which: &str| match count {
+            0 => String::new(),
+            count => format!("  and {} {which}\n", counted(count as u64, "connection")),
+        };
+        told(idle, "without requests") + &told(self.connections_left_out, "that asked for less")
     }
 
     fn errors(&self) -> String {
@@ -169,6 +202,24 @@ fn differences(before: Option<&[NamedIo]>, now: &[NamedIo]) -> Vec<OneRate> {
         OneRate { name: one.name.clone(), io: IoSummary::from(&stats), stats }
     };
     now.iter().map(one).collect()
+}
+
+fn connections(before: Option<&PoolIo>, now: &PoolIo) -> Vec<ConnectionRate> {
+    let one = |one: &ConnectionIo| {
+        let known = before.and_then(|before| before.connections.iter().find(|known| known.id == one.id));
+        let stats = known.map_or_else(|| one.io.clone(), |known| one.io.since(&known.io));
+        ConnectionRate {
+            id: one.id.clone(),
+            volume: one.volume.clone(),
+            peer: one.peer.clone(),
+            rate: OneRate {
+                name: format!("{} from {}", one.volume, one.peer),
+                io: IoSummary::from(&stats),
+                stats,
+            },
+        }
+    };
+    now.connections.iter().map(one).collect()
 }
 
 impl OneRate {

@@ -201,6 +201,33 @@ fn what_is_told_fits_a_narrow_terminal() {
     scene.stop();
 }
 
+#[test]
+fn each_connection_is_told_with_what_it_asks() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    let load = ["load", scene.uri(), "--read", "50", "--time", "60s", "--overwrite", "--connections", "2"];
+    let load = Background::start(&load);
+    let connections = || {
+        let report = json(&["iostat", array]);
+        report["pools"][0]["connections"].as_array().expect("a list").clone()
+    };
+    let counts = |connection: &serde_json::Value, op: &str| connection[op]["count"].as_u64().unwrap_or(0);
+    let is_busy = |found: &[serde_json::Value]| {
+        found.len() == 2 && found.iter().all(|one| counts(one, "read") > 10 && counts(one, "write") > 10)
+    };
+    let found = std::iter::repeat_with(connections).find(|found| is_busy(found)).expect("it comes");
+    for connection in &found {
+        assert_eq!(connection["volume"], "lun0");
+        let peer = connection["peer"].as_str().expect("a text");
+        assert_eq!(peer, format!("process {}", load.id()), "{connection}");
+    }
+    assert_ne!(found[0]["id"], found[1]["id"]);
+    let told = succeed(&["iostat", array]);
+    assert!(told.contains(&format!("lun0 from process {}", load.id())), "{told}");
+    drop(load);
+    scene.stop();
+}
+
 /// What was advised did not help: to add drives alone, to take out of the file what was never in it, to add what is refused.
 #[test]
 fn what_is_advised_can_be_done() {

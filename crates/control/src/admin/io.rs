@@ -19,6 +19,12 @@ pub struct PoolIo {
     pub name: String,
     /// What hosts have asked of its volumes.
     pub volumes: Vec<NamedIo>,
+    /// Connections of hosts to its volumes, those that have asked for most first; no more than [`CONNECTIONS_MAX`].
+    #[serde(default)]
+    pub connections: Vec<ConnectionIo>,
+    /// Connections beyond those.
+    #[serde(default)]
+    pub connections_left_out: usize,
     /// What hosts have asked of the volumes of each group of sets, where groups have names.
     #[serde(default)]
     pub groups: Vec<NamedIo>,
@@ -34,6 +40,22 @@ pub struct PoolIo {
     pub tables: Vec<NamedIo>,
     /// What its drives have done: for hosts, destaging, metadata, rebuilds and scrubs.
     pub drives: Vec<NamedIo>,
+}
+
+/// Connections that a report has of a pool.
+pub const CONNECTIONS_MAX: usize = 256;
+
+/// A connection of a host to a volume.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionIo {
+    /// The shard that serves it and its number there, such as `0.17`; never given twice while the array serves.
+    pub id: String,
+    /// The volume.
+    pub volume: String,
+    /// Who is at its other end: an address, or a process of this machine.
+    pub peer: String,
+    /// What it has asked, as long as it was connected. A long request counts as several.
+    pub io: IoStats,
 }
 
 /// A volume, a drive, or something else that is named.

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use tier0_block::BlockTarget;
-use tier0_target::{Connection, Ended, ExportOptions, Protocol, Target};
+use tier0_target::{Connection, Ended, ExportOptions, Protocol, Target, User};
 use tier0_world::World;
 use tier0_world::net::{PeerAddress, Socket};
 
@@ -72,6 +72,11 @@ impl<T: BlockTarget + 'static> Server<T> {
     /// Connections that use an export.
     pub fn users_of(&self, name: &str) -> usize {
         self.target.users_of(name)
+    }
+
+    /// Connections that use an export, by their numbers.
+    pub fn users(&self) -> Vec<User> {
+        self.target.users()
     }
 
     /// Withdraws an export and waits until no connection uses it.
