@@ -1,0 +1,69 @@
+//! Compressed files: recognised by their first bytes, decompressed as a stream.
+
+use std::fmt;
+use std::io::{self, BufReader, Read};
+
+/// What a file can be compressed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip (RFC 1952), of one or more members.
+    Gzip,
+    /// Zstandard (RFC 8878), of one or more frames.
+    Zstd,
+    /// xz, of one or more streams.
+    Xz,
+}
+
+/// How many bytes it takes to recognise a compression.
+pub(crate) const MAGIC_BYTES: usize = 6;
+/// The largest window of a zstd stream, as a power of two of bytes: 128 MiB, which is the limit of the `zstd` program
+/// too. Levels up to 19 use 8 MiB.
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+/// The most memory that the xz decompressor may take, bytes; `xz -9` needs 65 MiB.
+const XZ_MEMORY_MAX: u64 = 128 << 20;
+/// How many compressed bytes are read at once.
+const INPUT_BYTES: usize = 64 << 10;
+
+impl Compression {
+    /// What a file that begins like this is compressed with.
+    pub fn recognise(first: &[u8]) -> Option<Compression> {
+        match first {
+            [0x1f, 0x8b, 0x08, ..] => Some(Compression::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
+            // A frame that zstd skips: some writers begin with one.
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Compression::Zstd),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Compression::Xz),
+            _ => None,
+        }
+    }
+
+    /// The decompressed bytes of `input`.
+    pub(crate) fn decompress(self, input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+        let input = BufReader::with_capacity(INPUT_BYTES, input);
+        Ok(match self {
+            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
+            Compression::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+                Box::new(decoder)
+            }
+            Compression::Xz => {
+                let stream = liblzma::stream::Stream::new_stream_decoder(
+                    XZ_MEMORY_MAX,
+                    liblzma::stream::CONCATENATED,
+                )?;
+                Box::new(liblzma::bufread::XzDecoder::new_stream(input, stream))
+            }
+        })
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+            Compression::Xz => "xz",
+        })
+    }
+}
