@@ -15,6 +15,7 @@ mod pool_records;
 mod slot_table;
 mod study_toml;
 mod superblock;
+mod trace;
 
 use crate::Target;
 
@@ -31,6 +32,7 @@ pub const ALL: &[Target] = &[
     slot_table::TARGET,
     study_toml::TARGET,
     superblock::TARGET,
+    trace::TARGET,
 ];
 
 /// A parser with a planted fault, to prove that faults of its kind are found.
