@@ -64,6 +64,9 @@ pub enum LabError {
     /// A report cannot be made.
     #[error("the report cannot be made: {0}; report this as a fault of tier0")]
     Render(#[from] askama::Error),
+    /// A trace cannot be replayed.
+    #[error(transparent)]
+    Replay(#[from] crate::replay::LoadError),
     /// A drive cannot be validated.
     #[error(transparent)]
     Validation(#[from] tier0_drive::disk::validation::ValidationError),

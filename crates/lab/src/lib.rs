@@ -8,6 +8,7 @@
 //! | [`search`] | I/Os per second under a latency limit |
 //! | [`calibrate`] | fitting free parameters to calibration figures |
 //! | [`work`] | what the array did for a load, as its own counters tell |
+//! | [`replay`] | block traces against cache policies |
 //! | [`grid`] | many measurements on all cores |
 //! | [`mod@run`] | a study from its fit to its records |
 //! | [`ranking`] | configurations under the same load, the best first |
@@ -22,6 +23,7 @@
 
 mod array_file;
 pub mod calibrate;
+mod clock;
 mod error;
 pub mod grid;
 pub mod measure;
@@ -30,6 +32,7 @@ pub mod path;
 pub mod profile;
 pub mod ranking;
 pub mod record;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod search;

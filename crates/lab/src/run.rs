@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -15,6 +15,7 @@ use tier0_units::ByteCount;
 
 use crate::LabError;
 use crate::calibrate::{Fit, evaluations_max, fit};
+use crate::clock::Clock;
 use crate::grid::each;
 use crate::measure::{Bench, Measurement};
 use crate::outcome::{figure, half_width};
@@ -331,23 +332,5 @@ pub(crate) fn set_values(study: &Study, values: &[f64], configurations: &mut [Co
         for place in &parameter.configurations {
             configurations[*place].setup.set(parameter.field, *value);
         }
-    }
-}
-
-/// The wall clock, for progress alone.
-#[derive(Clone, Copy)]
-struct Clock(Instant);
-
-impl Clock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the estimate of the time left is for the person who waits"
-    )]
-    fn start() -> Clock {
-        Clock(Instant::now())
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.0.elapsed()
     }
 }

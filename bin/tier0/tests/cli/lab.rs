@@ -1,6 +1,6 @@
 //! `tier0 lab`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::support::{directory, file, json, refuse, succeed, text};
 
@@ -98,4 +98,41 @@ fn a_profile_finds_the_knee() {
     assert!(succeed(&arguments).contains("above the limit"));
     refuse(&["lab", "profile", text(&array), "--limit", "0s"], 2, &["--limit"]);
     refuse(&["lab", "profile", "/nowhere"], 2, &["/nowhere"]);
+}
+
+/// A trace of 2,000 reads in a loop over 200 blocks of 4 KiB, in the form of the MSR traces.
+fn looping_trace(at: &Path) -> PathBuf {
+    let lines = (0..2000_u64)
+        .map(|n| format!("{},host,0,Read,{},4096,10\n", 128_166_372_000_000_000 + n, n % 200 * 4096));
+    file(at, "loop.csv", &lines.collect::<String>())
+}
+
+#[test]
+fn a_trace_is_replayed_against_policies_and_sizes() {
+    let directory = directory();
+    let trace = looping_trace(directory.path());
+    let page = directory.path().join("replay.html");
+    let arguments = ["lab", "replay", text(&trace), "--size", "100", "--size", "1MiB", "--curve", "5"];
+    let report = json(&[&arguments[..], &["--html", text(&page)]].concat());
+    assert_eq!(
+        (&report["format"], &report["requests"], &report["distinct_blocks"]),
+        (&"msr".into(), &2000.into(), &200.into())
+    );
+    let tried = report["tried"].as_array().expect("a list");
+    assert_eq!(tried.len(), 6, "two policies and the optimum at two sizes");
+    let missed = |policy: &str, blocks: u64| {
+        let one = tried.iter().find(|one| one["policy"] == policy && one["blocks"] == blocks);
+        one.expect("it was tried")["miss_ratio"].as_f64().expect("a number")
+    };
+    assert_eq!((missed("lru", 100), missed("optimum", 200)), (1.0, 0.1));
+    assert!(missed("adaptive", 100) < 0.7 && missed("optimum", 100) < missed("adaptive", 100));
+    assert_eq!(report["curve"].as_array().map(Vec::len), Some(15));
+    assert!(std::fs::read_to_string(&page).expect("a page").contains("<svg"));
+    let told = succeed(&arguments);
+    assert!(told.contains("2,000 requests, 2,000 of them reads, of 200 blocks (800KiB)"), "{told}");
+    refuse(&["lab", "replay", text(&trace), "--policy", "best"], 2, &["best", "lru, adaptive"]);
+    refuse(&["lab", "replay", text(&trace), "--format", "fio"], 2, &["loop.csv", "line 1"]);
+    refuse(&["lab", "replay", "/nowhere"], 2, &["/nowhere"]);
+    let binary = file(directory.path(), "blocks.bin", "\u{1}\0\0\0\u{2}\0\0\0");
+    refuse(&["lab", "replay", text(&binary)], 2, &["blocks.bin", "u32-le"]);
 }

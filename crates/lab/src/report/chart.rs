@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::ticks::{label, ticks};
+use super::ticks::{label, powers, ticks};
 
 /// A curve.
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub(super) struct Series {
     pub(super) label: String,
     /// Points by ascending first coordinate of the load, not necessarily of x.
     pub(super) points: Vec<(f64, f64)>,
-    /// The point that is the result.
-    pub(super) result: (f64, f64),
+    /// The point that is the result, where one is.
+    pub(super) result: Option<(f64, f64)>,
     /// The published figure, where there is one.
     pub(super) published: Option<(f64, f64)>,
 }
@@ -28,6 +28,8 @@ pub(super) struct Chart {
     pub(super) title: String,
     /// What is below the horizontal axis, unit included.
     pub(super) x_label: String,
+    /// Whether the horizontal axis is by powers of ten; then all its values are above 0.
+    pub(super) x_is_logarithmic: bool,
     /// What is beside the vertical axis, unit included.
     pub(super) y_label: String,
     /// Where a limit is drawn, and its text.
@@ -48,13 +50,19 @@ const BOTTOM: f64 = 46.0;
 
 /// From figures to places in the picture.
 struct Frame {
+    x_is_logarithmic: bool,
+    x_least: f64,
     x_most: f64,
     y_most: f64,
 }
 
 impl Frame {
     fn x(&self, value: f64) -> f64 {
-        LEFT + value / self.x_most * (WIDTH - LEFT - RIGHT)
+        let share = match self.x_is_logarithmic {
+            true => (value / self.x_least).ln() / (self.x_most / self.x_least).ln(),
+            false => value / self.x_most,
+        };
+        LEFT + share * (WIDTH - LEFT - RIGHT)
     }
 
     fn y(&self, value: f64) -> f64 {
@@ -66,17 +74,28 @@ impl Chart {
     /// The picture.
     pub(super) fn svg(&self) -> String {
         let all = || {
-            self.series.iter().flat_map(|s| s.points.iter().chain([&s.result]).chain(s.published.as_ref()))
+            self.series
+                .iter()
+                .flat_map(|s| s.points.iter().chain(s.result.as_ref()).chain(s.published.as_ref()))
         };
         let y_wanted = match self.limit {
             // Beyond the limit a curve only has to show where it goes.
             Some((limit, _)) => limit * 1.25,
             None => all().map(|point| point.1).fold(0.0, f64::max),
         };
-        let x_ticks = ticks(all().map(|point| point.0).fold(0.0, f64::max), 5);
+        let x_most = all().map(|point| point.0).fold(0.0, f64::max);
+        let x_ticks = match self.x_is_logarithmic {
+            true => powers(all().map(|point| point.0).fold(x_most, f64::min), x_most),
+            false => ticks(x_most, 5),
+        };
         let y_ticks = ticks(y_wanted, 5);
         let last = |ticks: &[f64]| ticks.last().copied().unwrap_or(1.0);
-        let frame = Frame { x_most: last(&x_ticks), y_most: last(&y_ticks) };
+        let frame = Frame {
+            x_is_logarithmic: self.x_is_logarithmic,
+            x_least: x_ticks.first().copied().unwrap_or(1.0),
+            x_most: last(&x_ticks),
+            y_most: last(&y_ticks),
+        };
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
             escape(&format!("{}: {} over {}", self.title, self.y_label, self.x_label))
@@ -90,7 +109,7 @@ impl Chart {
     }
 
     fn draw_axes(&self, svg: &mut String, frame: &Frame, x_ticks: &[f64], y_ticks: &[f64]) {
-        let (left, right) = (frame.x(0.0), frame.x(frame.x_most));
+        let (left, right) = (LEFT, frame.x(frame.x_most));
         let (top, bottom) = (frame.y(frame.y_most), frame.y(0.0));
         for tick in y_ticks {
             let y = frame.y(*tick);
@@ -138,7 +157,9 @@ fn draw_series(svg: &mut String, frame: &Frame, series: &Series, look: usize) {
         before = Some(at);
     }
     let _ = write!(svg, "<path class=\"line s{look}\" d=\"{path}\"/>");
-    mark(svg, look, (frame.x(series.result.0), frame.y(series.result.1)), 5.0, "dot");
+    if let Some((x, y)) = series.result {
+        mark(svg, look, (frame.x(x), frame.y(y)), 5.0, "dot");
+    }
     if let Some((x, y)) = series.published {
         let (x, y) = (frame.x(x), frame.y(y));
         let _ = write!(
@@ -201,12 +222,13 @@ mod tests {
         Chart {
             title: "a < b".into(),
             x_label: "IOPS".into(),
+            x_is_logarithmic: false,
             y_label: "ms".into(),
             limit: Some((20.0, "20 ms".into())),
             series: vec![Series {
                 label: "8 KiB & more".into(),
                 points: vec![(1000.0, 5.0), (4000.0, 15.0), (5000.0, 35.0)],
-                result: (4250.0, 20.0),
+                result: Some((4250.0, 20.0)),
                 published: Some((4400.0, 20.0)),
             }],
         }

@@ -71,6 +71,7 @@ fn chart(title: String, some: &[&Measured], series: Vec<Series>) -> Chart {
     Chart {
         title,
         x_label: "I/Os per second".to_owned(),
+        x_is_logarithmic: false,
         y_label: "mean latency (ms)".to_owned(),
         limit,
         series,
@@ -87,7 +88,7 @@ fn series(outcome: &StudyOutcome, measured: &Measured, label: &str) -> Series {
     Series {
         label: label.to_owned(),
         points: measured.measurement.curve.iter().map(|sample| (sample.iops, latency(sample))).collect(),
-        result: (result.iops, latency(result)),
+        result: Some((result.iops, latency(result))),
         published,
     }
 }

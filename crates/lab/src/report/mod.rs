@@ -20,6 +20,7 @@ mod chart;
 mod curves;
 mod html;
 mod matrix;
+mod replay;
 mod sensitivity;
 mod strip;
 mod terminal;
@@ -31,6 +32,7 @@ use tier0_catalog::{LookupError, ParameterRow, SourceKind};
 use crate::study::Study;
 
 pub use html::html;
+pub use replay::{ReplayTitle, replay_html};
 pub use sensitivity::sensitivity;
 pub use terminal::{profile, terminal};
 

@@ -2,6 +2,7 @@
 
 mod list;
 mod profile;
+mod replay;
 mod run;
 mod sensitivity;
 mod validate_drive;
@@ -17,6 +18,7 @@ Examples:
   tier0 lab run ps6100xv --html ps6100xv.html
   tier0 lab sensitivity cx4-oracle
   tier0 lab profile modelled.toml --limit 20ms --read 70
+  tier0 lab replay volume.csv --size 10GiB --curve --html replay.html
   tier0 lab validate-drive --disksim measured/ atlas10k";
 
 /// What to do.
@@ -31,6 +33,8 @@ pub(crate) enum Lab {
     Sensitivity(sensitivity::Sensitivity),
     /// Find how many I/Os per second a target gives within a latency limit
     Profile(Box<profile::Profile>),
+    /// Tell what caches of some sizes would have served of a block trace
+    Replay(Box<replay::Replay>),
     /// Compare the disk model with the measured service times of a drive
     ValidateDrive(validate_drive::ValidateDrive),
 }
@@ -42,6 +46,7 @@ pub(crate) fn run(verb: &Lab, global: &Global) -> Result<(), Failure> {
         Lab::Run(run) => run::run(run, global),
         Lab::Sensitivity(sensitivity) => sensitivity::run(sensitivity, global),
         Lab::Profile(profile) => profile::run(profile, global),
+        Lab::Replay(replay) => replay::run(replay, global),
         Lab::ValidateDrive(validate) => validate_drive::run(validate),
     }
 }

@@ -97,7 +97,7 @@ pub(super) fn show(bar: &ProgressBar, progress: &RunProgress) {
 }
 
 /// A study takes a while: that its report has no place is said before.
-fn check_writable(path: &Path) -> Result<(), Failure> {
+pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || !directory.is_dir() {
         let shown = path.display();

@@ -54,6 +54,12 @@ const LOAD: &str = "limits = { time = \"1s\" }\n[stream]\nread_percent = 70\n";
 const DRIVE: &str =
     "[disk.mine]\nname = \"our own disk\"\ndescription = \"measured here\"\nbased_on = \"nl-7k2\"\n";
 
+/// A line of a block trace.
+fn traced(number: u64) -> String {
+    let (time, offset) = (128_166_372_000_000_000 + number * 10_000, number % 150 * 8192);
+    format!("{time},host,0,Read,{offset},8192,100\n")
+}
+
 /// A directory, and what runs in it; what runs is ended at the end.
 pub(super) struct Scene {
     directory: TempDir,
@@ -76,6 +82,13 @@ impl Scene {
         let array = file(at, "array.toml", ARRAY);
         file(at, "modelled.toml", MODELLED);
         file(at, "oltp.toml", LOAD);
+        file(at, "volume.csv", &(0..500).map(traced).collect::<String>());
+        file(
+            at,
+            "volume.iolog",
+            "fio version 2 iolog\nf add\nf open\nf read 0 8192\nf write 4096 4096\nf close\n",
+        );
+        file(at, "blocks.bin", &"\0\0\0\u{1}\0\0\0\u{2}".repeat(100));
         let mine = at.join("my-drives");
         std::fs::create_dir(&mine).expect("a directory");
         file(&mine, "drives.toml", DRIVE);

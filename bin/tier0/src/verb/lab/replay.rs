@@ -1,0 +1,284 @@
+//! `tier0 lab replay`: a block trace against cache policies.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tier0_lab::LabError;
+use tier0_lab::replay::{LoadOptions, Plan, Replayed, Requests, Sampled, Writes, load, replay};
+use tier0_lab::report::{Provenance, ReplayTitle, replay_html};
+use tier0_policy::PolicyKind;
+use tier0_trace::Format;
+use tier0_units::ByteCount;
+
+use super::run::{check_writable, commit, failure};
+use crate::cli::Global;
+use crate::driving::live_line;
+use crate::failure::Failure;
+use crate::output::{align_right, json, print, rendered, table, thousands};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 lab replay volume.csv --size 1GiB --size 10GiB
+      a trace of the MSR-Cambridge form, and caches of two sizes
+  tier0 lab replay blocks.bin --format u32-be --size 20000 --policy adaptive
+      a size without a unit is in blocks
+  tier0 lab replay volume.iolog --curve --html replay.html
+      a curve over sizes, with its error, in one file
+
+Formats (--format), plain or compressed with gzip, zstd or xz: msr, blkparse,
+fio (iolog), ids (a block per line), oracle-general (libCacheSim), u32-be,
+u32-le. A text is recognised by itself; binary formats must be named.
+
+Columns: requests of which a block was missing; bytes that were missing; what
+was written into the cache (flash has to bear that); requests per second that
+the replay did. \"optimum\" knows the future: no policy misses less.";
+
+/// How many points a curve has where it is not said.
+const CURVE_POINTS: &str = "20";
+/// Sizes where none are given, as parts of all blocks.
+const SIZES: [f64; 3] = [0.01, 0.05, 0.2];
+
+/// Tells what caches of some sizes would have served of a trace.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Replay {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// What it is written in [default: by its content]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// A policy, lru or adaptive; may be given again [default: all]
+    #[arg(long = "policy", value_name = "POLICY")]
+    policies: Vec<PolicyKind>,
+    /// A cache's size, in blocks or with a unit; may be given again [default: 1, 5 and 20 % of the blocks]
+    #[arg(long = "size", value_name = "SIZE", value_parser = parse_size)]
+    sizes: Vec<Size>,
+    /// Bytes of a block, of traces that have bytes
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = parse_block)]
+    block: ByteCount,
+    /// What becomes of writes
+    #[arg(long, value_enum, default_value_t = WriteMode::Allocate)]
+    writes: WriteMode,
+    /// The miss ratio over so many sizes, of a sample of the blocks where caches are large
+    #[arg(long, value_name = "POINTS", num_args = 0..=1, default_missing_value = CURVE_POINTS)]
+    curve: Option<NonZeroUsize>,
+    /// Replay so many requests only
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Write a report with the curve to this file too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Use so many threads [default: one per core]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WriteMode {
+    /// They count, and stay in the cache
+    Allocate,
+    /// They go past the cache, which forgets what they write
+    Around,
+    /// As if there were none
+    Ignore,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Size {
+    Blocks(u64),
+    Bytes(ByteCount),
+}
+
+fn parse_size(text: &str) -> Result<Size, String> {
+    let size = match text.parse::<u64>() {
+        Ok(blocks) => Size::Blocks(blocks),
+        Err(_) => Size::Bytes(text.parse::<ByteCount>().map_err(|error| error.to_string())?),
+    };
+    match size {
+        Size::Blocks(0) | Size::Bytes(ByteCount(0)) => Err("a cache has at least one block".to_owned()),
+        size => Ok(size),
+    }
+}
+
+fn parse_block(text: &str) -> Result<ByteCount, String> {
+    let size = text.parse::<ByteCount>().map_err(|error| error.to_string())?;
+    match size.0 {
+        512..=0x4000_0000 => Ok(size),
+        _ => Err("a block has between 512 bytes and 1GiB".to_owned()),
+    }
+}
+
+/// What JSON has.
+#[derive(Serialize)]
+struct Report<'a> {
+    trace: &'a Path,
+    format: String,
+    requests: u64,
+    reads: u64,
+    distinct_blocks: u32,
+    block_bytes: u64,
+    #[serde(flatten)]
+    replayed: &'a Replayed,
+}
+
+/// Replays it.
+pub(crate) fn run(verb: &Replay, global: &Global) -> Result<(), Failure> {
+    if let Some(path) = &verb.html {
+        check_writable(path)?;
+    }
+    let writes = match verb.writes {
+        WriteMode::Allocate => Writes::Allocate,
+        WriteMode::Around => Writes::Around,
+        WriteMode::Ignore => Writes::Ignore,
+    };
+    let options = LoadOptions { format: verb.format, block_bytes: verb.block.0, writes, limit: verb.limit };
+    let bar = live_line(global.quiet == 0);
+    let loaded = load(&verb.trace, &options, |count| {
+        bar.set_message(format!("reading, {} requests", thousands(count as f64)));
+    });
+    let loaded = loaded.map_err(|error| failure(error.into()))?;
+    let requests = &loaded.requests;
+    let plan = plan(verb, requests)?;
+    let replayed =
+        replay(requests, &plan, |done, of| bar.set_message(format!("replaying, {done} of {of} caches")));
+    bar.finish_and_clear();
+    if let Some(path) = &verb.html {
+        write_html(verb, path, requests, &replayed)?;
+    }
+    if verb.json {
+        return print(&json(&Report {
+            trace: &verb.trace,
+            format: loaded.format.to_string(),
+            requests: requests.count(),
+            reads: requests.reads(),
+            distinct_blocks: requests.distinct(),
+            block_bytes: requests.block_bytes(),
+            replayed: &replayed,
+        }));
+    }
+    print(&text(verb, requests, &replayed))
+}
+
+fn plan(verb: &Replay, requests: &Requests) -> Result<Plan, Failure> {
+    let distinct = u64::from(requests.distinct());
+    let in_blocks = |size: &Size| match size {
+        Size::Blocks(blocks) => *blocks,
+        Size::Bytes(bytes) => (bytes.0 / requests.block_bytes()).max(1),
+    };
+    let mut sizes: Vec<u64> = match verb.sizes.is_empty() && verb.curve.is_none() {
+        true => SIZES.map(|share| ((distinct as f64 * share) as u64).max(1)).to_vec(),
+        false => verb.sizes.iter().map(in_blocks).collect(),
+    };
+    if requests.has_objects() && verb.sizes.iter().any(|size| matches!(size, Size::Bytes(_))) {
+        return Err(Failure::Input(
+            "this trace is of objects of many sizes; give --size in objects, a number without a unit"
+                .to_owned(),
+        ));
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    // A cache that holds everything is as good as any that is larger.
+    let sizes = sizes.into_iter().map(|size| size.min(distinct.max(1)) as usize).collect();
+    let mut policies = verb.policies.clone();
+    policies.sort_unstable();
+    policies.dedup();
+    if policies.is_empty() {
+        policies = PolicyKind::ALL.to_vec();
+    }
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    Ok(Plan { policies, sizes, curve_points: verb.curve, threads: verb.threads.unwrap_or(cores) })
+}
+
+fn describe(requests: &Requests) -> String {
+    format!(
+        "{} requests, {} of them reads, of {} blocks ({})",
+        thousands(requests.count() as f64),
+        thousands(requests.reads() as f64),
+        thousands(f64::from(requests.distinct())),
+        ByteCount(requests.distinct_bytes())
+    )
+}
+
+fn text(verb: &Replay, requests: &Requests, replayed: &Replayed) -> String {
+    let mut text = format!("{}: {}\n", verb.trace.display(), describe(requests));
+    if !replayed.tried.is_empty() {
+        let mut rows = table(&["policy", "blocks", "missed", "missed bytes", "written", "requests/s"]);
+        for tried in &replayed.tried {
+            rows.add_row([
+                tried.policy.to_owned(),
+                thousands(tried.blocks as f64),
+                percent(tried.served.miss_ratio),
+                percent(tried.served.byte_miss_ratio),
+                ByteCount(tried.served.written_bytes).to_string(),
+                thousands(tried.requests_per_s),
+            ]);
+        }
+        align_right(&mut rows, 1..6);
+        text.push_str(&format!("\n{}\n", rendered(&rows)));
+    }
+    if !replayed.curve.is_empty() {
+        text.push_str(&format!("\n{}\n", curve(replayed)));
+    }
+    text
+}
+
+/// A row for each size, a column for each policy.
+fn curve(replayed: &Replayed) -> String {
+    let mut policies: Vec<&str> = replayed.curve.iter().map(|point| point.policy).collect();
+    policies.dedup();
+    let mut sizes: Vec<usize> = replayed.curve.iter().map(|point| point.blocks).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut rows = table(&[&["blocks", "sampled"], &policies[..]].concat());
+    for size in sizes {
+        let of = |policy: &str| {
+            replayed
+                .curve
+                .iter()
+                .find(|point| point.policy == policy && point.blocks == size)
+                .map(|point| &point.sampled)
+        };
+        let share =
+            policies.first().and_then(|policy| of(policy)).map_or(1.0, |sampled| sampled.sampled_share);
+        let missed = policies.iter().map(|policy| of(policy).map_or_else(String::new, missed));
+        rows.add_row([thousands(size as f64), percent(share)].into_iter().chain(missed));
+    }
+    align_right(&mut rows, 0..2 + policies.len());
+    format!("missed blocks by size; ± is half of the 95 % interval\n\n{}", rendered(&rows))
+}
+
+fn missed(sampled: &Sampled) -> String {
+    match sampled.half_width {
+        0.0 => percent(sampled.miss_ratio),
+        half_width => format!("{} ± {:.2}", percent(sampled.miss_ratio), half_width * 100.0),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
+fn write_html(verb: &Replay, path: &Path, requests: &Requests, replayed: &Replayed) -> Result<(), Failure> {
+    let title = ReplayTitle {
+        trace: verb.trace.display().to_string(),
+        description: describe(requests),
+        block_bytes: requests.block_bytes(),
+    };
+    let provenance = Provenance {
+        command: std::iter::once("tier0".to_owned())
+            .chain(std::env::args().skip(1))
+            .collect::<Vec<_>>()
+            .join(" "),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: commit(),
+    };
+    let page = replay_html(replayed, &title, &provenance).map_err(failure)?;
+    std::fs::write(path, page)
+        .map_err(|source| Failure::run(LabError::Write { path: path.to_owned(), source }))
+}

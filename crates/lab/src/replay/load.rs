@@ -1,0 +1,105 @@
+//! From a trace's file to requests in memory.
+
+use std::path::Path;
+
+use thiserror::Error;
+use tier0_trace::{Access, Format, Op, Place, TraceError, TraceReader};
+
+use super::requests::{Requests, RequestsError, Writes};
+
+/// How a trace is taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// What it is written in; none: by its content.
+    pub format: Option<Format>,
+    /// Bytes of a block, of traces that have bytes.
+    pub block_bytes: u64,
+    /// What becomes of writes.
+    pub writes: Writes,
+    /// No more requests than these.
+    pub limit: Option<u64>,
+}
+
+/// A trace that was taken in.
+pub struct Loaded {
+    /// What it is written in.
+    pub format: Format,
+    /// Its requests.
+    pub requests: Requests,
+}
+
+/// Why a trace cannot be replayed.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// It is too large.
+    #[error("{trace}, request {request}: {source}")]
+    Requests {
+        /// The file.
+        trace: String,
+        /// The request, counted from 1.
+        request: u64,
+        /// Why.
+        source: RequestsError,
+    },
+    /// Nothing is in it that a cache could serve.
+    #[error("{trace} has no request that counts; look at its format ({format}) and at --writes")]
+    Empty {
+        /// The file.
+        trace: String,
+        /// What it was read as.
+        format: Format,
+    },
+}
+
+/// Requests between two calls of who waits.
+const TOLD_EVERY: u64 = 1 << 20;
+
+/// Takes a trace in; `told` learns how many requests were read so far.
+///
+/// # Errors
+/// [`LoadError`] where it cannot be read, is too large, or has nothing in it.
+pub fn load(path: &Path, options: &LoadOptions, told: impl Fn(u64)) -> Result<Loaded, LoadError> {
+    let reader = TraceReader::open(path, options.format)?;
+    let format = reader.format();
+    // Numbers of blocks say nothing of bytes; a block is what was traced.
+    let mut requests = Requests::new(options.block_bytes, options.writes);
+    let trace = || path.display().to_string();
+    let mut read = 0;
+    for access in reader {
+        if options.limit.is_some_and(|limit| read >= limit) {
+            break;
+        }
+        read += 1;
+        let taken = take(&mut requests, &access?, options.block_bytes);
+        taken.map_err(|source| LoadError::Requests { trace: trace(), request: read, source })?;
+        if read % TOLD_EVERY == 0 {
+            told(read);
+        }
+    }
+    if requests.count() == 0 {
+        return Err(LoadError::Empty { trace: trace(), format });
+    }
+    Ok(Loaded { format, requests })
+}
+
+fn take(requests: &mut Requests, access: &Access, block_bytes: u64) -> Result<(), RequestsError> {
+    let (first, blocks) = match access.place {
+        Place::Volume => return Ok(()),
+        Place::Object { id, bytes: Some(bytes) } => return requests.read_object(id, bytes),
+        Place::Object { id, bytes: None } => (id, 1),
+        Place::Bytes { length: 0, .. } => return Ok(()),
+        Place::Bytes { offset, length } => {
+            let (first, last) = (offset / block_bytes, (offset + (length - 1)) / block_bytes);
+            (first, last - first + 1)
+        }
+    };
+    match access.op {
+        Op::Read => requests.read(access.volume, first, blocks),
+        Op::Write => requests.write(access.volume, first, blocks),
+        Op::Discard => requests.forget(access.volume, first, blocks),
+        Op::Flush => Ok(()),
+    }
+}

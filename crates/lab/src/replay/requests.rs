@@ -1,0 +1,283 @@
+//! A trace in memory: which blocks each request touches, in their order.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use thiserror::Error;
+
+/// What becomes of writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writes {
+    /// They are requests as reads are, and what they write stays in the cache as long as the policy lets it.
+    #[default]
+    Allocate,
+    /// They go past the cache: what they write is no longer in it, and they do not count.
+    Around,
+    /// As if there were none.
+    Ignore,
+}
+
+/// The trace is too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RequestsError {
+    /// More different blocks than can be told apart.
+    #[error("the trace touches more than {BLOCKS_MAX} different blocks; take larger ones")]
+    TooManyBlocks,
+    /// More touched blocks than can be counted.
+    #[error(
+        "the trace touches blocks more than {TOUCHES_MAX} times; take larger blocks, or a part of it (--limit)"
+    )]
+    TooManyTouches,
+    /// More blocks of one request than make sense.
+    #[error("a request touches {blocks} blocks, more than {REQUEST_BLOCKS_MAX}; take larger ones")]
+    TooLong {
+        /// How many.
+        blocks: u64,
+    },
+}
+
+/// Blocks that can be told apart.
+const BLOCKS_MAX: u32 = 1 << 29;
+/// Touched blocks.
+const TOUCHES_MAX: usize = u32::MAX as usize - 1;
+/// Blocks of one request.
+const REQUEST_BLOCKS_MAX: u64 = 1 << 24;
+
+/// A block that a request touches: a number below the count of different ones, and how it is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch(u32);
+
+/// Of the request that the touch before is of, too.
+const CONTINUES: u32 = 1 << 31;
+const WRITE: u32 = 1 << 30;
+const FORGET: u32 = 1 << 29;
+
+impl Touch {
+    /// The block.
+    #[inline]
+    pub fn block(self) -> u32 {
+        self.0 & (BLOCKS_MAX - 1)
+    }
+
+    /// Whether it is of the same request as the one before.
+    #[inline]
+    pub fn continues(self) -> bool {
+        self.0 & CONTINUES != 0
+    }
+
+    /// Whether it is written.
+    #[inline]
+    pub fn is_write(self) -> bool {
+        self.0 & WRITE != 0
+    }
+
+    /// Whether it is forgotten: discarded, or written past the cache.
+    #[inline]
+    pub fn forgets(self) -> bool {
+        self.0 & FORGET != 0
+    }
+}
+
+/// Requests, as they came.
+pub struct Requests {
+    touches: Vec<Touch>,
+    /// Bytes of a block, where it is an object of a size of its own.
+    object_bytes: Vec<u32>,
+    numbers: HashMap<(u32, u64), u32, BuildHasherDefault<KeyHasher>>,
+    block_bytes: u64,
+    writes: Writes,
+    count: u64,
+    reads: u64,
+}
+
+impl Requests {
+    /// None yet, over blocks of so many bytes.
+    pub fn new(block_bytes: u64, writes: Writes) -> Requests {
+        assert!(block_bytes > 0, "a block has bytes");
+        Requests {
+            touches: Vec::new(),
+            object_bytes: Vec::new(),
+            numbers: HashMap::default(),
+            block_bytes,
+            writes,
+            count: 0,
+            reads: 0,
+        }
+    }
+
+    /// A read of blocks of a volume.
+    ///
+    /// # Errors
+    /// [`RequestsError`] where it cannot be taken in.
+    pub fn read(&mut self, volume: u32, first: u64, blocks: u64) -> Result<(), RequestsError> {
+        self.reads += u64::from(blocks > 0);
+        self.touch(volume, first, blocks, 0)
+    }
+
+    /// A write of blocks of a volume.
+    ///
+    /// # Errors
+    /// [`RequestsError`] where it cannot be taken in.
+    pub fn write(&mut self, volume: u32, first: u64, blocks: u64) -> Result<(), RequestsError> {
+        match self.writes {
+            Writes::Allocate => self.touch(volume, first, blocks, WRITE),
+            Writes::Around => self.forget(volume, first, blocks),
+            Writes::Ignore => Ok(()),
+        }
+    }
+
+    /// Blocks of a volume are worth nothing any more. That is no request.
+    ///
+    /// # Errors
+    /// [`RequestsError`] where it cannot be taken in.
+    pub fn forget(&mut self, volume: u32, first: u64, blocks: u64) -> Result<(), RequestsError> {
+        // What was never touched is in no cache.
+        let known = (first..first.saturating_add(blocks.min(REQUEST_BLOCKS_MAX)))
+            .filter_map(|block| self.numbers.get(&(volume, block)).copied());
+        self.touches.extend(known.map(|number| Touch(number | FORGET)));
+        Ok(())
+    }
+
+    /// A read of an object of so many bytes, which is a block of its own.
+    ///
+    /// # Errors
+    /// [`RequestsError`] where it cannot be taken in.
+    pub fn read_object(&mut self, id: u64, bytes: u32) -> Result<(), RequestsError> {
+        self.read(0, id, 1)?;
+        let number = self.numbers[&(0, id)] as usize;
+        if self.object_bytes.len() <= number {
+            self.object_bytes.resize(number + 1, 0);
+        }
+        self.object_bytes[number] = bytes;
+        Ok(())
+    }
+
+    fn touch(&mut self, volume: u32, first: u64, blocks: u64, how: u32) -> Result<(), RequestsError> {
+        if blocks > REQUEST_BLOCKS_MAX {
+            return Err(RequestsError::TooLong { blocks });
+        }
+        if self.touches.len() as u64 + blocks > TOUCHES_MAX as u64 {
+            return Err(RequestsError::TooManyTouches);
+        }
+        let mut continues = 0;
+        for block in first..first.saturating_add(blocks) {
+            let next = self.numbers.len() as u32;
+            if next == BLOCKS_MAX {
+                return Err(RequestsError::TooManyBlocks);
+            }
+            let number = *self.numbers.entry((volume, block)).or_insert(next);
+            self.touches.push(Touch(number | how | continues));
+            continues = CONTINUES;
+        }
+        self.count += u64::from(blocks > 0);
+        Ok(())
+    }
+
+    /// Touched blocks, in their order.
+    pub fn touches(&self) -> &[Touch] {
+        &self.touches
+    }
+
+    /// Requests that count.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Reads among them.
+    pub fn reads(&self) -> u64 {
+        self.reads
+    }
+
+    /// Different blocks.
+    pub fn distinct(&self) -> u32 {
+        self.numbers.len() as u32
+    }
+
+    /// Bytes of a block, or of an object.
+    pub fn bytes_of(&self, block: u32) -> u64 {
+        match self.object_bytes.get(block as usize) {
+            Some(bytes) => (*bytes).into(),
+            None => self.block_bytes,
+        }
+    }
+
+    /// Bytes of a block that is no object.
+    pub fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// Bytes of all different blocks.
+    pub fn distinct_bytes(&self) -> u64 {
+        (0..self.distinct()).map(|block| self.bytes_of(block)).fold(0, u64::saturating_add)
+    }
+
+    /// Whether blocks are objects with sizes of their own.
+    pub fn has_objects(&self) -> bool {
+        !self.object_bytes.is_empty()
+    }
+}
+
+/// Hashes a volume and a block: keys come from a file that may be chosen to collide, but only against who reads it.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    /// The finalizer of murmur3 (Appleby), over both.
+    fn write_u64(&mut self, number: u64) {
+        let mut mixed = (self.0.rotate_left(32) ^ number).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        self.0 = mixed ^ (mixed >> 33);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn touched(requests: &Requests) -> Vec<(u32, bool, bool, bool)> {
+        let of = |touch: &Touch| (touch.block(), touch.continues(), touch.is_write(), touch.forgets());
+        requests.touches().iter().map(of).collect()
+    }
+
+    #[test]
+    fn requests_are_cut_into_blocks_that_have_numbers() {
+        let mut requests = Requests::new(4096, Writes::Allocate);
+        requests.read(0, 7, 2).expect("room");
+        requests.write(0, 8, 1).expect("room");
+        requests.read(1, 7, 1).expect("room");
+        assert_eq!(
+            touched(&requests),
+            [
+                (0, false, false, false),
+                (1, true, false, false),
+                (1, false, true, false),
+                (2, false, false, false),
+            ]
+        );
+        assert_eq!((requests.count(), requests.reads(), requests.distinct()), (3, 2, 3));
+        assert_eq!(requests.read(0, 0, 1 << 30), Err(RequestsError::TooLong { blocks: 1 << 30 }));
+    }
+
+    #[test]
+    fn writes_may_go_past_the_cache_or_be_ignored() {
+        for (writes, touches) in [(Writes::Around, 2), (Writes::Ignore, 1)] {
+            let mut requests = Requests::new(4096, writes);
+            requests.read(0, 1, 1).expect("room");
+            requests.write(0, 1, 1).expect("room");
+            requests.write(0, 5, 1).expect("room");
+            assert_eq!((requests.touches().len(), requests.count()), (touches, 1), "{writes:?}");
+        }
+    }
+}
