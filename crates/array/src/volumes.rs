@@ -164,7 +164,7 @@ impl Shard {
         volume.write_back.has_gone(volume.number);
         // A read of an extent that has left one of them may still be under way there.
         for slot in &slots {
-            volume.write_back.let_go(*slot).await;
+            volume.write_back.until_unread(*slot).await;
         }
         slots
     }

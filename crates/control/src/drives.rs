@@ -165,8 +165,9 @@ impl Control {
             core.pauses.end_waits_for_space(place, self.world.now());
             // Requests to a drive that hangs are let go before its patience has run out.
             let own = core.metadata.drive(place);
-            own.iter().filter_map(|drive| drive.guard()).for_each(|guard| guard.let_go());
-            self.ask_all(|reply| ShardCommand::LetGo { pool: number, member: place as usize, reply }).await;
+            own.iter().filter_map(|drive| drive.guard()).for_each(|guard| guard.give_up());
+            self.ask_all(|reply| ShardCommand::GiveUpDrive { pool: number, member: place as usize, reply })
+                .await;
         }
         self.drop_log_copies(number, place as usize).await;
         // The superblocks know; the state follows when the journal takes records, which it does not while a new one is made.

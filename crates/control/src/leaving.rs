@@ -92,7 +92,7 @@ impl Control {
             core.given_up.borrow_mut().extend(core.lost_places_of(place));
         }
         let lacks_space = self.core(number).pauses.health(place).is_some_and(|health| health.no_space);
-        self.let_go(number, place, state, leave).await?;
+        self.send_away(number, place, state, leave).await?;
         let held = self.core(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
         let spares = Spares::shortage(&self.core(number).metadata.state());
         let spares = spares
@@ -187,7 +187,7 @@ impl Control {
                  copy is: take it back (tier0 drive rejoin), or give up what it holds (tier0 drive remove ARRAY {old} --force)"
             ));
         }
-        self.let_go(number, leaving, state, Leave::CopyFirst).await?;
+        self.send_away(number, leaving, state, Leave::CopyFirst).await?;
         self.start_rebuilds(number);
         Ok(match state {
             MemberState::Active => format!(
@@ -226,7 +226,7 @@ impl Control {
     }
 
     /// What is on a member is to go elsewhere, and the member is to be forgotten then.
-    async fn let_go(
+    async fn send_away(
         self: &Rc<Self>,
         number: usize,
         place: u32,

@@ -71,9 +71,9 @@ impl Shard {
                 join_all(lanes.iter().map(|lane| lane.write_back.reclaim())).await;
                 let _ = reply.send(());
             }
-            ShardCommand::LetGo { pool, member, reply } => {
+            ShardCommand::GiveUpDrive { pool, member, reply } => {
                 let drive = self.pool(pool).slot_io.raid().members().drive(member);
-                drive.and_then(|drive| drive.guard()).inspect(|guard| guard.let_go());
+                drive.and_then(|drive| drive.guard()).inspect(|guard| guard.give_up());
                 let _ = reply.send(());
             }
             ShardCommand::DropLogCopies { pool, member, reply } => {

@@ -235,7 +235,7 @@ impl WriteBack {
     }
 
     /// Waits until no read is under way of a slot that no extent has any more, and forgets what is known of it.
-    pub async fn let_go(&self, slot: SlotRef) {
+    pub async fn until_unread(&self, slot: SlotRef) {
         self.0.until_free(slot).await;
     }
 

@@ -116,7 +116,7 @@ pub enum ShardCommand {
         reply: oneshot::Sender<()>,
     },
     /// A drive is lost: wait for it no longer.
-    LetGo {
+    GiveUpDrive {
         /// The pool's number in the array.
         pool: usize,
         /// The drive's place in the pool.

@@ -177,7 +177,7 @@ impl Guard {
     }
 
     /// The drive is lost by a decision that this guard was not asked for: whatever waits for it fails now.
-    pub fn let_go(&self) {
+    pub fn give_up(&self) {
         self.0.die();
     }
 
