@@ -8,6 +8,7 @@ use self::sketch::Sketch;
 use crate::frames::{Frame, Frames, PageKey};
 use crate::hash::hash;
 use crate::index::Index;
+use crate::lru::Lru;
 use crate::{Inserted, Policy};
 
 const WINDOW: usize = 0;
@@ -18,6 +19,10 @@ const PROTECTED: usize = 2;
 const PART_MIN: usize = 100;
 /// A ghost remembers this part of the frames.
 const GHOST_PART: usize = 16;
+/// LRU is tried on this part of the pages, in as small a part of the frames.
+const SAMPLE_PART: usize = 16;
+/// Frames by which the window follows one of these pages, which stands for others.
+const SAMPLE_STEP: usize = 8;
 /// A page that is asked for more often than this, and still not more often than the victim, comes in now and then: who knows
 /// the hashes could otherwise keep pages in for ever.
 const STUBBORN: u8 = 5;
@@ -33,6 +38,8 @@ pub struct Adaptive {
     sketch: Sketch,
     left_window: Ghost,
     left_main: Ghost,
+    /// What LRU would keep of one of so many pages.
+    sample: Lru,
     /// Frames that the window is to have.
     window: usize,
     evictions: u64,
@@ -50,6 +57,7 @@ impl Adaptive {
             sketch: Sketch::new(capacity),
             left_window: Ghost::new(capacity / GHOST_PART),
             left_main: Ghost::new(capacity / GHOST_PART),
+            sample: Lru::new((capacity / SAMPLE_PART).max(1)),
             window: part_min(capacity),
             evictions: 0,
         }
@@ -60,13 +68,37 @@ impl Adaptive {
         self.window as f64 / self.capacity() as f64
     }
 
+    /// Compares with what LRU would have done, on a part of the pages.
+    fn compare(&mut self, page: PageKey, is_hit: bool) {
+        if !hash(PageKey(!page.0)).is_multiple_of(SAMPLE_PART as u64) {
+            return;
+        }
+        let would_be_hit = self.sample.get(page).is_some();
+        if !would_be_hit {
+            self.sample.insert(page);
+        }
+        match (is_hit, would_be_hit) {
+            (false, true) => self.grow_window(SAMPLE_STEP),
+            (true, false) => self.shrink_window(SAMPLE_STEP),
+            _ => {}
+        }
+    }
+
+    fn grow_window(&mut self, frames: usize) {
+        let most = self.capacity().saturating_sub(part_min(self.capacity())).max(1);
+        self.window = (self.window + frames).min(most);
+    }
+
+    fn shrink_window(&mut self, frames: usize) {
+        self.window = self.window.saturating_sub(frames).max(part_min(self.capacity()));
+    }
+
     /// A page that is not there was asked for: had it left a moment later, it would have been.
     fn adapt(&mut self, page: PageKey) {
-        let least = part_min(self.capacity());
         if self.left_window.has(page) {
-            self.window = (self.window + 1).min(self.capacity().saturating_sub(least).max(1));
+            self.grow_window(1);
         } else if self.left_main.has(page) {
-            self.window = (self.window - 1).max(least);
+            self.shrink_window(1);
         }
     }
 
@@ -146,7 +178,9 @@ impl Policy for Adaptive {
 
     fn get(&mut self, page: PageKey) -> Option<Frame> {
         self.sketch.count(page);
-        let Some(frame) = self.peek(page) else {
+        let found = self.peek(page);
+        self.compare(page, found.is_some());
+        let Some(frame) = found else {
             self.adapt(page);
             return None;
         };
@@ -182,7 +216,8 @@ impl Policy for Adaptive {
 
     fn memory_bytes(&self) -> usize {
         let ghosts = self.left_window.memory_bytes() + self.left_main.memory_bytes();
-        self.frames.memory_bytes() + self.index.memory_bytes() + self.sketch.memory_bytes() + ghosts
+        let whole = self.frames.memory_bytes() + self.index.memory_bytes() + self.sketch.memory_bytes();
+        whole + ghosts + self.sample.memory_bytes()
     }
 }
 

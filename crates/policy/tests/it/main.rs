@@ -159,6 +159,20 @@ fn the_window_grows_under_bursts_and_shrinks_under_a_loop() {
     assert!(adaptive.window_share() < 0.5, "{}", adaptive.window_share());
 }
 
+/// Neither leaves a trace in short ghosts: a policy of them alone missed 98 % and 17 %.
+#[test]
+fn what_lru_serves_is_not_missed_for_long() {
+    let twice = || (0..100_000_u64).flat_map(|n| [Some(n), n.checked_sub(475)]).flatten();
+    let moved = || random(4).take(30_000).zip(0_u64..).map(|(page, n)| page % 900 + n / 20_000 * 10_000);
+    for (load, adaptive_max) in
+        [(Box::new(twice()) as Box<dyn Iterator<Item = u64>>, 0.62), (Box::new(moved()), 0.12)]
+    {
+        let ratio = miss_ratio(PolicyKind::Adaptive.of(1000).as_mut(), load);
+        assert!(ratio < adaptive_max, "{ratio}");
+    }
+    assert!(miss_ratio(PolicyKind::Lru.of(1000).as_mut(), twice()) < 0.51);
+}
+
 #[test]
 fn bookkeeping_stays_within_its_bound() {
     for kind in PolicyKind::ALL {
