@@ -22,6 +22,7 @@ use tier0_array::{ExportRegistry, HostConnection, Volume};
 use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus, Severity};
 use tier0_description::ListenAddress;
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions, User};
+use tier0_stats::IoStats;
 use tier0_units::{Nanos, named};
 use tier0_world::net::{PeerAddress, Socket};
 use tier0_world::real::Backend;
@@ -357,6 +358,10 @@ impl ExportRegistry for NbdExports {
             io: user.io,
         };
         self.0.users().into_iter().map(host).collect()
+    }
+
+    fn ended_connections(&self) -> Vec<(String, IoStats)> {
+        self.0.ended_users()
     }
 
     fn withdraw(&self, name: &str) -> Pin<Box<dyn Future<Output = ()>>> {

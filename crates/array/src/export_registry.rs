@@ -33,6 +33,9 @@ pub trait ExportRegistry {
     /// Connections of hosts to volumes.
     fn connections(&self) -> Vec<HostConnection>;
 
+    /// By volume: what connections asked of it that have ended.
+    fn ended_connections(&self) -> Vec<(String, IoStats)>;
+
     /// Offers a volume no more, and ends when no host uses it: who does is answered what it has asked, and sent away.
     fn withdraw(&self, name: &str) -> Pin<Box<dyn Future<Output = ()>>>;
 }

@@ -1,9 +1,11 @@
 //! What a pool has done in a shard.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tier0_control::admin::ConnectionIo;
 use tier0_control::{LaneStats, PoolStats};
+use tier0_stats::IoStats;
 
 use crate::export_registry::HostConnection;
 use crate::shard::Shard;
@@ -19,6 +21,7 @@ impl Shard {
             }
         }
         stats.connections = self.connections_to(number);
+        stats.ended_connections = self.ended_connections_to(number);
         for (number, lane) in pool.lanes().iter().enumerate().filter(|(_, lane)| lane.write_back.has_log()) {
             let (log, destage) = (lane.write_back.log_stats(), lane.write_back.destage_stats());
             stats.lanes.insert(number, LaneStats { log, destage });
@@ -31,14 +34,6 @@ impl Shard {
 
     /// Connections of hosts to a pool's volumes that this shard serves.
     fn connections_to(&self, number: usize) -> Vec<ConnectionIo> {
-        let pool = self.pool(number);
-        let volumes = self.volumes.borrow();
-        let is_own = |host: &HostConnection| {
-            volumes
-                .iter()
-                .flatten()
-                .any(|volume| *volume.name == *host.volume && Rc::ptr_eq(&volume.pool, pool))
-        };
         let hosts = self.exports().map_or_else(Vec::new, |exports| exports.connections());
         let connection = |host: HostConnection| ConnectionIo {
             id: format!("{}.{}", self.index, host.number),
@@ -46,6 +41,17 @@ impl Shard {
             peer: host.peer,
             io: host.io,
         };
-        hosts.into_iter().filter(is_own).map(connection).collect()
+        hosts.into_iter().filter(|host| self.has_volume(number, &host.volume)).map(connection).collect()
+    }
+
+    fn ended_connections_to(&self, number: usize) -> BTreeMap<String, IoStats> {
+        let ended = self.exports().map_or_else(Vec::new, |exports| exports.ended_connections());
+        ended.into_iter().filter(|(volume, _)| self.has_volume(number, volume)).collect()
+    }
+
+    /// Whether a volume of this name is of a pool.
+    fn has_volume(&self, number: usize, name: &str) -> bool {
+        let (volumes, pool) = (self.volumes.borrow(), self.pool(number));
+        volumes.iter().flatten().any(|volume| *volume.name == *name && Rc::ptr_eq(&volume.pool, pool))
     }
 }

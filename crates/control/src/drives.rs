@@ -22,7 +22,7 @@ use super::report::sets_tolerance;
 use super::returning::Left;
 use super::verdict::Objection;
 use super::{Control, TRY_PAUSE};
-use crate::admin::AdminError;
+use crate::admin::{AdminError, Severity};
 use crate::judge::MemberJudge;
 use crate::left::left_from;
 use crate::message::command::ShardCommand;
@@ -277,7 +277,35 @@ impl Control {
                 state.check_member_leaves_room(&member)?;
             }
         }
-        self.bring_in((number, group), &place.name, new, None).await
+        let own = new.class;
+        let other = self.member_of_another_class(number, group, instead_of, own);
+        self.bring_in((number, group), &place.name, new, None).await?;
+        if let (Some((other, class)), Some(own)) = (other, own) {
+            let what = format!(
+                "it is {own}, and {other} is {class}: its group has both, and data of flash may lie on disks"
+            );
+            let remedy = format!("if that is not so, replace it (tier0 drive replace … --class {class})");
+            self.tell(Severity::Warning, format!("drive {}", place.name), what, &remedy);
+        }
+        Ok(())
+    }
+
+    /// The drive whose place a new one takes, or the first of its group, where that is of another class than the device says
+    /// that the new one is.
+    fn member_of_another_class(
+        &self,
+        number: usize,
+        group: u32,
+        instead_of: Option<u32>,
+        class: Option<DriveClass>,
+    ) -> Option<(String, DriveClass)> {
+        let state = self.core(number).metadata.state();
+        let other = match instead_of {
+            Some(leaving) => state.member(leaving),
+            None => state.members().iter().find(|member| member.is_active() && member.group == group),
+        };
+        let other = other.filter(|other| class.is_some_and(|class| class != other.class))?;
+        Some((other.name.clone(), other.class))
     }
 
     /// A drive has this name, and when another one can have it. A drive that joins under the name of a lost one is taken for

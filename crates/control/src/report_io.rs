@@ -6,7 +6,7 @@ use tier0_pool::PoolState;
 use tier0_stats::IoStats;
 
 use super::Control;
-use crate::admin::{CONNECTIONS_MAX, ConnectionIo, IoReport, NamedIo, PoolIo};
+use crate::admin::{CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedIo, PoolIo};
 use crate::message::command::ShardCommand;
 use crate::stats::PoolStats;
 
@@ -27,6 +27,7 @@ impl Control {
         let mut pools = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
             let mut stats = self.pool_stats(number).await;
+            let ended = std::mem::take(&mut stats.ended_connections);
             let (connections, connections_left_out) = busiest(std::mem::take(&mut stats.connections));
             let state = pool.core.metadata.state();
             let volumes = state.volumes().filter(|volume| !volume.is_unfinished()).map(|volume| NamedIo {
@@ -42,6 +43,7 @@ impl Control {
                 volumes: volumes.collect(),
                 connections,
                 connections_left_out,
+                ended_connections: ended.into_iter().map(|(name, io)| NamedIo { name, io }).collect(),
                 groups: groups(&state, &stats),
                 log,
                 destage,
@@ -59,6 +61,7 @@ fn busiest(mut connections: Vec<ConnectionIo>) -> (Vec<ConnectionIo>, usize) {
         .sort_by(|one, other| other.io.count().cmp(&one.io.count()).then_with(|| one.id.cmp(&other.id)));
     let left_out = connections.len().saturating_sub(CONNECTIONS_MAX);
     connections.truncate(CONNECTIONS_MAX);
+    connections.iter_mut().skip(CONNECTIONS_WITH_LATENCIES).for_each(|one| one.io.drop_latencies());
     (connections, left_out)
 }
 

@@ -16,6 +16,8 @@ pub struct PoolStats {
     pub volumes: BTreeMap<u32, IoStats>,
     /// Connections to its volumes.
     pub connections: Vec<ConnectionIo>,
+    /// By volume: what connections to it have asked that have ended.
+    pub ended_connections: BTreeMap<String, IoStats>,
     /// By the drive's place and the guard that counts, of which most drives have one in each shard, and some share one; drives
     /// without are left out.
     drives: BTreeMap<(u32, usize), IoStats>,
@@ -41,6 +43,9 @@ impl PoolStats {
             self.volumes.entry(*number).or_default().merge(stats);
         }
         self.connections.extend(other.connections);
+        for (volume, stats) in &other.ended_connections {
+            self.ended_connections.entry(volume.clone()).or_default().merge(stats);
+        }
         self.drives.extend(other.drives);
         for (number, stats) in &other.lanes {
             let lane = self.lanes.entry(*number).or_default();

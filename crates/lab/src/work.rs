@@ -5,15 +5,13 @@ use tier0_control::admin::{IoReport, NamedIo};
 use tier0_stats::{IoStats, OpStats};
 use tier0_units::Nanos;
 
-/// What the drives, the write log and the destager did during a measurement. Rates are per second, of all drives.
+/// What the drives, the write log and the destager did during a measurement, its warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
-    /// Reads of drives.
+    /// Reads of drives for one I/O of a host.
     pub drive_reads: f64,
-    /// Writes of drives.
+    /// Writes of drives for one I/O of a host.
     pub drive_writes: f64,
-    /// Reads and writes of drives for one I/O of a host.
-    pub drive_ios_per_host_io: f64,
     /// How long a drive took to read.
     pub drive_read: Option<Took>,
     /// How long a drive took to write.
@@ -67,16 +65,14 @@ impl Counters {
 }
 
 impl Work {
-    /// What arrays did between two looks, `elapsed` apart.
-    pub fn between(before: &Counters, now: &Counters, elapsed: Nanos) -> Work {
+    /// What arrays did between two looks.
+    pub fn between(before: &Counters, now: &Counters) -> Work {
         let (hosts, drives) = (now.hosts.since(&before.hosts), now.drives.since(&before.drives));
         let (log, destage) = (now.log.since(&before.log).write, now.destage.since(&before.destage).write);
-        let seconds = elapsed.as_secs_f64().max(1e-9);
-        let ios = |io: &IoStats| (io.read.count + io.write.count) as f64;
+        let host_ios = ((hosts.read.count + hosts.write.count) as f64).max(1.0);
         Work {
-            drive_reads: drives.read.count as f64 / seconds,
-            drive_writes: drives.write.count as f64 / seconds,
-            drive_ios_per_host_io: ios(&drives) / ios(&hosts).max(1.0),
+            drive_reads: drives.read.count as f64 / host_ios,
+            drive_writes: drives.write.count as f64 / host_ios,
             drive_read: Took::of(&drives.read),
             drive_write: Took::of(&drives.write),
             log: Took::of(&log),
@@ -115,13 +111,12 @@ mod tests {
 
     #[test]
     fn it_is_what_two_arrays_did_between_two_looks() {
-        let work = Work::between(&counters(1), &counters(3), Nanos::from_secs(2));
-        assert_eq!((work.drive_reads, work.drive_writes), (120.0, 160.0));
-        assert_eq!(work.drive_ios_per_host_io, 1.4);
+        let work = Work::between(&counters(1), &counters(3));
+        assert_eq!((work.drive_reads, work.drive_writes), (0.6, 0.8));
         assert_eq!(work.drive_read.map(|took| took.mean_ms), Some(5.0));
         assert_eq!(work.log.map(|took| took.mean_ms), Some(0.5));
         assert_eq!(work.destaged_kib, Some(64.0));
-        let idle = Work::between(&counters(3), &counters(3), Nanos::from_secs(2));
+        let idle = Work::between(&counters(3), &counters(3));
         assert_eq!(idle.drive_read, None, "nothing was read");
     }
 }

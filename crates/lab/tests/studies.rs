@@ -150,10 +150,11 @@ fn configurations_under_the_same_load_are_ranked() {
     // A disk of two platters draws 5 W idle and 8 W at work.
     assert!((20.0..=32.0).contains(&one.drive_watts), "{} W", one.drive_watts);
     assert!((40.0..=64.0).contains(&two.drive_watts), "{} W", two.drive_watts);
-    // A small write cache is full long before the disks are busy.
+    // With a small write cache the disks write little at once, and never rest.
     let little = random.lines.iter().find(|line| line.id == "little-cache").expect("it is ranked");
-    assert_eq!(little.headroom, Some((0.0, "write cache".to_owned())));
-    for line in random.lines.iter().filter(|line| line.id != "little-cache") {
+    let (left, what) = little.headroom.as_ref().expect("something is busy");
+    assert!(*left < 0.01 && what == "drives", "{left} of {what}");
+    for line in &random.lines {
         let (left, what) = line.headroom.as_ref().expect("something is busy");
         assert!((0.0..0.6).contains(left), "{}: {left} of {what}", line.id);
         assert!(line.p99_ms > 20.0, "{}: the mean is 20 ms", line.id);

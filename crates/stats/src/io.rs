@@ -83,6 +83,17 @@ impl IoStats {
         }
     }
 
+    /// Forgets the distributions: the counts stay.
+    pub fn drop_latencies(&mut self) {
+        self.all_mut().for_each(|op| op.latencies = Latencies::default());
+    }
+
+    /// Forgets distributions that are not of all requests that were counted.
+    pub fn drop_partial_latencies(&mut self) {
+        let partial = self.all_mut().filter(|op| op.latencies.count() != op.count);
+        partial.for_each(|op| op.latencies = Latencies::default());
+    }
+
     /// Requests of all kinds.
     pub fn count(&self) -> u64 {
         self.all().map(|op| op.count).sum()
@@ -96,6 +107,10 @@ impl IoStats {
     /// The sum of all latencies, in nanoseconds.
     pub fn time_ns(&self) -> u64 {
         self.all().map(|op| op.time_ns).sum()
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut OpStats> {
+        [&mut self.read, &mut self.write, &mut self.discard, &mut self.flush].into_iter()
     }
 
     fn all(&self) -> impl Iterator<Item = &OpStats> {

@@ -58,6 +58,8 @@ struct Shared<T> {
     pool: Rc<Pool>,
     exports: RefCell<Rc<[Rc<Export<T>>]>>,
     connections: RefCell<BTreeMap<u64, Rc<Live>>>,
+    /// By export: what connections asked of it that have ended.
+    ended_users: RefCell<BTreeMap<String, IoStats>>,
     connections_ever: Cell<u64>,
     listeners: Cell<usize>,
     stop_listening: Stop,
@@ -87,6 +89,7 @@ impl<T: 'static> Target<T> {
             options,
             exports: RefCell::new(Rc::new([])),
             connections: RefCell::default(),
+            ended_users: RefCell::default(),
             connections_ever: Cell::new(0),
             listeners: Cell::new(0),
             stop_listening: Stop::default(),
@@ -147,6 +150,11 @@ impl<T: 'static> Target<T> {
         users.collect()
     }
 
+    /// By export: what connections asked of it that have ended.
+    pub fn ended_users(&self) -> Vec<(String, IoStats)> {
+        self.0.ended_users.borrow().iter().map(|(name, io)| (name.clone(), io.clone())).collect()
+    }
+
     /// Withdraws an export and waits until no connection uses it.
     pub async fn withdraw(&self, name: &str) {
         self.remove_export(name);
@@ -161,6 +169,7 @@ impl<T: 'static> Target<T> {
         let left =
             self.0.exports.borrow().iter().filter(|export| export.options.name != name).cloned().collect();
         *self.0.exports.borrow_mut() = left;
+        self.0.ended_users.borrow_mut().remove(name);
         let connections = self.0.connections.borrow();
         let users = connections.values().filter(|live| live.export.borrow().as_deref() == Some(name));
         users.for_each(|live| live.stop.request());
@@ -257,6 +266,7 @@ impl<T: 'static> Target<T> {
             drop(watching);
             target.note_end(number, &live, ended);
             target.0.connections.borrow_mut().remove(&number);
+            target.keep_stats(&live);
             target.0.ended.notify_all();
         };
         self.0.world.spawn(serving).detach();
@@ -292,6 +302,16 @@ impl<T: 'static> Target<T> {
             );
         }
         has_place
+    }
+
+    /// What a connection asked outlives it, with that of others.
+    fn keep_stats(&self, live: &Live) {
+        let export = live.export.borrow();
+        let offered = export.as_ref().filter(|name| self.export_names().contains(name));
+        if let Some(name) = offered {
+            let mut ended = self.0.ended_users.borrow_mut();
+            ended.entry(name.clone()).or_default().merge(&live.channel.stats.snapshot());
+        }
     }
 
     /// Says how a connection ended, if not in good order.

@@ -137,7 +137,7 @@ pub(crate) fn foreign(first: &[u8]) -> Option<&'static str> {
         (b"\x7fELF", "a program"),
         (b"PK\x03\x04", "a ZIP archive, of which its files are to be extracted"),
         (b"7z\xbc\xaf\x27\x1c", "a 7z archive, of which its files are to be extracted"),
-        (b"BZh", "compressed with bzip2, which is not known"),
+        (b"BZh", "compressed with bzip2, where gzip, zstd and xz are known"),
         (b"\x04\x22\x4d\x18", "compressed with lz4, which is not known"),
         (b"\x5d\x00\x00", "compressed as old-style lzma, which is not known"),
         (b"\x07\x65\x61\x74", "a recording of blktrace, which blkparse turns into text"),

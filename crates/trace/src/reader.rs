@@ -153,6 +153,11 @@ impl TraceReader {
         self.skipped
     }
 
+    /// Whether the last line of a text had no end: it may be cut off there.
+    pub fn has_open_line(&self) -> bool {
+        self.source.has_open_line()
+    }
+
     /// How many bytes of the trace have been read so far, after decompression.
     pub fn offset(&self) -> u64 {
         self.source.offset()

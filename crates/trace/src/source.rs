@@ -26,6 +26,7 @@ pub(crate) struct Source {
     /// How many lines have been taken.
     lines: u64,
     end: End,
+    has_open_line: bool,
 }
 
 /// Whether more can come.
@@ -60,7 +61,17 @@ impl Source {
             },
         };
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
-        Ok(Source { file, input, compression, buffer, unread: 0..0, arrived: 0, lines: 0, end: End::Open })
+        Ok(Source {
+            file,
+            input,
+            compression,
+            buffer,
+            unread: 0..0,
+            arrived: 0,
+            lines: 0,
+            end: End::Open,
+            has_open_line: false,
+        })
     }
 
     /// The file's name.
@@ -71,6 +82,11 @@ impl Source {
     /// What it is compressed with.
     pub(crate) fn compression(&self) -> Option<Compression> {
         self.compression
+    }
+
+    /// Whether the last line had no end.
+    pub(crate) fn has_open_line(&self) -> bool {
+        self.has_open_line
     }
 
     /// The first bytes, as many as there are up to `most`; nothing has been taken yet.
@@ -121,7 +137,8 @@ impl Source {
             if !self.fill() {
                 // Half a line is no line where the stream broke off.
                 self.ended()?;
-                return Ok((!self.unread.is_empty()).then_some(self.unread.len()));
+                self.has_open_line = !self.unread.is_empty();
+                return Ok(self.has_open_line.then_some(self.unread.len()));
             }
         }
     }

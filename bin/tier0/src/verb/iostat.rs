@@ -23,7 +23,8 @@ Examples:
 
 Columns: requests and MB (10^6 bytes) per second; mean and 99th percentile of
 the latency in ms, of reads and of writes; queue is the mean number of requests
-under way. Volumes and groups count what hosts ask; VOLUME from HOST: what one
+under way. A request over NBD of more than 128 KiB counts as several, each from
+its begin on. Volumes and groups count what hosts ask; VOLUME from HOST: what one
 connection asks; log: records until they are stable in every copy; destage:
 batches of pages from memory to their sets; tables: checksums that memory did
 not have; drives: all of that, and metadata, rebuilds and scrubs. Discards and
@@ -92,6 +93,7 @@ struct PoolRates {
     name: String,
     volumes: Vec<OneRate>,
     connections: Vec<ConnectionRate>,
+    ended_connections: Vec<OneRate>,
     connections_left_out: usize,
     groups: Vec<OneRate>,
     log: Vec<OneRate>,
@@ -139,6 +141,7 @@ impl Rates {
                 name: pool.name.clone(),
                 volumes: of(|pool| &pool.volumes),
                 connections: connections(known, pool),
+                ended_connections: ended(known, pool),
                 connections_left_out: pool.connections_left_out,
                 groups: of(|pool| &pool.groups),
                 log: of(|pool| &pool.log),
@@ -170,7 +173,8 @@ impl PoolRates {
         let kinds = [&self.groups, &self.log, &self.destage, &self.tables, &self.drives];
         let busy = self.connections.iter().filter(|connection| !connection.is_idle());
         let connections = busy.map(|connection| &connection.rate);
-        self.volumes.iter().chain(connections).chain(kinds.into_iter().flatten())
+        let ended = self.ended_connections.iter().filter(|ended| ended.stats.count() > 0);
+        self.volumes.iter().chain(connections).chain(ended).chain(kinds.into_iter().flatten())
     }
 
     /// What the table does not show.
@@ -204,10 +208,30 @@ fn differences(before: Option<&[NamedIo]>, now: &[NamedIo]) -> Vec<OneRate> {
     now.iter().map(one).collect()
 }
 
+/// What connections asked between two looks that have ended: less what the first look told of them.
+fn ended(before: Option<&PoolIo>, now: &PoolIo) -> Vec<OneRate> {
+    let one = |one: &NamedIo| {
+        let mut told = IoStats::default();
+        let known = before.map_or(&[][..], |before| &before.ended_connections);
+        known.iter().filter(|known| known.name == one.name).for_each(|known| told.merge(&known.io));
+        let is_gone = |known: &&ConnectionIo| {
+            known.volume == one.name && now.connections.iter().all(|there| there.id != known.id)
+        };
+        let open = before.map_or(&[][..], |before| &before.connections);
+        open.iter().filter(is_gone).for_each(|gone| told.merge(&gone.io));
+        let mut stats = one.io.since(&told);
+        stats.drop_partial_latencies();
+        let name = format!("{} from connections that ended", one.name);
+        OneRate { name, io: IoSummary::from(&stats), stats }
+    };
+    now.ended_connections.iter().map(one).collect()
+}
+
 fn connections(before: Option<&PoolIo>, now: &PoolIo) -> Vec<ConnectionRate> {
     let one = |one: &ConnectionIo| {
         let known = before.and_then(|before| before.connections.iter().find(|known| known.id == one.id));
-        let stats = known.map_or_else(|| one.io.clone(), |known| one.io.since(&known.io));
+        let mut stats = known.map_or_else(|| one.io.clone(), |known| one.io.since(&known.io));
+        stats.drop_partial_latencies();
         ConnectionRate {
             id: one.id.clone(),
             volume: one.volume.clone(),
@@ -287,6 +311,24 @@ mod tests {
         assert_eq!(cells, ["a", "500", "0", "4.10", "0", "2.00", "2.00", "-", "-", "1.00"]);
         assert_eq!(rates.pools[0].volumes[1].stats.count(), 4);
         assert!(rates.text().starts_with("pool p:\n"), "{}", rates.text());
+    }
+
+    /// A client that had ended between two looks had no row at all.
+    #[test]
+    fn what_an_ended_connection_asked_is_told_once() {
+        let connection = |id: &str, count: u64| {
+            let io = report(0, &[("", count)]).pools[0].volumes[0].io.clone();
+            ConnectionIo { id: id.to_owned(), volume: "a".to_owned(), peer: "process 1".to_owned(), io }
+        };
+        let (mut before, mut now) = (report(10, &[("a", 100)]), report(11, &[("a", 150)]));
+        before.pools[0].connections = vec![connection("0.1", 60), connection("0.2", 40)];
+        now.pools[0].connections = vec![connection("0.2", 45)];
+        // The first one asked 25 times more before it ended, and a third one came and went in between.
+        now.pools[0].ended_connections = vec![report(0, &[("a", 105)]).pools[0].volumes[0].clone()];
+        let rates = Rates::between(&before, &now);
+        assert_eq!(rates.pools[0].ended_connections[0].stats.count(), 45);
+        assert!(rates.text().contains("a from connections that ended"), "{}", rates.text());
+        assert_eq!(rates.pools[0].connections[0].rate.stats.count(), 5);
     }
 
     #[test]

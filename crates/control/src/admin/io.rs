@@ -19,9 +19,13 @@ pub struct PoolIo {
     pub name: String,
     /// What hosts have asked of its volumes.
     pub volumes: Vec<NamedIo>,
-    /// Connections of hosts to its volumes, those that have asked for most first; no more than [`CONNECTIONS_MAX`].
+    /// Connections of hosts to its volumes, those that have asked for most first; no more than [`CONNECTIONS_MAX`], the first
+    /// [`CONNECTIONS_WITH_LATENCIES`] with distributions of their latencies.
     #[serde(default)]
     pub connections: Vec<ConnectionIo>,
+    /// By volume: what connections asked of it that have ended.
+    #[serde(default)]
+    pub ended_connections: Vec<NamedIo>,
     /// Connections beyond those.
     #[serde(default)]
     pub connections_left_out: usize,
@@ -43,7 +47,9 @@ pub struct PoolIo {
 }
 
 /// Connections that a report has of a pool.
-pub const CONNECTIONS_MAX: usize = 256;
+pub const CONNECTIONS_MAX: usize = 4096;
+/// Connections of which it has distributions of latencies, which are long.
+pub const CONNECTIONS_WITH_LATENCIES: usize = 64;
 
 /// A connection of a host to a volume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

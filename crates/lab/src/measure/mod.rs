@@ -284,8 +284,7 @@ impl Bench {
             return Err(LabError::Ended { configuration: name(), fact: failed });
         }
         let usage = usage(group, world.now()).since(world.now(), &before, began);
-        let elapsed = world.now().saturating_sub(began);
-        let work = Work::between(&counters_before, &runtime.run(assembled.counters()), elapsed);
+        let work = Work::between(&counters_before, &runtime.run(assembled.counters()));
         Ok(Probe { sample: sample(&report, outstanding), usage, work, ios: report.all.ios })
     }
 }

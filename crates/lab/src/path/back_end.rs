@@ -59,7 +59,8 @@ impl BackEnd {
 
     /// Mean share of the time that the drives had a command.
     pub(super) fn drives_busy(&self, elapsed: Nanos) -> f64 {
-        let busy: f64 = self.0.drives.iter().map(|load| load.busy.get().as_secs_f64()).sum();
+        let now = self.0.world.now();
+        let busy: f64 = self.0.drives.iter().map(|load| load.busy_until(now).as_secs_f64()).sum();
         busy / elapsed.as_secs_f64().max(1e-9) / self.0.drives.len().max(1) as f64
     }
 
@@ -80,10 +81,15 @@ impl Load {
     }
 
     fn end(&self, now: Nanos) {
+        self.busy.set(self.busy_until(now));
+        self.since.set(now);
         self.under_way.set(self.under_way.get() - 1);
-        if self.under_way.get() == 0 {
-            self.busy.set(self.busy.get().saturating_add(now.saturating_sub(self.since.get())));
-        }
+    }
+
+    /// How long it has had a command.
+    fn busy_until(&self, now: Nanos) -> Nanos {
+        let since = if self.under_way.get() > 0 { now.saturating_sub(self.since.get()) } else { Nanos::ZERO };
+        self.busy.get().saturating_add(since)
     }
 }
 

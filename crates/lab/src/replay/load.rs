@@ -26,6 +26,8 @@ pub struct Loaded {
     pub format: Format,
     /// Its requests.
     pub requests: Requests,
+    /// Whether the last line of a text had no end: it may be cut off there.
+    pub has_open_line: bool,
 }
 
 /// Why a trace cannot be replayed.
@@ -62,13 +64,13 @@ const TOLD_EVERY: u64 = 1 << 20;
 /// # Errors
 /// [`LoadError`] where it cannot be read, is too large, or has nothing in it.
 pub fn load(path: &Path, options: &LoadOptions, told: impl Fn(u64)) -> Result<Loaded, LoadError> {
-    let reader = TraceReader::open(path, options.format)?;
+    let mut reader = TraceReader::open(path, options.format)?;
     let format = reader.format();
     // Numbers of blocks say nothing of bytes; a block is what was traced.
     let mut requests = Requests::new(options.block_bytes, options.writes);
     let trace = || path.display().to_string();
     let mut read = 0;
-    for access in reader {
+    for access in &mut reader {
         if options.limit.is_some_and(|limit| read >= limit) {
             break;
         }
@@ -82,7 +84,7 @@ pub fn load(path: &Path, options: &LoadOptions, told: impl Fn(u64)) -> Result<Lo
     if requests.count() == 0 {
         return Err(LoadError::Empty { trace: trace(), format });
     }
-    Ok(Loaded { format, requests })
+    Ok(Loaded { format, requests, has_open_line: reader.has_open_line() })
 }
 
 fn take(requests: &mut Requests, access: &Access, block_bytes: u64) -> Result<(), RequestsError> {

@@ -34,7 +34,8 @@ use crate::grid::each;
 pub enum Keeper {
     /// A policy.
     Policy(PolicyKind),
-    /// Belady's: what is asked for again last gives way. Nobody can do better, and nobody knows the future.
+    /// Belady's: what is asked for again last gives way. No policy misses fewer blocks, and none knows the future. Of requests for
+    /// several blocks, or objects of several sizes, another choice may miss fewer requests or bytes.
     Optimum,
 }
 

@@ -1,7 +1,6 @@
 //! A trace in memory: which blocks each request touches, in their order.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 
 use thiserror::Error;
 
@@ -41,7 +40,7 @@ const BLOCKS_MAX: u32 = 1 << 29;
 /// Touched blocks.
 const TOUCHES_MAX: usize = u32::MAX as usize - 1;
 /// Blocks of one request.
-const REQUEST_BLOCKS_MAX: u64 = 1 << 24;
+const REQUEST_BLOCKS_MAX: u64 = 1 << 18;
 
 /// A block that a request touches: a number below the count of different ones, and how it is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +82,8 @@ pub struct Requests {
     touches: Vec<Touch>,
     /// Bytes of a block, where it is an object of a size of its own.
     object_bytes: Vec<u32>,
-    numbers: HashMap<(u32, u64), u32, BuildHasherDefault<KeyHasher>>,
+    /// By volume and block.
+    numbers: BTreeMap<(u32, u64), u32>,
     block_bytes: u64,
     writes: Writes,
     count: u64,
@@ -97,7 +97,7 @@ impl Requests {
         Requests {
             touches: Vec::new(),
             object_bytes: Vec::new(),
-            numbers: HashMap::default(),
+            numbers: BTreeMap::new(),
             block_bytes,
             writes,
             count: 0,
@@ -132,9 +132,10 @@ impl Requests {
     /// [`RequestsError`] where it cannot be taken in.
     pub fn forget(&mut self, volume: u32, first: u64, blocks: u64) -> Result<(), RequestsError> {
         // What was never touched is in no cache.
-        let known = (first..first.saturating_add(blocks.min(REQUEST_BLOCKS_MAX)))
-            .filter_map(|block| self.numbers.get(&(volume, block)).copied());
-        self.touches.extend(known.map(|number| Touch(number | FORGET)));
+        let known = self.numbers.range((volume, first)..(volume, first.saturating_add(blocks)));
+        let forgotten: Vec<Touch> = known.map(|(_, number)| Touch(number | FORGET)).collect();
+        self.check_room(forgotten.len() as u64)?;
+        self.touches.extend(forgotten);
         Ok(())
     }
 
@@ -156,9 +157,7 @@ impl Requests {
         if blocks > REQUEST_BLOCKS_MAX {
             return Err(RequestsError::TooLong { blocks });
         }
-        if self.touches.len() as u64 + blocks > TOUCHES_MAX as u64 {
-            return Err(RequestsError::TooManyTouches);
-        }
+        self.check_room(blocks)?;
         let mut continues = 0;
         for block in first..first.saturating_add(blocks) {
             let next = self.numbers.len() as u32;
@@ -171,6 +170,13 @@ impl Requests {
         }
         self.count += u64::from(blocks > 0);
         Ok(())
+    }
+
+    fn check_room(&self, blocks: u64) -> Result<(), RequestsError> {
+        match self.touches.len() as u64 + blocks > TOUCHES_MAX as u64 {
+            true => Err(RequestsError::TooManyTouches),
+            false => Ok(()),
+        }
     }
 
     /// Touched blocks, in their order.
@@ -217,31 +223,6 @@ impl Requests {
     }
 }
 
-/// Hashes a volume and a block: keys come from a file that may be chosen to collide, but only against who reads it.
-#[derive(Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
-    }
-
-    /// The finalizer of murmur3 (Appleby), over both.
-    fn write_u64(&mut self, number: u64) {
-        let mut mixed = (self.0.rotate_left(32) ^ number).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-        self.0 = mixed ^ (mixed >> 33);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,6 +249,11 @@ mod tests {
         );
         assert_eq!((requests.count(), requests.reads(), requests.distinct()), (3, 2, 3));
         assert_eq!(requests.read(0, 0, 1 << 30), Err(RequestsError::TooLong { blocks: 1 << 30 }));
+        // A whole volume may be discarded, and costs what is known of it.
+        requests.forget(0, 0, u64::MAX).expect("room");
+        let forgotten: Vec<u32> =
+            requests.touches().iter().filter(|touch| touch.forgets()).map(|touch| touch.block()).collect();
+        assert_eq!(forgotten, [0, 1]);
     }
 
     #[test]

@@ -228,15 +228,14 @@ fn measurements(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
 fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
     let header = [
         "configuration",
-        "drive r/s",
-        "drive w/s",
-        "per host I/O",
+        "drive reads",
+        "drive writes",
         "drive r ms",
         "drive w ms",
         "log ms",
         "destaged KiB",
     ];
-    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6, 7]);
+    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6]);
     let mut any = false;
     for measured in outcome.outside_grid() {
         let l = WorkLine::of(measured);
@@ -245,7 +244,6 @@ fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
             l.id,
             l.drive_reads,
             l.drive_writes,
-            l.per_host_io,
             l.drive_read_ms,
             l.drive_write_ms,
             l.log_ms,
@@ -255,7 +253,7 @@ fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
     if any {
         let _ = writeln!(
             text,
-            "\nwhat the arrays did, by their own counters; ms: mean / 99th percentile of one command of a drive, or of a record of \
+            "\nwhat the arrays did, by their own counters: reads and writes of drives for one host I/O; ms: mean / 99th percentile of one command of a drive, or of a record of \
              the write log\n{table}"
         );
     }

@@ -1,12 +1,13 @@
 //! What both reports show, as texts.
 
 use tier0_catalog::{LookupError, SourceKind};
+use tier0_units::counted;
 
 use super::{CatalogParameter, parameters_of_kind};
 use crate::calibrate::Fitted;
 use crate::record::{Figure, Role, Verdict, WITHHELD, format_number};
 use crate::run::{JudgedRecord, Measured};
-use crate::study::Study;
+use crate::study::{Goal, Study};
 use crate::work::Took;
 
 /// Beyond this share of its tolerance a fitted figure is near the edge.
@@ -121,7 +122,6 @@ pub(super) struct WorkLine {
     pub(super) id: String,
     pub(super) drive_reads: String,
     pub(super) drive_writes: String,
-    pub(super) per_host_io: String,
     pub(super) drive_read_ms: String,
     pub(super) drive_write_ms: String,
     pub(super) log_ms: String,
@@ -138,9 +138,8 @@ impl WorkLine {
         };
         WorkLine {
             id: measured.configuration.id.clone(),
-            drive_reads: format_number(work.drive_reads),
-            drive_writes: format_number(work.drive_writes),
-            per_host_io: format!("{:.2}", work.drive_ios_per_host_io),
+            drive_reads: format!("{:.3}", work.drive_reads),
+            drive_writes: format!("{:.3}", work.drive_writes),
             drive_read_ms: took(work.drive_read),
             drive_write_ms: took(work.drive_write),
             log_ms: took(work.log),
@@ -194,7 +193,10 @@ impl MeasurementLine {
             megabytes_per_s: format_number(result.megabytes_per_s),
             read_ms: ms(result.read_latency_ms),
             write_ms: ms(result.write_latency_ms),
-            outstanding: result.outstanding.to_string(),
+            outstanding: match measured.configuration.setup.goal {
+                Goal::LatencyLimit { .. } => result.outstanding.to_string(),
+                Goal::Users { users, .. } => counted(users.into(), "user"),
+            },
             busiest: busiest
                 .map_or(String::new(), |row| format!("{} {:.0} %", row.resource, row.busy * 100.0)),
         }

@@ -219,7 +219,10 @@ fn check_imported(
             fitted.flat_map(|row| row.fitted_to.clone().into_iter().map(move |to| (row.clone(), to)))
         {
             let own = figure.strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix('.'));
-            let predicted = figures.prediction.iter().find(|known| Some(known.id.as_str()) == own);
+            // Under another name it is the same figure.
+            let measure =
+                figures.reported().find(|known| Some(known.id) == own).map(|known| known.measure.clone());
+            let predicted = figures.prediction.iter().find(|known| Some(&known.measure) == measure.as_ref());
             if let Some(predicted) = predicted {
                 let section = file.records.iter().find(|section| *section.id.get_ref() == predicted.id);
                 let text = format!(

@@ -106,6 +106,27 @@ fn a_figure_that_a_drive_was_fitted_to_is_no_prediction() {
 }
 
 #[test]
+fn what_parameters_were_fitted_to_is_a_figure_of_a_study() {
+    let catalog = tier0_catalog::Catalog::embedded();
+    let calibrated = |id: &String| {
+        let known = catalog.list().into_iter().find(|entry| entry.id == *id).expect("it is listed");
+        known.calibrations.into_iter().map(move |calibration| format!("{}@{calibration}", known.id))
+    };
+    let mut fitted = 0;
+    for entry in catalog.ids().flat_map(calibrated) {
+        let rows =
+            catalog.parameters_of_kind(&entry, tier0_catalog::SourceKind::Fitted).expect("it is there");
+        for figure in rows.flat_map(|row| row.fitted_to) {
+            let (study, own) = figure.split_once('.').expect("it was checked");
+            let study = embedded(study).expect("a study");
+            assert!(study.figures.reported().any(|known| known.id == own), "{entry}: {figure}");
+            fitted += 1;
+        }
+    }
+    assert!(fitted > 0);
+}
+
+#[test]
 fn fitting_to_a_prediction_cannot_be_asked_for() {
     let parameter = r#"
 [[parameter]]

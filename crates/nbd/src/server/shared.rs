@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use tier0_block::BlockTarget;
+use tier0_stats::IoStats;
 use tier0_target::{Connection, Ended, ExportOptions, Protocol, Target, User};
 use tier0_world::World;
 use tier0_world::net::{PeerAddress, Socket};
@@ -77,6 +78,11 @@ impl<T: BlockTarget + 'static> Server<T> {
     /// Connections that use an export, by their numbers.
     pub fn users(&self) -> Vec<User> {
         self.target.users()
+    }
+
+    /// By export: what connections asked of it that have ended.
+    pub fn ended_users(&self) -> Vec<(String, IoStats)> {
+        self.target.ended_users()
     }
 
     /// Withdraws an export and waits until no connection uses it.

@@ -66,7 +66,8 @@ const ROW: Nanos = Nanos::from_secs(1);
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Demo {
-    /// Where to put the array's files, and keep them [default: a temporary directory, removed at the end]
+    /// Where to put the array's files, and keep them; what is on the volume of an earlier demo there is overwritten
+    /// [default: a temporary directory, removed at the end]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// How long to load the array

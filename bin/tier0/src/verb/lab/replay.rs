@@ -33,10 +33,12 @@ u32-le. A text is recognised by itself; binary formats must be named.
 
 Columns: requests of which a block was missing; bytes that were missing; what
 was written into the cache (flash has to bear that); requests per second that
-the replay did. \"optimum\" knows the future: no policy misses less.";
+the replay did. \"optimum\" knows the future: no policy misses fewer blocks.";
 
 /// How many points a curve has where it is not said.
 const CURVE_POINTS: &str = "20";
+/// How many points it has at most.
+const POINTS_MAX: usize = 1000;
 /// Sizes where none are given, as parts of all blocks.
 const SIZES: [f64; 3] = [0.01, 0.05, 0.2];
 
@@ -63,10 +65,10 @@ pub(crate) struct Replay {
     #[arg(long, value_enum, default_value_t = WriteMode::Allocate)]
     writes: WriteMode,
     /// The miss ratio over so many sizes, of a sample of the blocks where caches are large
-    #[arg(long, value_name = "POINTS", num_args = 0..=1, default_missing_value = CURVE_POINTS)]
+    #[arg(long, value_name = "POINTS", num_args = 0..=1, default_missing_value = CURVE_POINTS, value_parser = parse_points)]
     curve: Option<NonZeroUsize>,
     /// Replay so many requests only
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Write a report with the curve to this file too
     #[arg(long, value_name = "FILE")]
@@ -106,6 +108,11 @@ fn parse_size(text: &str) -> Result<Size, String> {
     }
 }
 
+fn parse_points(text: &str) -> Result<NonZeroUsize, String> {
+    let points = text.parse::<usize>().ok().filter(|points| (2..=POINTS_MAX).contains(points));
+    points.and_then(NonZeroUsize::new).ok_or_else(|| format!("a curve has between 2 and {POINTS_MAX} points"))
+}
+
 fn parse_block(text: &str) -> Result<ByteCount, String> {
     let size = text.parse::<ByteCount>().map_err(|error| error.to_string())?;
     match size.0 {
@@ -143,6 +150,12 @@ pub(crate) fn run(verb: &Replay, global: &Global) -> Result<(), Failure> {
         bar.set_message(format!("reading, {} requests", thousands(count as f64)));
     });
     let loaded = loaded.map_err(|error| failure(error.into()))?;
+    if loaded.has_open_line {
+        tracing::warn!(
+            "the last line of {} has no end; if the trace is cut off there, copy it again",
+            verb.trace.display()
+        );
+    }
     let requests = &loaded.requests;
     let plan = plan(verb, requests)?;
     let replayed =
@@ -177,7 +190,7 @@ fn plan(verb: &Replay, requests: &Requests) -> Result<Plan, Failure> {
     };
     if requests.has_objects() && verb.sizes.iter().any(|size| matches!(size, Size::Bytes(_))) {
         return Err(Failure::Input(
-            "this trace is of objects of many sizes; give --size in objects, a number without a unit"
+            "this trace is of objects with sizes of their own; give --size in objects, a number without a unit"
                 .to_owned(),
         ));
     }

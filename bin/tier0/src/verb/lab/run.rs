@@ -1,5 +1,6 @@
 //! `tier0 lab run`: a study, from its fit to its reports.
 
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -96,7 +97,11 @@ pub(super) fn show(bar: &ProgressBar, progress: &RunProgress) {
     bar.set_message(format!("{phase}{left}: {}", progress.what));
 }
 
-/// A study takes a while: that its report has no place is said before.
+/// How a report begins.
+const PAGE: &[u8] = b"<!doctype html>";
+
+/// A study takes a while: that its report has no place, or would be written over something else than an earlier report, is
+/// said before.
 pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || !directory.is_dir() {
@@ -105,7 +110,18 @@ pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
             "the report {shown} has no place; name a file in a directory that exists"
         )));
     }
-    Ok(())
+    let mut begins = [0; PAGE.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| {
+        let is_empty = file.metadata()?.len() == 0;
+        Ok(is_empty || file.read_exact(&mut begins).is_ok() && begins == *PAGE)
+    });
+    match read {
+        Ok(false) => Err(Failure::Input(format!(
+            "{} is there already and is no report; name another file",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn write_html(path: &Path, outcome: &StudyOutcome, provenance: &Provenance) -> Result<(), Failure> {
