@@ -1,4 +1,6 @@
-//! Frames, their pages, and the lists that policies keep them in.
+//! Frames, their pages and where to find them, and the lists that policies keep them in.
+
+use crate::index::Index;
 
 /// A page, by whatever number its cache gives it; no two pages have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +16,7 @@ const NONE: u32 = u32::MAX;
 /// Frames in `LISTS` lists and a list of those that are free, each from the newest to the oldest.
 pub(crate) struct Frames<const LISTS: usize> {
     pages: Vec<u64>,
+    index: Index,
     links: Vec<Links>,
     list_of: Vec<u8>,
     lists: [List; LISTS],
@@ -48,6 +51,7 @@ impl<const LISTS: usize> Frames<LISTS> {
         let empty = List { newest: NONE, oldest: NONE, len: 0 };
         Frames {
             pages: vec![0; capacity],
+            index: Index::new(capacity),
             links,
             list_of: vec![0; capacity],
             lists: [empty; LISTS],
@@ -71,7 +75,13 @@ impl<const LISTS: usize> Frames<LISTS> {
 
     #[inline]
     pub(crate) fn page(&self, frame: Frame) -> PageKey {
-        PageKey(self.pages[frame.0 as usize])
+        page_of(&self.pages, frame)
+    }
+
+    /// Where a page lies.
+    #[inline]
+    pub(crate) fn find(&self, page: PageKey) -> Option<Frame> {
+        self.index.get(page, |frame| self.page(frame))
     }
 
     #[inline]
@@ -83,17 +93,22 @@ impl<const LISTS: usize> Frames<LISTS> {
         some(self.lists[list].oldest)
     }
 
-    /// Takes a free frame for a page; it is in no list yet.
+    /// Takes a free frame for a page that has none; it is in no list yet.
+    ///
+    /// # Panics
+    /// Where the page has one.
     pub(crate) fn take_free(&mut self, page: PageKey) -> Option<Frame> {
         let frame = some(self.free)?;
         self.free = self.links[frame.0 as usize].older;
         self.used += 1;
         self.pages[frame.0 as usize] = page.0;
+        self.index.insert(page, frame, |frame| page_of(&self.pages, frame));
         Some(frame)
     }
 
     /// Frees a frame, which is in a list.
     pub(crate) fn free(&mut self, frame: Frame) {
+        self.index.remove(self.page(frame), |frame| page_of(&self.pages, frame));
         self.unlink(frame);
         self.links[frame.0 as usize].older = self.free;
         self.free = frame.0;
@@ -154,8 +169,14 @@ impl<const LISTS: usize> Frames<LISTS> {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.pages.len() * (size_of::<u64>() + size_of::<Links>() + size_of::<u8>())
+        let each = size_of::<u64>() + size_of::<Links>() + size_of::<u8>();
+        self.pages.len() * each + self.index.memory_bytes()
     }
+}
+
+#[inline]
+fn page_of(pages: &[u64], frame: Frame) -> PageKey {
+    PageKey(pages[frame.0 as usize])
 }
 
 fn some(frame: u32) -> Option<Frame> {

@@ -203,7 +203,7 @@ fn differences(before: Option<&[NamedIo]>, now: &[NamedIo]) -> Vec<OneRate> {
     let one = |one: &NamedIo| {
         let known = before.and_then(|before| before.iter().find(|known| known.name == one.name));
         let stats = known.map_or_else(|| one.io.clone(), |known| one.io.since(&known.io));
-        OneRate { name: one.name.clone(), io: IoSummary::from(&stats), stats }
+        OneRate::of(one.name.clone(), stats)
     };
     now.iter().map(one).collect()
 }
@@ -221,8 +221,7 @@ fn ended(before: Option<&PoolIo>, now: &PoolIo) -> Vec<OneRate> {
         open.iter().filter(is_gone).for_each(|gone| told.merge(&gone.io));
         let mut stats = one.io.since(&told);
         stats.drop_partial_latencies();
-        let name = format!("{} from connections that ended", one.name);
-        OneRate { name, io: IoSummary::from(&stats), stats }
+        OneRate::of(format!("{} from connections that ended", one.name), stats)
     };
     now.ended_connections.iter().map(one).collect()
 }
@@ -236,17 +235,17 @@ fn connections(before: Option<&PoolIo>, now: &PoolIo) -> Vec<ConnectionRate> {
             id: one.id.clone(),
             volume: one.volume.clone(),
             peer: one.peer.clone(),
-            rate: OneRate {
-                name: format!("{} from {}", one.volume, one.peer),
-                io: IoSummary::from(&stats),
-                stats,
-            },
+            rate: OneRate::of(format!("{} from {}", one.volume, one.peer), stats),
         }
     };
     now.connections.iter().map(one).collect()
 }
 
 impl OneRate {
+    fn of(name: String, stats: IoStats) -> OneRate {
+        OneRate { name, io: IoSummary::from(&stats), stats }
+    }
+
     fn cells(&self, seconds: f64) -> [String; 10] {
         let seconds = seconds.max(1e-9);
         let IoStats { read, write, .. } = &self.stats;

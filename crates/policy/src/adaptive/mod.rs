@@ -7,7 +7,6 @@ use self::ghost::Ghost;
 use self::sketch::Sketch;
 use crate::frames::{Frame, Frames, PageKey};
 use crate::hash::hash;
-use crate::index::Index;
 use crate::lru::Lru;
 use crate::{Inserted, Policy};
 
@@ -34,7 +33,6 @@ const MOVED_MAX: usize = 4;
 /// Recency and frequency, each with a share of the frames that follows the load.
 pub struct Adaptive {
     frames: Frames<3>,
-    index: Index,
     sketch: Sketch,
     left_window: Ghost,
     left_main: Ghost,
@@ -53,7 +51,6 @@ impl Adaptive {
     pub fn new(capacity: usize) -> Adaptive {
         Adaptive {
             frames: Frames::new(capacity),
-            index: Index::new(capacity),
             sketch: Sketch::new(capacity),
             left_window: Ghost::new(capacity / GHOST_PART),
             left_main: Ghost::new(capacity / GHOST_PART),
@@ -121,7 +118,7 @@ impl Adaptive {
             WINDOW => self.left_window.add(page),
             _ => self.left_main.add(page),
         }
-        self.forget(page, out);
+        self.frames.free(out);
         if let (true, Some(candidate)) = (is_beaten, candidate) {
             self.frames.move_newest(PROBATION, candidate);
         }
@@ -134,11 +131,6 @@ impl Adaptive {
         let count = |frame: Frame| self.sketch.estimate(self.frames.page(frame));
         let (mine, others) = (count(candidate), count(victim));
         mine > others || (mine > STUBBORN && hash(PageKey(self.evictions)).is_multiple_of(STUBBORN_ADMITTED))
-    }
-
-    fn forget(&mut self, page: PageKey, frame: Frame) {
-        self.index.remove(page, |frame| self.frames.page(frame));
-        self.frames.free(frame);
     }
 
     /// Brings the lists nearer to the lengths that they are to have.
@@ -193,7 +185,7 @@ impl Policy for Adaptive {
     }
 
     fn peek(&self, page: PageKey) -> Option<Frame> {
-        self.index.get(page, |frame| self.frames.page(frame))
+        self.frames.find(page)
     }
 
     fn insert(&mut self, page: PageKey) -> Inserted {
@@ -202,7 +194,6 @@ impl Policy for Adaptive {
             evicted = Some(self.evict());
             self.frames.take_free(page).expect("one was freed")
         });
-        self.index.insert(page, frame, |frame| self.frames.page(frame));
         self.frames.push_newest(WINDOW, frame);
         self.balance();
         Inserted { frame, evicted }
@@ -210,14 +201,13 @@ impl Policy for Adaptive {
 
     fn remove(&mut self, page: PageKey) -> Option<Frame> {
         let frame = self.peek(page)?;
-        self.forget(page, frame);
+        self.frames.free(frame);
         Some(frame)
     }
 
     fn memory_bytes(&self) -> usize {
         let ghosts = self.left_window.memory_bytes() + self.left_main.memory_bytes();
-        let whole = self.frames.memory_bytes() + self.index.memory_bytes() + self.sketch.memory_bytes();
-        whole + ghosts + self.sample.memory_bytes()
+        self.frames.memory_bytes() + self.sketch.memory_bytes() + ghosts + self.sample.memory_bytes()
     }
 }
 

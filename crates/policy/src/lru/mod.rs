@@ -1,7 +1,6 @@
 #![doc = include_str!("README.md")]
 
 use crate::frames::{Frame, Frames, PageKey};
-use crate::index::Index;
 use crate::{Inserted, Policy};
 
 /// The only list.
@@ -10,7 +9,6 @@ const ALL: usize = 0;
 /// Least recently used.
 pub struct Lru {
     frames: Frames<1>,
-    index: Index,
 }
 
 impl Lru {
@@ -19,7 +17,7 @@ impl Lru {
     /// # Panics
     /// Where there are none, or 2^32 - 1 or more.
     pub fn new(capacity: usize) -> Lru {
-        Lru { frames: Frames::new(capacity), index: Index::new(capacity) }
+        Lru { frames: Frames::new(capacity) }
     }
 }
 
@@ -39,7 +37,7 @@ impl Policy for Lru {
     }
 
     fn peek(&self, page: PageKey) -> Option<Frame> {
-        self.index.get(page, |frame| self.frames.page(frame))
+        self.frames.find(page)
     }
 
     fn insert(&mut self, page: PageKey) -> Inserted {
@@ -47,23 +45,21 @@ impl Policy for Lru {
         let frame = self.frames.take_free(page).unwrap_or_else(|| {
             let oldest = self.frames.oldest(ALL).expect("a frame that is not free has a page");
             evicted = Some(self.frames.page(oldest));
-            self.remove(self.frames.page(oldest));
+            self.frames.free(oldest);
             self.frames.take_free(page).expect("one was freed")
         });
-        self.index.insert(page, frame, |frame| self.frames.page(frame));
         self.frames.push_newest(ALL, frame);
         Inserted { frame, evicted }
     }
 
     fn remove(&mut self, page: PageKey) -> Option<Frame> {
         let frame = self.peek(page)?;
-        self.index.remove(page, |frame| self.frames.page(frame));
         self.frames.free(frame);
         Some(frame)
     }
 
     fn memory_bytes(&self) -> usize {
-        self.frames.memory_bytes() + self.index.memory_bytes()
+        self.frames.memory_bytes()
     }
 }
 
