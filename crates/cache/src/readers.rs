@@ -41,6 +41,16 @@ impl Readers {
         Reading { readers: self, slot, generation: count.generation }
     }
 
+    /// The slots that are read now.
+    pub(crate) fn slots(&self) -> Vec<u64> {
+        self.slots.borrow().keys().copied().collect()
+    }
+
+    /// Ends when some slot is read no more.
+    pub(crate) async fn until_fewer(&self) {
+        self.left.wait().await;
+    }
+
     /// Ends when every read of the slot that is under way now has ended. At most one waits per slot.
     pub(crate) async fn wait(&self, slot: u64) {
         if let Some(count) = self.slots.borrow_mut().get_mut(&slot) {
@@ -60,12 +70,13 @@ impl Drop for Reading<'_> {
         let count = slots.get_mut(&self.slot).expect("a read under way is counted");
         let old = self.generation < count.generation;
         *(if old { &mut count.old } else { &mut count.current }) -= 1;
-        let ring = old && count.old == 0;
-        if count.old == 0 && count.current == 0 {
+        let was_last_old = old && count.old == 0;
+        let was_last = count.old == 0 && count.current == 0;
+        if was_last {
             slots.remove(&self.slot);
         }
         drop(slots);
-        if ring {
+        if was_last || was_last_old {
             self.readers.left.notify_all();
         }
     }

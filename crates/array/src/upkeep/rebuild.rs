@@ -1,5 +1,6 @@
 //! A shard's part in rebuilding a column: slot after slot, each remembered before it counts.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
@@ -42,8 +43,15 @@ impl Shard {
         let mut result = Ok(());
         loop {
             let missing = missing_slots(&pool, index, place);
-            if missing.is_empty() || result.is_err() {
+            if result.is_err() {
                 return result;
+            }
+            if missing.is_empty() {
+                if !has_left_slots(&pool, group, index) {
+                    return Ok(());
+                }
+                pool.lane(group).write_back.until_fewer_are_read().await;
+                continue;
             }
             let mut left = missing.as_slice();
             while !left.is_empty() {
@@ -113,6 +121,17 @@ impl Shard {
         answer.await.unwrap_or(Err(IoError::Gone))?;
         if rebuilt.declare_present() { Ok(()) } else { Err(IoError::Gone) }
     }
+}
+
+/// Whether a slot of a set is still read that no extent has any more. The column has nothing of it: it must not be read there.
+fn has_left_slots(pool: &PoolShard, group: u32, set: SetIndex) -> bool {
+    let mut read = pool.lane(group).write_back.slots_read();
+    read.retain(|slot| pool.slot_io.slots().place(*slot).set == set);
+    if read.is_empty() {
+        return false;
+    }
+    let in_use: BTreeSet<u64> = pool.mapping.slots_in_use().into_iter().map(|(_, slot)| slot.slot).collect();
+    !read.iter().all(|slot| in_use.contains(slot))
 }
 
 /// This shard's slots in a set that a column lacks.

@@ -239,6 +239,16 @@ impl WriteBack {
         self.0.until_free(slot).await;
     }
 
+    /// The slots that are read or kept now; the extent of one may have left it since.
+    pub fn slots_read(&self) -> Vec<u64> {
+        self.0.readers.slots()
+    }
+
+    /// Waits until one of [`WriteBack::slots_read`] is read no more.
+    pub async fn until_fewer_are_read(&self) {
+        self.0.readers.until_fewer().await;
+    }
+
     /// Holds a volume's extents in their slots, and ends when whatever was written to them before is there and the log has
     /// nothing of it. Writers must be kept away from the volume until [`WriteBack::release`].
     ///

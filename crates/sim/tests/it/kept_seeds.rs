@@ -127,11 +127,18 @@ const KEPT_MISHAPS: &[(u64, &str)] = &[
 ];
 
 /// The same with clones and mishaps.
-const KEPT_CLONES_AND_MISHAPS: &[(u64, &str)] = &[(
-    1_957_036,
-    "the power failed when one half of a mirror had just given up the other, the other went on by consent, and the \
-     simulator wanted the first one to be refused, which goes on by right",
-)];
+const KEPT_CLONES_AND_MISHAPS: &[(u64, &str)] = &[
+    (
+        1_957_036,
+        "the power failed when one half of a mirror had just given up the other, the other went on by consent, and the \
+         simulator wanted the first one to be refused, which goes on by right",
+    ),
+    (
+        1_966_040,
+        "a volume was deleted under a scrub that waited for drives; a column moved without the slots that it had had, and \
+         the scrub looked for them in the new place",
+    ),
+];
 
 /// The same with incidents.
 const KEPT_INCIDENTS: &[(u64, &str)] = &[
