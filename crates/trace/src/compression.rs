@@ -1,7 +1,9 @@
 //! Compressed files: recognised by their first bytes, decompressed as a stream.
 
 use std::fmt;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
+
+use crate::zstd::ZstdReader;
 
 /// What a file can be compressed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +18,11 @@ pub enum Compression {
 
 /// How many bytes it takes to recognise a compression.
 pub(crate) const MAGIC_BYTES: usize = 6;
-/// The largest window of a zstd stream, as a power of two of bytes: 128 MiB, which is the limit of the `zstd` program
-/// too. Levels up to 19 use 8 MiB.
-const ZSTD_WINDOW_LOG_MAX: u32 = 27;
-/// The most memory that the xz decompressor may take, bytes; `xz -9` needs 65 MiB.
-const XZ_MEMORY_MAX: u64 = 128 << 20;
+/// The largest window of a zstd stream, bytes: 128 MiB, which is the limit of the `zstd` program too. Levels up to 19 use
+/// 8 MiB.
+const ZSTD_WINDOW_MAX: u64 = 128 << 20;
+/// The most memory that the xz decompressor may take, KiB; `xz -9` needs 65 MiB.
+const XZ_MEMORY_MAX_KIB: u32 = 128 << 10;
 /// How many compressed bytes are read at once.
 const INPUT_BYTES: usize = 64 << 10;
 
@@ -38,23 +40,13 @@ impl Compression {
     }
 
     /// The decompressed bytes of `input`.
-    pub(crate) fn decompress(self, input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    pub(crate) fn decompress(self, input: impl Read + Send + 'static) -> Box<dyn Read + Send> {
         let input = BufReader::with_capacity(INPUT_BYTES, input);
-        Ok(match self {
+        match self {
             Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
-            Compression::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?;
-                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
-                Box::new(decoder)
-            }
-            Compression::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(
-                    XZ_MEMORY_MAX,
-                    liblzma::stream::CONCATENATED,
-                )?;
-                Box::new(liblzma::bufread::XzDecoder::new_stream(input, stream))
-            }
-        })
+            Compression::Zstd => Box::new(ZstdReader::new(input, ZSTD_WINDOW_MAX)),
+            Compression::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(input, true, XZ_MEMORY_MAX_KIB)),
+        }
     }
 }
 

@@ -35,6 +35,7 @@ pub mod reader;
 mod source;
 mod text;
 mod volumes;
+mod zstd;
 
 pub use access::{Access, Op, Place};
 pub use blkparse::{Action, UnknownAction};

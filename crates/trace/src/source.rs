@@ -55,10 +55,7 @@ impl Source {
         let whole = Cursor::new(magic).chain(input);
         let input = match compression {
             None => Box::new(whole),
-            Some(compression) => match compression.decompress(whole) {
-                Ok(input) => input,
-                Err(error) => return Err(failure(&file, Some(compression), 0, error)),
-            },
+            Some(compression) => compression.decompress(whole),
         };
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         Ok(Source {
@@ -249,18 +246,16 @@ fn failure(file: &Path, compression: Option<Compression>, offset: u64, source: i
             _ => TraceError::Read { file, offset, source },
         };
     };
-    let said = source.to_string();
-    let too_large = said.contains("too much memory") || said.contains("memory") && said.contains("limit");
     let (fact, remedy) = if source.kind() == ErrorKind::UnexpectedEof {
         ("is cut off".to_owned(), "copy or download it again".to_owned())
-    } else if too_large {
+    } else if source.kind() == ErrorKind::OutOfMemory {
         (
             "needs more than 128 MiB of memory".to_owned(),
             "decompress it first, or compress it with a smaller window (zstd without --long, xz with -9 or less)"
                 .to_owned(),
         )
     } else {
-        let said = excerpt(said.as_bytes());
+        let said = excerpt(source.to_string().as_bytes());
         (format!("is damaged ({said})"), format!("check it with \"{compression} -t\", and copy it again"))
     };
     TraceError::Stream { file, compression, offset, fact, remedy }

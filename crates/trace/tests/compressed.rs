@@ -1,6 +1,7 @@
 //! Compressed traces: every compression, whole, in parts, cut off, damaged, and such as want too much memory.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
+use std::process::Command;
 
 use tier0_trace::{Access, Compression, Format, Options, Place, TraceError, TraceReader};
 
@@ -14,13 +15,11 @@ fn compress(compression: Compression, bytes: &[u8]) -> Vec<u8> {
             encoder.finish().expect("memory")
         }
         Compression::Zstd => {
-            let mut encoder = zstd::Encoder::new(Vec::new(), 3).expect("a level");
-            encoder.include_checksum(true).expect("a parameter");
-            encoder.write_all(bytes).expect("memory");
-            encoder.finish().expect("memory")
+            ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
         }
         Compression::Xz => {
-            let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+            let options = lzma_rust2::XzOptions::with_preset(1);
+            let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options).expect("options");
             encoder.write_all(bytes).expect("memory");
             encoder.finish().expect("memory")
         }
@@ -84,6 +83,45 @@ fn each_is_recognised_and_read_whole_and_in_parts() {
 }
 
 #[test]
+fn what_the_usual_programs_write_is_read() {
+    let blocks = blocks(100_000);
+    let commands: [(Compression, &[&str]); 7] = [
+        (Compression::Gzip, &["gzip", "-9"]),
+        (Compression::Zstd, &["zstd", "-q", "-1"]),
+        (Compression::Zstd, &["zstd", "-q", "-19", "--no-check"]),
+        (Compression::Zstd, &["zstd", "-q", "--ultra", "-22", "--long=27"]),
+        (Compression::Xz, &["xz", "-0"]),
+        (Compression::Xz, &["xz", "-9", "--check=sha256"]),
+        (Compression::Xz, &["xz", "--block-size=64KiB", "--check=crc32"]),
+    ];
+    for (compression, command) in commands {
+        let mut plain = tempfile::tempfile().expect("a file");
+        plain.write_all(&bytes(&blocks)).expect("room");
+        plain.rewind().expect("a file");
+        let output = Command::new(command[0]).args(&command[1..]).arg("-c").stdin(plain).output();
+        let Ok(output) = output else {
+            eprintln!("skipped: {} is not installed", command[0]);
+            continue;
+        };
+        assert!(output.status.success(), "{command:?}");
+        let (found, error) = read(io::Cursor::new(output.stdout));
+        assert!(error.is_none() && found == blocks, "{compression} by {command:?}: {error:?}");
+    }
+}
+
+#[test]
+fn a_frame_that_zstd_skips_is_skipped() {
+    let blocks = blocks(1000);
+    let skipped = [0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
+    let frame = compress(Compression::Zstd, &bytes(&blocks));
+    let around = [&skipped[..], &frame, &skipped].concat();
+    let (found, error) = read(io::Cursor::new(around.clone()));
+    assert!(error.is_none() && found == blocks, "{error:?}");
+    let (found, error) = read(io::Cursor::new(around[..around.len() - 1].to_vec()));
+    assert!(found == blocks && error.expect("it is cut off").to_string().contains("is cut off"));
+}
+
+#[test]
 fn streams_that_follow_each_other_are_one() {
     let blocks = blocks(5000);
     let (first, second) = blocks.split_at(1234);
@@ -110,7 +148,7 @@ fn a_stream_that_is_cut_off_is_an_error_after_all_that_came_before() {
             // Nothing much is kept back: a decompressor works in blocks of its format.
             let expected = 4 * blocks.len() * cut / compressed.len();
             let lost = expected.saturating_sub(4 * found.len());
-            assert!(lost <= 256 << 10, "{compression} at {cut}: {lost} bytes were not delivered");
+            assert!(lost <= 512 << 10, "{compression} at {cut}: {lost} bytes were not delivered");
         }
     }
 }
