@@ -45,6 +45,8 @@ enum Task {
 enum Bench {
     /// NBD from memory beside nbdkit and qemu-nbd: 8 KiB, queue depth 32, one connection
     Nbd(bench::nbd::Options),
+    /// The read cache in memory: hits beside nbdkit, misses beside reads past it
+    Cache(bench::cache::Options),
     /// A file through NBD beside fio's io_uring on the same file
     File(bench::file::Options),
     /// Simulated host I/Os per second of processor time
@@ -70,6 +72,7 @@ enum Bench {
 fn main() -> ExitCode {
     let done = match Task::parse() {
         Task::Bench(Bench::Nbd(options)) => bench::nbd::run(&options),
+        Task::Bench(Bench::Cache(options)) => bench::cache::run(&options),
         Task::Bench(Bench::File(options)) => bench::file::run(&options),
         Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),

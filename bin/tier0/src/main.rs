@@ -21,6 +21,7 @@ mod logging;
 mod mounting;
 mod output;
 mod patience;
+mod read_cache;
 mod requests;
 mod serving;
 mod signals;

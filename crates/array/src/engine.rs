@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use tier0_cache::ReadCacheOptions;
 use tier0_control::admin::{AdminError, AdminReply, AdminRequest, IoReport, Status};
 use tier0_control::message::control::ControlMessage;
 use tier0_control::message::request::ShardRequest;
@@ -141,23 +142,25 @@ pub struct Engine {
     shards: Rc<Vec<Rc<Shard>>>,
 }
 
+/// How an array is started.
+#[derive(Clone, Debug, Default)]
+pub struct StartOptions {
+    /// Consent to do without these drives, by name, and to give up what only they hold.
+    pub without: Vec<String>,
+    /// How every shard keeps clean pages of each pool, if it does.
+    pub read_cache: Option<ReadCacheOptions>,
+}
+
 /// Finds the array on `drives`, in any order, and starts it: whatever a crash left behind is made good first.
 ///
 /// # Errors
 /// Why it does not start. Where that is found before anything is recorded ([`ArrayError::is_input`]), nothing was written.
-pub async fn start(world: &World, drives: Vec<DriveHandle>) -> Result<Engine, ArrayError> {
-    start_without(world, drives, &[]).await
-}
-
-/// As [`start`], with consent to do without these drives, by name, and to give up what only they hold.
-///
-/// # Errors
-/// As [`start`].
-pub async fn start_without(
+pub async fn start(
     world: &World,
     drives: Vec<DriveHandle>,
-    without: &[String],
+    options: &StartOptions,
 ) -> Result<Engine, ArrayError> {
+    let without = options.without.as_slice();
     let found = survey_without(drives.into_iter().map(guarded).collect(), without).await;
     let (control, messages) = mailbox();
     let mut examined = Vec::new();
@@ -167,7 +170,9 @@ pub async fn start_without(
     // All pools can go on: only now is anything written.
     let mut pools = Vec::new();
     for (number, pool) in examined.into_iter().enumerate() {
-        pools.push(OpenedPool::open(world, number, pool, Vec::new(), &control).await?);
+        let mut pool = OpenedPool::open(world, number, pool, Vec::new(), &control).await?;
+        pool.seed.read_cache = options.read_cache;
+        pools.push(pool);
     }
     let array = pools
         .first()

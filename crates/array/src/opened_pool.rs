@@ -67,7 +67,15 @@ impl OpenedPool {
         for (place, drive) in drives.iter().enumerate() {
             drive.iter().for_each(|drive| MemberJudge::appoint(drive, number, place, control));
         }
-        let seed = PoolSeed { number, state, shape, lost, born: None, memory: ShardMemory::default() };
+        let seed = PoolSeed {
+            number,
+            state,
+            shape,
+            lost,
+            born: None,
+            memory: ShardMemory::default(),
+            read_cache: None,
+        };
         Ok(OpenedPool { metadata, seed, drives })
     }
 
@@ -84,7 +92,7 @@ impl OpenedPool {
         let metadata = Metadata::volatile(world, state.clone(), loss_hook(number, &lost, control));
         let shape = PoolShape::new(&state)?;
         let (state, memory) = (Arc::new(state), ShardMemory::default());
-        let seed = PoolSeed { number, state, shape, lost, born: Some(born), memory };
+        let seed = PoolSeed { number, state, shape, lost, born: Some(born), memory, read_cache: None };
         Ok(OpenedPool { metadata, seed, drives: drives.into_iter().map(Some).collect() })
     }
 }

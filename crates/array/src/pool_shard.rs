@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use tier0_cache::{Belongs, WriteBackOptions};
+use tier0_cache::{Belongs, ReadCache, ReadCacheOptions, WriteBackOptions};
 use tier0_control::message::control::ControlMessage;
 use tier0_drive::DriveHandle;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
@@ -27,8 +27,10 @@ pub(crate) struct PoolShard {
     pub(crate) extent_sectors: u64,
     pub(crate) slot_io: SlotIo,
     pub(crate) mapping: Rc<ShardMapping>,
-    /// What tables and dirty pages may take.
+    /// What tables, dirty and clean pages may take.
     pub(crate) memory: ShardMemory,
+    /// Clean pages, where they are kept.
+    pub(crate) read_cache: Option<Rc<ReadCache>>,
     /// One for each group of sets, or a single one for all.
     lanes: Vec<LogLane>,
 }
@@ -44,9 +46,11 @@ pub(crate) struct PoolSeed {
     /// Of a pool that is new, so that there is no log to be recovered.
     pub(crate) born: Option<Born>,
     pub(crate) memory: ShardMemory,
+    /// How clean pages are kept, if they are.
+    pub(crate) read_cache: Option<ReadCacheOptions>,
 }
 
-/// Memory that a pool has in a shard, for slot tables and dirty pages together.
+/// Memory that a pool has in a shard, for slot tables, dirty and clean pages together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardMemory(ByteCount);
 
@@ -71,8 +75,14 @@ impl ShardMemory {
         self.0
     }
 
-    /// What dirty pages may take of it at most; tables have the rest, and what dirty pages do not need.
-    fn dirty_pages(self) -> ByteCount {
+    /// What dirty pages may take of it at most; tables have the rest, and what dirty pages do not need. Where clean pages are
+    /// kept a tenth is theirs.
+    fn dirty_pages(self, has_read_cache: bool) -> ByteCount {
+        ByteCount(self.0.0 / 10 * if has_read_cache { 7 } else { 8 })
+    }
+
+    /// What clean pages may take of it at most: tables keep a fifth.
+    pub(crate) fn clean_pages(self) -> ByteCount {
         ByteCount(self.0.0 / 5 * 4)
     }
 }
@@ -117,8 +127,14 @@ impl PoolShard {
         };
         learn_extents(world, state, &mapping, owns).await;
         let count = state.log().lanes as usize;
-        let memory_max = ByteCount(seed.memory.dirty_pages().0 / count as u64);
+        let dirty_max = seed.memory.dirty_pages(seed.read_cache.is_some());
+        let memory_max = ByteCount(dirty_max.0 / count as u64);
         let options = WriteBackOptions { memory_max, ..WriteBackOptions::default() };
+        let read_cache = seed.read_cache.map(|options| ReadCache::new(options, world.width())).transpose();
+        let read_cache = read_cache.map(|cache| cache.map(Rc::new)).map_err(|source| ArrayError::System {
+            what: "there is no memory for the read cache".into(),
+            source,
+        })?;
         let mut logs = logs.into_iter();
         let mut lanes = Vec::new();
         for lane in 0..count {
@@ -133,13 +149,16 @@ impl PoolShard {
             };
             let slots = if count > 1 { slots_in_lane(&slot_io, state, lane) } else { slot_io.clone() };
             let started = LogLane::start(world, state.name(), logs.next(), slots, &mapping, options, belongs);
-            lanes.push(started.await?);
+            let started = started.await?;
+            read_cache.iter().for_each(|cache| started.write_back.keep_reads(cache.clone()));
+            lanes.push(started);
         }
         Ok(Rc::new(PoolShard {
             extent_sectors: state.geometry().extent_sectors,
             slot_io,
             mapping,
             memory: seed.memory,
+            read_cache,
             lanes,
         }))
     }
@@ -242,6 +261,7 @@ mod tests {
         let share = |bytes, shards, pools| ShardMemory::share_of(bytes, shards, pools).bytes();
         assert_eq!(share(ByteCount::gib(2), 4, 2), ByteCount::mib(256));
         assert_eq!(share(ByteCount::mib(64), 64, 1), ByteCount::mib(16), "less is no use");
-        assert_eq!(ShardMemory::default().dirty_pages(), ByteCount::mib(256));
+        assert_eq!(ShardMemory::default().dirty_pages(false), ByteCount::mib(256));
+        assert_eq!(ShardMemory::default().dirty_pages(true), ByteCount::mib(224));
     }
 }

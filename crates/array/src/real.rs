@@ -6,12 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+use tier0_cache::ReadCacheOptions;
 use tier0_control::admin::{AdminReply, AdminRequest, Event};
 use tier0_control::message::control::ControlMessage;
 use tier0_control::message::request::ShardRequest;
 use tier0_control::{Control, DriveOpener, LossRules, MemberJudge};
 use tier0_description::Mismatch;
 use tier0_drive::DriveHandle;
+use tier0_policy::PolicyKind;
 use tier0_pool::metadata::survey_without;
 use tier0_pool::{PoolState, SpaceRules};
 use tier0_units::{ByteCount, Nanos};
@@ -334,7 +336,11 @@ impl PoolsStart {
         }
         let memory = self.memory.map(|memory| ShardMemory::share_of(memory, self.id.shards, parts.len()));
         let memory = memory.unwrap_or_default();
-        let seeds: Vec<PoolSeed> = parts.into_iter().map(|part| PoolSeed { memory, ..part.seed }).collect();
+        // What lies in memory needs no second place there.
+        let read_cache = matches!(self.source, Source::Lasting { .. })
+            .then(|| ReadCacheOptions { policy: PolicyKind::default(), memory_max: memory.clean_pages() });
+        let seed = |part: PoolPart| PoolSeed { memory, read_cache, ..part.seed };
+        let seeds: Vec<PoolSeed> = parts.into_iter().map(seed).collect();
         let shard = start_shard(&world, self.id, &seeds, drives, &self.control, self.peers).await?;
         world.spawn(shard.clone().answer(inbox)).detach();
         let volumes = Volume::all(&shard);

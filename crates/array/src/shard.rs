@@ -73,6 +73,11 @@ impl Shard {
                     Err(error) => (Err(error), buf),
                 });
             }
+            ShardRequest::Prefetch { volume, extent, offset, sectors } => {
+                if let Ok(volume) = self.volume(volume) {
+                    volume.prefetch(extent, offset, sectors).await;
+                }
+            }
             ShardRequest::Write { volume, extent, offset, buf, durable, reply } => {
                 let _ = reply.send(match self.volume(volume) {
                     Ok(volume) => volume.write(extent, offset, buf, durable).await,

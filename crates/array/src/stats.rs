@@ -27,6 +27,7 @@ impl Shard {
             stats.lanes.insert(number, LaneStats { log, destage });
         }
         stats.tables = pool.slot_io.table_loads();
+        stats.read_cache = pool.read_cache.as_ref().map(|cache| cache.status());
         let members = pool.slot_io.raid().members();
         (0..members.count()).for_each(|place| stats.add_drive(place as u32, members.drive(place)));
         stats

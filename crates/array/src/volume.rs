@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
-use tier0_cache::WriteBackStatus;
+use tier0_cache::{Ahead, WriteBackStatus};
 use tier0_control::message::request::ShardRequest;
 use tier0_stats::{IoRecorder, Op};
-use tier0_units::{Lba, Nanos, SECTOR_BYTES, SectorCount};
+use tier0_units::{Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError};
@@ -145,6 +145,33 @@ impl Volume {
         (result, buf)
     }
 
+    /// Has what a reader will ask for next read into memory, where it goes through the volume in order.
+    #[inline]
+    fn read_ahead(&self, lba: Lba, sectors: u64) {
+        let Some(cache) = &self.io.pool.read_cache else { return };
+        let ahead = self.io.read_ahead.borrow_mut().asked(lba.0, sectors, self.sectors(), cache.window_max());
+        if let Some(ahead) = ahead {
+            self.begin_prefetch(ahead);
+        }
+    }
+
+    #[cold]
+    fn begin_prefetch(&self, Ahead { from, sectors, piece }: Ahead) {
+        // Only whole pages come in.
+        let page = |sector: u64| sector.next_multiple_of(PAGE_SECTORS);
+        let (from, end) = (from / PAGE_SECTORS * PAGE_SECTORS, page(from + sectors).min(self.sectors()));
+        let piece = page(piece);
+        for start in (from..end).step_by(piece as usize) {
+            let length = piece.min(end - start);
+            for ExtentPiece { extent, offset, sectors } in self.extents(Lba(start), length) {
+                let (volume, sectors) = (self.number, sectors as u32);
+                // To the own shard too: the reader's own request goes first.
+                let request = ShardRequest::Prefetch { volume, extent, offset, sectors };
+                self.shard.peers[self.owner(extent)].send(request);
+            }
+        }
+    }
+
     async fn write_range(&self, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
         let sectors = u64::from(buf.sectors());
         self.check(lba, sectors)?;
@@ -227,6 +254,7 @@ impl BlockTarget for Volume {
     async fn read(&self, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         self.shard.activity.count_one();
         let (began, sectors) = (self.began(), u64::from(buf.sectors()));
+        self.read_ahead(lba, sectors);
         let (result, buf) = self.read_range(lba, buf).await;
         self.count(Op::Read, sectors, began, result.is_ok());
         (result, buf)

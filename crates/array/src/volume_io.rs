@@ -1,10 +1,10 @@
 //! The extents of one volume as the shard that owns them reads and writes them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use tier0_block::BlockStatus;
-use tier0_cache::WriteBack;
+use tier0_cache::{ReadAhead, WriteBack};
 use tier0_pool::Volume as VolumeRecord;
 use tier0_stats::IoRecorder;
 use tier0_units::{ExtentId, WriteCache};
@@ -28,6 +28,8 @@ pub(crate) struct VolumeIo {
     pub(crate) gate: Gate,
     /// What hosts of this shard have asked of the volume.
     pub(crate) stats: IoRecorder,
+    /// Those of them that go through it in order.
+    pub(crate) read_ahead: RefCell<ReadAhead>,
 }
 
 impl VolumeIo {
@@ -43,6 +45,7 @@ impl VolumeIo {
             mode: Cell::new(volume.write_cache),
             gate: Gate::default(),
             stats: IoRecorder::default(),
+            read_ahead: RefCell::default(),
         }
     }
 
@@ -77,7 +80,7 @@ impl VolumeIo {
         };
         // It takes twice as much room as the other way. Apart from it, a request's task and this are both small enough for
         // what an allocator has at hand (glibc: 1,032 bytes).
-        let (result, buf) = Box::pin(self.write_back.read(self.extent(extent), offset, buf)).await;
+        let (result, buf) = Box::pin(self.write_back.read(self.extent(extent), offset, buf, true)).await;
         if let Err(error @ (IoError::DataLost | IoError::Medium)) = result {
             tracing::error!(
                 volume = &*self.name,
@@ -86,6 +89,13 @@ impl VolumeIo {
             );
         }
         (result, buf)
+    }
+
+    /// Reads sectors of an extent of this shard into memory, for a reader that is expected there.
+    pub(crate) async fn prefetch(&self, extent: u64, offset: u64, sectors: u32) {
+        if let Ok(_inside) = self.gate.enter() {
+            self.write_back.prefetch(self.extent(extent), offset, sectors).await;
+        }
     }
 
     /// Writes at sector `offset` of an extent of this shard; `buf` must not reach beyond it.

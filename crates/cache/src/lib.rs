@@ -1,4 +1,4 @@
-//! The cache of a shard and pool; so far its write side: the write-back log, dirty pages, destaging.
+//! The cache of a shard and pool: the write-back log, dirty pages and destaging, and clean pages in memory ([`ReadCache`]).
 //!
 //! A write is cut into pages of 4 KiB, kept in memory, appended to the shard's mirrored log and acknowledged when it is
 //! stable there ([`WriteBack::write`]); a destager brings pages to their slots in the order of addresses, by itself and
@@ -18,7 +18,7 @@
 //! What it costs: 16 bytes per dirty page (23 with the tree's usual slack) and 48 per record of the log that is alive,
 //! which is 47 bytes per page for writes of 8 KiB and 26 for writes of 64 KiB, beside the data.
 //!
-//! What it does not do: it caches nothing for reads, knows no volumes' sizes, keeps no map and no free space of its own
+//! What it does not do: it knows no volumes' sizes, keeps no map and no free space of its own
 //! ([`Mapping`]), and knows neither RAID nor checksums, which are
 //! [`SlotIo`](tier0_integrity::SlotIo)'s.
 
@@ -28,6 +28,8 @@ mod mapping;
 mod options;
 mod pages;
 mod rate;
+mod read_ahead;
+mod read_cache;
 mod readers;
 mod record_header;
 mod records;
@@ -37,6 +39,8 @@ mod write_back;
 
 pub use mapping::{LocalFuture, Mapping, Relocation};
 pub use options::{WriteBackOptions, ring_sectors_min, ring_settings};
+pub use read_ahead::{Ahead, ReadAhead};
+pub use read_cache::{ReadCache, ReadCacheOptions, ReadCacheStatus};
 pub use record_header::{RecordHeader, RecordHeaderError, Run};
 pub use recovery::{Belongs, RecoverError, RecoveryReport};
 pub use status::{Stage, WriteBackStatus};

@@ -18,14 +18,16 @@ pub(crate) struct RecordId(pub(crate) u32);
 pub(crate) struct Page {
     /// The record.
     pub(crate) record: RecordId,
-    /// Which of the record's data pages, or [`Page::ZERO`]; with [`Page::UNSETTLED`] where that holds.
+    /// Which of the record's data pages, or [`Page::ZERO`]; with [`Page::UNSETTLED`] and [`Page::READ`] where they hold.
     index: u32,
 }
 
 impl Page {
     /// A power cut may have caught the page on its way to its slot, and no batch has written it there since.
     const UNSETTLED: u32 = 1 << 31;
-    const ZERO: u32 = Self::UNSETTLED - 1;
+    /// It was read since it was written.
+    const READ: u32 = 1 << 30;
+    const ZERO: u32 = Self::READ - 1;
 
     /// The page has data: page `index` of the record.
     pub(crate) fn data(record: RecordId, index: u32) -> Page {
@@ -40,8 +42,13 @@ impl Page {
 
     /// Its number among the record's data pages, unless it is zeros.
     pub(crate) fn index(self) -> Option<u32> {
-        let index = self.index & !Self::UNSETTLED;
+        let index = self.index & !(Self::UNSETTLED | Self::READ);
         (index != Self::ZERO).then_some(index)
+    }
+
+    /// Whether it was read since it was written.
+    pub(crate) fn was_read(self) -> bool {
+        self.index & Self::READ != 0
     }
 
     fn is_unsettled(self) -> bool {
@@ -96,6 +103,18 @@ impl DirtyPages {
         let key = |page| Key { extent, page };
         let keys = key(pages.start)..key(pages.end.max(pages.start));
         self.pages.range(keys).map(|(key, page)| (key.page, *page))
+    }
+
+    /// A page, if it is dirty.
+    pub(crate) fn get(&self, extent: ExtentId, page: u32) -> Option<Page> {
+        self.pages.get(&Key { extent, page }).copied()
+    }
+
+    /// The dirty pages in a range of an extent are read.
+    pub(crate) fn note_read(&mut self, extent: ExtentId, pages: Range<u32>) {
+        let key = |page| Key { extent, page };
+        let keys = key(pages.start)..key(pages.end.max(pages.start));
+        self.pages.range_mut(keys).for_each(|(_, page)| page.index |= Page::READ);
     }
 
     /// Sets the newest content of a page; returns what it was before. An unsettled page stays so.
@@ -194,6 +213,20 @@ mod tests {
         pages.insert(four, 8, Page::zero(RecordId(4)));
         assert_eq!(pages.data_len(), 0);
         assert!(pages.forget(four, 8, RecordId(4)) && pages.is_empty());
+    }
+
+    #[test]
+    fn a_page_that_is_read_says_so_until_it_is_written_again() {
+        let (mut pages, four) = (DirtyPages::default(), extent(4));
+        pages.insert_recovered(four, 7, Page::data(RecordId(1), 3));
+        pages.insert(four, 8, Page::zero(RecordId(1)));
+        pages.note_read(four, 0..8);
+        let was_read = |pages: &DirtyPages, page| pages.get(four, page).is_some_and(Page::was_read);
+        assert!(was_read(&pages, 7) && !was_read(&pages, 8) && pages.get(four, 9).is_none());
+        assert_eq!((pages.get(four, 7).and_then(Page::index), pages.unsettled()), (Some(3), 1));
+        pages.insert(four, 7, Page::data(RecordId(2), 0));
+        assert!(!was_read(&pages, 7));
+        assert_eq!(pages.unsettled(), 1);
     }
 
     #[test]

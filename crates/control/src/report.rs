@@ -134,6 +134,7 @@ impl Control {
             log: Some(log),
             space: core.space_status(&parts, is_paused),
             integrity,
+            read_cache: stats.read_cache.map(Into::into),
             volumes: volumes_status(&state, stats),
         }
     }

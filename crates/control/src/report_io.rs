@@ -47,6 +47,7 @@ impl Control {
                 groups: groups(&state, &stats),
                 log,
                 destage,
+                read_cache: stats.read_cache.map(Into::into),
                 tables: vec![NamedIo { name: "tables".to_owned(), io: stats.tables.clone() }],
                 drives: drives.collect(),
             });

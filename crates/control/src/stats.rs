@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use tier0_cache::ReadCacheStatus;
 use tier0_drive::DriveHandle;
 use tier0_stats::IoStats;
 
@@ -25,6 +26,8 @@ pub struct PoolStats {
     pub lanes: BTreeMap<usize, LaneStats>,
     /// Slots' tables that were read.
     pub tables: IoStats,
+    /// The read cache, where there is one.
+    pub read_cache: Option<ReadCacheStatus>,
 }
 
 /// Counters of a lane.
@@ -53,6 +56,9 @@ impl PoolStats {
             lane.destage.merge(&stats.destage);
         }
         self.tables.merge(&other.tables);
+        if let Some(other) = other.read_cache {
+            self.read_cache.get_or_insert_default().add(other);
+        }
     }
 
     /// Adds what a drive did through this handle.

@@ -23,6 +23,8 @@ pub(crate) struct Frames<const LISTS: usize> {
     /// Free frames are linked by `older`.
     free: u32,
     used: usize,
+    /// How many may have a page.
+    limit: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -57,11 +59,22 @@ impl<const LISTS: usize> Frames<LISTS> {
             lists: [empty; LISTS],
             free: 0,
             used: 0,
+            limit: capacity,
         }
     }
 
     pub(crate) fn capacity(&self) -> usize {
         self.pages.len()
+    }
+
+    /// How many may have a page.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Changes that, to at least 1 and at most all; more may have one until they are freed.
+    pub(crate) fn set_limit(&mut self, frames: usize) {
+        self.limit = frames.clamp(1, self.capacity());
     }
 
     /// How many have a page.
@@ -93,12 +106,12 @@ impl<const LISTS: usize> Frames<LISTS> {
         some(self.lists[list].oldest)
     }
 
-    /// Takes a free frame for a page that has none; it is in no list yet.
+    /// Takes a free frame for a page that has none, if as many as may have pages have not; it is in no list yet.
     ///
     /// # Panics
     /// Where the page has one.
     pub(crate) fn take_free(&mut self, page: PageKey) -> Option<Frame> {
-        let frame = some(self.free)?;
+        let frame = some(self.free).filter(|_| self.used < self.limit)?;
         self.free = self.links[frame.0 as usize].older;
         self.used += 1;
         self.pages[frame.0 as usize] = page.0;

@@ -9,7 +9,7 @@
 //! | [`adaptive`] | recency and frequency, each with a share of the frames that follows the load; the default |
 //!
 //! Invariants:
-//! - A page has at most one frame, a frame at most one page.
+//! - A page has at most one frame, a frame at most one page; no more frames than the limit have one.
 //! - All memory is taken at creation, at most [`BOOKKEEPING_BYTES_MAX`] for a frame.
 //! - The same requests in the same order give the same answers.
 //!
@@ -41,6 +41,13 @@ pub struct Inserted {
 pub trait Policy {
     /// How many frames there are.
     fn capacity(&self) -> usize;
+
+    /// How many of them may have a page.
+    fn limit(&self) -> usize;
+
+    /// Changes how many frames may have a page, at least 1 and at most all. What is beyond gives way, each page with the frame
+    /// that it had told to `gone`.
+    fn set_limit(&mut self, frames: usize, gone: &mut dyn FnMut(PageKey, Frame));
 
     /// How many of them have a page.
     fn len(&self) -> usize;

@@ -420,6 +420,7 @@ impl SimConfig {
         match bug {
             PlantedBug::TrustGivenUpPage => config.forgetful(),
             PlantedBug::ForgetChangedSlots => config.incidents(),
+            PlantedBug::KeepPagesOfFreedSlot => config.growing(),
             PlantedBug::BelieveFirstLogCopy
             | PlantedBug::LabelsBeforeLog
             | PlantedBug::HideStaleLosses

@@ -1,8 +1,9 @@
 //! The array itself as the system under test.
 
-use tier0_array::engine::{self, Engine, Repartition};
+use tier0_array::engine::{self, Engine, Repartition, StartOptions};
 use tier0_array::open::recover::{ByteRange, VolumeLoss, recover_drives};
 use tier0_array::{ArrayError, Volume};
+use tier0_cache::ReadCacheOptions;
 use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_description::facts::DriveState;
 use tier0_description::{
@@ -10,6 +11,7 @@ use tier0_description::{
 };
 use tier0_drive::DriveHandle;
 use tier0_plan::PlanError;
+use tier0_policy::PolicyKind;
 use tier0_pool::metadata::{Standing, survey};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
@@ -94,11 +96,12 @@ impl System for Array {
     async fn open(
         &self,
         world: &World,
-        _config: &ArrayConfig,
+        config: &ArrayConfig,
         drives: Vec<DriveHandle>,
         without: Vec<String>,
     ) -> Result<RunningArray, SystemError> {
-        let engine = engine::start_without(world, drives, &without).await;
+        let options = StartOptions { without, read_cache: read_cache(config) };
+        let engine = engine::start(world, drives, &options).await;
         let engine = engine.map_err(|error| SystemError::Refused(error.to_string()))?;
         Ok(RunningArray { engine })
     }
@@ -163,6 +166,14 @@ fn is_refusal(error: &ArrayError) -> bool {
             | PlanError::NoSpace { .. }
             | PlanError::Waste { .. }
     )
+}
+
+/// How clean pages are kept in an array: in room for some of them by one policy or the other, and sometimes not at all. It
+/// follows from the array's other properties, so that what a seed draws is not changed by it.
+fn read_cache(config: &ArrayConfig) -> Option<ReadCacheOptions> {
+    let policy = PolicyKind::ALL[config.drives % PolicyKind::ALL.len()];
+    let memory_max = ByteCount(config.chunklet_sectors * SECTOR_BYTES);
+    (config.shards < 3).then_some(ReadCacheOptions { policy, memory_max })
 }
 
 /// The description of an array: what `array.toml` would say.

@@ -24,6 +24,7 @@ mod error;
 mod lender;
 mod memory;
 pub mod net;
+mod page_store;
 mod payload;
 mod planted;
 mod prefetch;
@@ -41,6 +42,7 @@ pub use buffer::{Buf, BufMut};
 pub use completion::{Completion, Observer, Outcome, Pending, UnderWay};
 pub use error::IoError;
 pub use lender::Lender;
+pub use page_store::PageStore;
 pub use payload::{Gather, Payload, PayloadWidth};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};

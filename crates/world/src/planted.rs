@@ -98,6 +98,14 @@ pub enum PlantedBug {
     AnswerBeforeWrite,
     /// A server writes what it has of a payload whose rest did not come.
     WriteHalfReceived,
+    /// A page in memory stays what it was when its slot is written.
+    KeepOldPageOnDestage,
+    /// Pages of a slot stay in memory when it is given back.
+    KeepPagesOfFreedSlot,
+    /// What was read stays in memory although it may have been written meanwhile.
+    FillAfterRead,
+    /// Clean pages in memory are looked at before dirty ones.
+    CleanBeforeDirty,
     /// What is written to an extent goes to a slot that another extent has too.
     WriteToSharedSlot,
     /// What recovery finds in the log of an extent goes to its slot, although another extent has that too.
@@ -109,7 +117,16 @@ pub enum PlantedBug {
 impl PlantedBug {
     /// Whether only mishaps, and administrators in the midst of them, bring it to light.
     pub const fn needs_mishaps(self) -> bool {
-        self as usize > PlantedBug::TrustGivenUpPage as usize && !self.needs_network() && !self.needs_clones()
+        self as usize > PlantedBug::TrustGivenUpPage as usize
+            && !self.needs_network()
+            && !self.needs_read_cache()
+            && !self.needs_clones()
+    }
+
+    /// Whether it is in what is kept in memory of what was read.
+    pub const fn needs_read_cache(self) -> bool {
+        let number = self as usize;
+        PlantedBug::KeepOldPageOnDestage as usize <= number && number <= PlantedBug::CleanBeforeDirty as usize
     }
 
     /// Whether only volumes whose extents share slots bring it to light.
@@ -123,7 +140,7 @@ impl PlantedBug {
     }
 
     /// All of them.
-    pub const ALL: [PlantedBug; 46] = [
+    pub const ALL: [PlantedBug; 50] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -167,6 +184,10 @@ impl PlantedBug {
         PlantedBug::HideStaleLosses,
         PlantedBug::AnswerBeforeWrite,
         PlantedBug::WriteHalfReceived,
+        PlantedBug::KeepOldPageOnDestage,
+        PlantedBug::KeepPagesOfFreedSlot,
+        PlantedBug::FillAfterRead,
+        PlantedBug::CleanBeforeDirty,
         PlantedBug::WriteToSharedSlot,
         PlantedBug::RecoverIntoSharedSlot,
         PlantedBug::CloneBeforeDestage,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::served::{OnFiles, Served};
+use super::served::{OnFiles, Served, Tables};
 use super::{judge_at_least, table, through_nbd};
 use crate::error::{BenchError, need};
 use crate::spread::Spread;
@@ -43,7 +43,11 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     need("fio", "fio")?;
     let pool = "raid = \"raid1\"\nlog = \"1GiB\"";
     let volume = format!("size = \"{VOLUME_MIB}MiB\"");
-    let array = Served::create(options.files.place.dir.as_deref(), (2, 3 * VOLUME_MIB), pool, &volume)?;
+    let array = Served::create(
+        options.files.place.dir.as_deref(),
+        (2, 3 * VOLUME_MIB),
+        Tables { pool, volume: &volume, ..Tables::default() },
+    )?;
     let server = array.serve()?;
     let through_nbd = through_nbd::target(&server, VOLUME_MIB);
     let raw_files: Vec<PathBuf> = ["raw0", "raw1"].map(|name| array.path(name)).into();

@@ -14,7 +14,7 @@ use std::process::Command;
 use clap::Args;
 use tier0_world::real;
 
-use super::served::{Place, Served};
+use super::served::{Place, Served, Tables};
 use super::{judge_at_least, table, through_nbd};
 use crate::error::{BenchError, need};
 use crate::server::{Address, Server};
@@ -48,8 +48,10 @@ const SPARE_MIB: u32 = 512;
 pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     need("fio", "fio")?;
     let pool = "raid = \"raid0\"\nset_size = 1\nstripe_unit = \"64KiB\"";
-    let volume = format!("size = \"{}MiB\"", options.mib);
-    let array = Served::create(options.place.dir.as_deref(), (1, options.mib + SPARE_MIB), pool, &volume)?;
+    // What is measured is the way to the file.
+    let volume = format!("size = \"{}MiB\"\nread_cache = false", options.mib);
+    let tables = Tables { pool, volume: &volume, ..Tables::default() };
+    let array = Served::create(options.place.dir.as_deref(), (1, options.mib + SPARE_MIB), tables)?;
     let file = array.path("d0.img");
     let server = array.serve()?;
     let through_nbd = through_nbd::target(&server, options.mib);

@@ -1,5 +1,6 @@
 //! The benchmarks.
 
+pub(crate) mod cache;
 pub(crate) mod durability;
 pub(crate) mod fairness;
 pub(crate) mod file;

@@ -77,7 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         };
         let servers = [
             start_qemu(&address("qemu.sock")?, tmpfs.path(), options.mib)?,
-            start_nbdkit(&address("nbdkit.sock")?, options.mib)?,
+            through_nbd::start_nbdkit(&address("nbdkit.sock")?, options.mib)?,
             through_nbd::start_tier0(&program, directory.path(), &address("tier0.sock")?, options.mib)?,
         ];
         for server in &servers {
@@ -93,17 +93,6 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         }
     }
     Ok(())
-}
-
-fn start_nbdkit(address: &Address, mib: u32) -> Result<Server, BenchError> {
-    let mut command = Command::new("nbdkit");
-    command.arg("--foreground");
-    match address {
-        Address::Unix(socket) => command.arg("--unix").arg(socket),
-        Address::Tcp(port) => command.args(["--ipaddr=127.0.0.1", &format!("--port={port}")]),
-    };
-    command.arg("memory").arg(format!("{mib}M"));
-    Server::start("nbdkit memory", &mut command, address, "")
 }
 
 fn start_qemu(address: &Address, tmpfs: &Path, mib: u32) -> Result<Server, BenchError> {

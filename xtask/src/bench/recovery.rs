@@ -3,7 +3,7 @@
 
 use clap::Args;
 
-use super::served::{OnFiles, Served};
+use super::served::{OnFiles, Served, Tables};
 use super::{judge_at_most, table, through_nbd};
 use crate::error::{BenchError, need};
 use crate::spread::Spread;
@@ -41,8 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         let array = Served::create(
             options.files.place.dir.as_deref(),
             (2, volume_mib + volume_mib / 2 + 3 * LOG_MIB),
-            &pool,
-            &volume,
+            Tables { pool: &pool, volume: &volume, ..Tables::default() },
         )?;
         through_nbd::fill(&array.serve()?, volume_mib)?;
         let (mut used, mut took) = (Vec::new(), Vec::new());

@@ -32,28 +32,47 @@ pub(crate) struct Place {
 pub(crate) struct Served {
     program: PathBuf,
     directory: TempDir,
+    /// Where it listens beside its socket.
+    port: Option<u16>,
+}
+
+/// What follows in the tables of the array, of its pool and of its one volume, lun0.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Tables<'a> {
+    pub(crate) array: &'a str,
+    pub(crate) pool: &'a str,
+    pub(crate) volume: &'a str,
 }
 
 impl Served {
-    /// Makes an array of `drives` files of `drive_mib` each. `pool` and `volume` are what follows in the tables of the
-    /// pool and of the one volume, lun0.
+    /// Makes an array of `drives` files of `drive_mib` each.
     pub(crate) fn create(
         place: Option<&Path>,
+        drives: (u32, u32),
+        tables: Tables<'_>,
+    ) -> Result<Served, BenchError> {
+        Served::create_to_listen(place, drives, tables, None)
+    }
+
+    /// The same, which listens on a port of this machine too.
+    pub(crate) fn create_to_listen(
+        place: Option<&Path>,
         (drives, drive_mib): (u32, u32),
-        pool: &str,
-        volume: &str,
+        Tables { array, pool, volume }: Tables<'_>,
+        port: Option<u16>,
     ) -> Result<Served, BenchError> {
         let program = build_tier0()?;
         let beside = program.parent().expect("a program lies in a directory");
         let directory = tempfile::tempdir_in(place.unwrap_or(beside))
             .map_err(BenchError::system("no directory for the files can be made; name one with --dir"))?;
-        let served = Served { program, directory };
+        let served = Served { program, directory, port };
+        let port = port.map_or_else(String::new, |port| format!(", \"127.0.0.1:{port}\""));
         let text = format!(
-            "[array]\nname = \"bench\"\ncores = 1\n\
+            "[array]\nname = \"bench\"\ncores = 1\n{array}\n\
              [[drive]]\nname = \"d{{n}}\"\ncount = {drives}\npath = {:?}\nsize = \"{drive_mib}MiB\"\n\
              [[pool]]\nname = \"pool0\"\n{pool}\n\
              [[volume]]\nname = \"lun0\"\n{volume}\n\
-             [nbd]\nlisten = [\"unix:{}\"]\n",
+             [nbd]\nlisten = [\"unix:{}\"{port}]\n",
             served.path("d{n}.img"),
             served.socket().display()
         );
@@ -65,6 +84,18 @@ impl Served {
     /// Starts the server.
     pub(crate) fn serve(&self) -> Result<Server, BenchError> {
         tier0(&self.program, &self.array(), &Address::Unix(self.socket()))
+    }
+
+    /// Starts the server, to be asked at its port.
+    pub(crate) fn serve_on_port(&self) -> Result<Server, BenchError> {
+        let port = self.port.expect("an array that listens on a port");
+        tier0(&self.program, &self.array(), &Address::Tcp(port))
+    }
+
+    /// Whether the one volume's reads look for pages in memory, from now on.
+    pub(crate) fn cache_reads(&self, on: bool) -> Result<(), BenchError> {
+        let switch = if on { "cache.read=on" } else { "cache.read=off" };
+        self.tier0_with(&["volume", "set"], &["lun0", switch]).map(|_| ())
     }
 
     /// The status of the running array.
@@ -87,7 +118,12 @@ impl Served {
     }
 
     fn tier0(&self, arguments: &[&str]) -> Result<Vec<u8>, BenchError> {
-        let output = Command::new(&self.program).args(arguments).arg(self.array()).output();
+        self.tier0_with(arguments, &[])
+    }
+
+    /// Runs a verb, with what stands before the array file and behind it.
+    fn tier0_with(&self, arguments: &[&str], behind: &[&str]) -> Result<Vec<u8>, BenchError> {
+        let output = Command::new(&self.program).args(arguments).arg(self.array()).args(behind).output();
         let output = output.map_err(BenchError::system("tier0 cannot be started"))?;
         if output.status.success() {
             return Ok(output.stdout);

@@ -1,6 +1,7 @@
 //! fio through a server's NBD export, and the server of tier0 that it is measured through: one in memory.
 
 use std::path::Path;
+use std::process::Command;
 
 use super::write;
 use crate::error::BenchError;
@@ -37,6 +38,18 @@ pub(super) fn start_tier0(
     );
     write(&array, &text)?;
     tier0(program, &array, address)
+}
+
+/// nbdkit with so many MiB in memory.
+pub(super) fn start_nbdkit(address: &Address, mib: u32) -> Result<Server, BenchError> {
+    let mut command = Command::new("nbdkit");
+    command.arg("--foreground");
+    match address {
+        Address::Unix(socket) => command.arg("--unix").arg(socket),
+        Address::Tcp(port) => command.args(["--ipaddr=127.0.0.1", &format!("--port={port}")]),
+    };
+    command.arg("memory").arg(format!("{mib}M"));
+    Server::start("nbdkit memory", &mut command, address, "")
 }
 
 /// fio's arguments for the first `mib` MiB of the server's export.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_control::admin::{AdminReply, AdminRequest, ConnectionIo, IoReport, NamedIo, PoolIo};
+use tier0_control::admin::{AdminReply, AdminRequest, ConnectionIo, IoReport, NamedIo, PoolIo, ReadCacheIo};
 use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
 use tier0_units::{Nanos, counted};
 
@@ -27,7 +27,8 @@ under way. A request over NBD of more than 128 KiB counts as several, each from
 its begin on. Volumes and groups count what hosts ask; VOLUME from HOST: what one
 connection asks; log: records until they are stable in every copy; destage:
 batches of pages from memory to their sets; tables: checksums that memory did
-not have; drives: all of that, and metadata, rebuilds and scrubs. Discards and
+not have; read cache: reads that looked for their pages in memory and
+found them, because they had been read, written or read ahead; drives: all of that, and metadata, rebuilds and scrubs. Discards and
 flushes are in the JSON.";
 
 /// What an array's volumes, log, tables and drives do.
@@ -100,6 +101,8 @@ struct PoolRates {
     destage: Vec<OneRate>,
     tables: Vec<OneRate>,
     drives: Vec<OneRate>,
+    /// Of the interval, as far as it counts.
+    read_cache: Option<ReadCacheIo>,
 }
 
 /// A connection between two looks.
@@ -148,6 +151,7 @@ impl Rates {
                 destage: of(|pool| &pool.destage),
                 tables: of(|pool| &pool.tables),
                 drives: of(|pool| &pool.drives),
+                read_cache: read_cache(known, pool),
             }
         };
         let time = now.at_ns - if is_same_run { before.at_ns } else { 0 };
@@ -162,7 +166,13 @@ impl Rates {
                 rows.add_row(one.cells(self.seconds));
             }
             align_right(&mut rows, 1..10);
-            format!("pool {}:\n{}\n{}{}", pool.name, rendered(&rows), pool.left_out(), pool.errors())
+            format!(
+                "pool {}:\n{}\n{}{}",
+                pool.name,
+                rendered(&rows),
+                pool.left_out() + &pool.cached(self.seconds),
+                pool.errors()
+            )
         });
         format!("{}\n", pools.collect::<Vec<_>>().join("\n"))
     }
@@ -187,6 +197,14 @@ impl PoolRates {
         told(idle, "without requests") + &told(self.connections_left_out, "that asked for less")
     }
 
+    /// What the read cache has brought.
+    fn cached(&self, seconds: f64) -> String {
+        let Some(cache) = self.read_cache.filter(|cache| cache.lookups() > 0) else { return String::new() };
+        let lookups = short(cache.lookups() as f64 / seconds.max(1e-9));
+        let line = format!("  read cache: {lookups} lookups/s; it had {}", crate::read_cache::found(&cache));
+        format!("{}\n", wrapped(&line, "    "))
+    }
+
     fn errors(&self) -> String {
         let failed = |one: &&OneRate| one.stats.errors() > 0;
         self.all()
@@ -206,6 +224,12 @@ fn differences(before: Option<&[NamedIo]>, now: &[NamedIo]) -> Vec<OneRate> {
         OneRate::of(one.name.clone(), stats)
     };
     now.iter().map(one).collect()
+}
+
+/// What the read cache did between two looks.
+fn read_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<ReadCacheIo> {
+    let known = before.and_then(|before| before.read_cache).unwrap_or_default();
+    now.read_cache.map(|cache| cache.since(&known))
 }
 
 /// What connections asked between two looks that have ended: less what the first look told of them.

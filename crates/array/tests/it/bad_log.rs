@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tier0_array::engine::start;
+use tier0_array::engine::{StartOptions, start};
 use tier0_control::admin::PoolStatus;
 use tier0_description::facts::DriveState;
 use tier0_pool::metadata::survey;
@@ -67,7 +67,11 @@ fn a_log_that_no_drive_can_read_costs_no_drive() {
     places.iter().for_each(|(drive, sectors)| array.media[*drive].make_unreadable(sectors.clone()));
     let own = array.clone();
     let error = live(4, |world| async move {
-        let refused = start(&world, own.open(&world)).await.err().expect("refused").to_string();
+        let refused = start(&world, own.open(&world), &StartOptions::default())
+            .await
+            .err()
+            .expect("refused")
+            .to_string();
         world.sleep(Nanos::from_secs(60)).await;
         refused
     });

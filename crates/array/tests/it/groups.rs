@@ -4,7 +4,7 @@ use crate::rig::trouble::within;
 use crate::rig::{
     Drives, MIB, create_volume, done, expect, expect_filled, fill, live, pool, refused, volume, write,
 };
-use tier0_array::engine::{Engine, start};
+use tier0_array::engine::{Engine, StartOptions, start};
 use tier0_control::admin::{AdminRequest, GroupStatus, Health};
 use tier0_description::Description;
 use tier0_units::{ByteCount, Nanos, WriteCache};
@@ -199,7 +199,7 @@ fn a_group_that_lacks_too_much_is_named() {
     let text = live(1, |world| async move {
         let mut handles = drives.open(&world);
         handles.drain(5..7);
-        let refused = start(&world, handles).await.err();
+        let refused = start(&world, handles, &StartOptions::default()).await.err();
         refused.expect("two of three columns are missing").to_string()
     });
     assert!(

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tier0_array::engine::{Engine, start};
+use tier0_array::engine::{Engine, StartOptions, start};
 use tier0_array::open::recover::{ByteRange, Recovery, Role, recover_drives};
 use tier0_block::BlockTarget;
 use tier0_control::admin::Health;
@@ -40,7 +40,9 @@ impl Drives {
     /// What a start says where it is refused.
     fn refused_start(&self, seed: u64) -> String {
         let own = self.clone();
-        let refused = live(seed, |world| async move { start(&world, own.open(&world)).await.err() });
+        let refused = live(seed, |world| async move {
+            start(&world, own.open(&world), &StartOptions::default()).await.err()
+        });
         refused.expect("the start is refused").to_string()
     }
 

@@ -35,7 +35,7 @@ impl Inner {
     pub(crate) async fn lend_copy(&self, extent: ExtentId) -> Result<(), IoError> {
         let slot = self.mapping.lend(extent).await?;
         // A rebuild looks at it from now on.
-        self.slots.allocate(slot);
+        self.allocate_slot(slot);
         let before = self.state.borrow_mut().copies.insert(extent, slot);
         debug_assert!(before.is_none(), "{extent} is to be copied twice, though writers lock it before");
         self.work.notify_all();
@@ -136,7 +136,7 @@ impl Inner {
         let moved = self.relocate_claimed(&relocation, held, Lost::StaysLost).await;
         if moved.is_err() {
             // It is tried again.
-            self.slots.allocate(to);
+            self.allocate_slot(to);
         }
         let is_free = moved?;
         self.state.borrow_mut().copies.remove(&extent);

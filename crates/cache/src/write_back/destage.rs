@@ -20,12 +20,13 @@ use tier0_integrity::{Intent, IntentLog, SlotOutcome};
 use tier0_journal::{Append, Position, Record};
 use tier0_stats::Op;
 use tier0_units::{ExtentId, Nanos, SlotRef};
-use tier0_world::{IoError, PlantedBug, planted};
+use tier0_world::{Buf, IoError, PlantedBug, planted};
 
 use super::select::{Batch, SlotBatch};
 use super::state::{DestageFailure, State};
 use super::{Inner, PAGE_BYTES, io_error};
 use crate::locks::PageGuard;
+use crate::pages::Page;
 
 /// The first wait before a failed extent is tried again; it doubles with each failure.
 const RETRY_MIN: Nanos = Nanos::from_millis(100);
@@ -100,6 +101,13 @@ impl Inner {
 
     async fn write_batch(&self, batch: &Batch) -> Result<Vec<SlotOutcome>, IoError> {
         join_all(batch.slots.iter().map(|taken| self.readers.wait(taken.slot.slot))).await;
+        if let Some(clean) = self.clean.get()
+            && !planted(PlantedBug::KeepOldPageOnDestage)
+        {
+            for taken in &batch.slots {
+                clean.strike(taken.slot.slot, taken.pages.iter().map(|(number, _)| *number));
+            }
+        }
         let intents = BatchIntents { inner: self, batch: batch.id, begun: Cell::new(false) };
         let outcomes = self.slots.write_batch(self.slot_writes(batch), &intents).await?;
         let mapped: Vec<(ExtentId, SlotRef)> = {
@@ -126,6 +134,11 @@ impl Inner {
         {
             let mut state = self.state.borrow_mut();
             for taken in &batch.slots {
+                if let Some(clean) = self.clean.get() {
+                    for (number, content) in state.read_meanwhile(taken) {
+                        clean.keep_written(taken.slot.slot, number, content.as_slice());
+                    }
+                }
                 state.forget(taken);
             }
             state.floors.remove(&batch.id);
@@ -158,7 +171,7 @@ impl Inner {
     /// Gives slots back. Waits for the reads of them; their extents are locked, and read as zeros meanwhile.
     async fn unmap(&self, emptied: Vec<(ExtentId, SlotRef, PageGuard)>) {
         join_all(emptied.iter().map(|(_, slot, _)| self.readers.wait(slot.slot))).await;
-        emptied.iter().for_each(|(_, slot, _)| self.slots.free(*slot));
+        emptied.iter().for_each(|(_, slot, _)| self.free_slot(*slot));
         let unmapped = emptied.iter().map(|(extent, slot, _)| (*extent, *slot)).collect();
         let result = self.mapping.commit(Vec::new(), unmapped).await;
         let mut state = self.state.borrow_mut();
@@ -169,7 +182,7 @@ impl Inner {
                     state.fresh.remove(&extent);
                 }
                 // Its table is not on the drives if it was never committed.
-                Err(_) if state.fresh.contains_key(&extent) => self.slots.allocate(slot),
+                Err(_) if state.fresh.contains_key(&extent) => self.allocate_slot(slot),
                 Err(_) => {}
             }
         }
@@ -220,6 +233,16 @@ impl Inner {
 }
 
 impl State {
+    /// The pages of a batch that were read while they were dirty, and are not written again since.
+    fn read_meanwhile(&self, taken: &SlotBatch) -> Vec<(u32, Buf)> {
+        let content = |(number, page): &(u32, Page)| {
+            let (index, newest) = (page.index()?, self.pages.get(taken.extent, *number)?);
+            let is_wanted = newest.record == page.record && newest.was_read();
+            is_wanted.then(|| (*number, self.records.get(page.record).page(index)))
+        };
+        taken.pages.iter().filter_map(content).collect()
+    }
+
     /// The pages of a slot are destaged.
     fn forget(&mut self, taken: &SlotBatch) {
         if let Some(failure) = self.failed.remove(&taken.extent) {

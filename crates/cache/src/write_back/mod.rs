@@ -31,7 +31,7 @@ mod state;
 mod through;
 mod write;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -44,6 +44,7 @@ use tier0_world::{IoError, PlantedBug, World, planted};
 
 use crate::level::{Capacity, Usage, intent_page_bytes};
 use crate::locks::PageLocks;
+use crate::read_cache::ReadCache;
 use crate::readers::Readers;
 use crate::write_back::refuse::Refusal;
 pub(crate) use crate::write_back::state::DestageFailure;
@@ -68,6 +69,8 @@ pub(crate) struct Inner {
     pub(crate) options: WriteBackOptions,
     pub(crate) state: RefCell<State>,
     locks: Rc<PageLocks>,
+    /// Clean pages, where they are kept.
+    clean: OnceCell<Rc<ReadCache>>,
     readers: Readers,
     refusal: Refusal,
     /// Records on their way into the log, as writes.
@@ -116,6 +119,7 @@ impl WriteBack {
             options,
             state: RefCell::new(State::new(options.age_max, first_version)),
             locks: Rc::default(),
+            clean: OnceCell::new(),
             readers: Readers::default(),
             refusal: Refusal::default(),
             logged: IoRecorder::default(),
@@ -125,6 +129,16 @@ impl WriteBack {
             progress: Notify::new(),
             work: Notify::new(),
         }))
+    }
+
+    /// Keeps clean pages in `cache`, which other lanes on the same slots may share.
+    ///
+    /// # Panics
+    /// Where it has one.
+    pub fn keep_reads(&self, cache: Rc<ReadCache>) {
+        self.0.slots.share_memory();
+        assert!(self.0.clean.set(cache).is_ok(), "a write cache has one read cache beside it");
+        self.0.leave_memory();
     }
 
     /// Starts destaging. Without a log nothing is ever dirty.
@@ -407,10 +421,38 @@ impl Inner {
         }
     }
 
-    /// Slot tables have what dirty pages do not take.
+    /// Slot tables and clean pages have what dirty pages do not take.
     fn leave_memory(&self) {
         let dirty = self.state.borrow().records.pages() * PAGE_BYTES;
         self.slots.leave_memory(dirty as usize);
+        self.fit_clean();
+    }
+
+    /// Clean pages have what neither dirty pages nor slot tables take.
+    pub(crate) fn fit_clean(&self) {
+        if let Some(clean) = self.clean.get() {
+            clean.fit(self.slots.memory_left() as u64);
+        }
+    }
+
+    /// A slot is free: nothing is remembered of it.
+    pub(crate) fn free_slot(&self, slot: SlotRef) {
+        self.forget_clean(slot);
+        self.slots.free(slot);
+    }
+
+    /// A slot is to be used that no extent had.
+    pub(crate) fn allocate_slot(&self, slot: SlotRef) {
+        self.forget_clean(slot);
+        self.slots.allocate(slot);
+    }
+
+    fn forget_clean(&self, slot: SlotRef) {
+        if let Some(clean) = self.clean.get()
+            && !planted(PlantedBug::KeepPagesOfFreedSlot)
+        {
+            clean.forget_slot(slot.slot, self.slots.pages_per_slot(slot.slot));
+        }
     }
 
     /// Whether every page that recovery has loaded is destaged, but for those of extents that cannot be.

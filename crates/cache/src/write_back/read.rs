@@ -1,17 +1,20 @@
 //! Reads: the newest content, whatever mix of memory and slot it is.
 
+use std::rc::Rc;
+
 use futures_util::future::join_all;
-use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
-use tier0_world::{Buf, BufMut, IoError};
+use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SlotRef};
+use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
 
 use super::{Inner, WriteBack};
+use crate::read_cache::{ReadCache, Source};
 
 /// A dirty page as a read finds it: its number, and its data unless it is zeros.
 type Overlay = Vec<(u32, Option<Buf>)>;
 
 impl WriteBack {
     /// Reads as many sectors of an extent as `buf` holds; it must not reach beyond the extent. What is not mapped reads
-    /// as zeros. The buffer comes back in any case; after an error its content is arbitrary.
+    /// as zeros. `is_cached` says whether clean pages are looked for in memory, and kept there. The buffer comes back in any case; after an error its content is arbitrary.
     ///
     /// # Errors
     /// What the slot cannot be read for, or as [`WriteBack::refuse`] says.
@@ -20,6 +23,7 @@ impl WriteBack {
         extent: ExtentId,
         first_sector: u64,
         buf: BufMut,
+        is_cached: bool,
     ) -> (Result<(), IoError>, BufMut) {
         let (sectors, width) = (buf.sectors(), buf.width());
         if self.0.any_refused()
@@ -28,14 +32,49 @@ impl WriteBack {
         {
             return (Err(error), buf);
         }
-        let read = self.0.read_at(extent, self.0.slot(extent), first_sector, buf);
+        let read = async {
+            if is_cached {
+                self.0.until_come(extent, first_sector, sectors).await;
+            }
+            self.0.read_at(extent, self.0.slot(extent), first_sector, buf, is_cached).await
+        };
         // The buffer of a read that is refused stays with the drive.
         let refused = |error| (Err(error), BufMut::zeroed(sectors, width));
         self.0.unless_refused(read).await.unwrap_or_else(refused)
     }
+
+    /// Reads sectors of an extent into memory for a reader that is expected to ask for them, where they can be kept and are not
+    /// dirty. What cannot be read is the reader's matter.
+    pub async fn prefetch(&self, extent: ExtentId, first_sector: u64, sectors: u32) {
+        let inner = &self.0;
+        let (Some(clean), Some(slot)) = (inner.clean.get(), inner.slot(extent)) else { return };
+        // Under a dirty page the slot may be torn.
+        let is_dirty = !inner.overlay(extent, first_sector, u64::from(sectors), false).is_empty();
+        if is_dirty || clean.has(slot.slot, first_sector, sectors) {
+            return;
+        }
+        let _reading = inner.readers.enter(slot.slot);
+        if let Some(fill) = clean.begin_prefetch(slot.slot, first_sector, sectors) {
+            let (result, buf) = inner.slots.read(slot, first_sector, inner.world.buffer(sectors)).await;
+            if result.is_ok() {
+                fill.keep(first_sector, &buf);
+                inner.fit_clean();
+            }
+        }
+    }
 }
 
 impl Inner {
+    /// Waits for a read that is under way and brings all of these sectors into memory.
+    async fn until_come(&self, extent: ExtentId, first_sector: u64, sectors: u32) {
+        let is_coming = |clean: &Rc<ReadCache>| {
+            self.slot(extent).is_some_and(|slot| clean.is_coming(slot.slot, first_sector, sectors))
+        };
+        while let Some(clean) = self.clean.get().filter(|clean| is_coming(clean)) {
+            clean.until_filled().await;
+        }
+    }
+
     /// As [`WriteBack::read`], of an extent whose slot was looked up just now.
     pub(crate) async fn read_at(
         &self,
@@ -43,23 +82,60 @@ impl Inner {
         slot: Option<SlotRef>,
         first_sector: u64,
         mut buf: BufMut,
+        is_cached: bool,
     ) -> (Result<(), IoError>, BufMut) {
         debug_assert_eq!(slot, self.slot(extent), "the slot was looked up just now");
         let Some(slot) = slot else {
             buf.set_zero();
             return (Ok(()), buf);
         };
-        let overlay = self.overlay(extent, first_sector, u64::from(buf.sectors()));
-        if overlay.is_empty() {
-            let _reading = self.readers.enter(slot.slot);
-            return self.slots.read(slot, first_sector, buf).await;
+        let clean = self.clean.get().filter(|_| is_cached);
+        if planted(PlantedBug::CleanBeforeDirty)
+            && let Some(clean) = clean
+            && clean.read(slot.slot, first_sector, &mut buf)
+        {
+            return (Ok(()), buf);
         }
-        Box::pin(self.read_mixed(slot, first_sector, buf, overlay)).await
+        let overlay = self.overlay(extent, first_sector, u64::from(buf.sectors()), clean.is_some());
+        if overlay.is_empty() {
+            return self.read_clean(slot, first_sector, buf, clean).await;
+        }
+        Box::pin(self.read_mixed(slot, first_sector, buf, overlay, clean)).await
+    }
+
+    /// Reads what is not dirty, from memory or from the slot.
+    async fn read_clean(
+        &self,
+        slot: SlotRef,
+        first_sector: u64,
+        mut buf: BufMut,
+        clean: Option<&Rc<ReadCache>>,
+    ) -> (Result<(), IoError>, BufMut) {
+        if let Some(clean) = clean
+            && clean.read(slot.slot, first_sector, &mut buf)
+        {
+            return (Ok(()), buf);
+        }
+        // Until what was read is in memory nothing is written to these pages, nor is the slot given back.
+        let reading = self.readers.enter(slot.slot);
+        let begin = |buf: &BufMut| clean?.begin_fill(slot.slot, first_sector, buf.sectors(), Source::Read);
+        let mut fill = begin(&buf);
+        let (result, buf) = self.slots.read(slot, first_sector, buf).await;
+        if planted(PlantedBug::FillAfterRead) && fill.is_some() {
+            drop(reading);
+            self.world.sleep(Nanos::from_millis(50)).await;
+            fill = begin(&buf);
+        }
+        if let (Ok(()), Some(fill)) = (result, fill) {
+            fill.keep(first_sector, &buf);
+            self.fit_clean();
+        }
+        (result, buf)
     }
 
     /// The dirty pages in a range, with their content.
-    fn overlay(&self, extent: ExtentId, first_sector: u64, sectors: u64) -> Overlay {
-        let state = self.state.borrow();
+    fn overlay(&self, extent: ExtentId, first_sector: u64, sectors: u64, is_cached: bool) -> Overlay {
+        let mut state = self.state.borrow_mut();
         if state.pages.is_empty() {
             return Vec::new();
         }
@@ -68,7 +144,11 @@ impl Inner {
         let content = |(number, page): (u32, crate::pages::Page)| {
             (number, page.index().map(|index| state.records.get(page.record).page(index)))
         };
-        state.pages.range(extent, pages).map(content).collect()
+        let overlay: Overlay = state.pages.range(extent, pages.clone()).map(content).collect();
+        if is_cached && !overlay.is_empty() {
+            state.pages.note_read(extent, pages);
+        }
+        overlay
     }
 
     /// Copies what is dirty, and reads the stretches between.
@@ -78,6 +158,7 @@ impl Inner {
         first_sector: u64,
         mut buf: BufMut,
         overlay: Overlay,
+        clean: Option<&Rc<ReadCache>>,
     ) -> (Result<(), IoError>, BufMut) {
         let end = first_sector + u64::from(buf.sectors());
         let mut parts: Vec<(Option<u64>, BufMut)> = Vec::with_capacity(2 * overlay.len() + 1);
@@ -101,10 +182,16 @@ impl Inner {
         }
         parts.push((Some(at), buf));
         drop(overlay);
+        if let Some(clean) = clean
+            && parts.iter().all(|(sector, piece)| sector.is_none() || piece.sectors() == 0)
+        {
+            clean.count_dirty_hit();
+        }
+        // None of them waits for the others: nothing comes between their looks at what is there.
         let _reading = self.readers.enter(slot.slot);
-        let reads = parts.into_iter().map(|(clean, piece)| async move {
-            match clean {
-                Some(sector) if piece.sectors() > 0 => self.slots.read(slot, sector, piece).await,
+        let reads = parts.into_iter().map(|(sector, piece)| async move {
+            match sector {
+                Some(sector) if piece.sectors() > 0 => self.read_clean(slot, sector, piece, clean).await,
                 _ => (Ok(()), piece),
             }
         });

@@ -83,11 +83,11 @@ impl Inner {
         held: Option<Vec<PageGuard>>,
         lost: Lost,
     ) -> Result<bool, IoError> {
-        self.slots.allocate(relocation.to);
+        self.allocate_slot(relocation.to);
         let extents = match self.commit_copy(relocation, lost).await {
             Ok(extents) => extents,
             Err(error) => {
-                self.slots.free(relocation.to);
+                self.free_slot(relocation.to);
                 return Err(error);
             }
         };
@@ -103,7 +103,7 @@ impl Inner {
     /// Waits until no read of a slot is under way that no extent has any more: nothing of it is remembered then.
     pub(super) async fn until_free(&self, slot: SlotRef) {
         self.readers.wait(slot.slot).await;
-        self.slots.free(slot);
+        self.free_slot(slot);
     }
 
     /// Locks extents, in the order in which every task locks several.

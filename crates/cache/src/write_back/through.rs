@@ -14,6 +14,7 @@ use tier0_world::{Buf, BufMut, IoError, World};
 use super::write::page_of;
 use super::{Inner, WriteBack};
 use crate::locks::{PageGuard, WHOLE};
+use crate::read_cache::ReadCache;
 use crate::{Mapping, WriteBackOptions};
 
 /// Sectors of zeros that are written at once: 1 MiB.
@@ -37,6 +38,26 @@ impl WriteBack {
     }
 }
 
+/// Pages of a slot are written in place, while they may be read: what is read of them does not stay in memory.
+struct Changing<'a> {
+    clean: &'a ReadCache,
+    slot: u64,
+    pages: Range<u32>,
+}
+
+impl<'a> Changing<'a> {
+    fn begin(clean: &'a ReadCache, slot: u64, pages: Range<u32>) -> Changing<'a> {
+        clean.strike(slot, pages.clone());
+        Changing { clean, slot, pages }
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.clean.strike(self.slot, self.pages.clone());
+    }
+}
+
 impl Inner {
     pub(super) async fn write_through(
         &self,
@@ -53,6 +74,7 @@ impl Inner {
             _ => Box::pin(self.slot_behind_lock(extent)).await?,
         };
         let _writing = self.readers.enter(slot.slot);
+        let _changing = self.clean.get().map(|clean| Changing::begin(clean, slot.slot, pages));
         self.slots.write_through(slot, first_sector, buf, durable).await
     }
 
@@ -87,7 +109,7 @@ impl Inner {
             return self.slot(extent).ok_or(IoError::Gone);
         }
         let slot = self.mapping.allocate(extent).await?;
-        self.slots.allocate(slot);
+        self.allocate_slot(slot);
         self.slots.make_known(slot).await?;
         self.mapping.commit(vec![(extent, slot)], Vec::new()).await?;
         Ok(slot)

@@ -250,7 +250,7 @@ impl Inner {
     /// Takes a slot for an extent that has none; no other task may be about to.
     pub(crate) async fn allocate(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
         let slot = self.mapping.allocate(extent).await?;
-        self.slots.allocate(slot);
+        self.allocate_slot(slot);
         self.state.borrow_mut().fresh.insert(extent, slot);
         Ok(slot)
     }
@@ -322,7 +322,7 @@ impl Inner {
             let (result, buf) = self.slots.read(slot, sector, buf).await;
             return result.map(|()| buf);
         }
-        let (result, buf) = self.read_at(extent, slot, sector, buf).await;
+        let (result, buf) = self.read_at(extent, slot, sector, buf, false).await;
         result.map(|()| buf)
     }
 }

@@ -113,7 +113,7 @@ async fn until_off(rack: &Rack, work: impl Future<Output = ()>) {
 async fn check(world: &World, shard: &Shard, model: &Model) {
     for number in 0..VOLUMES * EXTENTS {
         let extent = ExtentId { volume: 1 + number / EXTENTS, index: number % EXTENTS };
-        let (result, buf) = shard.cache.read(extent, 0, world.buffer(EXTENT_SECTORS as u32)).await;
+        let (result, buf) = shard.cache.read(extent, 0, world.buffer(EXTENT_SECTORS as u32), true).await;
         assert_eq!(result, Ok(()), "{extent}");
         model.check_crashed(extent, &buf);
     }

@@ -27,7 +27,7 @@ async fn write(shard: &Shard, index: u32, first: u64, sectors: u32, byte: u8) ->
 }
 
 async fn read_byte(world: &World, shard: &Shard, index: u32, sector: u64) -> u8 {
-    let (result, buf) = shard.cache.read(extent(index), sector, world.buffer(1)).await;
+    let (result, buf) = shard.cache.read(extent(index), sector, world.buffer(1), true).await;
     assert_eq!(result, Ok(()));
     assert!(buf.as_slice().iter().all(|byte| *byte == buf.as_slice()[0]));
     buf.as_slice()[0]
@@ -363,7 +363,8 @@ fn nothing_is_read_or_kept_in_a_world_without_payload() {
                         let written =
                             shard.cache.write(extent(index), first, buf, false, WriteCache::Durable).await;
                         assert_eq!(written, Ok(()));
-                        let (read, buf) = shard.cache.read(extent(index), first, world.buffer(16)).await;
+                        let (read, buf) =
+                            shard.cache.read(extent(index), first, world.buffer(16), true).await;
                         assert_eq!((read, buf.sectors()), (Ok(()), 16));
                     }
                 })
@@ -431,7 +432,7 @@ fn a_small_write_reads_both_edges_at_once() {
                 }
             }
         }
-        let (result, _) = shard.cache.read(extent(0), 8, world.buffer(8)).await;
+        let (result, _) = shard.cache.read(extent(0), 8, world.buffer(8), true).await;
         assert_eq!(result, Err(IoError::DataLost), "both copies have rotted");
         assert_eq!(write(&shard, 0, 4, 16, 10).await, Ok(()));
         assert_eq!(shard.cache.drain().await, Ok(()));

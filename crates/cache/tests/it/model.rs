@@ -52,7 +52,7 @@ async fn requests(
             65..67 => world.sleep(Nanos::from_millis(random.below(20))).await,
             _ => {
                 let began = model.begin_read();
-                let (result, buf) = shard.cache.read(extent, first, world.buffer(sectors as u32)).await;
+                let (result, buf) = shard.cache.read(extent, first, world.buffer(sectors as u32), true).await;
                 assert_eq!(result, Ok(()), "the read succeeds");
                 model.check(began, extent, first, &buf);
             }
@@ -64,7 +64,7 @@ async fn check_all(world: &World, shard: &Shard, model: &Model, extents: u32) {
     for index in 0..extents {
         let extent = ExtentId { volume: 1, index };
         let began = model.begin_read();
-        let (result, buf) = shard.cache.read(extent, 0, world.buffer(EXTENT_SECTORS as u32)).await;
+        let (result, buf) = shard.cache.read(extent, 0, world.buffer(EXTENT_SECTORS as u32), true).await;
         assert_eq!(result, Ok(()));
         model.check(began, extent, 0, &buf);
     }
@@ -143,7 +143,7 @@ fn a_full_pool_refuses_what_needs_space_and_nothing_else() {
                 "needs no space"
             );
             assert_eq!(write(0, 100, 50).await, Ok(()));
-            let (result, buf) = shard.cache.read(other, 0, world.buffer(16)).await;
+            let (result, buf) = shard.cache.read(other, 0, world.buffer(16), true).await;
             assert_eq!(result, Ok(()));
             assert!(buf.as_slice().iter().all(|byte| *byte == 0), "nothing of the refused write is there");
             // Emptying one makes room, once that is durable.

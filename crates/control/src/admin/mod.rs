@@ -7,7 +7,9 @@ mod io;
 mod request;
 mod status;
 
-pub use io::{CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedIo, PoolIo};
+pub use io::{
+    CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedIo, PoolIo, ReadCacheIo,
+};
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
     DriveHealth, DriveStanding, DriveStatus, Event, GroupStatus, Health, IntegrityStatus, LaneStatus,

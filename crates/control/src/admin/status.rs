@@ -10,6 +10,8 @@ use tier0_pool::DriveClass;
 use tier0_stats::IoSummary;
 use tier0_units::WriteCache;
 
+use super::io::ReadCacheIo;
+
 /// How an array does, best first; the order is that of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -216,6 +218,9 @@ pub struct PoolStatus {
     pub space: SpaceStatus,
     /// What checksums have found since the start.
     pub integrity: IntegrityStatus,
+    /// The read cache in memory; none where there is none.
+    #[serde(default)]
+    pub read_cache: Option<ReadCacheIo>,
     /// Its volumes.
     pub volumes: Vec<VolumeStatus>,
 }

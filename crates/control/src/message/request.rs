@@ -23,6 +23,17 @@ pub enum ShardRequest {
         /// Told at the end, with the buffer.
         reply: oneshot::Sender<(Result<(), IoError>, BufMut)>,
     },
+    /// Read a part of an extent into memory, for a reader that is expected there. Nobody waits.
+    Prefetch {
+        /// The volume.
+        volume: u32,
+        /// The extent's number in it.
+        extent: u64,
+        /// Where it begins in the extent.
+        offset: u64,
+        /// How long it is.
+        sectors: u32,
+    },
     /// Write a part of an extent.
     Write {
         /// The volume.

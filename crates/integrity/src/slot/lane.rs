@@ -30,6 +30,16 @@ impl SlotIo {
         SlotIo { shared: self.shared.clone(), lane: Lane::new(rows_in_flight, Some(row_kind)) }
     }
 
+    /// Clean pages have a part of the memory from now on: half of what dirty pages leave, and what tables do not need.
+    pub fn share_memory(&self) {
+        self.shared.tables.share_memory();
+    }
+
+    /// What neither tables have nor others that [`SlotIo::leave_memory`] speaks of, bytes.
+    pub fn memory_left(&self) -> usize {
+        self.shared.tables.memory_left(self.shared.left.get())
+    }
+
     /// So many bytes of the memory are taken by others for now, because of this lane: tables make room, but keep a fifth of
     /// it.
     pub fn leave_memory(&self, bytes: usize) {

@@ -40,6 +40,8 @@ struct Inner {
     memory_limit: usize,
     /// What is left to others, bytes.
     left: Cell<usize>,
+    /// Whether others have half of what is left.
+    shares: Cell<bool>,
     lookups: Cell<TableLookups>,
     loads: IoRecorder,
     usage: Usage,
@@ -192,6 +194,7 @@ impl SlotTables {
             pool,
             memory_limit,
             left: Cell::default(),
+            shares: Cell::default(),
             lookups: Cell::default(),
             loads: IoRecorder::default(),
             usage: Usage::default(),
@@ -695,6 +698,16 @@ impl SlotTables {
         }
     }
 
+    /// Others have half of what is left.
+    pub(crate) fn share_memory(&self) {
+        self.0.shares.set(true);
+    }
+
+    /// What is left beside the tables where others have `taken`, bytes.
+    pub(crate) fn memory_left(&self, taken: usize) -> usize {
+        self.0.memory_limit.saturating_sub(taken + self.memory_bytes())
+    }
+
     pub(crate) fn lookups(&self) -> TableLookups {
         self.0.lookups.get()
     }
@@ -707,7 +720,9 @@ impl SlotTables {
     /// What tables may take now.
     fn limit(&self) -> usize {
         let limit = self.0.memory_limit;
-        limit.saturating_sub(self.0.left.get()).max(limit / 5)
+        let left = limit.saturating_sub(self.0.left.get());
+        let own = if self.0.shares.get() { left / 2 } else { left };
+        own.max(limit / 5)
     }
 
     fn bytes_of(&self, tables: usize) -> usize {

@@ -62,7 +62,7 @@ impl Adaptive {
 
     /// The share of the frames that the window is to have, from 0 to 1.
     pub fn window_share(&self) -> f64 {
-        self.window as f64 / self.capacity() as f64
+        self.window as f64 / self.limit() as f64
     }
 
     /// Compares with what LRU would have done, on a part of the pages.
@@ -82,12 +82,12 @@ impl Adaptive {
     }
 
     fn grow_window(&mut self, frames: usize) {
-        let most = self.capacity().saturating_sub(part_min(self.capacity())).max(1);
+        let most = self.limit().saturating_sub(part_min(self.limit())).max(1);
         self.window = (self.window + frames).min(most);
     }
 
     fn shrink_window(&mut self, frames: usize) {
-        self.window = self.window.saturating_sub(frames).max(part_min(self.capacity()));
+        self.window = self.window.saturating_sub(frames).max(part_min(self.limit()));
     }
 
     /// A page that is not there was asked for: had it left a moment later, it would have been.
@@ -99,8 +99,8 @@ impl Adaptive {
         }
     }
 
-    /// The frame of the page that gives way, out of all lists.
-    fn evict(&mut self) -> PageKey {
+    /// A page gives way: which, and its frame, which is free.
+    fn evict(&mut self) -> (PageKey, Frame) {
         let frames = &self.frames;
         let is_window_full = frames.len(WINDOW) >= self.window;
         let candidate = frames.oldest(WINDOW);
@@ -122,7 +122,7 @@ impl Adaptive {
         if let (true, Some(candidate)) = (is_beaten, candidate) {
             self.frames.move_newest(PROBATION, candidate);
         }
-        page
+        (page, out)
     }
 
     /// Whether what leaves the window is to have the victim's place in the main part.
@@ -142,7 +142,7 @@ impl Adaptive {
             };
             self.frames.move_newest(PROBATION, oldest);
         }
-        let is_full = self.frames.used() == self.capacity();
+        let is_full = self.frames.used() == self.limit();
         for _ in 0..MOVED_MAX {
             let main = self.frames.oldest(PROBATION).or(self.frames.oldest(PROTECTED));
             let Some(oldest) = main.filter(|_| is_full && self.frames.len(WINDOW) < self.window) else {
@@ -150,7 +150,7 @@ impl Adaptive {
             };
             self.frames.move_oldest(WINDOW, oldest);
         }
-        let protected_max = (self.capacity() - self.window) * 4 / 5;
+        let protected_max = (self.limit() - self.window) * 4 / 5;
         for _ in 0..MOVED_MAX {
             let oldest = self.frames.oldest(PROTECTED);
             let Some(oldest) = oldest.filter(|_| self.frames.len(PROTECTED) > protected_max) else { break };
@@ -162,6 +162,24 @@ impl Adaptive {
 impl Policy for Adaptive {
     fn capacity(&self) -> usize {
         self.frames.capacity()
+    }
+
+    fn limit(&self) -> usize {
+        self.frames.limit()
+    }
+
+    fn set_limit(&mut self, frames: usize, gone: &mut dyn FnMut(PageKey, Frame)) {
+        let before = self.limit();
+        self.frames.set_limit(frames);
+        self.window = (self.window as u64 * self.limit() as u64 / before as u64) as usize;
+        self.shrink_window(0);
+        self.grow_window(0);
+        self.sample.set_limit(self.limit() / SAMPLE_PART, &mut |_, _| {});
+        while self.len() > self.limit() {
+            let (page, frame) = self.evict();
+            gone(page, frame);
+        }
+        self.balance();
     }
 
     fn len(&self) -> usize {
@@ -191,7 +209,7 @@ impl Policy for Adaptive {
     fn insert(&mut self, page: PageKey) -> Inserted {
         let mut evicted = None;
         let frame = self.frames.take_free(page).unwrap_or_else(|| {
-            evicted = Some(self.evict());
+            evicted = Some(self.evict().0);
             self.frames.take_free(page).expect("one was freed")
         });
         self.frames.push_newest(WINDOW, frame);

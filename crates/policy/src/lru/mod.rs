@@ -19,11 +19,31 @@ impl Lru {
     pub fn new(capacity: usize) -> Lru {
         Lru { frames: Frames::new(capacity) }
     }
+
+    /// The page that was asked for longest ago gives way.
+    fn evict(&mut self) -> (PageKey, Frame) {
+        let oldest = self.frames.oldest(ALL).expect("a frame that is not free has a page");
+        let page = self.frames.page(oldest);
+        self.frames.free(oldest);
+        (page, oldest)
+    }
 }
 
 impl Policy for Lru {
     fn capacity(&self) -> usize {
         self.frames.capacity()
+    }
+
+    fn limit(&self) -> usize {
+        self.frames.limit()
+    }
+
+    fn set_limit(&mut self, frames: usize, gone: &mut dyn FnMut(PageKey, Frame)) {
+        self.frames.set_limit(frames);
+        while self.len() > self.limit() {
+            let (page, frame) = self.evict();
+            gone(page, frame);
+        }
     }
 
     fn len(&self) -> usize {
@@ -43,9 +63,7 @@ impl Policy for Lru {
     fn insert(&mut self, page: PageKey) -> Inserted {
         let mut evicted = None;
         let frame = self.frames.take_free(page).unwrap_or_else(|| {
-            let oldest = self.frames.oldest(ALL).expect("a frame that is not free has a page");
-            evicted = Some(self.frames.page(oldest));
-            self.frames.free(oldest);
+            evicted = Some(self.evict().0);
             self.frames.take_free(page).expect("one was freed")
         });
         self.frames.push_newest(ALL, frame);

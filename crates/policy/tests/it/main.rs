@@ -14,6 +14,8 @@ enum Step {
     /// A page comes in that nobody asked for.
     Fetch(u64),
     Remove(u64),
+    /// So many frames, as a share of all in percent, may have a page.
+    Limit(usize),
 }
 
 fn step(pages: u64) -> impl Strategy<Value = Step> {
@@ -21,6 +23,7 @@ fn step(pages: u64) -> impl Strategy<Value = Step> {
         6 => (0..pages).prop_map(Step::Ask),
         1 => (0..pages).prop_map(Step::Fetch),
         1 => (0..pages).prop_map(Step::Remove),
+        1 => (0_usize..=100).prop_map(Step::Limit),
     ]
 }
 
@@ -30,7 +33,7 @@ struct Model(BTreeMap<u64, Frame>);
 
 impl Model {
     fn insert(&mut self, policy: &mut dyn Policy, page: u64) {
-        let was_full = self.0.len() == policy.capacity();
+        let was_full = self.0.len() == policy.limit();
         let inserted = policy.insert(PageKey(page));
         match inserted.evicted {
             Some(evicted) => {
@@ -62,6 +65,17 @@ impl Model {
                 }
             }
             Step::Remove(page) => assert_eq!(policy.remove(PageKey(page)), self.0.remove(&page)),
+            Step::Limit(percent) => {
+                let limit = (policy.capacity() * percent / 100).max(1);
+                let before = self.0.len();
+                let mut gone = Vec::new();
+                policy.set_limit(limit, &mut |page, frame| gone.push((page, frame)));
+                assert_eq!(policy.limit(), limit);
+                assert_eq!(gone.len(), before.saturating_sub(limit), "no more give way than must");
+                for (page, frame) in gone {
+                    assert_eq!(self.0.remove(&page.0), Some(frame));
+                }
+            }
         }
         assert_eq!(policy.len(), self.0.len());
     }

@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 41] = [
+const KNOWN: [(PlantedBug, u64); 45] = [
     (PlantedBug::CutFullLog, 26),
     (PlantedBug::AckBeforeMirror, 10),
     (PlantedBug::SkipFlushBeforeRelease, 1),
@@ -50,6 +50,10 @@ const KNOWN: [(PlantedBug, u64); 41] = [
     (PlantedBug::HideStaleLosses, 0),
     (PlantedBug::AnswerBeforeWrite, 1),
     (PlantedBug::WriteHalfReceived, 0),
+    (PlantedBug::KeepOldPageOnDestage, 1),
+    (PlantedBug::KeepPagesOfFreedSlot, 187),
+    (PlantedBug::FillAfterRead, 9),
+    (PlantedBug::CleanBeforeDirty, 0),
     (PlantedBug::WriteToSharedSlot, 0),
     (PlantedBug::RecoverIntoSharedSlot, 0),
     (PlantedBug::CloneBeforeDestage, 0),

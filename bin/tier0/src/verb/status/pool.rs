@@ -1,8 +1,8 @@
 //! A pool: its space, what is wrong, what goes on, its drives and volumes.
 
 use tier0_control::admin::{
-    GroupStatus, IntegrityStatus, LostRange, PoolStatus, RebuildPurpose, RebuildStatus, ScrubStatus,
-    SpaceStatus, TablesStatus, VolumeStatus,
+    GroupStatus, IntegrityStatus, LostRange, PoolStatus, ReadCacheIo, RebuildPurpose, RebuildStatus,
+    ScrubStatus, SpaceStatus, TablesStatus, VolumeStatus,
 };
 use tier0_units::{ByteCount, counted};
 
@@ -84,6 +84,7 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     });
     lines.extend(lost(integrity));
     lines.extend(integrity.checksums.then(|| memory(&integrity.tables)));
+    lines.extend(pool.read_cache.as_ref().map(read_cache));
     let lines: Vec<String> = lines.iter().map(|line| wrapped(line, "    ")).collect();
     let (drives, volumes) = (drives::text(&pool.drives, pool.paused.is_some()), volumes(&pool.volumes));
     format!("\n{}\n\n{drives}\n\n{volumes}\n", lines.join("\n"))
@@ -98,6 +99,16 @@ fn memory(tables: &TablesStatus) -> String {
     };
     let (bytes, all) = (ByteCount(tables.bytes), ByteCount(tables.memory_bytes));
     format!("  memory: {bytes} of checksums, of {all} for them and pages not yet destaged{share}")
+}
+
+/// What the read cache holds, and what it has brought.
+fn read_cache(cache: &ReadCacheIo) -> String {
+    let share = match cache.lookups() {
+        0 => String::new(),
+        _ => format!("; since the start it had {}", crate::read_cache::found(cache)),
+    };
+    let (bytes, room) = (ByteCount(cache.bytes), ByteCount(cache.room_bytes));
+    format!("  read cache: {bytes} in memory, with room for {room}{share}")
 }
 
 /// Lost ranges that are told; `--json` has the others too.

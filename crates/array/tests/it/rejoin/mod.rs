@@ -5,7 +5,7 @@ mod needed;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tier0_array::engine::{Engine, start, start_without};
+use tier0_array::engine::{Engine, StartOptions, start};
 use tier0_control::admin::{AdminRequest, DriveStatus, RebuildStatus};
 use tier0_description::facts::DriveState;
 use tier0_drive::sim::SimMedium;
@@ -208,8 +208,11 @@ fn what_only_a_drive_holds_that_is_taken_back_is_kept() {
         array.media[1].disconnect();
         live(3, move |world| async move {
             let drives = array;
-            let without = ["d1".to_owned()];
-            let engine = start_without(&world, drives.open(&world), &without).await.expect("started");
+            let without = vec!["d1".to_owned()];
+            let engine =
+                start(&world, drives.open(&world), &StartOptions { without, ..StartOptions::default() })
+                    .await
+                    .expect("started");
             for medium in drives.media.iter().filter(|medium| medium.options().info.name != "d1").take(rotten)
             {
                 damage(medium);
@@ -256,7 +259,8 @@ fn with_a_spare(raid: &str, drives: usize, seed: u64) -> Drives {
 
 /// Starts without `d1`, and lets the spare take over while so many other drives have rotted.
 async fn taken_over_with_loss(world: &World, drives: &Drives, rotten: usize) -> Engine {
-    let engine = start_without(world, drives.open(world), &["d1".to_owned()]).await.expect("started");
+    let options = StartOptions { without: vec!["d1".to_owned()], ..StartOptions::default() };
+    let engine = start(world, drives.open(world), &options).await.expect("started");
     let others = drives.media.iter().filter(|medium| medium.options().info.name != "d1");
     others.take(rotten).for_each(damage);
     taken_over(world, &engine).await;
@@ -280,7 +284,8 @@ fn what_only_a_drive_holds_is_kept_although_spares_have_taken_over() {
             });
             if restarts {
                 live(4, move |world| async move {
-                    let engine = start(&world, array.open(&world)).await.expect("started");
+                    let engine =
+                        start(&world, array.open(&world), &StartOptions::default()).await.expect("started");
                     come_back(&world, &engine, &array, raid).await;
                 });
             }
@@ -323,7 +328,7 @@ fn what_only_a_drive_holds_is_kept_although_the_power_fails_while_it_is_taken_ba
         array.cut();
         had_joined += u32::from(live(4, move |world| async move {
             let drives = array;
-            let engine = start(&world, drives.open(&world)).await.expect("started");
+            let engine = start(&world, drives.open(&world), &StartOptions::default()).await.expect("started");
             let status = pool(&engine).await;
             let is_it = |drive: &DriveStatus| drive.name == "d1" && drive.state == DriveState::Active;
             let has_joined = status.drives.iter().any(is_it);

@@ -1,7 +1,7 @@
 //! What tests of arrays in virtual time share: drives that lose power, lives of the array's world, patterns on volumes.
 
 use tier0_array::Volume;
-use tier0_array::engine::{Engine, create, start};
+use tier0_array::engine::{Engine, StartOptions, create, start};
 use tier0_block::BlockTarget;
 use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_description::Description;
@@ -88,7 +88,7 @@ impl Drives {
     ) -> T {
         let drives = self.clone();
         let result = live_in(self.width, seed, |world| async move {
-            let engine = start(&world, drives.open(&world)).await.expect("started");
+            let engine = start(&world, drives.open(&world), &StartOptions::default()).await.expect("started");
             life(world, engine, drives).await
         });
         self.cut();

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use tier0_array::engine::{Engine, start};
+use tier0_array::engine::{Engine, StartOptions, start};
 use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
 use tier0_units::Nanos;
 use tier0_world::{Completion, IoError, World};
@@ -111,7 +111,7 @@ impl Drives {
         life: impl FnOnce(World, Engine, Troubles) -> F + 'static,
     ) -> T {
         self.on_troubled(seed, |world, handles, troubles| async move {
-            let engine = start(&world, handles).await.expect("started");
+            let engine = start(&world, handles, &StartOptions::default()).await.expect("started");
             life(world, engine, troubles).await
         })
     }

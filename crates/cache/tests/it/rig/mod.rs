@@ -13,12 +13,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_cache::{Belongs, RecoverError, WriteBack, WriteBackOptions, ring_settings};
+use tier0_cache::{
+    Belongs, ReadCache, ReadCacheOptions, RecoverError, WriteBack, WriteBackOptions, ring_settings,
+};
 use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
 use tier0_integrity::table::ColumnPlan;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
 use tier0_journal::{Entry, LossReport, Region, Ring, Settings};
+use tier0_policy::PolicyKind;
 use tier0_pool::{ChunkletAddress, Chunklets};
 use tier0_raid::io::{FailureReport, LostDrives, Members, RaidIo};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
@@ -234,6 +237,8 @@ impl Rack {
         let recovered =
             WriteBack::recover(world, ring, slots.clone(), mapping, options, &entries, |_| Belongs::Here);
         let (cache, _) = recovered.await?;
+        let few = ReadCacheOptions { policy: PolicyKind::default(), memory_max: ByteCount::kib(256) };
+        cache.keep_reads(Rc::new(ReadCache::new(few, world.width()).expect("256 KiB")));
         Ok(Shard { cache, slots, map })
     }
 }

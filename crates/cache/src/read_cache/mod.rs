@@ -1,0 +1,522 @@
+#![doc = include_str!("README.md")]
+
+mod fills;
+
+use std::cell::RefCell;
+use std::io;
+use std::ops::Range;
+
+use tier0_policy::{PageKey, Policy, PolicyKind};
+use tier0_units::{ByteCount, PAGE_SECTORS, SECTOR_BYTES};
+use tier0_world::sync::Notify;
+use tier0_world::{BufMut, PageStore, PayloadWidth};
+
+pub(crate) use self::fills::Fill;
+use self::fills::Fills;
+
+/// Bytes of a page.
+const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
+/// What a page takes beside its data, bytes.
+const BOOKKEEPING_BYTES: u64 = tier0_policy::BOOKKEEPING_BYTES_MAX as u64;
+/// Bits of a key for the page in its slot.
+const PAGE_BITS: u32 = 16;
+/// Larger reads go past the cache: they are as fast from a disk as small ones are slow, and what is read so is seldom read
+/// again soon.
+const SECTORS_MAX: u32 = 256;
+/// Nothing is read ahead while pages for more than this part of the room are under way.
+const PREFETCH_PART: usize = 8;
+/// What is read ahead of one reader takes at most this part of the room.
+const WINDOW_PART: u64 = 32;
+/// The room follows what others need in steps of this share of all.
+const STEPS: u64 = 64;
+
+/// How clean pages are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadCacheOptions {
+    /// What decides which pages give way.
+    pub policy: PolicyKind,
+    /// The most that they may take at any time; no more than what dirty pages and slot tables leave.
+    pub memory_max: ByteCount,
+}
+
+/// Why a page is in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// It was read.
+    Read,
+    /// It was written, and read before it was destaged.
+    Write,
+    /// A reader was expected to come to it, and none has yet.
+    Prefetch,
+}
+
+/// What a read cache has done since the start, and how it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCacheStatus {
+    /// Reads that were answered from pages that had been read.
+    pub read_hits: u64,
+    /// Reads that were answered from pages that had been written, dirty ones among them.
+    pub write_hits: u64,
+    /// Reads that were answered from pages that had been read ahead, and that nobody had asked for before.
+    pub prefetch_hits: u64,
+    /// Reads that needed a drive.
+    pub misses: u64,
+    /// Reads that went past the cache, because they are large.
+    pub bypassed: u64,
+    /// Pages that came in.
+    pub inserted: u64,
+    /// Pages of these that were read ahead.
+    pub prefetched: u64,
+    /// Pages that gave way to others.
+    pub evicted: u64,
+    /// Pages that are in.
+    pub pages: u64,
+    /// Pages for which there is room now.
+    pub room: u64,
+}
+
+impl ReadCacheStatus {
+    /// Both together.
+    pub fn add(&mut self, other: ReadCacheStatus) {
+        self.read_hits += other.read_hits;
+        self.write_hits += other.write_hits;
+        self.prefetch_hits += other.prefetch_hits;
+        self.misses += other.misses;
+        self.bypassed += other.bypassed;
+        self.inserted += other.inserted;
+        self.prefetched += other.prefetched;
+        self.evicted += other.evicted;
+        self.pages += other.pages;
+        self.room += other.room;
+    }
+}
+
+/// Clean pages of the slots of a pool's part in a shard.
+pub struct ReadCache {
+    state: RefCell<State>,
+    /// Rung when a read whose pages come in has ended.
+    filled: Notify,
+}
+
+struct State {
+    policy: Box<dyn Policy>,
+    store: PageStore,
+    width: PayloadWidth,
+    /// By frame.
+    sources: Vec<Source>,
+    /// Slots that have had pages since they were allocated, one bit each.
+    touched: Vec<u64>,
+    fills: Fills,
+    status: ReadCacheStatus,
+}
+
+impl ReadCache {
+    /// A cache without pages.
+    ///
+    /// # Errors
+    /// When there is no address space for it.
+    pub fn new(options: ReadCacheOptions, width: PayloadWidth) -> io::Result<ReadCache> {
+        let ReadCacheOptions { policy, memory_max: memory } = options;
+        let frames = (memory.0 / (PAGE_BYTES + BOOKKEEPING_BYTES)).clamp(1, u64::from(u32::MAX) - 2) as usize;
+        let state = State {
+            policy: policy.of(frames),
+            store: PageStore::map(frames, PAGE_SECTORS as usize, width)?,
+            width,
+            sources: vec![Source::Read; frames],
+            touched: Vec::new(),
+            fills: Fills::default(),
+            status: ReadCacheStatus::default(),
+        };
+        Ok(ReadCache { state: RefCell::new(state), filled: Notify::new() })
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> ReadCacheStatus {
+        let state = self.state.borrow();
+        let (pages, room) = (state.policy.len() as u64, state.policy.limit() as u64);
+        ReadCacheStatus { pages, room, ..state.status }
+    }
+
+    /// So many bytes are left for it: pages give way where it has more.
+    pub(crate) fn fit(&self, bytes: u64) {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let step = (state.policy.capacity() as u64 / STEPS).max(1);
+        let frames = bytes / (PAGE_BYTES + BOOKKEEPING_BYTES) / step * step;
+        let frames = (frames.max(1) as usize).min(state.policy.capacity());
+        if frames == state.policy.limit() {
+            return;
+        }
+        let mut gone = Vec::new();
+        state.policy.set_limit(frames, &mut |_, frame| gone.push(frame));
+        state.status.evicted += gone.len() as u64;
+        gone.iter().for_each(|frame| state.store.release(frame.0 as usize));
+    }
+
+    /// A read of a slot from `first_sector` on: whether all of it was here, and is in the buffer.
+    pub(crate) fn read(&self, slot: u64, first_sector: u64, buf: &mut BufMut) -> bool {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        if buf.sectors() > SECTORS_MAX {
+            state.status.bypassed += 1;
+            return false;
+        }
+        let pages = pages_of(first_sector, u64::from(buf.sectors()));
+        let (mut is_whole, mut was_written, mut was_prefetched) = (true, false, false);
+        for page in pages.clone() {
+            match state.policy.get(key(slot, page)).map(|frame| &mut state.sources[frame.0 as usize]) {
+                Some(Source::Read) => {}
+                Some(Source::Write) => was_written = true,
+                Some(source @ Source::Prefetch) => {
+                    was_prefetched = true;
+                    *source = Source::Read;
+                }
+                None => is_whole = false,
+            }
+        }
+        if !is_whole {
+            state.status.misses += 1;
+            return false;
+        }
+        match (was_prefetched, was_written) {
+            (true, _) => state.status.prefetch_hits += 1,
+            (_, true) => state.status.write_hits += 1,
+            _ => state.status.read_hits += 1,
+        }
+        let width = state.width.bytes();
+        let bytes = buf.as_mut_slice();
+        for page in pages {
+            let frame = state.policy.peek(key(slot, page)).expect("it was there just now");
+            let start = u64::from(page) * PAGE_SECTORS;
+            let end = (start + PAGE_SECTORS).min(first_sector + bytes.len() as u64 / width.max(1) as u64);
+            let from = start.max(first_sector);
+            if width > 0 {
+                let into = (from - first_sector) as usize * width..(end - first_sector) as usize * width;
+                let part = (from - start) as usize * width..(end - start) as usize * width;
+                bytes[into].copy_from_slice(&state.store.page(frame.0 as usize)[part]);
+            }
+        }
+        true
+    }
+
+    /// Notes a read that was answered from a dirty page.
+    pub(crate) fn count_dirty_hit(&self) {
+        self.state.borrow_mut().status.write_hits += 1;
+    }
+
+    /// Begins to read a slot, so that what is read stays here; none where it is too much.
+    pub(crate) fn begin_fill(
+        &self,
+        slot: u64,
+        first_sector: u64,
+        sectors: u32,
+        source: Source,
+    ) -> Option<Fill<'_>> {
+        let pages = pages_of(first_sector, u64::from(sectors));
+        (sectors <= SECTORS_MAX).then(|| Fill::begin(self, slot, pages, source))
+    }
+
+    /// As [`ReadCache::begin_fill`], ahead of a reader; none where it is coming already, or as much is under way as there may be.
+    pub(crate) fn begin_prefetch(&self, slot: u64, first_sector: u64, sectors: u32) -> Option<Fill<'_>> {
+        let pages = pages_of(first_sector, u64::from(sectors));
+        let may_begin = {
+            let state = self.state.borrow();
+            let most = state.policy.limit() / PREFETCH_PART;
+            !state.fills.covers(slot, &pages) && state.fills.pages() + pages.len() <= most
+        };
+        may_begin.then(|| self.begin_fill(slot, first_sector, sectors, Source::Prefetch)).flatten()
+    }
+
+    /// Sectors that may be read ahead of one reader.
+    pub fn window_max(&self) -> u64 {
+        self.state.borrow().policy.limit() as u64 / WINDOW_PART * PAGE_SECTORS
+    }
+
+    /// Whether a read is under way that brings all of these sectors.
+    pub(crate) fn is_coming(&self, slot: u64, first_sector: u64, sectors: u32) -> bool {
+        self.state.borrow().fills.covers(slot, &pages_of(first_sector, u64::from(sectors)))
+    }
+
+    /// Waits until some read has ended that was under way.
+    pub(crate) async fn until_filled(&self) {
+        self.filled.wait().await;
+    }
+
+    /// Whether all of these sectors are here, without counting that as a request.
+    pub(crate) fn has(&self, slot: u64, first_sector: u64, sectors: u32) -> bool {
+        let state = self.state.borrow();
+        pages_of(first_sector, u64::from(sectors)).all(|page| state.policy.peek(key(slot, page)).is_some())
+    }
+
+    /// Takes in the whole pages of what was read of a slot from `first_sector` on.
+    fn keep(&self, slot: u64, first_sector: u64, buf: &BufMut, source: Source) {
+        let whole = first_sector.next_multiple_of(PAGE_SECTORS);
+        let end = first_sector + u64::from(buf.sectors());
+        let mut state = self.state.borrow_mut();
+        let width = state.width.bytes();
+        if buf.width() != state.width {
+            return;
+        }
+        for start in
+            (whole..end).step_by(PAGE_SECTORS as usize).take_while(|start| start + PAGE_SECTORS <= end)
+        {
+            let at = (start - first_sector) as usize * width;
+            let bytes = &buf.as_slice()[at..at + PAGE_SECTORS as usize * width];
+            state.insert(slot, (start / PAGE_SECTORS) as u32, bytes, source);
+        }
+    }
+
+    /// Takes in a page that was written, which its slot holds by now.
+    pub(crate) fn keep_written(&self, slot: u64, page: u32, content: &[u8]) {
+        self.state.borrow_mut().insert(slot, page, content, Source::Write);
+    }
+
+    /// What pages of a slot hold is about to change, or has changed.
+    pub(crate) fn strike(&self, slot: u64, pages: impl Iterator<Item = u32> + Clone) {
+        let mut state = self.state.borrow_mut();
+        state.fills.strike(slot, pages.clone());
+        if state.is_touched(slot) {
+            pages.for_each(|page| state.remove(slot, page));
+        }
+    }
+
+    /// A slot is free, or another extent's: nothing of it is kept.
+    pub(crate) fn forget_slot(&self, slot: u64, pages: u32) {
+        self.strike(slot, 0..pages);
+        self.state.borrow_mut().touch(slot, false);
+    }
+}
+
+impl State {
+    fn insert(&mut self, slot: u64, page: u32, content: &[u8], source: Source) {
+        let key = key(slot, page);
+        if self.policy.peek(key).is_some() {
+            return;
+        }
+        let inserted = self.policy.insert(key);
+        self.status.inserted += 1;
+        self.status.prefetched += u64::from(source == Source::Prefetch);
+        self.status.evicted += u64::from(inserted.evicted.is_some());
+        self.sources[inserted.frame.0 as usize] = source;
+        self.store.page_mut(inserted.frame.0 as usize).copy_from_slice(content);
+        self.touch(slot, true);
+    }
+
+    fn remove(&mut self, slot: u64, page: u32) {
+        self.policy.remove(key(slot, page));
+    }
+
+    fn is_touched(&self, slot: u64) -> bool {
+        self.touched.get((slot / 64) as usize).is_some_and(|word| word & (1 << (slot % 64)) != 0)
+    }
+
+    fn touch(&mut self, slot: u64, is_touched: bool) {
+        let word = (slot / 64) as usize;
+        if word >= self.touched.len() {
+            if !is_touched {
+                return;
+            }
+            self.touched.resize(word + 1, 0);
+        }
+        match is_touched {
+            true => self.touched[word] |= 1 << (slot % 64),
+            false => self.touched[word] &= !(1 << (slot % 64)),
+        }
+    }
+}
+
+fn key(slot: u64, page: u32) -> PageKey {
+    debug_assert!(page < 1 << PAGE_BITS && slot < 1 << (64 - PAGE_BITS), "slot {slot}, page {page}");
+    PageKey(slot << PAGE_BITS | u64::from(page))
+}
+
+/// The pages that sectors of a slot lie on.
+fn pages_of(first_sector: u64, sectors: u64) -> Range<u32> {
+    (first_sector / PAGE_SECTORS) as u32..(first_sector + sectors).div_ceil(PAGE_SECTORS) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGES: u32 = 16;
+
+    fn cache(pages: u64, width: PayloadWidth) -> ReadCache {
+        let memory_max = ByteCount(pages * (PAGE_BYTES + BOOKKEEPING_BYTES));
+        ReadCache::new(ReadCacheOptions { policy: PolicyKind::Lru, memory_max }, width).expect("memory")
+    }
+
+    fn filled(sectors: u32, byte: u8) -> BufMut {
+        let mut buf = BufMut::new(sectors, PayloadWidth::new(2));
+        buf.as_mut_slice().fill(byte);
+        buf
+    }
+
+    fn look(cache: &ReadCache, slot: u64, first_sector: u64, sectors: u32) -> Option<Vec<u8>> {
+        let mut buf = BufMut::new(sectors, PayloadWidth::new(2));
+        cache.read(slot, first_sector, &mut buf).then(|| buf.as_slice().to_vec())
+    }
+
+    fn fill(cache: &ReadCache, slot: u64, first_sector: u64, buf: &BufMut) {
+        cache
+            .begin_fill(slot, first_sector, buf.sectors(), Source::Read)
+            .expect("it is short")
+            .keep(first_sector, buf);
+    }
+
+    #[test]
+    fn whole_pages_of_what_was_read_are_found_again() {
+        let cache = cache(8, PayloadWidth::new(2));
+        // Half of page 0, pages 1 and 2, half of page 3.
+        fill(&cache, 5, 4, &filled(24, 7));
+        assert_eq!(look(&cache, 5, 8, 16), Some(vec![7; 32]));
+        assert_eq!(look(&cache, 5, 11, 3), Some(vec![7; 6]));
+        assert_eq!(look(&cache, 5, 4, 8), None, "page 0 was not read as a whole");
+        assert_eq!(look(&cache, 6, 8, 8), None);
+        let status = cache.status();
+        assert_eq!((status.read_hits, status.misses, status.pages), (2, 2, 2));
+    }
+
+    #[test]
+    fn a_page_that_was_written_is_counted_apart() {
+        let cache = cache(8, PayloadWidth::new(2));
+        cache.keep_written(5, 1, &[3; 16]);
+        assert_eq!(look(&cache, 5, 8, 8), Some(vec![3; 16]));
+        cache.count_dirty_hit();
+        assert_eq!((cache.status().write_hits, cache.status().read_hits), (2, 0));
+    }
+
+    #[test]
+    fn a_page_that_was_read_ahead_counts_as_such_once() {
+        let cache = cache(8, PayloadWidth::new(2));
+        let ahead = cache.begin_fill(5, 8, 16, Source::Prefetch).expect("it is short");
+        assert!(cache.is_coming(5, 16, 8) && !cache.is_coming(5, 16, 16) && !cache.is_coming(4, 16, 8));
+        ahead.keep(8, &filled(16, 2));
+        assert!(!cache.is_coming(5, 16, 8) && cache.has(5, 8, 16) && !cache.has(5, 8, 17));
+        assert_eq!(look(&cache, 5, 8, 8), Some(vec![2; 16]));
+        assert_eq!(look(&cache, 5, 8, 8), Some(vec![2; 16]));
+        let status = cache.status();
+        assert_eq!((status.prefetch_hits, status.read_hits, status.prefetched), (1, 1, 2));
+    }
+
+    #[test]
+    fn large_reads_go_past_it() {
+        let cache = cache(8, PayloadWidth::new(2));
+        assert!(cache.begin_fill(5, 0, SECTORS_MAX + 1, Source::Read).is_none());
+        assert_eq!(look(&cache, 5, 0, SECTORS_MAX + 1), None);
+        assert_eq!((cache.status().bypassed, cache.status().misses), (1, 0));
+    }
+
+    #[test]
+    fn pages_give_way_to_what_others_need_and_come_back() {
+        let cache = cache(640, PayloadWidth::new(2));
+        for page in 0..640 {
+            fill(&cache, page, 0, &filled(8, 1));
+        }
+        assert_eq!((cache.status().pages, cache.status().room), (640, 640));
+        cache.fit(100 * (PAGE_BYTES + BOOKKEEPING_BYTES) + 5);
+        assert_eq!((cache.status().pages, cache.status().room), (100, 100));
+        fill(&cache, 1000, 0, &filled(8, 1));
+        assert_eq!((cache.status().pages, cache.status().evicted), (100, 541));
+        cache.fit(0);
+        assert_eq!(cache.status().room, 1, "there is always room for one");
+        cache.fit(u64::MAX);
+        assert_eq!(cache.status().room, 640);
+    }
+
+    #[test]
+    fn a_world_without_content_has_hits_too() {
+        let cache = cache(8, PayloadWidth::NONE);
+        fill(&cache, 5, 0, &BufMut::new(16, PayloadWidth::NONE));
+        let mut buf = BufMut::new(8, PayloadWidth::NONE);
+        assert!(cache.read(5, 8, &mut buf) && !cache.read(5, 16, &mut buf));
+    }
+
+    #[test]
+    fn bookkeeping_stays_within_its_bound() {
+        for policy in PolicyKind::ALL {
+            let options = ReadCacheOptions { policy, memory_max: ByteCount::mib(256) };
+            let cache = ReadCache::new(options, PayloadWidth::NONE).expect("nothing");
+            let state = cache.state.borrow();
+            let frames = state.policy.capacity();
+            let bytes = state.policy.memory_bytes() + frames * size_of::<Source>();
+            assert!(bytes <= frames * BOOKKEEPING_BYTES as usize, "{policy}: {bytes} bytes for {frames}");
+        }
+    }
+
+    /// What is done to a cache whose slots change.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// A read of pages begins; the last of those under way ends first.
+        Begin(u64, u32, u32),
+        End,
+        /// A page of a slot gets another content, when no read is under way or not.
+        Write(u64, u32),
+        Free(u64),
+        Room(u64),
+        Look(u64, u32, u32),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            4 => (0..4_u64, 0..PAGES - 4, 1..4_u32).prop_map(|(slot, page, count)| Step::Begin(slot, page, count)),
+            4 => Just(Step::End),
+            2 => (0..4_u64, 0..PAGES).prop_map(|(slot, page)| Step::Write(slot, page)),
+            1 => (0..4_u64).prop_map(Step::Free),
+            1 => (1..30_u64).prop_map(Step::Room),
+            4 => (0..4_u64, 0..PAGES - 4, 1..4_u32).prop_map(|(slot, page, count)| Step::Look(slot, page, count)),
+        ];
+        proptest::collection::vec(step, 1..400)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn what_is_found_is_what_the_slot_holds(steps in steps()) {
+            let cache = cache(24, PayloadWidth::new(2));
+            let mut content: BTreeMap<(u64, u32), u8> = BTreeMap::new();
+            let now = |content: &BTreeMap<(u64, u32), u8>, slot, page| *content.get(&(slot, page)).unwrap_or(&0);
+            let mut under_way = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Begin(slot, page, count) => {
+                        let bytes = (page..page + count).flat_map(|page| [now(&content, slot, page); 16]);
+                        let mut buf = BufMut::new(count * 8, PayloadWidth::new(2));
+                        buf.as_mut_slice().copy_from_slice(&bytes.collect::<Vec<u8>>());
+                        let fill = cache.begin_fill(slot, u64::from(page) * 8, count * 8, Source::Read);
+                        let fill = fill.expect("it is short");
+                        under_way.push((fill, u64::from(page) * 8, buf));
+                    }
+                    Step::End => {
+                        if let Some((fill, first, buf)) = under_way.pop() {
+                            fill.keep(first, &buf);
+                        }
+                    }
+                    Step::Write(slot, page) => {
+                        cache.strike(slot, std::iter::once(page));
+                        *content.entry((slot, page)).or_default() += 1;
+                    }
+                    Step::Free(slot) => {
+                        cache.forget_slot(slot, PAGES);
+                        content.retain(|(other, _), _| *other != slot);
+                    }
+                    Step::Room(pages) => cache.fit(pages * (PAGE_BYTES + BOOKKEEPING_BYTES)),
+                    Step::Look(slot, page, count) => {
+                        if let Some(found) = look(&cache, slot, u64::from(page) * 8, count * 8) {
+                            let right: Vec<u8> =
+                                (page..page + count).flat_map(|page| [now(&content, slot, page); 16]).collect();
+                            prop_assert_eq!(found, right);
+                        }
+                    }
+                }
+                let status = cache.status();
+                prop_assert!(status.pages <= status.room);
+            }
+        }
+    }
+}
