@@ -384,7 +384,7 @@ pub(crate) async fn start_shard(
     for (seed, drives) in seeds.iter().zip(drives) {
         let pool = PoolShard::start(world, id, seed, drives, control).await?;
         for volume in seed.state.volumes() {
-            volumes.push(Some(Rc::new(VolumeIo::new(&pool, volume))));
+            volumes.push(Some(Rc::new(VolumeIo::new(&pool, volume, seed.state.caching(volume)))));
         }
         pools.push(pool);
     }

@@ -175,7 +175,12 @@ impl PoolShard {
 
     /// The lane of an extent.
     pub(crate) fn lane_of(&self, extent: ExtentId) -> &LogLane {
-        self.lane(self.mapping.group_of(extent.volume))
+        self.lane_of_volume(extent.volume)
+    }
+
+    /// The lane of a volume, by its number in the pool.
+    pub(crate) fn lane_of_volume(&self, volume: u32) -> &LogLane {
+        self.lane(self.mapping.group_of(volume))
     }
 
     /// Destages what recovery has found in this shard's log.

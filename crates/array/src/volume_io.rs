@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tier0_block::BlockStatus;
 use tier0_cache::{ReadAhead, WriteBack};
-use tier0_pool::Volume as VolumeRecord;
+use tier0_pool::{Caching, Volume as VolumeRecord};
 use tier0_stats::IoRecorder;
 use tier0_units::{ExtentId, WriteCache};
 use tier0_world::{Buf, BufMut, IoError};
@@ -24,7 +24,11 @@ pub(crate) struct VolumeIo {
     /// The number of its family, which decides whose its extents are.
     pub(crate) family: u32,
     pub(crate) sectors: Cell<u64>,
-    pub(crate) mode: Cell<WriteCache>,
+    /// When its writes are acknowledged.
+    mode: Cell<WriteCache>,
+    reads_cached: Cell<bool>,
+    /// Whether hosts that connect are told that only a flush makes stable what has completed.
+    told_volatile: Cell<bool>,
     pub(crate) gate: Gate,
     /// What hosts of this shard have asked of the volume.
     pub(crate) stats: IoRecorder,
@@ -33,8 +37,8 @@ pub(crate) struct VolumeIo {
 }
 
 impl VolumeIo {
-    /// A volume of a pool as its record has it.
-    pub(crate) fn new(pool: &Rc<PoolShard>, volume: &VolumeRecord) -> VolumeIo {
+    /// A volume of a pool as its record has it, which uses the caches so.
+    pub(crate) fn new(pool: &Rc<PoolShard>, volume: &VolumeRecord, caching: Caching) -> VolumeIo {
         VolumeIo {
             pool: pool.clone(),
             write_back: pool.lane(volume.group).write_back.clone(),
@@ -42,7 +46,9 @@ impl VolumeIo {
             number: volume.number,
             family: volume.family(),
             sectors: Cell::new(volume.sectors),
-            mode: Cell::new(volume.write_cache),
+            mode: Cell::new(caching.write),
+            reads_cached: Cell::new(caching.read),
+            told_volatile: Cell::new(caching.write == WriteCache::Volatile),
             gate: Gate::default(),
             stats: IoRecorder::default(),
             read_ahead: RefCell::default(),
@@ -66,9 +72,32 @@ impl VolumeIo {
         self.pool.extent_sectors
     }
 
-    /// Whether a flush is needed to make completed writes stable.
+    /// Whether hosts are told that a flush is needed to make completed writes stable.
     pub(crate) fn is_volatile(&self) -> bool {
-        !self.write_back.has_log() || self.mode.get() == WriteCache::Volatile
+        !self.write_back.has_log() || self.told_volatile.get()
+    }
+
+    /// From now on hosts that connect are told so.
+    pub(crate) fn tell_volatile(&self, volatile: bool) {
+        self.told_volatile.set(volatile);
+    }
+
+    /// When its writes are acknowledged.
+    pub(crate) fn mode(&self) -> WriteCache {
+        self.mode.get()
+    }
+
+    /// Whether its reads use the read cache.
+    #[inline]
+    #[expect(dead_code, reason = "the read cache asks it")]
+    pub(crate) fn reads_cached(&self) -> bool {
+        self.reads_cached.get()
+    }
+
+    /// Requests use the caches so from now on. What was acknowledged before is as it was.
+    pub(crate) fn set_caching(&self, caching: Caching) {
+        self.mode.set(caching.write);
+        self.reads_cached.set(caching.read);
     }
 
     /// Reads from sector `offset` of an extent of this shard; `buf` must not reach beyond it.
@@ -108,7 +137,9 @@ impl VolumeIo {
         durable: bool,
     ) -> Result<(), IoError> {
         let _inside = self.gate.enter_to_write().await?;
-        self.write_back.write(self.extent(extent), offset, buf, durable, self.mode.get()).await
+        let mode = self.mode.get();
+        self.write_back.write(self.extent(extent), offset, buf, durable, mode).await?;
+        self.keep_up_with(mode).await
     }
 
     /// Makes a part of an extent of this shard read as zeros, and gives its space back where that is possible.
@@ -123,19 +154,26 @@ impl VolumeIo {
         // Behind a volume's end there are zeros already: so the last extent becomes zeros as a whole, too.
         let ends = extent * self.extent_sectors() + offset + sectors == self.sectors();
         let sectors = if ends { self.extent_sectors() - offset } else { sectors };
-        self.write_back.zero(self.extent(extent), offset, sectors, durable, self.mode.get()).await
+        let mode = self.mode.get();
+        self.write_back.zero(self.extent(extent), offset, sectors, durable, mode).await?;
+        self.keep_up_with(mode).await
+    }
+
+    /// A write that has ended under `mode` is acknowledged as the mode promises that has come in its stead meanwhile.
+    #[inline]
+    async fn keep_up_with(&self, mode: WriteCache) -> Result<(), IoError> {
+        let now = self.mode.get();
+        if now == mode {
+            return Ok(());
+        }
+        // Out of line: seldom needed.
+        Box::pin(settle(&self.write_back, now)).await
     }
 
     /// Lets requests in again that were kept out.
     pub(crate) fn open(&self) {
         self.write_back.release(self.number);
         self.gate.open();
-    }
-
-    /// Acknowledges writes in another way from now on, after everything acknowledged so far was made stable.
-    pub(crate) async fn set_mode(&self, mode: WriteCache) -> Result<(), IoError> {
-        self.mode.set(mode);
-        self.write_back.flush().await
     }
 
     /// Makes every write to this shard's extents that has completed stable.
@@ -147,5 +185,14 @@ impl VolumeIo {
     pub(crate) fn block_status(&self, extent: u64) -> BlockStatus {
         let allocated = self.pool.mapping.slot_of(self.extent(extent)).is_some();
         BlockStatus { sectors: self.extent_sectors(), allocated, zero: !allocated }
+    }
+}
+
+/// Waits until what has been written is as stable as `mode` promises of every write: in the log, or in its place.
+pub(crate) async fn settle(write_back: &WriteBack, mode: WriteCache) -> Result<(), IoError> {
+    match mode {
+        WriteCache::Volatile => Ok(()),
+        WriteCache::Durable => write_back.flush().await,
+        WriteCache::Off => write_back.drain().await,
     }
 }

@@ -8,17 +8,19 @@
 use std::pin::pin;
 use std::rc::Rc;
 
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, select, try_join_all};
+use tier0_cache::WriteBack;
+use tier0_control::message::command::CachingChange;
 use tier0_control::message::volumes::{SharedExtents, VolumesCommand};
-use tier0_pool::Volume as VolumeRecord;
-use tier0_units::{ExtentId, Nanos, SlotRef};
+use tier0_pool::{Caching, Volume as VolumeRecord};
+use tier0_units::{ExtentId, Nanos, SlotRef, WriteCache};
 use tier0_volume::owner;
 use tier0_world::IoError;
 
 use crate::Volume;
 use crate::export_registry::ExportRegistry;
 use crate::shard::Shard;
-use crate::volume_io::VolumeIo;
+use crate::volume_io::{VolumeIo, settle};
 
 /// How long what the log has of a volume may take to come into its place while hosts go on.
 const SETTLE_MAX: Nanos = Nanos::from_secs(20);
@@ -30,8 +32,8 @@ impl Shard {
     pub(crate) async fn carry_out_for_volume(self: &Rc<Self>, command: VolumesCommand) {
         // The control task may have stopped waiting; then the answer is dropped.
         match command {
-            VolumesCommand::Add { number, pool, record, reply } => {
-                self.add_volume(number, pool, &record);
+            VolumesCommand::Add { number, pool, record, caching, reply } => {
+                self.add_volume(number, pool, &record, caching);
                 let _ = reply.send(());
             }
             VolumesCommand::Share { pool, extents, reply } => {
@@ -44,8 +46,8 @@ impl Shard {
             VolumesCommand::Hold { number, reply } => {
                 let _ = reply.send(self.hold_volume(number).await);
             }
-            VolumesCommand::Offer { number, reply } => {
-                let _ = reply.send(self.offer_volume(number));
+            VolumesCommand::Offer { number, volatile, reply } => {
+                let _ = reply.send(self.offer_volume(number, volatile));
             }
             VolumesCommand::Resize { number, sectors, reply } => {
                 self.with_volume(number, async |volume| volume.sectors.set(sectors)).await;
@@ -85,10 +87,10 @@ impl Shard {
         }
     }
 
-    fn add_volume(&self, number: u32, pool: usize, record: &VolumeRecord) {
+    fn add_volume(&self, number: u32, pool: usize, record: &VolumeRecord, caching: Caching) {
         let pool = self.pool(pool);
         pool.mapping.add_volume(record.number, record.claim());
-        let volume = Rc::new(VolumeIo::new(pool, record));
+        let volume = Rc::new(VolumeIo::new(pool, record, caching));
         let mut volumes = self.volumes.borrow_mut();
         let place = number as usize;
         if volumes.len() <= place {
@@ -104,6 +106,24 @@ impl Shard {
         for (index, slot) in shared.extents.iter().filter(|(index, _)| is_own(*index)) {
             mapping.share(ExtentId { volume: shared.volume, index: *index }, *slot);
         }
+    }
+
+    /// Volumes of a pool use the caches so from now on; ends when what was acknowledged before is as stable as it is to be.
+    pub(crate) async fn set_caching(&self, pool: usize, changes: &[CachingChange]) -> Result<(), IoError> {
+        let pool = self.pool(pool);
+        // Each lane once: the volumes of a group of sets share it.
+        let mut settled: Vec<(&WriteBack, WriteCache)> = Vec::new();
+        for change in changes {
+            let Ok(volume) = self.volume(change.volume) else { continue };
+            volume.set_caching(change.caching);
+            let own = (&pool.lane_of_volume(volume.number).write_back, volume.mode());
+            let is_known =
+                |known: &&(&WriteBack, WriteCache)| std::ptr::eq(known.0, own.0) && known.1 == own.1;
+            if change.settles && !settled.iter().any(|known| is_known(&known)) {
+                settled.push(own);
+            }
+        }
+        try_join_all(settled.into_iter().map(|(write_back, mode)| settle(write_back, mode))).await.map(|_| ())
     }
 
     async fn settle_volume(&self, number: u32) -> Result<(), IoError> {
@@ -137,7 +157,10 @@ impl Shard {
         held
     }
 
-    fn offer_volume(self: &Rc<Self>, number: u32) -> Result<(), String> {
+    fn offer_volume(self: &Rc<Self>, number: u32, volatile: bool) -> Result<(), String> {
+        if let Ok(volume) = self.volume(number) {
+            volume.tell_volatile(volatile);
+        }
         match (self.exports(), Volume::of(self, number)) {
             (Some(exports), Some(volume)) => exports.offer(volume),
             _ => Ok(()),

@@ -86,8 +86,11 @@ impl Control {
             }
             AdminRequest::ScrubStart { pool, rate } => self.begin_scrubs(pool.as_deref(), rate),
             AdminRequest::ScrubStop { pool } => self.end_scrubs(pool.as_deref()),
-            AdminRequest::VolumeCache { volume, write_cache } => {
-                self.change_cache(&volume, write_cache).await
+            AdminRequest::VolumeCache { volume, read, write } => {
+                self.set_volume_cache(&volume, read, write).await
+            }
+            AdminRequest::PoolCache { pool, read, write } => {
+                self.set_pool_cache(pool.as_deref(), read, write).await
             }
             AdminRequest::VolumeCreate { pool, name, size, thin, write_cache, group } => {
                 self.create_volume(pool.as_deref(), &name, size, thin, write_cache, group).await

@@ -48,9 +48,7 @@ impl Control {
         for commit in shared? {
             commit.await.map_err(AdminError::from)?;
         }
-        let number = self.number_volume(pool, record.number);
-        self.command(|reply| VolumesCommand::Add { number, pool, record: record.clone(), reply }).await?;
-        self.offer_volume(number).await?;
+        self.add_volume(pool, &record).await?;
         Ok(format!("volume {clone} is a clone of {name}, and served{}", self.what_is_short(pool, &record)))
     }
 
@@ -135,10 +133,10 @@ impl Control {
     ) -> Result<Vec<Commit>, AdminError> {
         let metadata = &self.core(pool).metadata;
         let count = metadata.state().extents_of(record.sectors) as u32;
-        let unfinished = MetaRecord::VolumeCreated(record.clone().unfinished());
+        let unfinished = MetaRecord::create(record.clone().unfinished());
         // Whatever comes after it cannot be refused.
-        metadata.state().check(&unfinished).map_err(PoolError::Refused)?;
-        let mut commits = vec![metadata.commit(vec![unfinished])];
+        metadata.state().check(&unfinished[0]).map_err(PoolError::Refused)?;
+        let mut commits = vec![metadata.commit(unfinished)];
         for index in (0..count).step_by(EXTENTS_AT_ONCE as usize) {
             let first = ExtentId { volume: record.number, index };
             let run = SharedRun { of, first, count: EXTENTS_AT_ONCE.min(count - index) };

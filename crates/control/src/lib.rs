@@ -13,6 +13,7 @@
 mod absent;
 pub mod admin;
 mod administer;
+mod caches;
 mod clones;
 mod describe;
 mod drives;

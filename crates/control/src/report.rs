@@ -132,6 +132,7 @@ impl Control {
             restripe: core.restripe_status(self.world.now()),
             scrub,
             log: Some(log),
+            cache: state.cache_switches(),
             space: core.space_status(&parts, is_paused),
             integrity,
             read_cache: stats.read_cache.map(Into::into),
@@ -503,7 +504,8 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
             * state.geometry().extent_sectors
             * SECTOR_BYTES,
         thin: volume.thin,
-        write_cache: Some(volume.write_cache),
+        write_cache: Some(state.caching(volume).write),
+        read_cache: state.caching(volume).read,
         group: state.name_of_group(volume.group).map(str::to_owned),
         family: state.family_names(volume),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),

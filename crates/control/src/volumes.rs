@@ -10,14 +10,12 @@ use tier0_description::{VolumeDescription, is_name};
 use tier0_plan::{PlanError, check_fits, new_volume};
 use tier0_pool::{MetaRecord, SlotRun, Volume as VolumeRecord};
 use tier0_units::{ByteCount, SectorCount, SlotRef, WriteCache, counted};
-use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 
 use super::Control;
 use super::administer::Done;
 use super::report::to_group;
 use crate::admin::AdminError;
-use crate::message::command::ShardCommand;
 use crate::message::request::ShardRequest;
 use crate::message::volumes::VolumesCommand;
 
@@ -49,24 +47,30 @@ impl Control {
             sectors: SectorCount::in_bytes(size),
             thin,
             write_cache: Some(write_cache),
+            read_cache: None,
             group,
         };
         let core = self.core(pool);
-        let (record, id) = {
+        let id = self.new_id();
+        let records = {
             let state = core.metadata.state();
             check_fits(&state, &description).map_err(no_room)?;
-            let record = new_volume(&state, &description, self.new_id());
-            let MetaRecord::VolumeCreated(volume) = &record else { unreachable!("it creates a volume") };
-            let id = volume.id;
-            (record, id)
+            new_volume(&state, &description, id)
         };
-        core.metadata.commit(vec![record]).await.map_err(AdminError::from)?;
+        core.metadata.commit(records).await.map_err(AdminError::from)?;
         let record = core.metadata.state().volumes().find(|volume| volume.id == id).cloned();
         let record = record.ok_or_else(|| AdminError::failed("the volume is gone again"))?;
-        let number = self.number_volume(pool, record.number);
-        self.command(|reply| VolumesCommand::Add { number, pool, record: record.clone(), reply }).await?;
-        self.offer_volume(number).await?;
+        self.add_volume(pool, &record).await?;
         Ok(format!("volume {name} of {size} is created and served"))
+    }
+
+    /// Tells every shard of a volume, then hosts.
+    pub(super) async fn add_volume(&self, pool: usize, record: &VolumeRecord) -> Result<(), AdminError> {
+        let number = self.number_volume(pool, record.number);
+        let caching = self.core(pool).metadata.state().caching(record);
+        let add = |reply| VolumesCommand::Add { number, pool, record: record.clone(), caching, reply };
+        self.command(add).await?;
+        self.offer_volume(number).await
     }
 
     /// Whether a volume can have this name, and no other has it.
@@ -149,23 +153,6 @@ impl Control {
         Ok(format!("volume {name} is deleted"))
     }
 
-    pub(super) async fn change_cache(self: &Rc<Self>, name: &str, write_cache: WriteCache) -> Done {
-        let _turn = self.turn.acquire(1).await;
-        let Meant { pool, record, number } = self.volume_meant(name)?;
-        // A stricter promise must not be told before it holds, a laxer one not after.
-        let changed = MetaRecord::ModeChanged { volume: record.number, write_cache };
-        self.core(pool).commit(vec![changed]).await.map_err(log_failed)?;
-        let command = |reply| ShardCommand::SetMode { volume: number, mode: write_cache, reply };
-        for result in self.ask_all(command).await {
-            result.unwrap_or(Err(IoError::Gone)).map_err(log_failed)?;
-        }
-        self.offer_volume(number).await?;
-        Ok(format!(
-            "volume {name}: write cache {write_cache} from now on; clients that are connected were told {} when they came",
-            record.write_cache
-        ))
-    }
-
     async fn withdraw_volume(&self, name: &str, number: u32, force: bool) -> Result<(), AdminError> {
         let answers = self.command(|reply| VolumesCommand::Withdraw { number, force, reply }).await?;
         let users: usize = answers.into_iter().filter_map(Result::err).sum();
@@ -178,9 +165,21 @@ impl Control {
         )))
     }
 
+    /// Offers a volume to hosts, and tells them what its writes promise.
     pub(super) async fn offer_volume(&self, number: u32) -> Result<(), AdminError> {
-        let offered = self.command(|reply| VolumesCommand::Offer { number, reply }).await?;
+        let volatile = self.is_volatile(number);
+        let offered = self.command(|reply| VolumesCommand::Offer { number, volatile, reply }).await?;
         offered.into_iter().collect::<Result<(), String>>().map_err(AdminError::failed)
+    }
+
+    /// Whether only a flush makes stable what was written to a volume, by its number in the array.
+    fn is_volatile(&self, number: u32) -> bool {
+        let numbers = self.volume_numbers.borrow();
+        let mut known = numbers.iter().filter(|(_, known)| **known == number).map(|(place, _)| *place);
+        known.next().is_some_and(|(pool, volume)| {
+            let state = self.core(pool).metadata.state();
+            state.volume(volume).is_some_and(|volume| state.caching(volume).write == WriteCache::Volatile)
+        })
     }
 
     /// Orders something of every shard; they end only with the array.
@@ -222,10 +221,6 @@ fn no_room(error: PlanError) -> AdminError {
         "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller or thin (--thin), add \
          drives (tier0 drive add, then tier0 pool grow), or delete what is not needed"
     ))
-}
-
-fn log_failed(error: IoError) -> AdminError {
-    AdminError::failed(format!("the log cannot be written: {error}; look at \"tier0 status\""))
 }
 
 fn check_size(size: ByteCount) -> Result<(), AdminError> {

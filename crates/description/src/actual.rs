@@ -48,6 +48,7 @@ impl Description {
                 sectors: SectorCount::in_bytes(ByteCount(volume.size_bytes)),
                 thin: volume.thin,
                 write_cache: Some(volume.write_cache),
+                read_cache: Some(volume.read_cache),
                 group: volume.group.clone(),
             }));
         }
@@ -143,6 +144,8 @@ fn actual_pool(
         log_sectors: log_bytes(pool).map(|bytes| bytes / SECTOR_BYTES),
         log_drives,
         space,
+        read_cache: Some(pool.cache.read),
+        write_cache: Some(pool.cache.write),
     })
 }
 
@@ -168,6 +171,8 @@ fn raid_of(pool: &str, group: &GroupFacts) -> Result<RaidConfig, String> {
 
 #[cfg(test)]
 mod tests {
+    use tier0_pool::CacheSwitches;
+
     use super::*;
 
     /// A drive that was lost, joined again and was lost again was described twice, in a file that nothing accepts.
@@ -245,6 +250,7 @@ mod tests {
             set_groups: Vec::new(),
             drives,
             volumes: Vec::new(),
+            cache: CacheSwitches::default(),
             space: None,
         }
     }

@@ -296,6 +296,8 @@ fn check_pool(
         },
         log_drives,
         space: check_space(section, place)?,
+        read_cache: section.read_cache,
+        write_cache: section.write_cache,
     })
 }
 
@@ -654,6 +656,7 @@ fn check_volume(
         sectors: SectorCount::in_bytes(size),
         thin: section.thin,
         write_cache: write_cache.transpose()?,
+        read_cache: section.read_cache,
         group: section.group.as_ref().map(|group| volume_group(group, &pools[pool], place)).transpose()?,
     })
 }

@@ -47,7 +47,11 @@ impl Description {
                 of.volumes.iter().filter(|volume| volume.pool == pool).cloned().collect()
             };
             let (wanted, there) = (volumes(self, number), volumes(&actual, place));
-            findings.extend(wanted.iter().filter_map(|volume| compare_volume(volume, &pool.name, &there)));
+            findings.extend(wanted.iter().flat_map(|volume| compare_volume(volume, &pool.name, &there)));
+            let section = format!("pool {:?}", pool.name);
+            let known = &actual.pools[place];
+            findings.extend(would_become(&section, "read_cache", known.read_cache, pool.read_cache));
+            findings.extend(would_become(&section, "write_cache", known.write_cache, pool.write_cache));
             let is_new = |volume: &&VolumeDescription| there.iter().all(|known| known.name != volume.name);
             for volume in wanted.iter().filter(is_new) {
                 let has_it = |other: &&PoolFacts| other.volumes.iter().any(|known| known.name == volume.name);
@@ -328,19 +332,33 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String
     texts
 }
 
-fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescription]) -> Option<Finding> {
+fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescription]) -> Vec<Finding> {
     let (name, size) = (&wanted.name, wanted.sectors.bytes());
     let Some(known) = there.iter().find(|known| known.name == *name) else {
-        return Some(Finding::Told(format!("volume {name:?} of {size} would be created in pool {pool:?}")));
+        return vec![Finding::Told(format!("volume {name:?} of {size} would be created in pool {pool:?}"))];
     };
     if known.sectors != wanted.sectors {
-        return Some(Finding::Told(size_differs(name, known.sectors, wanted.sectors)));
+        return vec![Finding::Told(size_differs(name, known.sectors, wanted.sectors))];
     }
-    let mode = wanted.write_cache.filter(|mode| known.write_cache != Some(*mode))?;
-    let before = known.write_cache?;
-    Some(Finding::Told(format!(
-        "volume {name:?}: write_cache {before} would become {mode} at the next start"
-    )))
+    let section = format!("volume {name:?}");
+    let write = would_become(&section, "write_cache", known.write_cache, wanted.write_cache);
+    write
+        .into_iter()
+        .chain(would_become(&section, "read_cache", known.read_cache, wanted.read_cache))
+        .collect()
+}
+
+/// What a start would change of a field that the file may change.
+fn would_become<T: Display + PartialEq>(
+    section: &str,
+    field: &str,
+    known: Option<T>,
+    wanted: Option<T>,
+) -> Option<Finding> {
+    let (before, wanted) = (known?, wanted?);
+    (before != wanted).then(|| {
+        Finding::Told(format!("{section}: {field} {before} would become {wanted} at the next start"))
+    })
 }
 
 /// A volume's size is not what the file says; it stays as it is.

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tier0_pool::{DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRules};
+use tier0_pool::{CacheSwitches, DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRules};
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
 
@@ -43,6 +43,9 @@ pub struct PoolFacts {
     pub drives: Vec<DriveFacts>,
     /// Its volumes.
     pub volumes: Vec<VolumeFacts>,
+    /// Its switches over the caches of its volumes.
+    #[serde(default)]
+    pub cache: CacheSwitches,
     /// When the administrator is told that it fills, and what thin volumes do not get; none of drives that no server
     /// serves.
     #[serde(default)]
@@ -132,6 +135,9 @@ pub struct VolumeFacts {
     pub thin: bool,
     /// When its writes are acknowledged.
     pub write_cache: WriteCache,
+    /// Whether its reads use the read cache.
+    #[serde(default = "on")]
+    pub read_cache: bool,
     /// The group of sets that it lies on, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -201,6 +207,7 @@ impl PoolFacts {
                 .filter(|one| !one.is_unfinished())
                 .map(|one| volume(state, one))
                 .collect(),
+            cache: state.cache_switches(),
             space: None,
         }
     }
@@ -247,12 +254,17 @@ impl GroupFacts {
     }
 }
 
+fn on() -> bool {
+    true
+}
+
 fn volume(state: &PoolState, volume: &tier0_pool::Volume) -> VolumeFacts {
     VolumeFacts {
         name: volume.name.clone(),
         size_bytes: volume.sectors * SECTOR_BYTES,
         thin: volume.thin,
         write_cache: volume.write_cache,
+        read_cache: volume.read_cache,
         group: state.name_of_group(volume.group).map(str::to_owned),
     }
 }

@@ -116,6 +116,10 @@ pub struct PoolDescription {
     pub log_drives: Vec<usize>,
     /// When the administrator is told that it fills, and what thin volumes do not get.
     pub space: SpaceRules,
+    /// Whether its volumes may use the read cache; as it is where nothing is said, and on in a new pool.
+    pub read_cache: Option<bool>,
+    /// Whether they may use the write cache, in the same way.
+    pub write_cache: Option<bool>,
 }
 
 /// A group of a pool's RAID sets.
@@ -153,6 +157,8 @@ pub struct VolumeDescription {
     pub thin: bool,
     /// When its writes are acknowledged; where none is given, durable in pools with a log.
     pub write_cache: Option<WriteCache>,
+    /// Whether its reads use the read cache; as it is where nothing is said, and on for a new volume.
+    pub read_cache: Option<bool>,
     /// The group of sets that it lies on; the pool's first where none is given.
     pub group: Option<String>,
 }
@@ -337,6 +343,8 @@ struct PoolSection {
     log_drives: Option<Vec<Spanned<String>>>,
     warn_at: Option<Vec<Spanned<u8>>>,
     reserve: Option<Spanned<String>>,
+    read_cache: Option<bool>,
+    write_cache: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -360,6 +368,7 @@ struct VolumeSection {
     #[serde(default)]
     thin: bool,
     write_cache: Option<Spanned<String>>,
+    read_cache: Option<bool>,
     group: Option<Spanned<String>>,
 }
 

@@ -147,6 +147,8 @@ impl Page<'_> {
             log_sectors,
             log_drives,
             space,
+            read_cache,
+            write_cache,
         } = pool;
         let names = |places: &[usize]| list(places.iter().map(|place| quoted(&drives[*place].name)));
         let sectors = |sectors: &Option<u64>| sectors.map(|sectors| exact(ByteCount(sectors * SECTOR_BYTES)));
@@ -167,6 +169,8 @@ impl Page<'_> {
         }
         self.field("warn_at", list(space.warn_at.iter().map(u8::to_string)));
         self.field("reserve", quoted(&space.reserve.to_string()));
+        self.field_if("read_cache", *read_cache);
+        self.field_if("write_cache", *write_cache);
         for group in groups.iter().filter(|_| !is_single) {
             self.open("[[pool.group]]", format!("group {} of pool {name}", group.name));
             self.field("name", quoted(&group.name));
@@ -188,7 +192,7 @@ impl Page<'_> {
     }
 
     fn volume(&mut self, volume: &VolumeDescription, pools: &[PoolDescription]) {
-        let VolumeDescription { name, pool, sectors, thin, write_cache, group } = volume;
+        let VolumeDescription { name, pool, sectors, thin, write_cache, read_cache, group } = volume;
         self.open("[[volume]]", format!("volume {name}"));
         self.field("name", quoted(name));
         self.field("pool", quoted(&pools[*pool].name));
@@ -196,6 +200,7 @@ impl Page<'_> {
         self.field_if("group", group.as_deref().map(quoted));
         self.field("thin", thin);
         self.field_if("write_cache", write_cache.map(|mode| quoted(mode.name())));
+        self.field_if("read_cache", *read_cache);
     }
 }
 
@@ -297,6 +302,8 @@ mod tests {
                         warn_at: (1..=spares as u8).map(|n| n * 40).collect(),
                         reserve: if checksums { Reserve::Percent(5) } else { Reserve::default() },
                     },
+                    read_cache: [None, Some(true), Some(false)][unit.0 as usize % 3],
+                    write_cache: [None, Some(false), Some(true)][set_size % 3],
                 }
             },
         )
@@ -312,6 +319,7 @@ mod tests {
                 sectors: SectorCount(pages * 8),
                 thin,
                 write_cache,
+                read_cache: [None, Some(false), Some(true)][n % 3],
                 group: None,
             };
             volumes.into_iter().enumerate().map(volume).collect()

@@ -7,8 +7,8 @@ use tier0_description::shape::{config_of, record_of};
 use tier0_description::{GroupDescription, PoolDescription, VolumeDescription};
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
-    ChunkletAddress, Chunklets, Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord,
-    MetadataArea, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
+    CacheSwitches, ChunkletAddress, Chunklets, Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member,
+    MetaRecord, MetadataArea, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
 };
 use tier0_raid::layout::Layout;
 use tier0_raid::set::{RaidSets, SetIndex, SetShape, SlotMap};
@@ -109,11 +109,12 @@ impl NewPool<'_> {
             let (columns, sets_per_band) = form_sets(&state, group, pool.drives.len(), &log.chunklets)?;
             records.push(MetaRecord::SetsAdded { columns, sets_per_band, group });
         }
+        records.extend(switches_of(&state, pool));
         state.apply_all(&records)?;
         for volume in &self.volumes {
-            let record = new_volume(&state, volume, id());
+            let records = new_volume(&state, volume, id());
             check_fits(&state, volume)?;
-            state.apply_all(&[record])?;
+            state.apply_all(&records)?;
         }
         Ok(state)
     }
@@ -283,18 +284,29 @@ fn form_sets(
     Ok((sets.table(), band as u32))
 }
 
-/// The record that creates a volume.
-pub fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid) -> MetaRecord {
-    MetaRecord::VolumeCreated(Volume {
+/// The records that create a volume.
+pub fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid) -> Vec<MetaRecord> {
+    MetaRecord::create(Volume {
         number: state.next_volume(),
         id,
         name: volume.name.clone(),
         sectors: volume.sectors.0,
         thin: volume.thin,
         write_cache: volume.write_cache.unwrap_or(WriteCache::Durable),
+        read_cache: volume.read_cache.unwrap_or(true),
         group: group_of(state, volume).unwrap_or(0),
         branch: None,
     })
+}
+
+/// The record by which a pool's cache switches stand as its description says; none where they do, or it says nothing.
+pub fn switches_of(state: &PoolState, pool: &PoolDescription) -> Option<MetaRecord> {
+    let now = state.cache_switches();
+    let wanted = CacheSwitches {
+        read: pool.read_cache.unwrap_or(now.read),
+        write: pool.write_cache.unwrap_or(now.write),
+    };
+    (wanted != now).then_some(MetaRecord::PoolCacheChanged(wanted))
 }
 
 /// The group of sets that a volume is to lie on.

@@ -31,14 +31,19 @@ pub(crate) const GROUPS: u64 = 1 << 0;
 pub(crate) const LANES: u64 = 1 << 1;
 /// Incompatible, in checkpoints: volumes have places in families, and slots can have several extents.
 pub(crate) const FAMILIES: u64 = 1 << 2;
+/// Incompatible, in checkpoints: caches are switched off, of volumes or of the whole pool.
+pub(crate) const SWITCHES: u64 = 1 << 3;
 /// What this code knows in superblocks.
 pub(crate) const IN_SUPERBLOCKS: Features =
     Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, incompatible: GROUPS, ..Features::NONE };
 /// Compatible: a checkpoint says what lies on lost drives that may be needed.
 pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
 /// What it knows in checkpoints.
-pub(crate) const IN_CHECKPOINTS: Features =
-    Features { compatible: LEFT_BEHIND, incompatible: GROUPS | LANES | FAMILIES, ..Features::NONE };
+pub(crate) const IN_CHECKPOINTS: Features = Features {
+    compatible: LEFT_BEHIND,
+    incompatible: GROUPS | LANES | FAMILIES | SWITCHES,
+    ..Features::NONE
+};
 
 /// Bytes of the three sets.
 pub(crate) const FEATURES_BYTES: usize = 24;

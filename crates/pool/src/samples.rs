@@ -52,6 +52,7 @@ pub(crate) fn volume(number: u32, extents: u64, thin: bool) -> Volume {
         sectors: extents * EXTENT_SECTORS - 3,
         thin,
         write_cache: WriteCache::Durable,
+        read_cache: true,
         group: 0,
         branch: None,
     }

@@ -194,6 +194,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         sectors: volume.sectors,
         thin: volume.thin,
         write_cache: Some(volume.write_cache),
+        read_cache: None,
         group: config.second.as_ref().map(|_| GROUPS[number % 2].to_owned()),
     };
     let row = layout.row_sectors().0;
@@ -221,6 +222,8 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         log_sectors: config.log_sectors,
         log_drives: Vec::new(),
         space: Default::default(),
+        read_cache: None,
+        write_cache: None,
     };
     Ok(Description {
         name: "sim".to_owned(),

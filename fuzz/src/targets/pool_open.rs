@@ -118,6 +118,7 @@ fn volume() -> Volume {
         sectors: 32 * EXTENT_SECTORS,
         thin: true,
         write_cache: WriteCache::Durable,
+        read_cache: true,
         group: 0,
         branch: None,
     }

@@ -228,6 +228,7 @@ impl Pool {
             sectors: self.extents * EXTENT_SECTORS,
             thin: true,
             write_cache: WriteCache::Durable,
+            read_cache: true,
             group: 0,
             branch: None,
         };

@@ -10,6 +10,7 @@ use tier0_units::{ByteCount, WriteCache};
 
 use super::asking::{Agreement, Answering, carry_out};
 use super::recover::{self, Recover};
+use super::settings;
 use crate::failure::Failure;
 
 const DRIVE_EXAMPLES: &str = "\
@@ -51,6 +52,10 @@ Examples:
       have the write log on these drives, which were added
   tier0 pool reserve array.toml 2%
       leave so much free of thin volumes, until the next start
+  tier0 pool set array.toml cache.read=off
+      read everything from the drives, as to measure them
+  tier0 pool set array.toml cache.read=on cache.write=on
+      each volume uses the caches as it is set
   tier0 pool recover array.toml
       the last resort, while no server serves it: what would be lost";
 
@@ -76,8 +81,10 @@ Examples:
       a new volume with what it holds now, which takes space where either is written
   tier0 volume resize array.toml logs --size 24MiB
       make it larger
-  tier0 volume cache array.toml logs volatile
+  tier0 volume set array.toml logs cache.write=volatile
       acknowledge from memory; the host must flush
+  tier0 volume set array.toml logs cache.read=off cache.write=on
+      no read cache; writes are acknowledged when the log has them
   tier0 volume delete array.toml logs --force --yes
       clients that use it are cut off";
 
@@ -228,6 +235,9 @@ pub(crate) enum Pool {
     /// Change what thin volumes leave free, until the next start
     #[command(after_help = POOL_EXAMPLES)]
     Reserve(Reserved),
+    /// Switch the caches of all volumes of a pool while they are used
+    #[command(after_help = POOL_EXAMPLES)]
+    Set(PoolSettings),
     /// The last resort: say what could be assembled of what no start opens, or do it
     #[command(after_help = recover::EXAMPLES)]
     Recover(Recover),
@@ -258,6 +268,22 @@ pub(crate) struct Reserved {
     /// A share or a size with its unit, as in 5% or 20GiB; 0 keeps nothing
     reserve: Reserve,
     /// The pool, where there are several
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// What a pool is to do from now on.
+#[derive(Args, Debug)]
+pub(crate) struct PoolSettings {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// cache.read=on|off, cache.write=on|off; with cache.write=off, what was written is in its place when the answer comes
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    settings: Vec<String>,
+    /// Only this pool
     #[arg(long)]
     pool: Option<String>,
     #[command(flatten)]
@@ -335,9 +361,9 @@ pub(crate) enum Volume {
     /// Delete a volume and all that it holds
     #[command(after_help = VOLUME_EXAMPLES)]
     Delete(VolumeDelete),
-    /// Change when a volume's writes are acknowledged: durable, volatile or off
+    /// Switch a volume's caches while it is used
     #[command(after_help = VOLUME_EXAMPLES)]
-    Cache(VolumeCache),
+    Set(VolumeSettings),
 }
 
 /// A volume to be.
@@ -415,16 +441,18 @@ pub(crate) struct VolumeDelete {
     answering: Answering,
 }
 
-/// A volume's new mode.
+/// What a volume is to do from now on.
 #[derive(Args, Debug)]
-pub(crate) struct VolumeCache {
+pub(crate) struct VolumeSettings {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
     /// The volume
     volume: String,
-    /// durable, volatile or off
-    write_cache: WriteCache,
+    /// cache.read=on|off, cache.write=durable|volatile|off|on (on is durable); with off, what was written is in its place
+    /// when the answer comes
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    settings: Vec<String>,
     #[command(flatten)]
     answering: Answering,
 }
@@ -488,6 +516,10 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
             let request = AdminRequest::PoolRestripe { pool: pool.clone(), rate: *rate, stop: *stop };
             (array, request, answering)
         }
+        Pool::Set(PoolSettings { array, settings, pool, answering }) => {
+            let (read, write) = settings::of_pool(settings)?;
+            (array, AdminRequest::PoolCache { pool: pool.clone(), read, write }, answering)
+        }
         Pool::Recover(verb) => return recover::run(verb),
     };
     carry_out(array, &request, *answering, Agreement::default())
@@ -526,8 +558,9 @@ pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
             let request = AdminRequest::VolumeDelete { volume: volume.clone(), force: *force };
             (array, request, answering, *agreement)
         }
-        Volume::Cache(VolumeCache { array, volume, write_cache, answering }) => {
-            let request = AdminRequest::VolumeCache { volume: volume.clone(), write_cache: *write_cache };
+        Volume::Set(VolumeSettings { array, volume, settings, answering }) => {
+            let (read, write) = settings::of_volume(settings)?;
+            let request = AdminRequest::VolumeCache { volume: volume.clone(), read, write };
             (array, request, answering, none)
         }
     };

@@ -1,5 +1,6 @@
 //! How a verb asks a running array to change something: consent first, then the request, then one answer.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
@@ -84,6 +85,25 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
         AdminRequest::VolumeDelete { volume, .. } if file.volumes.iter().any(|one| one.name == *volume) => {
             format!("{text}; take it out of the array file too, or the next start creates it anew, empty")
         }
+        AdminRequest::VolumeCache { volume, read, write } => {
+            let named = file.volumes.iter().find(|one| one.name == *volume);
+            let Some(named) = named else { return text };
+            let says = [
+                says_otherwise("read_cache", named.read_cache, *read),
+                says_otherwise("write_cache", named.write_cache, *write),
+            ];
+            with_what_the_file_says(text, &format!("volume {volume:?}"), says)
+        }
+        AdminRequest::PoolCache { pool, read, write } => {
+            let meant = file.pools.iter().filter(|one| pool.as_ref().is_none_or(|pool| one.name == *pool));
+            meant.fold(text, |text, named| {
+                let says = [
+                    says_otherwise("read_cache", named.read_cache, *read),
+                    says_otherwise("write_cache", named.write_cache, *write),
+                ];
+                with_what_the_file_says(text, &format!("pool {:?}", named.name), says)
+            })
+        }
         AdminRequest::DriveReplace { .. } | AdminRequest::DriveRemove { .. } => {
             let (with_one, with_none): (Vec<_>, Vec<_>) =
                 pools_left_unnamed(file).into_iter().partition(|(_, has_one)| *has_one);
@@ -101,6 +121,24 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
             }
         }
         _ => text,
+    }
+}
+
+/// What the file says of a field, where that is not what was set.
+fn says_otherwise<T: Display + PartialEq>(field: &str, in_file: Option<T>, set: Option<T>) -> Option<String> {
+    let (in_file, set) = (in_file?, set?);
+    (in_file != set).then(|| format!("{field} {in_file}"))
+}
+
+/// What was done, and what the next start takes back.
+fn with_what_the_file_says(text: String, section: &str, says: [Option<String>; 2]) -> String {
+    let says: Vec<String> = says.into_iter().flatten().collect();
+    match says.is_empty() {
+        true => text,
+        false => format!(
+            "{text}; the array file says {} of {section}, which counts again from the next start on: correct it too",
+            says.join(" and ")
+        ),
     }
 }
 

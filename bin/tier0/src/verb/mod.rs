@@ -14,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod load;
 mod recover;
 pub(crate) mod serve;
+mod settings;
 pub(crate) mod status;
 
 use crate::cli::{Cli, Verb};

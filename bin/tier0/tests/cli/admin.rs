@@ -58,7 +58,7 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["volume", "create", array, "small", "--size", "64"], &["64B", "a number without one is bytes"]),
         (&["volume", "resize", array, "lun0", "--size", "64"], &["64B", "a number without one is bytes"]),
         (&["volume", "delete", array, "none", "--yes"], &["\"none\""]),
-        (&["volume", "cache", array, "none", "off"], &["\"none\""]),
+        (&["volume", "set", array, "none", "cache.write=off"], &["\"none\""]),
     ] {
         refuse(arguments, 2, words);
         assert!(!std::path::Path::new(new).exists(), "a refused {arguments:?} leaves a file");

@@ -5,6 +5,7 @@ mod advice;
 mod arrays;
 mod bad_input;
 mod broken_file;
+mod caches;
 mod catalog;
 mod copies;
 mod demo;

@@ -8,13 +8,14 @@ use tier0_control::{Witness, left_from};
 use tier0_description::facts::PoolFacts;
 use tier0_description::names::{drives, quoted};
 use tier0_description::{
-    Description, DriveDescription, Mismatch, PoolDescription, check_same_shape, not_in_file, size_differs,
+    Description, DriveDescription, Mismatch, PoolDescription, VolumeDescription, check_same_shape,
+    not_in_file, size_differs,
 };
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_plan::{check_fits, new_volume};
+use tier0_plan::{check_fits, new_volume, switches_of};
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
-use tier0_pool::{Member, MetaRecord, PoolError, PoolState, RaidRecord};
+use tier0_pool::{Member, MetaRecord, PoolError, PoolState, RaidRecord, Volume};
 use tier0_units::SectorCount;
 use tier0_world::World;
 use uuid::Uuid;
@@ -500,7 +501,18 @@ fn shapes_of(state: &PoolState) -> Vec<(String, RaidRecord)> {
     state.groups().iter().map(|group| (group.name.clone(), group.raid.clone())).collect()
 }
 
-/// The records that create the description's volumes that the pool does not have, and change write caches that it names.
+/// The records that change of a volume how it uses caches, as far as its description says.
+fn changes_of(known: &Volume, wanted: &VolumeDescription) -> Vec<MetaRecord> {
+    let volume = known.number;
+    let mode = wanted.write_cache.filter(|wanted| *wanted != known.write_cache);
+    let read = wanted.read_cache.filter(|wanted| *wanted != known.read_cache);
+    let mode = mode.map(|write_cache| MetaRecord::ModeChanged { volume, write_cache });
+    mode.into_iter()
+        .chain(read.map(|read_cache| MetaRecord::ReadCacheChanged { volume, read_cache }))
+        .collect()
+}
+
+/// The records that create the description's volumes that the pool does not have, and switch caches as it says.
 /// A volume may have grown since the description was written.
 fn add_volumes(
     state: &mut PoolState,
@@ -508,17 +520,15 @@ fn add_volumes(
     number: usize,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<MetaRecord>, ArrayError> {
-    let mut records = Vec::new();
+    let mut records: Vec<MetaRecord> = switches_of(state, &description.pools[number]).into_iter().collect();
+    state.apply_all(&records)?;
     for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
-        let record = match state.volume_named(&volume.name) {
+        let own = match state.volume_named(&volume.name) {
             Some(known) if known.sectors != volume.sectors.0 => {
                 warnings.push(size_differs(&known.name, SectorCount(known.sectors), volume.sectors));
                 continue;
             }
-            Some(known) => match volume.write_cache.filter(|wanted| *wanted != known.write_cache) {
-                Some(write_cache) => MetaRecord::ModeChanged { volume: known.number, write_cache },
-                None => continue,
-            },
+            Some(known) => changes_of(known, volume),
             None => {
                 check_fits(state, volume)?;
                 warnings.push(format!(
@@ -530,8 +540,8 @@ fn add_volumes(
                 new_volume(state, volume, Uuid::new_v4())
             }
         };
-        state.apply_all(std::slice::from_ref(&record))?;
-        records.push(record);
+        state.apply_all(&own)?;
+        records.extend(own);
     }
     let in_file =
         |name: &str| description.volumes.iter().any(|volume| volume.pool == number && volume.name == name);

@@ -172,12 +172,15 @@ pub(super) fn memory_among_others(drive: &DriveDescription) -> ArrayError {
 
 /// Memory keeps no log: what it acknowledges is gone with the process.
 fn check_no_log(description: &Description) -> Result<(), ArrayError> {
-    let asked = description.volumes.iter().find(|volume| volume.write_cache.is_some());
-    let Some(volume) = asked else { return Ok(()) };
-    let drive = &description.drives[description.pools[volume.pool].drives[0]];
+    let volumes = description.volumes.iter().filter(|volume| volume.write_cache.is_some());
+    let volumes =
+        volumes.map(|volume| (&description.pools[volume.pool], format!("volume {:?}", volume.name)));
+    let pools = description.pools.iter().filter(|pool| pool.write_cache.is_some());
+    let mut asked = volumes.chain(pools.map(|pool| (pool, format!("pool {:?}", pool.name))));
+    let Some((pool, section)) = asked.next() else { return Ok(()) };
+    let drive = &description.drives[pool.drives[0]];
     let fact = format!(
-        "is memory, which keeps no write log; leave write_cache out of volume {:?}, or make the drives files",
-        volume.name
+        "is memory, which keeps no write log; leave write_cache out of {section}, or make the drives files"
     );
     Err(ArrayError::Unusable { drive: drive.name.clone(), fact })
 }

@@ -51,12 +51,8 @@ impl Shard {
             ShardCommand::Stats { pool, reply } => {
                 let _ = reply.send(self.pool_stats(pool));
             }
-            ShardCommand::SetMode { volume, mode, reply } => {
-                let result = match self.volume(volume) {
-                    Ok(volume) => volume.set_mode(mode).await,
-                    Err(error) => Err(error),
-                };
-                let _ = reply.send(result);
+            ShardCommand::SetCaching { pool, changes, reply } => {
+                let _ = reply.send(self.set_caching(pool, &changes).await);
             }
             ShardCommand::GiveBackStock { pool, reply } => {
                 let _ = reply.send(self.pool(pool).mapping.give_back_stock());

@@ -2,6 +2,7 @@
 
 mod bad_log;
 mod blank;
+mod caches;
 mod clones;
 mod cores;
 mod engine;

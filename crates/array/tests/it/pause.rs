@@ -154,7 +154,8 @@ fn a_mirror_whose_legs_are_away_for_ten_minutes_is_whole_when_they_return() {
     for mode in [WriteCache::Durable, WriteCache::Volatile] {
         let array = Drives::founded("raid1", 2, 2, 2, 4);
         array.troubled_life(5, move |world, engine, troubles| async move {
-            let cache = AdminRequest::VolumeCache { volume: "lun0".to_owned(), write_cache: mode };
+            let cache =
+                AdminRequest::VolumeCache { volume: "lun0".to_owned(), read: None, write: Some(mode) };
             done(&engine, cache).await;
             let lun = volume(&engine, "lun0");
             write(&world, &lun, 11_000, 8, 99).await;
@@ -285,7 +286,8 @@ fn a_change_of_a_paused_pool_is_answered_and_goes_on_when_the_drives_are_back() 
         troubles.of.iter().for_each(|trouble| trouble.fail(Some(IoError::Gone)));
         world.sleep(seconds(60)).await;
         let asked = world.now();
-        let request = AdminRequest::VolumeCache { volume: "lun0".to_owned(), write_cache: WriteCache::Off };
+        let off = Some(WriteCache::Off);
+        let request = AdminRequest::VolumeCache { volume: "lun0".to_owned(), read: None, write: off };
         let AdminReply::Failed(text) = engine.administer(request).await else { panic!("it cannot be done") };
         assert!(text.contains("paused and waits for drives d0, d1"), "{text}");
         let events = engine.status().await.events;

@@ -120,6 +120,17 @@ pub enum AdminRequest {
         /// What is kept.
         reserve: Reserve,
     },
+    /// Switches the caches of all volumes of a pool. A volume uses a cache where its own switch and its pool's are on.
+    PoolCache {
+        /// The pool; all of them where none is given.
+        pool: Option<String>,
+        /// Whether volumes may use the read cache.
+        #[serde(default)]
+        read: Option<bool>,
+        /// Whether volumes may use the write cache; what is acknowledged is in its place at the end where not.
+        #[serde(default)]
+        write: Option<bool>,
+    },
     /// Spreads what is stored over all sets evenly, or stops doing so.
     PoolRestripe {
         /// The pool.
@@ -178,12 +189,17 @@ pub enum AdminRequest {
         /// Cut off clients that use it.
         force: bool,
     },
-    /// Changes when a volume's writes are acknowledged.
+    /// Switches a volume's caches.
     VolumeCache {
         /// The volume.
         volume: String,
-        /// The mode.
-        write_cache: WriteCache,
+        /// Whether its reads use the read cache.
+        #[serde(default)]
+        read: Option<bool>,
+        /// When its writes are acknowledged; what is acknowledged is in its place at the end where that is
+        /// [`WriteCache::Off`].
+        #[serde(default)]
+        write: Option<WriteCache>,
     },
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tier0_description::facts::DriveState;
-use tier0_pool::DriveClass;
+use tier0_pool::{CacheSwitches, DriveClass};
 use tier0_stats::IoSummary;
 use tier0_units::WriteCache;
 
@@ -214,6 +214,9 @@ pub struct PoolStatus {
     pub scrub: Option<ScrubStatus>,
     /// Its write log; none where writes go straight to the drives.
     pub log: Option<LogStatus>,
+    /// Its switches over the caches of its volumes.
+    #[serde(default)]
+    pub cache: CacheSwitches,
     /// Its space.
     pub space: SpaceStatus,
     /// What checksums have found since the start.
@@ -440,8 +443,11 @@ pub struct VolumeStatus {
     pub mapped_bytes: u64,
     /// Whether extents are allocated at the first write.
     pub thin: bool,
-    /// When writes are acknowledged; none where they go straight to the drives.
+    /// When writes are acknowledged, the pool's switch considered; none where they go straight to the drives.
     pub write_cache: Option<WriteCache>,
+    /// Whether reads use the read cache, the pool's switch considered.
+    #[serde(default)]
+    pub read_cache: bool,
     /// The group that it lies on, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tier0_cache::WriteBackStatus;
-use tier0_pool::{ChunkletAddress, LogCopy};
-use tier0_units::{ExtentId, SlotRef, WriteCache};
+use tier0_pool::{Caching, ChunkletAddress, LogCopy};
+use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
 
@@ -89,13 +89,12 @@ pub enum ShardCommand {
         /// The answer.
         reply: oneshot::Sender<PoolStats>,
     },
-    /// A volume's writes are acknowledged in another way from now on; what was acknowledged before is made stable
-    /// first.
-    SetMode {
-        /// The volume's number in the array.
-        volume: u32,
-        /// The way.
-        mode: WriteCache,
+    /// Volumes use the caches in another way from now on.
+    SetCaching {
+        /// The pool's number in the array.
+        pool: usize,
+        /// Which volumes, and how.
+        changes: Arc<[CachingChange]>,
         /// Told when it holds.
         reply: oneshot::Sender<Result<(), IoError>>,
     },
@@ -164,6 +163,17 @@ pub enum ShardCommand {
         /// Told when the shard has it; a sentence where it cannot be used.
         reply: oneshot::Sender<Result<(), String>>,
     },
+}
+
+/// How a volume uses the caches from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachingChange {
+    /// The volume's number in the array.
+    pub volume: u32,
+    /// How.
+    pub caching: Caching,
+    /// What was acknowledged before is first made as stable as the mode promises of what comes: in the log, or in its place.
+    pub settles: bool,
 }
 
 /// What hosts get an error for instead of waiting.

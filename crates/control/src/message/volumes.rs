@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tier0_pool::Volume as VolumeRecord;
+use tier0_pool::{Caching, Volume as VolumeRecord};
 use tier0_units::SlotRef;
 use tier0_world::IoError;
 use tier0_world::sync::oneshot;
@@ -17,6 +17,8 @@ pub enum VolumesCommand {
         pool: usize,
         /// What the metadata say of it.
         record: VolumeRecord,
+        /// How it uses the caches.
+        caching: Caching,
         /// Told when the shard has it.
         reply: oneshot::Sender<()>,
     },
@@ -47,6 +49,8 @@ pub enum VolumesCommand {
     Offer {
         /// The volume.
         number: u32,
+        /// What they are told: whether only a flush makes stable what has completed.
+        volatile: bool,
         /// Told when it is offered; a sentence where it cannot be.
         reply: oneshot::Sender<Result<(), String>>,
     },

@@ -53,3 +53,27 @@ fn events_are_not_moved_over_what_else_the_array_has() {
     assert!(error.to_string().contains("nbd.listen"), "{error}");
     read("a.toml", "events = \"told\"\ncontrol = \"c\"", "told.older").expect("nothing is in the way");
 }
+
+#[test]
+fn caches_are_as_the_file_says_or_as_they_are() {
+    let read = |pool: &str, volume: &str| {
+        let text = format!(
+            "[array]\nname = \"a\"\n[[drive]]\nname = \"d\"\npath = \"d\"\n\
+             [[pool]]\nname = \"p\"\nraid = \"raid0\"\n{pool}\n\
+             [[volume]]\nname = \"v\"\nsize = \"1MiB\"\n{volume}\n"
+        );
+        Description::parse(&text, "test.toml")
+    };
+    let caches = |pool: &str, volume: &str| {
+        let array = read(pool, volume).expect("correct");
+        let (pool, volume) = (&array.pools[0], &array.volumes[0]);
+        [pool.read_cache, pool.write_cache, volume.read_cache]
+    };
+    assert_eq!(caches("", ""), [None; 3]);
+    let all = caches("read_cache = true\nwrite_cache = false", "read_cache = false");
+    assert_eq!(all, [Some(true), Some(false), Some(false)]);
+    for (pool, volume) in [("write_cache = \"durable\"", ""), ("", "read_cache = \"on\"")] {
+        let error = read(pool, volume).expect_err("it is on or off").to_string();
+        assert!(error.contains("true or false"), "{error}");
+    }
+}

@@ -118,6 +118,7 @@ impl Bench {
             sectors: SectorCount::in_bytes(size),
             thin: false,
             write_cache: None,
+            read_cache: None,
             group: None,
         };
         Ok(Description {
@@ -145,6 +146,8 @@ impl Bench {
                 log_sectors: setup.write_cache.map(|size| SectorCount::in_bytes(size).0),
                 log_drives,
                 space: Default::default(),
+                read_cache: None,
+                write_cache: None,
             }],
             volumes: (0..setup.volumes).map(volume).collect(),
             listen: Vec::new(),

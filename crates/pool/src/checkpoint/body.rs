@@ -9,12 +9,12 @@ use tier0_units::SectorCount;
 use super::page::{PageTable, most_places, page_count};
 use super::pieces::Header;
 use crate::codec::{Reader, Writer};
-use crate::features::{FAMILIES, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND};
+use crate::features::{FAMILIES, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, SWITCHES};
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
-    BitSet, Branch, Derived, DriveClass, ExtentMap, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement,
-    LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch,
-    SetGroup, Tenants, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
+    BitSet, Branch, CacheSwitches, Derived, DriveClass, ExtentMap, GROUPS_MAX, Geometry, Inventory, LogCopy,
+    LogPlacement, LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource,
+    SetBatch, SetGroup, Tenants, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -68,7 +68,10 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     let has_groups = state.has_groups();
     let groups_bit = if has_groups { GROUPS } else { 0 };
     let lanes_bit = if state.log().lanes > 1 { LANES } else { 0 };
-    let incompatible = groups_bit | lanes_bit | if state.has_families() { FAMILIES } else { 0 };
+    let families_bit = if state.has_families() { FAMILIES } else { 0 };
+    let has_switches = state.has_switches();
+    let switches_bit = if has_switches { SWITCHES } else { 0 };
+    let incompatible = groups_bit | lanes_bit | families_bit | switches_bit;
     // The group that something is of follows it, where there is more than the first.
     let of_group = |writer: &mut Writer, group: u32| {
         if has_groups {
@@ -82,6 +85,10 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     writer.u32(inventory.next_volume);
     writer.u64(state.scrub.next_slot);
     writer.u64(state.scrub.passes);
+    if has_switches {
+        writer.u8(u8::from(inventory.cache_switches.read));
+        writer.u8(u8::from(inventory.cache_switches.write));
+    }
     writer.count(inventory.members.len());
     for member in &inventory.members {
         encode_member(&mut writer, member);
@@ -113,6 +120,9 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
         if state.has_families() {
             writer.u32(volume.family());
             writer.u8(volume.branch_number());
+        }
+        if has_switches {
+            writer.u8(u8::from(volume.read_cache));
         }
     }
     let pages = page_count(state.slot_count());
@@ -242,6 +252,11 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
     let allocation_end = reader.u64()?;
     let next_volume = reader.u32()?;
     let scrub = ScrubCursor { next_slot: reader.u64()?, passes: reader.u64()? };
+    let has_switches = header.features.incompatible & SWITCHES != 0;
+    let cache_switches = match has_switches {
+        true => CacheSwitches { read: reader.flag()?, write: reader.flag()? },
+        false => CacheSwitches::default(),
+    };
     let member = |r: &mut Reader<'_>| {
         let member = decode_member(r)?;
         Some(Member { group: of_group(r)?, ..member })
@@ -278,6 +293,9 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         if has_families {
             volume.branch = decode_branch(reader, volume.number)?;
         }
+        if has_switches {
+            volume.read_cache = reader.flag()?;
+        }
         let map = match header.is_paged() {
             true => ExtentMap::default(),
             false => decode_map(reader, &mut extents_left)?,
@@ -300,10 +318,13 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         volumes,
         next_volume,
         has_families,
+        cache_switches,
         owners,
     };
     let (id, slots) = (header.pool, Tenants::new(Vec::new()));
-    Some(PoolState { array, name, id, geometry, inventory, allocation_end, scrub, maps, slots })
+    let state = PoolState { array, name, id, geometry, inventory, allocation_end, scrub, maps, slots };
+    // Where all caches are on, that goes without saying.
+    (state.has_switches() == has_switches).then_some(state)
 }
 
 /// The groups: the name of the first, whose shape the geometry has, and the others.
@@ -474,6 +495,7 @@ fn decode_volume(reader: &mut Reader<'_>) -> Option<Volume> {
         sectors: reader.u64()?,
         thin: reader.flag()?,
         write_cache: *WRITE_CACHES.get(usize::from(reader.u8()?))?,
+        read_cache: true,
         name: reader.text()?,
         group: 0,
         branch: None,

@@ -19,6 +19,10 @@ const OF_GROUP_BYTES: u64 = 4;
 const GROUPED_KEPT: u64 = 64;
 /// The place of a volume in a family, where there are families.
 pub(crate) const BRANCH_BYTES: u64 = 5;
+/// The switch of a volume's read cache, where any cache is switched off.
+pub(crate) const SWITCH_BYTES: u64 = 1;
+/// The two of the pool.
+const POOL_SWITCHES_BYTES: u64 = 2;
 /// A batch of sets.
 pub(crate) const BATCH_BYTES: u64 = 8;
 /// Number, identity, size, thin, mode, name.
@@ -71,6 +75,11 @@ pub(crate) fn families_bytes(state: &PoolState) -> u64 {
     volumes * BRANCH_BYTES + page_count(state.slot_count()) * (PAGE_BYTES as u64 + PLACE_BYTES)
 }
 
+/// What the switches of the caches take, where one of them is off.
+pub(crate) fn switches_bytes(state: &PoolState) -> u64 {
+    POOL_SWITCHES_BYTES + state.inventory.volumes.len() as u64 * SWITCH_BYTES
+}
+
 /// What a column of a group takes that is being rebuilt: set, column, target, a bit per slot.
 pub(crate) fn rebuild_bytes(group: &SetGroup) -> u64 {
     4 + 4 + CHUNKLET_BYTES + u64::from(group.slots_per_set).div_ceil(64) * 8
@@ -105,4 +114,5 @@ pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
         + log_bytes(&inventory.log)
         + inventory.volumes.values().map(volume_bytes).sum::<u64>()
         + if state.has_families() { inventory.volumes.len() as u64 * BRANCH_BYTES } else { 0 }
+        + if state.has_switches() { switches_bytes(state) } else { 0 }
 }

@@ -1,20 +1,23 @@
 //! Checkpoints as bytes: whole states, damaged ones, arbitrary ones, the frozen image.
 
-use tier0_units::{ExtentId, SectorCount, SlotRef};
+use tier0_units::{ExtentId, SectorCount, SlotRef, WriteCache};
 use tier0_world::Random;
 use uuid::Uuid;
 
 use super::image::{decode, decode_parts, encode, encode_page_of, encode_parts, header_of};
 use super::*;
 use crate::codec::{Reader, Writer, crc64};
+use crate::features::SWITCHES;
 use crate::fixtures;
 use crate::samples::{area, chunklet, empty, extent, full, grouped, ring, slot, volume};
 use crate::state::{Branch, Member, Tenant};
-use crate::{LogPlacement, MetaError, MetaRecord, PoolState, RebuildSource, SharedRun, Volume};
+use crate::{
+    CacheSwitches, Caching, LogPlacement, MetaError, MetaRecord, PoolState, RebuildSource, SharedRun, Volume,
+};
 
 #[test]
 fn states_come_back() {
-    for state in [empty(1), empty(4), full(), with_family()] {
+    for state in [empty(1), empty(4), full(), with_family(), with_switches()] {
         let bytes = encode(&state);
         assert!(bytes.len().is_multiple_of(4096));
         assert_eq!(decode(&bytes), Some(Ok(state)));
@@ -32,7 +35,7 @@ fn a_member_larger_than_bytes_can_tell_is_damage() {
 
 #[test]
 fn the_size_is_known_before() {
-    for state in [empty(1), full(), with_family()] {
+    for state in [empty(1), full(), with_family(), with_switches()] {
         let pages = page_count(state.slot_count());
         let expected = fixed_bytes(&state) + most_places(pages, state.has_families()).1;
         assert_eq!(encode_parts(&state).0.len() as u64, expected);
@@ -207,6 +210,54 @@ fn the_frozen_image_of_a_pool_with_families_is_read_and_written() {
     assert!(state.owners(21).eq([extent(0, 3)]));
     state.verify().expect("sound");
     check_frozen("checkpoint-v3-families.bin", &state);
+}
+
+/// The same with a volume whose read cache is off, in a pool whose write cache is.
+fn with_switches() -> PoolState {
+    let mut state = with_family();
+    let records = [
+        MetaRecord::ReadCacheChanged { volume: 4, read_cache: false },
+        MetaRecord::PoolCacheChanged(CacheSwitches { read: true, write: false }),
+    ];
+    state.apply_all(&records).expect("valid");
+    state
+}
+
+#[test]
+fn the_frozen_image_of_a_pool_with_cache_switches_is_read_and_written() {
+    let state = with_switches();
+    let caching = |number| state.caching(state.volume(number).expect("it is there"));
+    assert_eq!(caching(4), Caching { read: false, write: WriteCache::Off });
+    assert_eq!(caching(0), Caching { read: true, write: WriteCache::Off });
+    state.verify().expect("sound");
+    check_frozen("checkpoint-v3-switches.bin", &state);
+}
+
+/// A program from before the switches refuses a pool where one is off, and opens it again where all are on.
+#[test]
+fn switches_are_an_incompatible_feature_while_one_is_off() {
+    let has_feature = |state: &PoolState| encode_state(state).features().incompatible & SWITCHES != 0;
+    let mut state = full();
+    let before = encode(&state);
+    let off = CacheSwitches { read: false, write: true };
+    let pairs = [
+        [false, true].map(|read_cache| MetaRecord::ReadCacheChanged { volume: 2, read_cache }),
+        [off, CacheSwitches::default()].map(MetaRecord::PoolCacheChanged),
+    ];
+    for [off, on] in pairs {
+        state.apply_all(&[off]).expect("valid");
+        assert!(has_feature(&state));
+        state.apply_all(&[on]).expect("valid");
+        assert!(!has_feature(&state));
+        assert!(encode(&state) == before, "not a byte differs");
+    }
+    // A body that says that all are on is none.
+    let (body, stored) = encode_parts(&state);
+    let features = crate::Features { incompatible: SWITCHES, ..crate::Features::NONE };
+    assert!(!matches!(
+        decode_parts(&Header { features, ..header_of(&body) }, &body, &stored.concat()),
+        Some(Ok(_))
+    ));
 }
 
 #[test]

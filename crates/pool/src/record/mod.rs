@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tier0_units::{ExtentId, SlotRef, WriteCache};
 
 use crate::ChunkletAddress;
-use crate::state::{LogPlacement, Member, Run, SetGroup, Volume};
+use crate::state::{CacheSwitches, LogPlacement, Member, Run, SetGroup, Volume};
 
 pub(crate) use encode::decode_run;
 pub use encode::{VERSION, decode, encode};
@@ -147,6 +147,15 @@ pub enum MetaRecord {
         /// The way.
         write_cache: WriteCache,
     },
+    /// Reads of a volume use the read cache, or do not.
+    ReadCacheChanged {
+        /// Its number.
+        volume: u32,
+        /// Whether they do.
+        read_cache: bool,
+    },
+    /// The switches over the caches of all volumes stand so.
+    PoolCacheChanged(CacheSwitches),
     /// The write log lies here now.
     LogPlaced(LogPlacement),
 }
@@ -225,6 +234,16 @@ impl MetaRecord {
         let mut records = vec![MetaRecord::unmap(all)];
         records.extend((!pairs.is_empty()).then(|| MetaRecord::map(pairs)));
         records.extend((!shared.is_empty()).then_some(MetaRecord::ShareExtents(shared)));
+        records
+    }
+
+    /// The records by which a volume exists.
+    pub fn create(volume: Volume) -> Vec<MetaRecord> {
+        let (number, read_cache) = (volume.number, volume.read_cache);
+        let mut records = vec![MetaRecord::VolumeCreated(Volume { read_cache: true, ..volume })];
+        records.extend(
+            (!read_cache).then_some(MetaRecord::ReadCacheChanged { volume: number, read_cache: false }),
+        );
         records
     }
 

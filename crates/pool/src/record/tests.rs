@@ -3,7 +3,7 @@
 use tier0_world::Random;
 
 use super::*;
-use crate::samples::{chunklet, extent, slot, story};
+use crate::samples::{chunklet, empty, extent, slot, story, volume};
 use crate::{Run, fixtures};
 
 /// Every kind of record.
@@ -72,6 +72,37 @@ fn arbitrary_bytes_do_no_harm() {
         read += usize::from(decode(&noise).is_some());
     }
     assert!(read < 20_000, "{read}");
+}
+
+#[test]
+fn a_volume_without_read_cache_exists_by_two_records() {
+    let off = Volume { read_cache: false, ..volume(4, 3, true) };
+    let records = MetaRecord::create(off.clone());
+    let expected = [
+        MetaRecord::VolumeCreated(volume(4, 3, true)),
+        MetaRecord::ReadCacheChanged { volume: 4, read_cache: false },
+    ];
+    assert_eq!(records, expected);
+    assert_eq!(MetaRecord::create(volume(4, 3, true)), expected[..1]);
+    let mut state = empty(4);
+    state.apply_all(&records).expect("valid");
+    assert_eq!(state.volume(4), Some(&off));
+    // Programs from before this would not see it in the record of the volume.
+    state
+        .check(&MetaRecord::VolumeCreated(Volume { read_cache: false, ..volume(5, 3, true) }))
+        .expect_err("refused");
+}
+
+#[test]
+fn the_frozen_image_of_cache_switches_is_read_and_written() {
+    let records = vec![
+        MetaRecord::ReadCacheChanged { volume: 2, read_cache: false },
+        MetaRecord::PoolCacheChanged(CacheSwitches { read: true, write: false }),
+        MetaRecord::ReadCacheChanged { volume: 2, read_cache: true },
+    ];
+    fixtures::check("records-v1-switches.bin", &encode(&records), |bytes| {
+        assert_eq!(decode(bytes), Some(records.clone()))
+    });
 }
 
 #[test]

@@ -55,6 +55,10 @@ impl PoolState {
             MetaRecord::ModeChanged { volume, write_cache } => {
                 self.volume_mut(volume).write_cache = write_cache;
             }
+            MetaRecord::ReadCacheChanged { volume, read_cache } => {
+                self.volume_mut(volume).read_cache = read_cache;
+            }
+            MetaRecord::PoolCacheChanged(switches) => self.inventory.cache_switches = switches,
             MetaRecord::LogPlaced(log) => self.place_log(log),
         }
     }

@@ -5,7 +5,9 @@ use tier0_units::{ExtentId, SectorCount};
 use crate::checkpoint;
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
 use crate::state::batch::PlacedBatch;
-use crate::state::{Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, TEXT_BYTES_MAX, Volume};
+use crate::state::{
+    CacheSwitches, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, TEXT_BYTES_MAX, Volume,
+};
 
 /// Drives for which growth leaves room.
 const MEMBERS_KEPT: u64 = 8;
@@ -82,6 +84,13 @@ impl PoolState {
                 self.check_growth(name.len() as u64, 0, 0)
             }
             MetaRecord::ModeChanged { volume, .. } => self.check_volume(*volume).map(|_| ()),
+            MetaRecord::ReadCacheChanged { volume, read_cache } => {
+                self.check_volume(*volume)?;
+                self.check_switched(!*read_cache)
+            }
+            MetaRecord::PoolCacheChanged(switches) => {
+                self.check_switched(*switches != CacheSwitches::default())
+            }
             MetaRecord::LogPlaced(log) => {
                 self.check_log(log)?;
                 self.check_room(checkpoint::log_bytes(log))
@@ -191,6 +200,14 @@ impl PoolState {
         }
     }
 
+    /// Whether there is room for the switches, where one of them is off now and none was before.
+    fn check_switched(&self, off: bool) -> Result<(), MetaError> {
+        match off && !self.has_switches() {
+            true => self.check_growth(checkpoint::switches_bytes(self), 0, 0),
+            false => Ok(()),
+        }
+    }
+
     fn check_volume_created(&self, volume: &Volume) -> Result<(), MetaError> {
         let next = self.inventory.next_volume;
         if volume.number < next || volume.number == u32::MAX {
@@ -200,13 +217,18 @@ impl PoolState {
         if self.volumes().any(|other| other.id == volume.id) {
             return Err(MetaError::Exists { what: "volume", name: volume.id.to_string() });
         }
+        if !volume.read_cache {
+            let fact = "a record of its own switches a volume's read cache off".to_owned();
+            return Err(MetaError::Contradiction { fact });
+        }
         self.check_volume_size(volume.sectors)?;
         self.check_group(volume.group)?;
         self.check_branch(volume)?;
         if !volume.thin {
             self.check_space(volume.group, self.extents_of(volume.sectors))?;
         }
-        let more = checkpoint::volume_bytes(volume) + checkpoint::of_group_bytes(self);
+        let switch = if self.has_switches() { checkpoint::SWITCH_BYTES } else { 0 };
+        let more = checkpoint::volume_bytes(volume) + checkpoint::of_group_bytes(self) + switch;
         let families = match volume.branch {
             Some(_) if !self.has_families() => checkpoint::families_bytes(self),
             Some(_) => checkpoint::BRANCH_BYTES,

@@ -16,6 +16,7 @@ mod apply;
 mod balance;
 mod batch;
 mod bits;
+mod cache;
 mod check;
 mod check_sets;
 mod derive;
@@ -49,6 +50,7 @@ pub use balance::{ColumnMove, SetsToCome};
 pub use batch::SetBatch;
 pub(crate) use batch::{are_placed, placed};
 pub use bits::BitSet;
+pub use cache::{CacheSwitches, Caching};
 pub(crate) use derive::{Derived, Owner};
 pub use error::MetaError;
 pub use extent_map::{ExtentMap, Run};
@@ -116,6 +118,7 @@ pub(crate) struct Inventory {
     pub(crate) next_volume: u32,
     /// Whether there is or was a volume of another one's family.
     pub(crate) has_families: bool,
+    pub(crate) cache_switches: CacheSwitches,
     /// Derived: whose the chunklets are; free ones are not listed.
     pub(crate) owners: BTreeMap<ChunkletAddress, Owner>,
 }

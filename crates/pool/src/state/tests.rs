@@ -1,10 +1,12 @@
 //! The state against single rules, and against a naive model with random records.
 
+use tier0_units::WriteCache;
+
 use super::*;
 use crate::samples::{
     CHUNKLET_SECTORS, EXTENT_SECTORS, chunklet, empty, extent, full, member, ring, slot, story, volume,
 };
-use crate::{ExtentRun, MappedRun, SharedRun};
+use crate::{CacheSwitches, Caching, ExtentRun, MappedRun, SharedRun};
 
 mod balance;
 mod groups;
@@ -192,6 +194,63 @@ fn chunklets_have_one_owner_and_serving_drives() {
         let error = refused(&state, record.clone()).to_string();
         assert!(error.contains(text), "{record:?}: {error}");
     }
+}
+
+#[test]
+fn a_cache_is_used_where_volume_and_pool_have_it_on() {
+    let mut state = full();
+    let mut caching = |record: MetaRecord| {
+        state.apply_all(&[record]).expect("valid");
+        state.verify().expect("sound");
+        let volume = state.volume(0).expect("it is there");
+        let Caching { read, write } = state.caching(volume);
+        (read, write)
+    };
+    let pool = |read, write| MetaRecord::PoolCacheChanged(CacheSwitches { read, write });
+    let volume = |read_cache| MetaRecord::ReadCacheChanged { volume: 0, read_cache };
+    let mode = |write_cache| MetaRecord::ModeChanged { volume: 0, write_cache };
+    assert_eq!(caching(mode(WriteCache::Volatile)), (true, WriteCache::Volatile));
+    assert_eq!(caching(pool(true, false)), (true, WriteCache::Off));
+    assert_eq!(caching(mode(WriteCache::Durable)), (true, WriteCache::Off));
+    assert_eq!(caching(pool(false, true)), (false, WriteCache::Durable), "its own is as it was set");
+    assert_eq!(caching(volume(false)), (false, WriteCache::Durable));
+    assert_eq!(caching(pool(true, true)), (false, WriteCache::Durable));
+    assert_eq!(caching(volume(true)), (true, WriteCache::Durable));
+    let gone = MetaRecord::ReadCacheChanged { volume: 77, read_cache: true };
+    assert_eq!(refused(&state, gone), MetaError::NoVolume { volume: 77 });
+}
+
+/// The first switch that is off takes room for those of all volumes.
+#[test]
+fn switches_that_could_outgrow_their_place_are_refused() {
+    let mut state = empty(2);
+    let mut number = 0;
+    for bytes in [200, 3] {
+        let record = |number| {
+            let name = format!("{number:0>bytes$}");
+            MetaRecord::VolumeCreated(Volume { name, ..volume(number, 5, true) })
+        };
+        while state.check(&record(number)).is_ok() {
+            state.apply(record(number));
+            number += 1;
+        }
+    }
+    let off = [
+        MetaRecord::ReadCacheChanged { volume: 0, read_cache: false },
+        MetaRecord::PoolCacheChanged(CacheSwitches { read: true, write: false }),
+    ];
+    for record in off {
+        assert!(matches!(refused(&state, record), MetaError::TooLarge { .. }));
+    }
+    let on = MetaRecord::ReadCacheChanged { volume: 0, read_cache: true };
+    assert_eq!(state.check(&on), Ok(()), "it is on already");
+    for volume in [1, 2] {
+        state.apply_all(&[MetaRecord::VolumeDeleted { volume }]).expect("it is there");
+    }
+    state
+        .apply_all(&[MetaRecord::ReadCacheChanged { volume: 0, read_cache: false }])
+        .expect("there is room now");
+    state.verify().expect("sound");
 }
 
 #[test]

@@ -36,8 +36,12 @@ pub struct Volume {
     pub sectors: u64,
     /// Whether space is taken when it is written to; a thick volume has its space reserved from the beginning.
     pub thin: bool,
-    /// When its writes are acknowledged.
+    /// When its writes are acknowledged, unless its pool's write cache is off.
     pub write_cache: WriteCache,
+    /// Whether its reads use the read cache, unless its pool's is off. A record of its own says where not
+    /// ([`crate::MetaRecord::create`]), which programs from before this refuse.
+    #[serde(skip, default = "on")]
+    pub read_cache: bool,
     /// The group whose slots its extents get.
     #[serde(default, skip_serializing_if = "is_first_group")]
     pub group: u32,
@@ -80,6 +84,10 @@ impl Volume {
     pub fn claim(&self) -> Claim {
         Claim { group: self.group, thin: self.thin }
     }
+}
+
+fn on() -> bool {
+    true
 }
 
 pub(crate) const WRITE_CACHES: [WriteCache; 3] = [WriteCache::Durable, WriteCache::Volatile, WriteCache::Off];

@@ -11,7 +11,8 @@ use crate::common::{
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{Metadata, Standing, survey};
 use tier0_pool::{
-    Branch, DriveClass, Member, MemberState, MetaRecord, PoolError, PoolState, ScrubCursor, SharedRun, Volume,
+    Branch, CacheSwitches, DriveClass, Member, MemberState, MetaRecord, PoolError, PoolState, ScrubCursor,
+    SharedRun, Volume,
 };
 use tier0_units::Nanos;
 use tier0_world::{IoError, PlantedBug, Random, World, plant};
@@ -76,7 +77,12 @@ impl Known {
 
 fn random_record(state: &PoolState, random: &mut Random, allocation: &mut u64) -> MetaRecord {
     let index = random.below(64) as u32;
-    match random.below(12) {
+    match random.below(14) {
+        12 => MetaRecord::ReadCacheChanged { volume: random.below(6) as u32, read_cache: random.chance(0.5) },
+        13 => MetaRecord::PoolCacheChanged(CacheSwitches {
+            read: random.chance(0.5),
+            write: random.chance(0.5),
+        }),
         10 => {
             let branch = state.free_branch(0).map(|number| Branch { family: 0, number });
             MetaRecord::VolumeCreated(Volume { branch, ..volume(state.next_volume(), 64) })

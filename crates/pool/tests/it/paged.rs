@@ -59,6 +59,7 @@ fn state_of(sets: u32, extents: u32, drive_sectors: u64) -> PoolState {
         sectors: u64::from(extents) * EXTENT_SECTORS,
         thin: true,
         write_cache: WriteCache::Durable,
+        read_cache: true,
         group: 0,
         branch: None,
     };

@@ -4,6 +4,7 @@ use tier0_control::admin::{
     GroupStatus, IntegrityStatus, LostRange, PoolStatus, ReadCacheIo, RebuildPurpose, RebuildStatus,
     ScrubStatus, SpaceStatus, TablesStatus, VolumeStatus,
 };
+use tier0_pool::CacheSwitches;
 use tier0_units::{ByteCount, counted};
 
 use super::{drives, duration};
@@ -36,6 +37,7 @@ fn group(group: &GroupStatus) -> String {
 pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     let mut lines = vec![format!("pool {}: {}, {}", pool.name, pool.raid, counted(pool.sets.count, "set"))];
     lines.push(format!("  space: {}", space(&pool.space)));
+    lines.extend(switched_off(&pool.cache));
     lines.extend(pool.groups.iter().map(group));
     let said = |problem: &&String| {
         problem.as_str() == summary || format!("pool {}: {problem}", pool.name) == summary
@@ -88,6 +90,15 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     let lines: Vec<String> = lines.iter().map(|line| wrapped(line, "    ")).collect();
     let (drives, volumes) = (drives::text(&pool.drives, pool.paused.is_some()), volumes(&pool.volumes));
     format!("\n{}\n\n{drives}\n\n{volumes}\n", lines.join("\n"))
+}
+
+/// The caches that no volume of a pool uses, because they are switched off for all of them.
+fn switched_off(CacheSwitches { read, write }: &CacheSwitches) -> Option<String> {
+    let off = [("read", read), ("write", write)].into_iter().filter(|(_, on)| !**on);
+    let off: Vec<&str> = off.map(|(cache, _)| cache).collect();
+    let caches = if off.len() == 1 { "cache" } else { "caches" };
+    (!off.is_empty())
+        .then(|| format!("  {caches} off for all volumes: {} (tier0 pool set)", off.join(" and ")))
 }
 
 /// How far checksums are in memory when they are needed.
@@ -198,7 +209,7 @@ fn percent(part: u64, whole: u64) -> String {
 fn volumes(volumes: &[VolumeStatus]) -> String {
     let has_groups = volumes.iter().any(|volume| volume.group.is_some());
     let has_clones = volumes.iter().any(|volume| !volume.family.is_empty());
-    let mut columns = vec!["volume", "size", "mapped", "kind", "write cache"];
+    let mut columns = vec!["volume", "size", "mapped", "kind", "write cache", "read cache"];
     columns.extend(has_groups.then_some("group"));
     columns.extend(has_clones.then_some("of one family with"));
     let mut rows = table(&columns);
@@ -209,6 +220,7 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
             ByteCount(volume.mapped_bytes).to_string(),
             if volume.thin { "thin" } else { "thick" }.to_owned(),
             volume.write_cache.map_or("none".to_owned(), |mode| mode.to_string()),
+            if volume.read_cache { "on" } else { "off" }.to_owned(),
         ];
         row.extend(volume.group.clone().filter(|_| has_groups));
         row.extend(has_clones.then(|| some_of(&volume.family)));
@@ -238,6 +250,17 @@ mod tests {
         {
             assert_eq!(percent(part, whole), text);
         }
+    }
+
+    #[test]
+    fn switches_are_told_where_one_is_off() {
+        let told = |read, write| switched_off(&CacheSwitches { read, write });
+        assert_eq!(told(true, true), None);
+        assert_eq!(told(false, true).as_deref(), Some("  cache off for all volumes: read (tier0 pool set)"));
+        assert_eq!(
+            told(false, false).as_deref(),
+            Some("  caches off for all volumes: read and write (tier0 pool set)")
+        );
     }
 
     #[test]

@@ -22,6 +22,9 @@ struct Model {
     volumes: BTreeMap<u32, (u64, bool)>,
     /// By volume: its family and its branch there.
     branches: BTreeMap<u32, (u32, u8)>,
+    /// Volumes whose read cache is off.
+    uncached: BTreeSet<u32>,
+    cache_switches: CacheSwitches,
     next_volume: u32,
     extents: BTreeMap<(u32, u32), (u64, u64)>,
     allocations: u64,
@@ -195,7 +198,19 @@ impl Run<'_> {
     fn draw(&mut self) -> (MetaRecord, Option<Model>) {
         let mut model = self.model.clone();
         match self.random.below(100) {
-            0..35 => {
+            0..2 => {
+                let (volume, read_cache) = (self.below(6), self.random.chance(0.5));
+                let is_sound = model.volumes.contains_key(&volume);
+                model.uncached.retain(|known| *known != volume);
+                model.uncached.extend((!read_cache).then_some(volume));
+                (MetaRecord::ReadCacheChanged { volume, read_cache }, is_sound.then_some(model))
+            }
+            2..3 => {
+                let [read, write] = [0.6, 0.6].map(|share| self.random.chance(share));
+                model.cache_switches = CacheSwitches { read, write };
+                (MetaRecord::PoolCacheChanged(model.cache_switches), Some(model))
+            }
+            3..35 => {
                 let (volume, first) = (self.below(6), self.below(20));
                 let count = 1 + self.below(4);
                 let start = self.random.below(self.model.slots() + 2);
@@ -296,6 +311,7 @@ impl Run<'_> {
                 let number = self.below(u64::from(self.model.next_volume) + 1);
                 let is_sound = model.volumes.remove(&number).is_some();
                 model.branches.remove(&number);
+                model.uncached.remove(&number);
                 model.extents.retain(|(volume, _), _| *volume != number);
                 (MetaRecord::VolumeDeleted { volume: number }, is_sound.then_some(model))
             }
@@ -356,6 +372,10 @@ impl Run<'_> {
             for (column, place) in (0u32..).zip(columns) {
                 assert_eq!(self.state.column(set, column), chunklet(place.0, place.1));
             }
+        }
+        for volume in self.state.volumes() {
+            let uses = self.model.cache_switches.read && !self.model.uncached.contains(&volume.number);
+            assert_eq!(self.state.caching(volume).read, uses);
         }
         for (drive, is_active) in (0u32..).zip(&self.model.active) {
             assert_eq!(self.state.is_active(drive), *is_active);

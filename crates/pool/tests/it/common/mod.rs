@@ -49,6 +49,7 @@ pub(crate) fn volume(number: u32, extents: u64) -> Volume {
         sectors: extents * EXTENT_SECTORS,
         thin: true,
         write_cache: WriteCache::Durable,
+        read_cache: true,
         group: 0,
         branch: None,
     }
@@ -90,6 +91,7 @@ pub(crate) struct Essence {
     rebuilds: Vec<(u32, u32, ChunkletAddress, u64)>,
     allocation_end: u64,
     scrub: tier0_pool::ScrubCursor,
+    cache_switches: tier0_pool::CacheSwitches,
 }
 
 pub(crate) fn essence(state: &PoolState) -> Essence {
@@ -103,6 +105,7 @@ pub(crate) fn essence(state: &PoolState) -> Essence {
             .collect(),
         allocation_end: state.allocation_end(),
         scrub: state.scrub(),
+        cache_switches: state.cache_switches(),
     }
 }
 

@@ -1,0 +1,121 @@
+//! `KEY=VALUE` on the command line: what can be set of a volume or a pool that is served.
+
+use tier0_units::WriteCache;
+
+use crate::failure::Failure;
+
+/// Something that can be set.
+pub(super) struct Key<T: 'static> {
+    /// Its name: what it is of, a dot, and which of that.
+    name: &'static str,
+    /// Its values by their names.
+    values: &'static [(&'static str, T)],
+}
+
+const ON_OFF: &[(&str, bool)] = &[("on", true), ("off", false)];
+
+/// Whether reads use the read cache.
+const CACHE_READ: Key<bool> = Key { name: "cache.read", values: ON_OFF };
+/// Whether volumes of a pool may use the write cache.
+const POOL_CACHE_WRITE: Key<bool> = Key { name: "cache.write", values: ON_OFF };
+/// When writes to a volume are acknowledged.
+const VOLUME_CACHE_WRITE: Key<WriteCache> = Key {
+    name: "cache.write",
+    values: &[
+        ("durable", WriteCache::Durable),
+        ("volatile", WriteCache::Volatile),
+        ("off", WriteCache::Off),
+        ("on", WriteCache::Durable),
+    ],
+};
+
+/// What `settings` say of the caches of a volume: whether it reads through one, and when its writes are acknowledged.
+pub(super) fn of_volume(settings: &[String]) -> Result<(Option<bool>, Option<WriteCache>), Failure> {
+    let known = [CACHE_READ.words(), VOLUME_CACHE_WRITE.words()];
+    let settings = split("volume", settings, &known)?;
+    Ok((CACHE_READ.value(&settings)?, VOLUME_CACHE_WRITE.value(&settings)?))
+}
+
+/// What `settings` say of the read cache and the write cache of a pool.
+pub(super) fn of_pool(settings: &[String]) -> Result<(Option<bool>, Option<bool>), Failure> {
+    let known = [CACHE_READ.words(), POOL_CACHE_WRITE.words()];
+    let settings = split("pool", settings, &known)?;
+    Ok((CACHE_READ.value(&settings)?, POOL_CACHE_WRITE.value(&settings)?))
+}
+
+/// Keys and values of settings, each key once and one of those that `known` lists as `KEY=VALUE|VALUE`.
+fn split<'a>(
+    thing: &str,
+    settings: &'a [String],
+    known: &[String],
+) -> Result<Vec<(&'a str, &'a str)>, Failure> {
+    let is_known =
+        |key: &str| known.iter().any(|words| words.split_once('=').is_some_and(|(own, _)| own == key));
+    let mut split: Vec<(&str, &str)> = Vec::new();
+    for setting in settings {
+        let Some((key, value)) = setting.split_once('=').filter(|(key, _)| is_known(key)) else {
+            return Err(Failure::Input(format!(
+                "{setting:?} is nothing that can be set of a {thing}; use {}",
+                known.join(" or ")
+            )));
+        };
+        if split.iter().any(|(other, _)| *other == key) {
+            return Err(Failure::Input(format!("{key} is set twice; say it once")));
+        }
+        split.push((key, value));
+    }
+    Ok(split)
+}
+
+impl<T: Copy> Key<T> {
+    /// `KEY=VALUE|VALUE`.
+    fn words(&self) -> String {
+        let values: Vec<&str> = self.values.iter().map(|(name, _)| *name).collect();
+        format!("{}={}", self.name, values.join("|"))
+    }
+
+    /// Its value among settings; none where they do not name it.
+    fn value(&self, settings: &[(&str, &str)]) -> Result<Option<T>, Failure> {
+        let Some((_, text)) = settings.iter().find(|(key, _)| *key == self.name) else { return Ok(None) };
+        let known = self.values.iter().find(|(name, _)| name == text);
+        let unknown = || Failure::Input(format!("{} cannot be {text:?}; use {}", self.name, self.words()));
+        known.map(|(_, value)| Some(*value)).ok_or_else(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(settings: &[&str]) -> Vec<String> {
+        settings.iter().map(|setting| (*setting).to_owned()).collect()
+    }
+
+    #[test]
+    fn several_keys_are_set_at_once() {
+        let volume = |settings: &[&str]| of_volume(&owned(settings)).expect("they are known");
+        assert_eq!(volume(&["cache.read=off"]), (Some(false), None));
+        assert_eq!(volume(&["cache.write=on", "cache.read=on"]), (Some(true), Some(WriteCache::Durable)));
+        assert_eq!(volume(&["cache.write=volatile"]), (None, Some(WriteCache::Volatile)));
+        assert_eq!(of_pool(&owned(&["cache.write=off"])).expect("it is known"), (None, Some(false)));
+    }
+
+    #[test]
+    fn what_is_unknown_is_answered_with_what_there_is() {
+        let keys = "cache.read=on|off or cache.write=durable|volatile|off|on";
+        for (settings, told) in [
+            (&["cache.reed=on"][..], keys),
+            (&["cache.read"], keys),
+            (&["=on"], keys),
+            (&["cache.read=yes"], "cache.read cannot be \"yes\"; use cache.read=on|off"),
+            (&["cache.write="], "cache.write cannot be \"\"; use cache.write=durable|volatile|off|on"),
+            (&["cache.read=on", "cache.read=off"], "twice; say it once"),
+        ] {
+            let refused = of_volume(&owned(settings)).expect_err("it is unknown");
+            let text = refused.text().unwrap_or_default();
+            assert!(text.contains(told), "{settings:?}: {text}");
+        }
+        let refused = of_pool(&owned(&["cache.write=durable"])).expect_err("it is a volume's");
+        assert!(refused.text().unwrap_or_default().contains("cache.write=on|off"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Caches switched while the array serves: the write and the read cache of a volume, and both for all volumes of a pool.
+//!
+//! A write cache that is switched off is empty when the answer comes: what was acknowledged from it lies in its place then.
+//! Hosts are told of a laxer promise before it holds, and of a stricter one when every shard keeps it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tier0_pool::{CacheSwitches, Caching, MetaRecord};
+use tier0_units::{WriteCache, named};
+use tier0_world::IoError;
+
+use super::Control;
+use super::administer::Done;
+use super::volumes::Meant;
+use crate::admin::AdminError;
+use crate::message::command::{CachingChange, ShardCommand};
+
+impl Control {
+    /// Switches the caches of a volume, as far as something is said.
+    pub(super) async fn set_volume_cache(
+        self: &Rc<Self>,
+        name: &str,
+        read: Option<bool>,
+        write: Option<WriteCache>,
+    ) -> Done {
+        let what = said([
+            read.map(|on| format!("read cache {}", on_or_off(on))),
+            write.map(|mode| format!("write cache {mode}")),
+        ])?;
+        let _turn = self.turn.acquire(1).await;
+        let Meant { pool, record, number } = self.volume_meant(name)?;
+        let volume = record.number;
+        let mode = write.filter(|mode| *mode != record.write_cache);
+        let own = read.filter(|on| *on != record.read_cache);
+        let mode = mode.map(|write_cache| MetaRecord::ModeChanged { volume, write_cache });
+        let own = own.map(|read_cache| MetaRecord::ReadCacheChanged { volume, read_cache });
+        let records = mode.into_iter().chain(own).collect();
+        let before = self.caching(pool).remove(&number);
+        self.switch_caches(pool, records, write.is_some().then_some(number)).await?;
+        let when =
+            self.when_it_counts(pool, read == Some(true), write.is_some_and(|mode| mode != WriteCache::Off));
+        let told = told_before(before.map(|caching| caching.write), self.caching(pool).get(&number));
+        Ok(format!("volume {name}: {what} {when}{told}"))
+    }
+
+    /// Switches the caches of all volumes of a pool, or of every pool where none is named.
+    pub(super) async fn set_pool_cache(
+        self: &Rc<Self>,
+        pool: Option<&str>,
+        read: Option<bool>,
+        write: Option<bool>,
+    ) -> Done {
+        let pools = self.pools_meant(pool)?;
+        let told = said(
+            [("read", read), ("write", write)]
+                .map(|(cache, on)| on.map(|on| format!("{cache} cache {}", on_or_off(on)))),
+        )?;
+        let _turn = self.turn.acquire(1).await;
+        for pool in &pools {
+            let now = self.core(*pool).metadata.state().cache_switches();
+            let wanted = CacheSwitches { read: read.unwrap_or(now.read), write: write.unwrap_or(now.write) };
+            let records = (wanted != now).then_some(MetaRecord::PoolCacheChanged(wanted));
+            let emptied = (write == Some(false)).then(|| self.caching(*pool).into_keys());
+            self.switch_caches(*pool, records.into_iter().collect(), emptied.into_iter().flatten()).await?;
+        }
+        let names: Vec<&str> = pools.iter().map(|pool| self.pools[*pool].name.as_str()).collect();
+        let own = match write {
+            Some(true) => ", and each volume acknowledges writes as it is set",
+            _ => "",
+        };
+        Ok(format!("{}: {told} from now on{own}", named("pool", &names)))
+    }
+
+    /// Commits what switches caches of a pool, and has shards and hosts know. What is in the write cache of volumes that have
+    /// none any more goes into its place; of the `asked` ones also where they had none before, in case that failed.
+    async fn switch_caches(
+        &self,
+        pool: usize,
+        records: Vec<MetaRecord>,
+        asked: impl IntoIterator<Item = u32>,
+    ) -> Result<(), AdminError> {
+        let before = self.caching(pool);
+        if !records.is_empty() {
+            self.core(pool).metadata.commit(records).await.map_err(AdminError::from)?;
+        }
+        let asked: Vec<u32> = asked.into_iter().collect();
+        let change = |(volume, caching): (u32, Caching)| {
+            let known = before.get(&volume).copied();
+            let settles = known.map(|known| known.write) != Some(caching.write) || asked.contains(&volume);
+            (known != Some(caching) || settles).then_some(CachingChange { volume, caching, settles })
+        };
+        let changes: Arc<[CachingChange]> = self.caching(pool).into_iter().filter_map(change).collect();
+        let is_volatile = |caching: &Caching| caching.write == WriteCache::Volatile;
+        let was_volatile = |change: &&CachingChange| before.get(&change.volume).is_some_and(is_volatile);
+        for change in changes.iter().filter(|change| is_volatile(&change.caching) && !was_volatile(change)) {
+            self.offer_volume(change.volume).await?;
+        }
+        let command = |reply| ShardCommand::SetCaching { pool, changes: changes.clone(), reply };
+        for result in self.ask_all(command).await {
+            result.unwrap_or(Err(IoError::Gone)).map_err(not_settled)?;
+        }
+        for change in changes.iter().filter(|change| change.settles && !is_volatile(&change.caching)) {
+            self.offer_volume(change.volume).await?;
+        }
+        Ok(())
+    }
+
+    /// How the volumes of a pool use the caches, by their numbers in the array.
+    fn caching(&self, pool: usize) -> BTreeMap<u32, Caching> {
+        let (state, numbers) = (self.core(pool).metadata.state(), self.volume_numbers.borrow());
+        let known = state
+            .volumes()
+            .filter_map(|volume| Some((*numbers.get(&(pool, volume.number))?, state.caching(volume))));
+        known.collect()
+    }
+
+    /// From when on it counts that a volume has caches on: its pool may have them off.
+    fn when_it_counts(&self, pool: usize, read: bool, write: bool) -> String {
+        let switches = self.core(pool).metadata.state().cache_switches();
+        let off = [("read", read && !switches.read), ("write", write && !switches.write)];
+        let off: Vec<&str> = off.into_iter().filter(|(_, off)| *off).map(|(cache, _)| cache).collect();
+        match off[..] {
+            [] => "from now on".to_owned(),
+            _ => {
+                let (name, caches) = (&self.pools[pool].name, off.join(" and "));
+                format!("as soon as pool {name} has its {caches} cache on (tier0 pool set)")
+            }
+        }
+    }
+}
+
+/// What clients were told that came before, where that is not so any more.
+fn told_before(before: Option<WriteCache>, now: Option<&Caching>) -> String {
+    let is_volatile = |mode: WriteCache| mode == WriteCache::Volatile;
+    match (before, now) {
+        (Some(before), Some(now)) if is_volatile(before) != is_volatile(now.write) => {
+            format!("; clients that are connected were told {before} when they came")
+        }
+        _ => String::new(),
+    }
+}
+
+/// What was asked for, as half a sentence.
+fn said(parts: [Option<String>; 2]) -> Result<String, AdminError> {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => Err(AdminError::new("nothing is to be set; say cache.read, cache.write or both")),
+        false => Ok(parts.join(", ")),
+    }
+}
+
+fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+/// The switches stand as they were asked for, and what was acknowledged before is not as stable as that promises.
+fn not_settled(error: IoError) -> AdminError {
+    AdminError::failed(format!(
+        "the caches are switched, but not all that was acknowledged before could be brought where it belongs: {error}; look at \
+         \"tier0 status\", and ask again"
+    ))
+}
