@@ -40,6 +40,8 @@ pub struct SimConfig {
     pub has_network: bool,
     /// Whether volumes are cloned.
     pub has_clones: bool,
+    /// Whether caches are switched.
+    pub switches_caches: bool,
     /// The system can be told to scrub.
     pub can_scrub: bool,
     /// The system gives discarded space back.
@@ -313,6 +315,7 @@ impl SimConfig {
             has_ordeals: false,
             has_network: false,
             has_clones: false,
+            switches_caches: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,
         };
@@ -339,6 +342,11 @@ impl SimConfig {
         // What is written to a volume that has clones takes new space.
         self.load.may_run_out = true;
         SimConfig { has_clones: true, ..self }
+    }
+
+    /// The same, with administrators who switch the caches of volumes and of the pool.
+    pub fn switching(self) -> SimConfig {
+        SimConfig { switches_caches: true, ..self }
     }
 
     /// The same, with a second group of sets in the pool, if the system accepts one beside the first.

@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::shelf::Whereabouts;
 use crate::system::{Running, System};
 use crate::verify::verify;
-use crate::{chaos, client, incident, ordeal, scratch, starts};
+use crate::{caches, chaos, client, incident, ordeal, scratch, starts};
 
 /// A life that takes longer hangs: far more than any load here needs with the slowest drives and every timeout.
 const LIFE_MAX: Nanos = Nanos::from_secs(7_200);
@@ -106,6 +106,8 @@ where
     let incidents = life.world.spawn(incident::happen(life.clone()));
     let ordeals = life.world.spawn(ordeal::happen(life.clone(), plan.end));
     let clones = life.world.spawn(scratch::clones::come_and_go(life.clone()));
+    let switches_caches = life.session.config.switches_caches;
+    let caches = switches_caches.then(|| life.world.spawn(caches::switch(life.clone())));
     let clients: Vec<_> = (0..life.session.config.load.clients)
         .map(|number| life.world.spawn(client::work(life.clone(), number)))
         .collect();
@@ -117,6 +119,9 @@ where
     incidents.await;
     ordeals.await;
     clones.await;
+    if let Some(caches) = caches {
+        caches.await;
+    }
     after(life.clone()).await?;
     keep_counters(&life).await;
     let status = life.status().await;
@@ -132,8 +137,11 @@ fn note_missing<R: Running>(life: &Life<R>) {
     }
 }
 
-/// A volatile cache must say so.
+/// A volatile cache must say so. One that is switched may be another one now.
 fn check_announcement<R: Running>(life: &Life<R>) -> Result<(), String> {
+    if life.session.config.switches_caches {
+        return Ok(());
+    }
     for (number, volume) in life.volumes.iter().enumerate() {
         let stable =
             crate::config::acknowledges_stable(life.session.config.array.volumes[number].write_cache);

@@ -127,6 +127,7 @@ impl Theme {
             has_ordeals: false,
             has_network: false,
             has_clones: false,
+            switches_caches: false,
             stop_after_lives: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,

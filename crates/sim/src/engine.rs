@@ -393,6 +393,12 @@ impl Running for RunningArray {
                 let cloned = self.ask(AdminRequest::VolumeClone { volume: of, name }).await;
                 cloned.map_err(|error| SystemError::Refused(error.to_string()))
             }
+            Admin::SwitchVolume { volume, read, write } => {
+                self.ask(AdminRequest::VolumeCache { volume: format!("v{volume}"), read, write }).await
+            }
+            Admin::SwitchPool { read, write } => {
+                self.ask(AdminRequest::PoolCache { pool: None, read, write }).await
+            }
             Admin::DeleteVolume { name } => {
                 self.ask(AdminRequest::VolumeDelete { volume: name, force: false }).await
             }

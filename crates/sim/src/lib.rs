@@ -15,6 +15,7 @@
 mod administrator;
 mod atlas;
 mod auditor;
+mod caches;
 mod chaos;
 mod client;
 mod config;

@@ -35,6 +35,9 @@ struct Options {
     /// Let volumes be cloned, and the clones be written to and deleted
     #[arg(long, conflicts_with_all = ["incidents", "ordeals"])]
     clones: bool,
+    /// Let caches of volumes and of the pool be switched
+    #[arg(long, conflicts_with = "crash_points")]
+    caches: bool,
     /// Let drives forget what they stored, 128 KiB at once
     #[arg(long, conflicts_with = "crash_points")]
     forgetful: bool,
@@ -117,6 +120,7 @@ fn config_of(options: &Options, seed: u64) -> SimConfig {
     let config = if options.groups { config.grouped(&Array) } else { config };
     let config = if options.growing { config.growing() } else { config };
     let config = if options.clones { config.cloned() } else { config };
+    let config = if options.caches { config.switching() } else { config };
     let config = match () {
         () if options.ordeals => config.ordeals(),
         () if options.incidents => config.incidents(),
@@ -136,6 +140,9 @@ fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
     }
     if options.clones {
         failure.replay.push_str(" --clones");
+    }
+    if options.caches {
+        failure.replay.push_str(" --caches");
     }
     match () {
         () if options.ordeals => failure.replay.push_str(" --ordeals"),

@@ -181,6 +181,22 @@ pub enum Admin {
         /// The clone's.
         name: String,
     },
+    /// Switches the caches of a volume, as far as something is said.
+    SwitchVolume {
+        /// Its number.
+        volume: usize,
+        /// Whether reads use the read cache.
+        read: Option<bool>,
+        /// When writes are acknowledged.
+        write: Option<WriteCache>,
+    },
+    /// Switches the caches of all volumes, as far as something is said.
+    SwitchPool {
+        /// Whether reads may use the read cache.
+        read: Option<bool>,
+        /// Whether writes may use the write cache.
+        write: Option<bool>,
+    },
     /// Deletes a volume.
     DeleteVolume {
         /// Its name.
@@ -205,6 +221,10 @@ impl Admin {
                 format!("create volume {name} of {sectors} sectors, thin: {thin}")
             }
             Admin::CloneVolume { of, name } => format!("clone volume {of} as {name}"),
+            Admin::SwitchVolume { volume, read, write } => {
+                format!("switch caches of volume {volume}, read: {read:?}, write: {write:?}")
+            }
+            Admin::SwitchPool { read, write } => format!("switch caches, read: {read:?}, write: {write:?}"),
             Admin::DeleteVolume { name } => format!("delete volume {name}"),
         }
     }

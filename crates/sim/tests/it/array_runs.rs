@@ -14,6 +14,8 @@ const GROWING_SEEDS: Range<u64> = 0..40;
 const GROUP_SEEDS: Range<u64> = 0..32;
 /// Seeds of volumes that are cloned that must be clean; half of them have mishaps too.
 const CLONE_SEEDS: Range<u64> = 0..24;
+/// Seeds whose caches are switched that must be clean, with clones and mishaps too.
+const CACHE_SEEDS: Range<u64> = 0..24;
 /// Seeds of drives that forget that must be clean.
 const FORGETFUL_SEEDS: Range<u64> = 0..12;
 /// Seeds with mishaps that must be clean.
@@ -145,6 +147,20 @@ fn volumes_that_are_cloned_survive_what_these_seeds_bring() {
     survives(CLONE_SEEDS, "--clones", SimConfig::cloned, &things);
     let mishaps = |config: SimConfig| config.cloned().mishaps();
     survives(CLONE_SEEDS, "--clones --mishaps", mishaps, &["volumes cloned under load"]);
+}
+
+#[test]
+fn caches_that_are_switched_under_load_survive_what_these_seeds_bring() {
+    let things = [
+        "caches of volumes switched",
+        "caches of the pool switched",
+        "power cuts under load",
+        "drives gone",
+        "healed",
+    ];
+    survives(CACHE_SEEDS, "--caches", SimConfig::switching, &things);
+    let mishaps = |config: SimConfig| config.cloned().switching().mishaps();
+    survives(CACHE_SEEDS, "--clones --caches --mishaps", mishaps, &["caches of the pool switched"]);
 }
 
 #[test]

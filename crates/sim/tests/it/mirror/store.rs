@@ -384,6 +384,8 @@ impl Store {
             Admin::Grow
             | Admin::CreateVolume { .. }
             | Admin::CloneVolume { .. }
+            | Admin::SwitchVolume { .. }
+            | Admin::SwitchPool { .. }
             | Admin::DeleteVolume { .. } => Err(SystemError::Refused("a mirror stays as it is".to_owned())),
         }
     }
