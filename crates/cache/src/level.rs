@@ -88,8 +88,17 @@ impl Capacity {
 
     /// How full it is; 1 is full.
     pub(crate) fn level(&self, usage: &Usage) -> f64 {
-        let memory = usage.pages as f64 / self.pages as f64;
-        memory.max(self.log_blocks(usage) / self.blocks.saturating_sub(self.step_blocks()).max(1) as f64)
+        self.memory_utilisation(usage).max(self.log_utilisation(usage))
+    }
+
+    /// How full the memory is; 1 is full.
+    pub(crate) fn memory_utilisation(&self, usage: &Usage) -> f64 {
+        usage.pages as f64 / self.pages as f64
+    }
+
+    /// How full the log is, what it needs to be emptied included; 1 is full.
+    pub(crate) fn log_utilisation(&self, usage: &Usage) -> f64 {
+        self.log_blocks(usage) / self.blocks.saturating_sub(self.step_blocks()).max(1) as f64
     }
 
     /// Whether a log of this size ever takes a page.

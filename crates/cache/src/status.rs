@@ -3,6 +3,8 @@
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
+use crate::Flushing;
+
 /// What the destager is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -43,6 +45,8 @@ pub struct WriteBackStatus {
     pub log_bytes: u64,
     /// Share of memory or log in use, whichever is more, the room for destaging included; 1 is full.
     pub level: f64,
+    /// How full memory and log are, each by itself, the watermarks, and what was destaged why.
+    pub flushing: Flushing,
     /// Pages destaged per second while there was something to destage, lately.
     pub destage_pages_per_s: f64,
     /// Pages written by hosts so far, zeros included.

@@ -28,9 +28,25 @@ impl Drop for Admission {
         state.reserved_pages -= self.pages;
         state.reserved_blocks -= self.blocks;
         drop(state);
-        if self.inner.admission.free() == 0 {
+        if self.inner.has_delayed_writers() {
             self.inner.progress.notify_all();
         }
+    }
+}
+
+/// A write that is delayed, counted when it waits no more: it was admitted, or refused.
+struct Delay<'a> {
+    inner: &'a Inner,
+    began: Nanos,
+}
+
+impl Drop for Delay<'_> {
+    fn drop(&mut self) {
+        let waited = self.inner.world.now().saturating_sub(self.began);
+        let mut state = self.inner.state.borrow_mut();
+        let counts = &mut state.counts.flushed;
+        counts.delayed_writes += u64::from(waited > Nanos::ZERO);
+        counts.delayed_ns += waited.0;
     }
 }
 
@@ -39,7 +55,7 @@ impl Inner {
     pub(crate) async fn admit(self: &Rc<Self>, pages: u64) -> Result<Admission, IoError> {
         self.check_log()?;
         let blocks = pages + 1;
-        if self.admission.free() == 0 || self.level(pages, blocks) > self.high() {
+        if self.has_delayed_writers() || self.level(pages, blocks) > self.high() {
             let queue = Box::pin(self.queue(pages, blocks));
             self.unless_refused(queue).await??;
         }
@@ -56,26 +72,24 @@ impl Inner {
 
     /// Waits as long as it takes to destage as much.
     async fn queue(&self, pages: u64, blocks: u64) -> Result<(), IoError> {
-        let began = self.world.now();
+        let _delay = Delay { inner: self, began: self.world.now() };
         let _turn = self.admission.acquire(1).await;
         let mut owed = (pages as f64).max(RECORD_PAGES);
-        let result = loop {
-            if let Err(error) = self.check_log() {
-                break Err(error);
-            }
+        loop {
+            self.check_log()?;
             let level = self.level(pages, blocks);
             // Nothing is destaged to make room, so a writer to be slowed down would wait for ever.
             if let Some(error) = self.refusal.when_full().filter(|_| level > self.high()) {
-                break Err(error);
+                return Err(error);
             }
             let rate = self.state.borrow().room_rate.pages_per_s();
-            let Some(rate) = admission_rate(level, self.high(), rate) else { break Ok(()) };
+            let Some(rate) = admission_rate(level, self.high(), rate) else { return Ok(()) };
             if level > 1.0 {
                 if self.is_empty() {
-                    break Ok(());
+                    return Ok(());
                 }
                 if let Some(error) = self.blockage() {
-                    break Err(error);
+                    return Err(error);
                 }
                 self.work.notify_all();
                 self.progress.wait().await;
@@ -83,14 +97,17 @@ impl Inner {
             }
             let rest = Nanos::from_secs_f64(owed / rate.max(f64::MIN_POSITIVE));
             if rest == Nanos::ZERO {
-                break Ok(());
+                return Ok(());
             }
             let slice = rest.min(SLICE);
             self.world.sleep(slice).await;
             owed -= rate * slice.as_secs_f64();
-        };
-        self.state.borrow_mut().counts.delayed += self.world.now().saturating_sub(began);
-        result
+        }
+    }
+
+    /// Whether a writer waits for room.
+    pub(super) fn has_delayed_writers(&self) -> bool {
+        self.admission.free() == 0
     }
 
     /// Whether nothing is dirty or about to be, so that waiting would not help.

@@ -70,7 +70,7 @@ impl Inner {
     /// Carries a batch out and books its end.
     pub(crate) async fn destage(self: &Rc<Self>, batch: Batch) {
         let pages = batch.page_count();
-        tracing::trace!(id = batch.id, pages, aged = batch.aged, "a batch is destaged");
+        tracing::trace!(id = batch.id, pages, cause = ?batch.cause, "a batch is destaged");
         let written = self.write_batch(&batch).await;
         let is_ok = written.is_ok();
         match written {
@@ -142,8 +142,7 @@ impl Inner {
                 state.forget(taken);
             }
             state.floors.remove(&batch.id);
-            state.counts.batches += 1;
-            state.counts.destaged_pages += batch.page_count();
+            state.counts.flushed.add_batch(batch.cause, batch.page_count());
             state.last_failure = None;
         }
         let emptied: Vec<(ExtentId, SlotRef, PageGuard)> = outcomes

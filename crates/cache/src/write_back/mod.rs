@@ -38,7 +38,7 @@ use std::rc::Rc;
 use tier0_integrity::SlotIo;
 use tier0_journal::{Ring, RingError, Space};
 use tier0_stats::{IoRecorder, IoStats};
-use tier0_units::{ByteCount, ExtentId, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
+use tier0_units::{ByteCount, ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 use tier0_world::sync::{Notify, Semaphore};
 use tier0_world::{IoError, PlantedBug, World, planted};
 
@@ -49,7 +49,7 @@ use crate::readers::Readers;
 use crate::write_back::refuse::Refusal;
 pub(crate) use crate::write_back::state::DestageFailure;
 use crate::write_back::state::State;
-use crate::{Mapping, Stage, WriteBackOptions, WriteBackStatus};
+use crate::{Flushing, Mapping, Stage, WriteBackOptions, WriteBackStatus};
 
 /// Bytes of a page and of a block of the log.
 const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
@@ -323,9 +323,11 @@ impl WriteBack {
 
     /// How it stands.
     pub fn status(&self) -> WriteBackStatus {
-        let level = self.0.level(0, 0);
         let space = self.0.log_space();
         let state = self.0.state.borrow();
+        let (capacity, usage) = (self.0.capacity(), self.0.usage(&state));
+        let level = capacity.level(&usage);
+        let flushed = state.counts.flushed.all();
         WriteBackStatus {
             stage: self.0.stage(level, &state),
             dirty_pages: state.pages.len(),
@@ -333,11 +335,18 @@ impl WriteBack {
             log_used_bytes: (space.live + space.waiting) * SECTOR_BYTES,
             log_bytes: space.capacity * SECTOR_BYTES,
             level,
+            flushing: Flushing {
+                memory_utilisation: capacity.memory_utilisation(&usage),
+                log_utilisation: capacity.log_utilisation(&usage),
+                watermark_low: self.0.low(),
+                watermark_high: self.0.high(),
+                counts: state.counts.flushed,
+            },
             destage_pages_per_s: state.destage_rate.pages_per_s(),
             written_pages: state.counts.written_pages,
-            destaged_pages: state.counts.destaged_pages,
-            batches: state.counts.batches,
-            delayed: state.counts.delayed,
+            destaged_pages: flushed.pages,
+            batches: flushed.batches,
+            delayed: Nanos(state.counts.flushed.delayed_ns),
             failures: state.counts.failures,
             last_failure: state.last_failure,
             failed_extents: state.failed.len() as u64,

@@ -9,6 +9,7 @@ use tier0_units::{ExtentId, Nanos};
 use super::Inner;
 use super::select::{Batch, Need};
 use super::state::State;
+use crate::flushing::FlushCause;
 use crate::level::batches_wanted;
 
 /// What to do next.
@@ -77,11 +78,25 @@ impl Inner {
             };
             Need::Aged(limit)
         };
+        let cause = self.cause(level, &state);
         drop(state);
-        if let Some(batch) = self.next_batch(need) {
+        if let Some(batch) = self.next_batch(need, cause) {
             return Step::Begin(batch);
         }
         self.rest(&mut self.state.borrow_mut(), need)
+    }
+
+    /// Why the next batch is begun, unless it is of extents that a caller waits for.
+    fn cause(&self, level: f64, state: &State) -> FlushCause {
+        if state.draining > 0 {
+            FlushCause::Demanded
+        } else if level >= self.high() || self.has_delayed_writers() {
+            FlushCause::Forced
+        } else if level >= self.low() {
+            FlushCause::HighWatermark
+        } else {
+            FlushCause::Idle
+        }
     }
 
     /// There is nothing to begin: when to look again.

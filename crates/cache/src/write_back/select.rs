@@ -17,6 +17,7 @@ use tier0_units::{ExtentId, Nanos, SlotRef};
 
 use super::Inner;
 use super::state::{Pass, State};
+use crate::flushing::FlushCause;
 use crate::pages::{Page, RecordId};
 
 /// One slot's part of a batch.
@@ -36,6 +37,8 @@ pub(crate) struct Batch {
     pub(crate) began: Nanos,
     /// Whether there was no need for it yet.
     pub(crate) aged: bool,
+    /// Why it was begun.
+    pub(crate) cause: FlushCause,
 }
 
 /// Which records are to be destaged, and how urgently.
@@ -48,20 +51,25 @@ pub(crate) enum Need {
 }
 
 impl Inner {
-    /// The next batch, if there is anything that can be destaged; its pages are its own until it ends.
-    pub(crate) fn next_batch(&self, need: Need) -> Option<Batch> {
+    /// The next batch, if there is anything that can be destaged; its pages are its own until it ends. It has
+    /// this cause, or is what a caller waits for.
+    pub(crate) fn next_batch(&self, need: Need, cause: FlushCause) -> Option<Batch> {
         let mut state = self.state.borrow_mut();
         let limit = match need {
             Need::Aged(limit) => limit,
             Need::Space => state.records.end(),
         };
         let budget = self.capacity().pages_out_of_turn(&self.usage(&state));
-        let slots = if budget < self.batch_pages_max() as u64 {
-            self.take_in_turn(&mut state, limit)
+        let taken = if budget < self.batch_pages_max() as u64 {
+            // Beyond the limit only what failed is taken, or what a caller waits for.
+            let is_early = |(sequence, extent)| sequence >= limit && !state.failed.contains_key(&extent);
+            let is_urgent = state.oldest().is_some_and(is_early);
+            self.take_in_turn(&mut state, limit).map(|slots| (slots, is_urgent))
         } else {
             self.take_any(&mut state, limit, usize::try_from(budget).unwrap_or(usize::MAX))
         };
-        let slots = slots?;
+        let (slots, is_urgent) = taken?;
+        let cause = if is_urgent { FlushCause::Demanded } else { cause };
         let now = self.world.now();
         for taken in &slots {
             state.busy.insert(taken.extent);
@@ -76,7 +84,7 @@ impl Inner {
         state.intents_due.insert(id, intents_due);
         state.in_flight.insert(id);
         state.begin_rates(now);
-        Some(Batch { id, slots, began: now, aged: matches!(need, Need::Aged(_)) })
+        Some(Batch { id, slots, began: now, aged: matches!(need, Need::Aged(_)), cause })
     }
 
     /// What a batch asks of the slots.
@@ -98,20 +106,24 @@ impl Inner {
         batch.slots.iter().map(write).collect()
     }
 
-    /// Whatever is best, up to `budget` pages.
-    fn take_any(&self, state: &mut State, limit: u64, budget: usize) -> Option<Vec<SlotBatch>> {
+    /// Whatever is best, up to `budget` pages, and whether only a caller who waits wants it now.
+    fn take_any(&self, state: &mut State, limit: u64, budget: usize) -> Option<(Vec<SlotBatch>, bool)> {
         let now = self.world.now();
         let due = state.failed.iter().filter(|(_, failure)| failure.due <= now);
         let due = due.map(|(extent, _)| *extent).filter(|extent| !state.is_taken(*extent));
         // All that are due: one that cannot be taken yet is due later, and must not hide the others.
         let due: Vec<ExtentId> = due.collect();
-        let slots = due.into_iter().find_map(|extent| self.take_failed(state, extent));
-        let slots =
-            slots.or_else(|| self.take_urgent(state, budget)).or_else(|| self.take_pass(state, budget));
-        slots.or_else(|| {
+        if let Some(slots) = due.into_iter().find_map(|extent| self.take_failed(state, extent)) {
+            return Some((slots, false));
+        }
+        if let Some(slots) = self.take_urgent(state, budget) {
+            return Some((slots, true));
+        }
+        let slots = self.take_pass(state, budget).or_else(|| {
             self.begin_pass(state, limit);
             self.take_pass(state, budget)
-        })
+        });
+        Some((slots?, false))
     }
 
     /// The oldest pages alone, as `level` counts on them: nothing else may use the log's last room.

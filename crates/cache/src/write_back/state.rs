@@ -6,6 +6,7 @@ use tier0_journal::Position;
 use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 
+use crate::FlushCounts;
 use crate::pages::{DirtyPages, RecordId};
 use crate::rate::DestageRate;
 use crate::records::Records;
@@ -14,10 +15,8 @@ use crate::records::Records;
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) written_pages: u64,
-    pub(crate) destaged_pages: u64,
-    pub(crate) batches: u64,
+    pub(crate) flushed: FlushCounts,
     pub(crate) failures: u64,
-    pub(crate) delayed: Nanos,
 }
 
 /// An extent that could not be destaged. What the failed batch may have left half done is finished by the next that

@@ -2,5 +2,6 @@
 
 mod crash;
 mod destage;
+mod flushing;
 mod model;
 mod rig;
