@@ -24,7 +24,8 @@ impl Shard {
         stats.ended_connections = self.ended_connections_to(number);
         for (number, lane) in pool.lanes().iter().enumerate().filter(|(_, lane)| lane.write_back.has_log()) {
             let (log, destage) = (lane.write_back.log_stats(), lane.write_back.destage_stats());
-            stats.lanes.insert(number, LaneStats { log, destage });
+            let flushing = lane.write_back.status().flushing;
+            stats.lanes.insert(number, LaneStats { log, destage, flushing });
         }
         stats.tables = pool.slot_io.table_loads();
         stats.read_cache = pool.read_cache.as_ref().map(|cache| cache.status());

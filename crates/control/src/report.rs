@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tier0_cache::WriteBackStatus;
+use tier0_cache::{Flushing, WriteBackStatus};
 use tier0_pool::{MemberState, PoolState, SetGroup};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
@@ -412,11 +412,14 @@ fn lane_status(state: &PoolState, lane: usize, reports: &[ShardReport]) -> Optio
 
 /// Some lanes as one.
 fn together<'a>(lanes: impl Iterator<Item = &'a WriteBackStatus>) -> LaneStatus {
-    lanes.fold(LaneStatus { size_bytes: 0, used_bytes: 0, dirty_bytes: 0 }, |sum, lane| LaneStatus {
-        size_bytes: sum.size_bytes + lane.log_bytes,
-        used_bytes: sum.used_bytes + lane.log_used_bytes,
-        dirty_bytes: sum.dirty_bytes + lane.dirty_bytes,
-    })
+    let mut all = LaneStatus { size_bytes: 0, used_bytes: 0, dirty_bytes: 0, flushing: Flushing::default() };
+    for lane in lanes {
+        all.size_bytes += lane.log_bytes;
+        all.used_bytes += lane.log_used_bytes;
+        all.dirty_bytes += lane.dirty_bytes;
+        all.flushing.merge(&lane.flushing);
+    }
+    all
 }
 
 fn sets_status(core: &PoolCore, state: &PoolState, pool: &PoolControl) -> SetsStatus {
@@ -466,7 +469,7 @@ fn lanes(reports: &[ShardReport]) -> impl Iterator<Item = &WriteBackStatus> {
 
 fn log_status(core: &PoolCore, state: &PoolState, reports: &[ShardReport]) -> LogStatus {
     let wanted = state.log().rings.iter().map(|ring| ring.copies.len()).max().unwrap_or(0);
-    let LaneStatus { size_bytes, used_bytes, dirty_bytes } = together(lanes(reports));
+    let LaneStatus { size_bytes, used_bytes, dirty_bytes, flushing } = together(lanes(reports));
     let names = |members: BTreeSet<u32>| {
         let names: BTreeSet<String> = members.into_iter().map(|member| core.drive_name(member)).collect();
         names.into_iter().collect()
@@ -478,6 +481,7 @@ fn log_status(core: &PoolCore, state: &PoolState, reports: &[ShardReport]) -> Lo
         copies: reports.iter().map(|report| report.log_copies).min().unwrap_or(0),
         copies_wanted: wanted as u32,
         dirty_bytes,
+        flushing,
         drives: names(state.log().copies().map(|copy| copy.member).filter(serves).collect()),
         drives_wanted: names(core.log_members_wanted(state)),
     }
@@ -570,6 +574,7 @@ mod tests {
                 copies: 2,
                 copies_wanted: 2,
                 dirty_bytes: 0,
+                flushing: Flushing::default(),
                 drives: names(drives),
                 drives_wanted: names(wanted),
             })

@@ -6,7 +6,9 @@ use tier0_pool::PoolState;
 use tier0_stats::IoStats;
 
 use super::Control;
-use crate::admin::{CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedIo, PoolIo};
+use crate::admin::{
+    CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
+};
 use crate::message::command::ShardCommand;
 use crate::stats::PoolStats;
 
@@ -37,7 +39,7 @@ impl Control {
             let serving = (0u32..).zip(state.members()).filter(|(_, member)| member.is_active());
             let drives = serving
                 .map(|(place, member)| NamedIo { name: member.name.clone(), io: stats.of_drive(place) });
-            let (log, destage) = lanes(&state, &stats);
+            let (log, destage, flushing) = lanes(&state, &stats);
             pools.push(PoolIo {
                 name: state.name().to_owned(),
                 volumes: volumes.collect(),
@@ -48,6 +50,7 @@ impl Control {
                 log,
                 destage,
                 read_cache: stats.read_cache.map(Into::into),
+                flushing,
                 tables: vec![NamedIo { name: "tables".to_owned(), io: stats.tables.clone() }],
                 drives: drives.collect(),
             });
@@ -77,8 +80,8 @@ fn groups(state: &PoolState, stats: &PoolStats) -> Vec<NamedIo> {
     (0..state.groups().len() as u32).filter_map(of_group).collect()
 }
 
-/// What went into the log, and what was destaged, by lane.
-fn lanes(state: &PoolState, stats: &PoolStats) -> (Vec<NamedIo>, Vec<NamedIo>) {
+/// What went into the log, what was destaged, and why, by lane.
+fn lanes(state: &PoolState, stats: &PoolStats) -> (Vec<NamedIo>, Vec<NamedIo>, Vec<NamedFlushing>) {
     let name = |what: &str, lane: usize| match state.name_of_group(lane as u32) {
         Some(group) if state.log().lanes > 1 => format!("{what} {group}"),
         _ => what.to_owned(),
@@ -88,5 +91,9 @@ fn lanes(state: &PoolState, stats: &PoolStats) -> (Vec<NamedIo>, Vec<NamedIo>) {
         .lanes
         .iter()
         .map(|(lane, one)| NamedIo { name: name("destage", *lane), io: one.destage.clone() });
-    (log.collect(), destage.collect())
+    let flushing = stats
+        .lanes
+        .iter()
+        .map(|(lane, one)| NamedFlushing { name: name("write cache", *lane), flushing: one.flushing });
+    (log.collect(), destage.collect(), flushing.collect())
 }

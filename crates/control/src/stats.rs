@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use tier0_cache::ReadCacheStatus;
+use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_drive::DriveHandle;
 use tier0_stats::IoStats;
 
@@ -37,6 +37,8 @@ pub struct LaneStats {
     pub log: IoStats,
     /// Batches that were destaged.
     pub destage: IoStats,
+    /// How full its write cache is, and what was destaged why.
+    pub flushing: Flushing,
 }
 
 impl PoolStats {
@@ -54,6 +56,7 @@ impl PoolStats {
             let lane = self.lanes.entry(*number).or_default();
             lane.log.merge(&stats.log);
             lane.destage.merge(&stats.destage);
+            lane.flushing.merge(&stats.flushing);
         }
         self.tables.merge(&other.tables);
         if let Some(other) = other.read_cache {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_control::admin::{AdminReply, AdminRequest, ConnectionIo, IoReport, NamedIo, PoolIo, ReadCacheIo};
+use tier0_control::admin::{
+    AdminReply, AdminRequest, ConnectionIo, Flushing, IoReport, NamedFlushing, NamedIo, PoolIo, ReadCacheIo,
+};
 use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
 use tier0_units::{Nanos, counted};
 
@@ -27,9 +29,20 @@ under way. A request over NBD of more than 128 KiB counts as several, each from
 its begin on. Volumes and groups count what hosts ask; VOLUME from HOST: what one
 connection asks; log: records until they are stable in every copy; destage:
 batches of pages from memory to their sets; tables: checksums that memory did
-not have; read cache: reads that looked for their pages in memory and
-found them, because they had been read, written or read ahead; drives: all of that, and metadata, rebuilds and scrubs. Discards and
-flushes are in the JSON.";
+not have; drives: all of that, and metadata, rebuilds and scrubs. Discards and
+flushes are in the JSON.
+
+Write cache: how full memory and log are now, in percent of what writers get (of
+several shards the fullest). Below the low watermark pages are destaged when they
+have aged; from there on by need, faster the fuller it is; at the high watermark
+writers are delayed. Pages of 4 KiB destaged per second, by what the level was
+when their batch was begun: idle (below the low watermark), watermark (between
+the two) and forced (writers are delayed); demanded: somebody waited for it, such
+as writes to a volume without write cache, clones, scrubs. delayed/s: writes that
+had waited for room; delay ms: for how long, on average.
+
+Read cache: reads that looked for their pages in memory and found them there,
+because they had been read, written or read ahead.";
 
 /// What an array's volumes, log, tables and drives do.
 #[derive(Args, Debug)]
@@ -99,6 +112,7 @@ struct PoolRates {
     groups: Vec<OneRate>,
     log: Vec<OneRate>,
     destage: Vec<OneRate>,
+    write_cache: Vec<NamedFlushing>,
     tables: Vec<OneRate>,
     drives: Vec<OneRate>,
     /// Of the interval, as far as it counts.
@@ -149,6 +163,7 @@ impl Rates {
                 groups: of(|pool| &pool.groups),
                 log: of(|pool| &pool.log),
                 destage: of(|pool| &pool.destage),
+                write_cache: flushed(known, pool),
                 tables: of(|pool| &pool.tables),
                 drives: of(|pool| &pool.drives),
                 read_cache: read_cache(known, pool),
@@ -166,13 +181,9 @@ impl Rates {
                 rows.add_row(one.cells(self.seconds));
             }
             align_right(&mut rows, 1..10);
-            format!(
-                "pool {}:\n{}\n{}{}",
-                pool.name,
-                rendered(&rows),
-                pool.left_out() + &pool.cached(self.seconds),
-                pool.errors()
-            )
+            let (left_out, errors) = (pool.left_out(), pool.errors());
+            let caches = pool.write_cache(self.seconds) + &pool.cached(self.seconds);
+            format!("pool {}:\n{}\n{left_out}{caches}{errors}", pool.name, rendered(&rows))
         });
         format!("{}\n", pools.collect::<Vec<_>>().join("\n"))
     }
@@ -185,6 +196,22 @@ impl PoolRates {
         let connections = busy.map(|connection| &connection.rate);
         let ended = self.ended_connections.iter().filter(|ended| ended.stats.count() > 0);
         self.volumes.iter().chain(connections).chain(ended).chain(kinds.into_iter().flatten())
+    }
+
+    /// The write caches, by lane; empty where writes go straight to the drives.
+    fn write_cache(&self, seconds: f64) -> String {
+        let Some(first) = self.write_cache.first() else { return String::new() };
+        let header =
+            ["", "memory %", "log %", "idle", "watermark", "forced", "demanded", "delayed/s", "delay ms"];
+        let mut rows = table(&header);
+        for one in &self.write_cache {
+            rows.add_row(flushing_cells(one, seconds));
+        }
+        align_right(&mut rows, 1..header.len());
+        let Flushing { watermark_low, watermark_high, .. } = first.flushing;
+        let [low, high] = [watermark_low, watermark_high].map(|share| (share * 100.0).round());
+        let title = format!("write cache, watermarks at {low} % and {high} %; pages destaged per second:");
+        format!("\n{}\n{}\n", wrapped(&title, "  "), rendered(&rows))
     }
 
     /// What the table does not show.
@@ -230,6 +257,35 @@ fn differences(before: Option<&[NamedIo]>, now: &[NamedIo]) -> Vec<OneRate> {
 fn read_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<ReadCacheIo> {
     let known = before.and_then(|before| before.read_cache).unwrap_or_default();
     now.read_cache.map(|cache| cache.since(&known))
+}
+
+/// How full write caches are now, with the counters of the time between two looks.
+fn flushed(before: Option<&PoolIo>, now: &PoolIo) -> Vec<NamedFlushing> {
+    let one = |one: &NamedFlushing| {
+        let mut one = one.clone();
+        let before = before.map_or(&[][..], |before| &before.flushing);
+        if let Some(known) = before.iter().find(|known| known.name == one.name) {
+            one.flushing.counts = one.flushing.counts.since(&known.flushing.counts);
+        }
+        one
+    };
+    now.flushing.iter().map(one).collect()
+}
+
+fn flushing_cells(one: &NamedFlushing, seconds: f64) -> [String; 9] {
+    let (flushing, counts) = (&one.flushing, &one.flushing.counts);
+    let rate = |count: u64| short(count as f64 / seconds.max(1e-9));
+    [
+        one.name.clone(),
+        short(flushing.memory_utilisation * 100.0),
+        short(flushing.log_utilisation * 100.0),
+        rate(counts.idle.pages),
+        rate(counts.high_watermark.pages),
+        rate(counts.forced.pages),
+        rate(counts.demanded.pages),
+        rate(counts.delayed_writes),
+        counts.delay_ms_mean().map_or_else(|| "-".to_owned(), short),
+    ]
 }
 
 /// What connections asked between two looks that have ended: less what the first look told of them.
@@ -306,6 +362,8 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tier0_control::admin::{FlushCounts, Flushed};
+
     use super::*;
 
     fn report(at_s: u64, requests: &[(&str, u64)]) -> IoReport {
@@ -352,6 +410,30 @@ mod tests {
         assert_eq!(rates.pools[0].ended_connections[0].stats.count(), 45);
         assert!(rates.text().contains("a from connections that ended"), "{}", rates.text());
         assert_eq!(rates.pools[0].connections[0].rate.stats.count(), 5);
+    }
+
+    #[test]
+    fn the_write_cache_is_told_with_its_level_now_and_what_was_destaged_in_between() {
+        let at = |at_s: u64, level: f64, pages: u64, delayed: u64| {
+            let flushed = Flushed { pages, batches: 1 };
+            let (delayed_writes, delayed_ns) = (delayed, delayed * 3_000_000);
+            let counts =
+                FlushCounts { high_watermark: flushed, delayed_writes, delayed_ns, ..FlushCounts::default() };
+            let flushing = Flushing {
+                memory_utilisation: level,
+                log_utilisation: level / 2.0,
+                watermark_low: 0.3,
+                watermark_high: 0.7,
+                counts,
+            };
+            let mut report = report(at_s, &[]);
+            report.pools[0].flushing = vec![NamedFlushing { name: "write cache".to_owned(), flushing }];
+            report
+        };
+        let rates = Rates::between(&at(10, 0.5, 1000, 0), &at(12, 0.64, 5000, 10));
+        let cells = flushing_cells(&rates.pools[0].write_cache[0], rates.seconds);
+        assert_eq!(cells, ["write cache", "64.0", "32.0", "0", "2000", "0", "0", "5.00", "3.00"]);
+        assert!(rates.text().contains("\nwrite cache, watermarks at 30 % and 70 %; "), "{}", rates.text());
     }
 
     #[test]

@@ -198,6 +198,18 @@ fn what_is_told_fits_a_narrow_terminal() {
         (&pool["destage"][0]["name"], &pool["tables"][0]["name"]),
         (&"destage".into(), &"tables".into())
     );
+    let cache = &pool["write_cache"][0];
+    assert!(cache["name"] == "write cache" && cache["high_watermark"]["pages"].is_u64(), "{cache}");
+    let share = |what: &str| cache[what].as_f64();
+    assert!(share("memory_utilisation") > Some(0.0) && share("log_utilisation") < Some(1.0), "{cache}");
+    assert!(wide.contains("watermarks at 30 % and 70 %") && !wide.contains("forced:"), "{wide}");
+    let status = &json(&["status", array])["pools"][0]["log"]["flushing"];
+    assert_eq!((status["watermark_low"].as_f64(), status["delayed_writes"].as_u64()), (Some(0.3), Some(0)));
+    let told = succeed(&["status", array]);
+    assert!(
+        told.contains("write cache: memory ") && told.contains(" forced, 0 demanded; 0 writes"),
+        "{told}"
+    );
     scene.stop();
 }
 

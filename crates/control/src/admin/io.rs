@@ -1,7 +1,7 @@
 //! What an array's volumes, groups of sets, log, tables and drives have done, with the distributions of their latencies.
 
 use serde::{Deserialize, Serialize};
-use tier0_cache::ReadCacheStatus;
+use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_stats::IoStats;
 use tier0_units::{PAGE_SECTORS, SECTOR_BYTES};
 
@@ -44,6 +44,9 @@ pub struct PoolIo {
     /// What the read cache in memory has done; none where there is none.
     #[serde(default)]
     pub read_cache: Option<ReadCacheIo>,
+    /// How full the write caches are, and why they destaged what they did, by group where each has a lane.
+    #[serde(default)]
+    pub flushing: Vec<NamedFlushing>,
     /// Slots' tables of checksums that memory did not have, as reads.
     #[serde(default)]
     pub tables: Vec<NamedIo>,
@@ -120,6 +123,16 @@ impl ReadCacheIo {
             room_bytes: self.room_bytes,
         }
     }
+}
+
+/// The write caches of a lane, in all shards.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NamedFlushing {
+    /// Its name.
+    pub name: String,
+    /// How full they are, and what they have flushed.
+    #[serde(flatten)]
+    pub flushing: Flushing,
 }
 
 /// Connections that a report has of a pool.

@@ -7,8 +7,11 @@ mod io;
 mod request;
 mod status;
 
+pub use tier0_cache::{FlushCounts, Flushed, Flushing};
+
 pub use io::{
-    CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedIo, PoolIo, ReadCacheIo,
+    CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
+    ReadCacheIo,
 };
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tier0_cache::Flushing;
 use tier0_description::facts::DriveState;
 use tier0_pool::{CacheSwitches, DriveClass};
 use tier0_stats::IoSummary;
@@ -155,7 +156,7 @@ pub struct DriveHealth {
 }
 
 /// A group of a pool's RAID sets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupStatus {
     /// Its name.
     pub name: String,
@@ -175,7 +176,7 @@ pub struct GroupStatus {
 }
 
 /// A group's part of the write log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaneStatus {
     /// Its size on each of the log's drives.
     pub size_bytes: u64,
@@ -183,6 +184,9 @@ pub struct LaneStatus {
     pub used_bytes: u64,
     /// Pages in memory that are not yet in the group's sets.
     pub dirty_bytes: u64,
+    /// How full its write cache is, and what was destaged why.
+    #[serde(default)]
+    pub flushing: Flushing,
 }
 
 /// A pool.
@@ -359,6 +363,9 @@ pub struct LogStatus {
     pub copies_wanted: u32,
     /// Pages in memory that are not yet in their sets.
     pub dirty_bytes: u64,
+    /// How full the write caches are, and what was destaged why.
+    #[serde(default)]
+    pub flushing: Flushing,
     /// The drives that it lies on.
     #[serde(default)]
     pub drives: Vec<String>,

@@ -1,7 +1,7 @@
 //! A pool: its space, what is wrong, what goes on, its drives and volumes.
 
 use tier0_control::admin::{
-    GroupStatus, IntegrityStatus, LostRange, PoolStatus, ReadCacheIo, RebuildPurpose, RebuildStatus,
+    Flushing, GroupStatus, IntegrityStatus, LostRange, PoolStatus, ReadCacheIo, RebuildPurpose, RebuildStatus,
     ScrubStatus, SpaceStatus, TablesStatus, VolumeStatus,
 };
 use tier0_pool::CacheSwitches;
@@ -74,6 +74,7 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
             log.drives.join(", "),
             ByteCount(log.dirty_bytes),
         ));
+        lines.extend(flushing(&log.flushing));
     }
     let integrity = &pool.integrity;
     lines.push(match integrity.checksums {
@@ -99,6 +100,30 @@ fn switched_off(CacheSwitches { read, write }: &CacheSwitches) -> Option<String>
     let caches = if off.len() == 1 { "cache" } else { "caches" };
     (!off.is_empty())
         .then(|| format!("  {caches} off for all volumes: {} (tier0 pool set)", off.join(" and ")))
+}
+
+/// How full the write cache is, and what has been destaged why.
+fn flushing(flushing: &Flushing) -> [String; 2] {
+    let share = |share: f64| percent((share * 1000.0).round() as u64, 1000);
+    let counts = &flushing.counts;
+    let delay = counts.delay_ms_mean().map_or_else(String::new, |ms| format!(", by {ms:.1} ms on average"));
+    [
+        format!(
+            "  write cache: memory {} full, log {} with the room that destaging needs; watermarks at {} and {}",
+            share(flushing.memory_utilisation),
+            share(flushing.log_utilisation),
+            share(flushing.watermark_low),
+            share(flushing.watermark_high),
+        ),
+        format!(
+            "  destaged since the start: {} idle, {} by watermark, {} forced, {} demanded; {} delayed{delay}",
+            counted(counts.idle.pages, "page"),
+            counts.high_watermark.pages,
+            counts.forced.pages,
+            counts.demanded.pages,
+            counted(counts.delayed_writes, "write"),
+        ),
+    ]
 }
 
 /// How far checksums are in memory when they are needed.
