@@ -1,7 +1,7 @@
 //! What an array did for a load, as its own counters tell: `tier0 iostat` shows the same of one that serves.
 
 use serde::{Deserialize, Serialize};
-use tier0_control::admin::{IoReport, NamedIo};
+use tier0_control::admin::{FlushCounts, Flushed, IoReport, NamedIo};
 use tier0_stats::{IoStats, OpStats};
 use tier0_units::Nanos;
 
@@ -20,6 +20,41 @@ pub struct Work {
     pub log: Option<Took>,
     /// KiB in a batch that the destager wrote, on average.
     pub destaged_kib: Option<f64>,
+    /// Why pages were destaged; nothing where none were.
+    #[serde(default)]
+    pub flushed: Option<FlushShares>,
+    /// Writes that were delayed because memory or log was short of room, for one write of a host.
+    #[serde(default)]
+    pub delayed_writes: f64,
+    /// How long these waited, in milliseconds, on average.
+    #[serde(default)]
+    pub delay_ms: Option<f64>,
+}
+
+/// Shares of the pages that were destaged, from 0 to 1, by what held when their batch was begun: [`FlushCounts`] defines it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlushShares {
+    /// The level was below the low watermark.
+    pub idle: f64,
+    /// It was between the watermarks.
+    pub high_watermark: f64,
+    /// Writers were being delayed.
+    pub forced: f64,
+    /// Somebody waited for it.
+    pub demanded: f64,
+}
+
+impl FlushShares {
+    fn of(counts: &FlushCounts) -> Option<FlushShares> {
+        let all = counts.all().pages;
+        let share = |cause: Flushed| cause.pages as f64 / all as f64;
+        (all > 0).then(|| FlushShares {
+            idle: share(counts.idle),
+            high_watermark: share(counts.high_watermark),
+            forced: share(counts.forced),
+            demanded: share(counts.demanded),
+        })
+    }
 }
 
 /// Latencies, in milliseconds.
@@ -49,6 +84,8 @@ pub struct Counters {
     pub log: IoStats,
     /// Batches that were destaged, as writes.
     pub destage: IoStats,
+    /// Why, and the writes that were delayed.
+    pub flushed: FlushCounts,
 }
 
 impl Counters {
@@ -59,6 +96,7 @@ impl Counters {
             add(&mut self.hosts, &pool.volumes);
             add(&mut self.log, &pool.log);
             add(&mut self.destage, &pool.destage);
+            pool.flushing.iter().for_each(|one| self.flushed.merge(&one.flushing.counts));
         }
         self.drives.merge(drives);
     }
@@ -69,6 +107,7 @@ impl Work {
     pub fn between(before: &Counters, now: &Counters) -> Work {
         let (hosts, drives) = (now.hosts.since(&before.hosts), now.drives.since(&before.drives));
         let (log, destage) = (now.log.since(&before.log).write, now.destage.since(&before.destage).write);
+        let flushed = now.flushed.since(&before.flushed);
         let host_ios = ((hosts.read.count + hosts.write.count) as f64).max(1.0);
         Work {
             drive_reads: drives.read.count as f64 / host_ios,
@@ -77,13 +116,16 @@ impl Work {
             drive_write: Took::of(&drives.write),
             log: Took::of(&log),
             destaged_kib: (destage.count > 0).then(|| destage.bytes as f64 / destage.count as f64 / 1024.0),
+            flushed: FlushShares::of(&flushed),
+            delayed_writes: flushed.delayed_writes as f64 / (hosts.write.count as f64).max(1.0),
+            delay_ms: flushed.delay_ms_mean(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tier0_control::admin::PoolIo;
+    use tier0_control::admin::{Flushing, NamedFlushing, PoolIo};
 
     use super::*;
 
@@ -96,10 +138,20 @@ mod tests {
         let ms = |time: u64| Nanos::from_millis(time * scale);
         let io = |read: OpStats, write: OpStats| IoStats { read, write, ..IoStats::default() };
         let named = |io: IoStats| vec![NamedIo { name: "one".into(), io }];
+        let flushed = |pages: u64| Flushed { pages: pages * scale, batches: scale };
+        let counts = FlushCounts {
+            high_watermark: flushed(48),
+            forced: flushed(16),
+            delayed_writes: 10 * scale,
+            delayed_ns: ms(20).0,
+            ..FlushCounts::default()
+        };
+        let flushing = Flushing { counts, ..Flushing::default() };
         let pool = PoolIo {
             volumes: named(io(op(60 * scale, 0, ms(60)), op(40 * scale, 0, ms(40)))),
             log: named(io(OpStats::default(), op(40 * scale, 0, ms(20)))),
             destage: named(io(OpStats::default(), op(4 * scale, 4 * scale * 65_536, ms(1)))),
+            flushing: vec![NamedFlushing { name: "one".into(), flushing }],
             ..PoolIo::default()
         };
         let report = IoReport { at_ns: 0, pools: vec![pool] };
@@ -116,7 +168,11 @@ mod tests {
         assert_eq!(work.drive_read.map(|took| took.mean_ms), Some(5.0));
         assert_eq!(work.log.map(|took| took.mean_ms), Some(0.5));
         assert_eq!(work.destaged_kib, Some(64.0));
+        let shares = FlushShares { idle: 0.0, high_watermark: 0.75, forced: 0.25, demanded: 0.0 };
+        assert_eq!(work.flushed, Some(shares));
+        assert_eq!((work.delayed_writes, work.delay_ms), (0.25, Some(2.0)));
         let idle = Work::between(&counters(3), &counters(3));
         assert_eq!(idle.drive_read, None, "nothing was read");
+        assert_eq!((idle.flushed, idle.delay_ms), (None, None), "nothing was destaged");
     }
 }

@@ -234,8 +234,10 @@ fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
         "drive w ms",
         "log ms",
         "destaged KiB",
+        "flushed %",
+        "delayed / ms",
     ];
-    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6]);
+    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6, 7, 8]);
     let mut any = false;
     for measured in outcome.outside_grid() {
         let l = WorkLine::of(measured);
@@ -248,13 +250,17 @@ fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
             l.drive_write_ms,
             l.log_ms,
             l.destaged_kib,
+            l.flushed,
+            l.delayed,
         ]);
     }
     if any {
         let _ = writeln!(
             text,
             "\nwhat the arrays did, by their own counters: reads and writes of drives for one host I/O; ms: mean / 99th percentile of one command of a drive, or of a record of \
-             the write log\n{table}"
+             the write log; flushed: shares of the pages that were destaged idle (below the low watermark) / between the \
+             watermarks / forced (writers were delayed); delayed: writes that waited for room, for one write of a host, \
+             and for how long on average\n{table}"
         );
     }
 }

@@ -8,7 +8,7 @@ use crate::calibrate::Fitted;
 use crate::record::{Figure, Role, Verdict, WITHHELD, format_number};
 use crate::run::{JudgedRecord, Measured};
 use crate::study::{Goal, Study};
-use crate::work::Took;
+use crate::work::{FlushShares, Took};
 
 /// Beyond this share of its tolerance a fitted figure is near the edge.
 const EDGE_SHARE: f64 = 0.8;
@@ -126,6 +126,8 @@ pub(super) struct WorkLine {
     pub(super) drive_write_ms: String,
     pub(super) log_ms: String,
     pub(super) destaged_kib: String,
+    pub(super) flushed: String,
+    pub(super) delayed: String,
 }
 
 impl WorkLine {
@@ -144,8 +146,21 @@ impl WorkLine {
             drive_write_ms: took(work.drive_write),
             log_ms: took(work.log),
             destaged_kib: work.destaged_kib.map_or("–".to_owned(), format_number),
+            flushed: work.flushed.map_or("–".to_owned(), flush_shares),
+            delayed: work.delay_ms.map_or("–".to_owned(), |ms| {
+                format!("{:.0} % / {}", work.delayed_writes * 100.0, format_number(ms))
+            }),
         }
     }
+}
+
+/// Percent of the pages that were destaged: idle, between the watermarks, forced; and what was demanded, if anything was.
+fn flush_shares(shares: FlushShares) -> String {
+    let FlushShares { idle, high_watermark, forced, demanded } = shares;
+    let mut told = vec![idle, high_watermark, forced];
+    told.extend(Some(demanded).filter(|share| *share > 0.0));
+    let told: Vec<String> = told.iter().map(|share| format!("{:.0}", share * 100.0)).collect();
+    told.join(" / ")
 }
 
 /// A parameter of the catalogue that was fitted elsewhere, as a line of a table.
