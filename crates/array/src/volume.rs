@@ -148,7 +148,7 @@ impl Volume {
     /// Has what a reader will ask for next read into memory, where it goes through the volume in order.
     #[inline]
     fn read_ahead(&self, lba: Lba, sectors: u64) {
-        let Some(cache) = &self.io.pool.read_cache else { return };
+        let Some(cache) = self.io.pool.read_cache.as_ref().filter(|_| self.io.reads_cached()) else { return };
         let ahead = self.io.read_ahead.borrow_mut().asked(lba.0, sectors, self.sectors(), cache.window_max());
         if let Some(ahead) = ahead {
             self.begin_prefetch(ahead);

@@ -89,7 +89,6 @@ impl VolumeIo {
 
     /// Whether its reads use the read cache.
     #[inline]
-    #[expect(dead_code, reason = "the read cache asks it")]
     pub(crate) fn reads_cached(&self) -> bool {
         self.reads_cached.get()
     }
@@ -109,7 +108,8 @@ impl VolumeIo {
         };
         // It takes twice as much room as the other way. Apart from it, a request's task and this are both small enough for
         // what an allocator has at hand (glibc: 1,032 bytes).
-        let (result, buf) = Box::pin(self.write_back.read(self.extent(extent), offset, buf, true)).await;
+        let read = self.write_back.read(self.extent(extent), offset, buf, self.reads_cached());
+        let (result, buf) = Box::pin(read).await;
         if let Err(error @ (IoError::DataLost | IoError::Medium)) = result {
             tracing::error!(
                 volume = &*self.name,

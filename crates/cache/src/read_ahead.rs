@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(part.from, at, "nothing is left out, nothing is read twice");
             at += part.sectors;
         }
-        assert!(at >= 2000 * 16 && at <= 2000 * 16 + WINDOW_MAX);
+        assert!((2000 * 16..=2000 * 16 + WINDOW_MAX).contains(&at));
         let longest = all.iter().map(|part| part.sectors).max().expect("some");
         assert!((WINDOW_MAX / 2..=WINDOW_MAX).contains(&longest), "{longest}");
     }

@@ -43,9 +43,7 @@ impl Shard {
         let mut result = Ok(());
         loop {
             let missing = missing_slots(&pool, index, place);
-            if result.is_err() {
-                return result;
-            }
+            result?;
             if missing.is_empty() {
                 if !has_left_slots(&pool, group, index) {
                     return Ok(());

@@ -1,8 +1,8 @@
 //! A pool: its space, what is wrong, what goes on, its drives and volumes.
 
 use tier0_control::admin::{
-    Flushing, GroupStatus, IntegrityStatus, LostRange, PoolStatus, ReadCacheIo, RebuildPurpose, RebuildStatus,
-    ScrubStatus, SpaceStatus, TablesStatus, VolumeStatus,
+    Flushing, GroupStatus, IntegrityStatus, LostRange, PoolStatus, ReadCacheIo, RebuildPurpose,
+    RebuildStatus, ScrubStatus, SpaceStatus, TablesStatus, VolumeStatus,
 };
 use tier0_pool::CacheSwitches;
 use tier0_units::{ByteCount, counted};
