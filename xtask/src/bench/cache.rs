@@ -34,8 +34,8 @@ pub(crate) struct Options {
 const HIT_CPU_MOST: f64 = 0.6;
 /// The time of a miss, by that of the same read past the cache, that is aimed at at most.
 const MISS_MOST: f64 = 1.05;
-/// Memory of the array whose reads miss: of the least that there is, a few MiB are for clean pages.
-const COLD_MEMORY: &str = "memory = \"32MiB\"";
+/// Memory of the array whose reads miss: of the least that there is, some 50 MiB are for clean pages.
+const COLD_MEMORY: &str = "memory = \"64MiB\"";
 const POOL: &str = "raid = \"raid0\"\nset_size = 1\nstripe_unit = \"64KiB\"";
 /// Room for metadata, the log and a whole number of chunklets, in MiB.
 const SPARE_MIB: u32 = 512;

@@ -442,7 +442,12 @@ fn the_array_file_says_how_much_memory_it_takes() {
         serde_json::from_str(&run_in(home, &["status", "array.toml", "--json"]).stdout).expect("JSON");
     assert_eq!(status["pools"][0]["integrity"]["tables"]["memory_bytes"], 96 << 20);
     let said = run_in(home, &["status", "array.toml"]).stdout;
-    assert!(said.contains("memory: 0B of checksums, of 96MiB for them and pages not yet destaged"), "{said}");
+    assert!(
+        said.contains(
+            "memory: 0B of checksums, of 96MiB for them, pages not yet destaged and the read cache"
+        ),
+        "{said}"
+    );
     let printed = run_in(home, &["config", "array.toml"]).stdout;
     assert!(printed.contains("memory = \"96MiB\""), "{printed}");
     assert_eq!(server.interrupt(), Some(0));

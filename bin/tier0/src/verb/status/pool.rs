@@ -134,7 +134,9 @@ fn memory(tables: &TablesStatus) -> String {
         asked => format!("; {} of lookups found them there since the start", percent(found, asked)),
     };
     let (bytes, all) = (ByteCount(tables.bytes), ByteCount(tables.memory_bytes));
-    format!("  memory: {bytes} of checksums, of {all} for them and pages not yet destaged{share}")
+    format!(
+        "  memory: {bytes} of checksums, of {all} for them, pages not yet destaged and the read cache{share}"
+    )
 }
 
 /// What the read cache holds, and what it has brought.
