@@ -216,7 +216,7 @@ const ROWS_PER_DRIVE: usize = 8;
 /// Extents that are looked at in a turn of a start.
 const EXTENTS_AT_ONCE: u64 = 4096;
 /// How long others have their turn.
-const TURN: Nanos = Nanos::from_micros(1);
+pub(crate) const TURN: Nanos = Nanos::from_micros(1);
 
 /// What destaging may have under way.
 fn slot_io_options(drive_count: usize, seed: &PoolSeed) -> SlotIoOptions {

@@ -19,6 +19,7 @@ use tier0_world::IoError;
 
 use crate::Volume;
 use crate::export_registry::ExportRegistry;
+use crate::pool_shard::TURN;
 use crate::shard::Shard;
 use crate::volume_io::{VolumeIo, settle};
 
@@ -26,6 +27,8 @@ use crate::volume_io::{VolumeIo, settle};
 const SETTLE_MAX: Nanos = Nanos::from_secs(20);
 /// How long what writes to a volume waits while it is held: a host's driver gives a request up after 30 s.
 const HOLD_MAX: Nanos = Nanos::from_secs(10);
+/// Slots of a volume that are forgotten before others have their turn.
+const SLOTS_AT_ONCE: usize = 64;
 
 impl Shard {
     /// Does what the control task orders of a volume.
@@ -186,8 +189,12 @@ impl Shard {
         let slots = pool.mapping.remove_volume(volume.number).await;
         volume.write_back.has_gone(volume.number);
         // A read of an extent that has left one of them may still be under way there.
-        for slot in &slots {
+        for (number, slot) in slots.iter().enumerate() {
             volume.write_back.until_unread(*slot).await;
+            // Each may have pages in memory.
+            if (number + 1).is_multiple_of(SLOTS_AT_ONCE) {
+                self.world.sleep(TURN).await;
+            }
         }
         slots
     }

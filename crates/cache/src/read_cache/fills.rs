@@ -37,10 +37,18 @@ impl Fills {
         self.under_way.iter().map(|fill| fill.pages.len()).sum()
     }
 
-    /// Whether a read is under way that all of these pages come in with.
-    pub(super) fn covers(&self, slot: u64, pages: &Range<u32>) -> bool {
+    /// How many have begun so far.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Whether one of the first `begun` reads is under way and brings all of these pages.
+    pub(super) fn covers(&self, slot: u64, pages: &Range<u32>, begun: u64) -> bool {
         let covers = |fill: &UnderWay| {
-            fill.slot == slot && fill.pages.start <= pages.start && pages.end <= fill.pages.end
+            fill.number <= begun
+                && fill.slot == slot
+                && fill.pages.start <= pages.start
+                && pages.end <= fill.pages.end
         };
         self.under_way.iter().any(covers)
     }

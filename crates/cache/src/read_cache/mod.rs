@@ -141,10 +141,13 @@ impl ReadCache {
     pub(crate) fn fit(&self, bytes: u64) {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        let step = (state.policy.capacity() as u64 / STEPS).max(1);
-        let frames = bytes / (PAGE_BYTES + BOOKKEEPING_BYTES) / step * step;
-        let frames = (frames.max(1) as usize).min(state.policy.capacity());
-        if frames == state.policy.limit() {
+        let (capacity, limit) = (state.policy.capacity(), state.policy.limit());
+        let step = (capacity as u64 / STEPS).max(1);
+        let steps = bytes / (PAGE_BYTES + BOOKKEEPING_BYTES) / step;
+        let most = |steps: u64| ((steps * step).max(1) as usize).min(capacity);
+        // It grows by a step less than it could: what others need to and fro does not cost a step of pages each time.
+        let frames = if most(steps) < limit { most(steps) } else { most(steps.saturating_sub(1)).max(limit) };
+        if frames == limit {
             return;
         }
         let mut gone = Vec::new();
@@ -157,6 +160,9 @@ impl ReadCache {
     pub(crate) fn read(&self, slot: u64, first_sector: u64, buf: &mut BufMut) -> bool {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
+        if buf.width() != state.width {
+            return false;
+        }
         if buf.sectors() > SECTORS_MAX {
             state.status.bypassed += 1;
             return false;
@@ -222,7 +228,7 @@ impl ReadCache {
         let may_begin = {
             let state = self.state.borrow();
             let most = state.policy.limit() / PREFETCH_PART;
-            !state.fills.covers(slot, &pages) && state.fills.pages() + pages.len() <= most
+            !state.fills.covers(slot, &pages, u64::MAX) && state.fills.pages() + pages.len() <= most
         };
         may_begin.then(|| self.begin_fill(slot, first_sector, sectors, Source::Prefetch)).flatten()
     }
@@ -232,9 +238,15 @@ impl ReadCache {
         self.state.borrow().policy.limit() as u64 / WINDOW_PART * PAGE_SECTORS
     }
 
-    /// Whether a read is under way that brings all of these sectors.
-    pub(crate) fn is_coming(&self, slot: u64, first_sector: u64, sectors: u32) -> bool {
-        self.state.borrow().fills.covers(slot, &pages_of(first_sector, u64::from(sectors)))
+    /// The reads that have begun so far, for [`ReadCache::is_coming`].
+    pub(crate) fn begun(&self) -> u64 {
+        self.state.borrow().fills.begun()
+    }
+
+    /// Whether one of the first `begun` reads is under way and brings all of these sectors.
+    pub(crate) fn is_coming(&self, slot: u64, first_sector: u64, sectors: u32, begun: u64) -> bool {
+        let pages = pages_of(first_sector, u64::from(sectors));
+        self.state.borrow().fills.covers(slot, &pages, begun)
     }
 
     /// Waits until some read has ended that was under way.
@@ -254,7 +266,7 @@ impl ReadCache {
         let end = first_sector + u64::from(buf.sectors());
         let mut state = self.state.borrow_mut();
         let width = state.width.bytes();
-        if buf.width() != state.width {
+        if buf.as_slice().len() != buf.sectors() as usize * width {
             return;
         }
         for start in
@@ -290,7 +302,8 @@ impl ReadCache {
 impl State {
     fn insert(&mut self, slot: u64, page: u32, content: &[u8], source: Source) {
         let key = key(slot, page);
-        if self.policy.peek(key).is_some() {
+        let is_whole = content.len() == PAGE_SECTORS as usize * self.width.bytes();
+        if !is_whole || self.policy.peek(key).is_some() {
             return;
         }
         let inserted = self.policy.insert(key);
@@ -394,9 +407,11 @@ mod tests {
     fn a_page_that_was_read_ahead_counts_as_such_once() {
         let cache = cache(8, PayloadWidth::new(2));
         let ahead = cache.begin_fill(5, 8, 16, Source::Prefetch).expect("it is short");
-        assert!(cache.is_coming(5, 16, 8) && !cache.is_coming(5, 16, 16) && !cache.is_coming(4, 16, 8));
+        let is_coming = |slot, sectors| cache.is_coming(slot, 16, sectors, cache.begun());
+        assert!(is_coming(5, 8) && !is_coming(5, 16) && !is_coming(4, 8));
+        assert!(!cache.is_coming(5, 16, 8, 0), "it has begun since");
         ahead.keep(8, &filled(16, 2));
-        assert!(!cache.is_coming(5, 16, 8) && cache.has(5, 8, 16) && !cache.has(5, 8, 17));
+        assert!(!is_coming(5, 8) && cache.has(5, 8, 16) && !cache.has(5, 8, 17));
         assert_eq!(look(&cache, 5, 8, 8), Some(vec![2; 16]));
         assert_eq!(look(&cache, 5, 8, 8), Some(vec![2; 16]));
         let status = cache.status();
@@ -422,6 +437,15 @@ mod tests {
         assert_eq!((cache.status().pages, cache.status().room), (100, 100));
         fill(&cache, 1000, 0, &filled(8, 1));
         assert_eq!((cache.status().pages, cache.status().evicted), (100, 541));
+        let room_for = |pages: u64| {
+            cache.fit(pages * (PAGE_BYTES + BOOKKEEPING_BYTES));
+            cache.status().room
+        };
+        assert_eq!(
+            [room_for(110), room_for(120), room_for(112)],
+            [100, 110, 110],
+            "to and fro costs nothing"
+        );
         cache.fit(0);
         assert_eq!(cache.status().room, 1, "there is always room for one");
         cache.fit(u64::MAX);

@@ -67,10 +67,12 @@ impl WriteBack {
 impl Inner {
     /// Waits for a read that is under way and brings all of these sectors into memory.
     async fn until_come(&self, extent: ExtentId, first_sector: u64, sectors: u32) {
-        let is_coming = |clean: &Rc<ReadCache>| {
-            self.slot(extent).is_some_and(|slot| clean.is_coming(slot.slot, first_sector, sectors))
-        };
-        while let Some(clean) = self.clean.get().filter(|clean| is_coming(clean)) {
+        let Some(clean) = self.clean.get() else { return };
+        // Others that begin meanwhile are not waited for: pages that are written all the time would never come.
+        let begun = clean.begun();
+        let is_coming =
+            || self.slot(extent).is_some_and(|slot| clean.is_coming(slot.slot, first_sector, sectors, begun));
+        while is_coming() {
             clean.until_filled().await;
         }
     }
