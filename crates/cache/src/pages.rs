@@ -63,6 +63,13 @@ struct Key {
     page: u32,
 }
 
+impl Key {
+    fn range(extent: ExtentId, pages: Range<u32>) -> Range<Key> {
+        let key = |page| Key { extent, page };
+        key(pages.start)..key(pages.end.max(pages.start))
+    }
+}
+
 /// All dirty pages.
 #[derive(Default)]
 pub(crate) struct DirtyPages {
@@ -100,9 +107,7 @@ impl DirtyPages {
         extent: ExtentId,
         pages: Range<u32>,
     ) -> impl Iterator<Item = (u32, Page)> + '_ {
-        let key = |page| Key { extent, page };
-        let keys = key(pages.start)..key(pages.end.max(pages.start));
-        self.pages.range(keys).map(|(key, page)| (key.page, *page))
+        self.pages.range(Key::range(extent, pages)).map(|(key, page)| (key.page, *page))
     }
 
     /// A page, if it is dirty.
@@ -112,9 +117,7 @@ impl DirtyPages {
 
     /// The dirty pages in a range of an extent are read.
     pub(crate) fn note_read(&mut self, extent: ExtentId, pages: Range<u32>) {
-        let key = |page| Key { extent, page };
-        let keys = key(pages.start)..key(pages.end.max(pages.start));
-        self.pages.range_mut(keys).for_each(|(_, page)| page.index |= Page::READ);
+        self.pages.range_mut(Key::range(extent, pages)).for_each(|(_, page)| page.index |= Page::READ);
     }
 
     /// Sets the newest content of a page; returns what it was before. An unsettled page stays so.

@@ -31,12 +31,7 @@ impl Control {
         ])?;
         let _turn = self.turn.acquire(1).await;
         let Meant { pool, record, number } = self.volume_meant(name)?;
-        let volume = record.number;
-        let mode = write.filter(|mode| *mode != record.write_cache);
-        let own = read.filter(|on| *on != record.read_cache);
-        let mode = mode.map(|write_cache| MetaRecord::ModeChanged { volume, write_cache });
-        let own = own.map(|read_cache| MetaRecord::ReadCacheChanged { volume, read_cache });
-        let records = mode.into_iter().chain(own).collect();
+        let records = MetaRecord::switch_caches(&record, read, write);
         let before = self.caching(pool).remove(&number);
         self.switch_caches(pool, records, write.is_some().then_some(number)).await?;
         let when =

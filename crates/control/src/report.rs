@@ -135,7 +135,7 @@ impl Control {
             cache: state.cache_switches(),
             space: core.space_status(&parts, is_paused),
             integrity,
-            read_cache: stats.read_cache.map(Into::into),
+            read_cache: stats.read_cache,
             volumes: volumes_status(&state, stats),
         }
     }

@@ -49,7 +49,7 @@ impl Control {
                 groups: groups(&state, &stats),
                 log,
                 destage,
-                read_cache: stats.read_cache.map(Into::into),
+                read_cache: stats.read_cache,
                 flushing,
                 tables: vec![NamedIo { name: "tables".to_owned(), io: stats.tables.clone() }],
                 drives: drives.collect(),

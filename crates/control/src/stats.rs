@@ -60,7 +60,7 @@ impl PoolStats {
         }
         self.tables.merge(&other.tables);
         if let Some(other) = other.read_cache {
-            self.read_cache.get_or_insert_default().add(other);
+            self.read_cache.get_or_insert_default().merge(&other);
         }
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::served::{OnFiles, Served, Tables};
 use super::through_nbd::{self, Run};
-use super::{judge_at_most, scratch, table};
+use super::{in_turn, judge_at_most, scratch, table};
 use crate::error::{BenchError, need};
 use crate::server::{Address, Server};
 use crate::spread::Spread;
@@ -82,13 +82,7 @@ fn hits(options: &Options) -> Result<(), BenchError> {
         let before = lookups(&array)?;
         let mut rounds: Vec<(Run, Run)> = Vec::new();
         for number in 0..options.files.rounds {
-            rounds.push(match number.is_multiple_of(2) {
-                true => (ask(&own)?, ask(&peer)?),
-                false => {
-                    let second = ask(&peer)?;
-                    (ask(&own)?, second)
-                }
-            });
+            rounds.push(in_turn(number, || ask(&own), || ask(&peer))?);
         }
         let now = lookups(&array)?;
         let share = (now.0 - before.0) / (now.1 - before.1).max(1.0);
@@ -130,13 +124,7 @@ fn misses(options: &Options) -> Result<(), BenchError> {
             array.cache_reads(on)?;
             one_by_one(&server, options.cold_mib, options.seconds)
         };
-        rounds.push(match number.is_multiple_of(2) {
-            true => (ask(true)?, ask(false)?),
-            false => {
-                let second = ask(false)?;
-                (ask(true)?, second)
-            }
-        });
+        rounds.push(in_turn(number, || ask(true), || ask(false))?);
     }
     let now = lookups(&array)?;
     let share = (now.0 - before.0) / (now.1 - before.1).max(1.0);
@@ -176,13 +164,9 @@ fn warm(server: &Server, mib: u32) -> Result<(), BenchError> {
 }
 
 fn one_by_one(server: &Server, mib: u32, seconds: u32) -> Result<Run, BenchError> {
-    let before = server.cpu_s()?;
-    let arguments: Vec<String> =
-        ["--rw=randread", "--bs=8k", "--iodepth=1", "--time_based", "--norandommap", "--randrepeat=0"]
-            .map(Into::into)
-            .to_vec();
-    let runtime = vec![format!("--runtime={seconds}")];
-    let outcome = fio::run(&[arguments, runtime, through_nbd::target(server, mib)].concat())?;
-    let cpu_us_per_io = (server.cpu_s()? - before) * 1e6 / outcome.ios;
-    Ok(Run { outcome, cpu_us_per_io })
+    let arguments =
+        ["--rw=randread", "--bs=8k", "--iodepth=1", "--time_based", "--norandommap", "--randrepeat=0"];
+    let mut arguments: Vec<String> = arguments.map(Into::into).into();
+    arguments.push(format!("--runtime={seconds}"));
+    through_nbd::measured(server, mib, arguments)
 }

@@ -40,6 +40,20 @@ fn write(path: &Path, text: &str) -> Result<(), BenchError> {
     std::fs::write(path, text).map_err(BenchError::system(format!("{} cannot be written", path.display())))
 }
 
+/// Runs two things in the order of a round, which is the last one's reversed: a shared machine is faster and slower by the
+/// second.
+fn in_turn<T>(
+    number: u32,
+    one: impl FnOnce() -> Result<T, BenchError>,
+    other: impl FnOnce() -> Result<T, BenchError>,
+) -> Result<(T, T), BenchError> {
+    if number.is_multiple_of(2) {
+        return Ok((one()?, other()?));
+    }
+    let second = other()?;
+    Ok((one()?, second))
+}
+
 /// `1.23 x: reached` or `missed`, for a ratio that should be at least `least`.
 fn judge_at_least(ratio: f64, least: f64) -> &'static str {
     if ratio >= least { "reached" } else { "missed" }

@@ -7,7 +7,7 @@ use clap::Args;
 use tempfile::TempDir;
 
 use super::through_nbd::{fill, random_8k, start_tier0};
-use super::{judge_at_most, scratch, table};
+use super::{in_turn, judge_at_most, scratch, table};
 use crate::error::{BenchError, need};
 use crate::machine;
 use crate::server::{Address, Server, build_silent, build_tier0};
@@ -45,14 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
             let cpu = |server| {
                 random_8k(server, MIB, 1, read_percent, options.seconds).map(|run| run.cpu_us_per_io)
             };
-            let round = match number.is_multiple_of(2) {
-                true => (cpu(&counting)?, cpu(&silent)?),
-                false => {
-                    let second = cpu(&silent)?;
-                    (cpu(&counting)?, second)
-                }
-            };
-            rounds.push(round);
+            rounds.push(in_turn(number, || cpu(&counting), || cpu(&silent))?);
         }
         let ratio = Spread::of(rounds.iter().map(|(with, without)| with / without));
         table.add_row([

@@ -71,8 +71,12 @@ pub(super) fn random_8k(
     read_percent: u32,
     seconds: u32,
 ) -> Result<Run, BenchError> {
+    measured(server, mib, fio::random_8k_shared(connections, read_percent, seconds))
+}
+
+/// A load on the first `mib` MiB, and what processor time the server took for it.
+pub(super) fn measured(server: &Server, mib: u32, load: Vec<String>) -> Result<Run, BenchError> {
     let before = server.cpu_s()?;
-    let load = fio::random_8k_shared(connections, read_percent, seconds);
     let outcome = fio::run(&[load, target(server, mib)].concat())?;
     let cpu_us_per_io = (server.cpu_s()? - before) * 1e6 / outcome.ios;
     Ok(Run { outcome, cpu_us_per_io })

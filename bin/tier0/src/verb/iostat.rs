@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tier0_control::admin::{
-    AdminReply, AdminRequest, ConnectionIo, Flushing, IoReport, NamedFlushing, NamedIo, PoolIo, ReadCacheIo,
+    AdminReply, AdminRequest, ConnectionIo, Flushing, IoReport, NamedFlushing, NamedIo, PoolIo,
+    ReadCacheStatus,
 };
 use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
 use tier0_units::{Nanos, counted};
@@ -116,7 +117,7 @@ struct PoolRates {
     tables: Vec<OneRate>,
     drives: Vec<OneRate>,
     /// Of the interval, as far as it counts.
-    read_cache: Option<ReadCacheIo>,
+    read_cache: Option<ReadCacheStatus>,
 }
 
 /// A connection between two looks.
@@ -254,7 +255,7 @@ fn differences(before: Option<&[NamedIo]>, now: &[NamedIo]) -> Vec<OneRate> {
 }
 
 /// What the read cache did between two looks.
-fn read_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<ReadCacheIo> {
+fn read_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<ReadCacheStatus> {
     let known = before.and_then(|before| before.read_cache).unwrap_or_default();
     now.read_cache.map(|cache| cache.since(&known))
 }

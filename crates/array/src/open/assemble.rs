@@ -8,14 +8,13 @@ use tier0_control::{Witness, left_from};
 use tier0_description::facts::PoolFacts;
 use tier0_description::names::{drives, quoted};
 use tier0_description::{
-    Description, DriveDescription, Mismatch, PoolDescription, VolumeDescription, check_same_shape,
-    not_in_file, size_differs,
+    Description, DriveDescription, Mismatch, PoolDescription, check_same_shape, not_in_file, size_differs,
 };
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_plan::{check_fits, new_volume, switches_of};
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
-use tier0_pool::{Member, MetaRecord, PoolError, PoolState, RaidRecord, Volume};
+use tier0_pool::{Member, MetaRecord, PoolError, PoolState, RaidRecord};
 use tier0_units::SectorCount;
 use tier0_world::World;
 use uuid::Uuid;
@@ -501,17 +500,6 @@ fn shapes_of(state: &PoolState) -> Vec<(String, RaidRecord)> {
     state.groups().iter().map(|group| (group.name.clone(), group.raid.clone())).collect()
 }
 
-/// The records that change of a volume how it uses caches, as far as its description says.
-fn changes_of(known: &Volume, wanted: &VolumeDescription) -> Vec<MetaRecord> {
-    let volume = known.number;
-    let mode = wanted.write_cache.filter(|wanted| *wanted != known.write_cache);
-    let read = wanted.read_cache.filter(|wanted| *wanted != known.read_cache);
-    let mode = mode.map(|write_cache| MetaRecord::ModeChanged { volume, write_cache });
-    mode.into_iter()
-        .chain(read.map(|read_cache| MetaRecord::ReadCacheChanged { volume, read_cache }))
-        .collect()
-}
-
 /// The records that create the description's volumes that the pool does not have, and switch caches as it says.
 /// A volume may have grown since the description was written.
 fn add_volumes(
@@ -528,7 +516,7 @@ fn add_volumes(
                 warnings.push(size_differs(&known.name, SectorCount(known.sectors), volume.sectors));
                 continue;
             }
-            Some(known) => changes_of(known, volume),
+            Some(known) => MetaRecord::switch_caches(known, volume.read_cache, volume.write_cache),
             None => {
                 check_fits(state, volume)?;
                 warnings.push(format!(

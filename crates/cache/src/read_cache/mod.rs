@@ -1,6 +1,7 @@
 #![doc = include_str!("README.md")]
 
 mod fills;
+mod status;
 
 use std::cell::RefCell;
 use std::io;
@@ -13,6 +14,7 @@ use tier0_world::{BufMut, PageStore, PayloadWidth};
 
 pub(crate) use self::fills::Fill;
 use self::fills::Fills;
+pub use self::status::ReadCacheStatus;
 
 /// Bytes of a page.
 const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
@@ -48,47 +50,6 @@ pub(crate) enum Source {
     Write,
     /// A reader was expected to come to it, and none has yet.
     Prefetch,
-}
-
-/// What a read cache has done since the start, and how it stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadCacheStatus {
-    /// Reads that were answered from pages that had been read.
-    pub read_hits: u64,
-    /// Reads that were answered from pages that had been written, dirty ones among them.
-    pub write_hits: u64,
-    /// Reads that were answered from pages that had been read ahead, and that nobody had asked for before.
-    pub prefetch_hits: u64,
-    /// Reads that needed a drive.
-    pub misses: u64,
-    /// Reads that went past the cache, because they are large.
-    pub bypassed: u64,
-    /// Pages that came in.
-    pub inserted: u64,
-    /// Pages of these that were read ahead.
-    pub prefetched: u64,
-    /// Pages that gave way to others.
-    pub evicted: u64,
-    /// Pages that are in.
-    pub pages: u64,
-    /// Pages for which there is room now.
-    pub room: u64,
-}
-
-impl ReadCacheStatus {
-    /// Both together.
-    pub fn add(&mut self, other: ReadCacheStatus) {
-        self.read_hits += other.read_hits;
-        self.write_hits += other.write_hits;
-        self.prefetch_hits += other.prefetch_hits;
-        self.misses += other.misses;
-        self.bypassed += other.bypassed;
-        self.inserted += other.inserted;
-        self.prefetched += other.prefetched;
-        self.evicted += other.evicted;
-        self.pages += other.pages;
-        self.room += other.room;
-    }
 }
 
 /// Clean pages of the slots of a pool's part in a shard.
@@ -133,8 +94,12 @@ impl ReadCache {
     /// How it stands.
     pub fn status(&self) -> ReadCacheStatus {
         let state = self.state.borrow();
-        let (pages, room) = (state.policy.len() as u64, state.policy.limit() as u64);
-        ReadCacheStatus { pages, room, ..state.status }
+        let bytes = |pages: usize| pages as u64 * PAGE_BYTES;
+        ReadCacheStatus {
+            bytes: bytes(state.policy.len()),
+            room_bytes: bytes(state.policy.limit()),
+            ..state.status
+        }
     }
 
     /// So many bytes are left for it: pages give way where it has more.
@@ -156,7 +121,8 @@ impl ReadCache {
         gone.iter().for_each(|frame| state.store.release(frame.0 as usize));
     }
 
-    /// A read of a slot from `first_sector` on: whether all of it was here, and is in the buffer.
+    /// A read of a slot from `first_sector` on: whether all of it was here, and is in the buffer. If not, what the buffer holds is
+    /// arbitrary.
     pub(crate) fn read(&self, slot: u64, first_sector: u64, buf: &mut BufMut) -> bool {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
@@ -168,16 +134,31 @@ impl ReadCache {
             return false;
         }
         let pages = pages_of(first_sector, u64::from(buf.sectors()));
+        let width = state.width.bytes();
+        let end = first_sector + u64::from(buf.sectors());
+        let bytes = buf.as_mut_slice();
         let (mut is_whole, mut was_written, mut was_prefetched) = (true, false, false);
-        for page in pages.clone() {
-            match state.policy.get(key(slot, page)).map(|frame| &mut state.sources[frame.0 as usize]) {
-                Some(Source::Read) => {}
-                Some(Source::Write) => was_written = true,
-                Some(source @ Source::Prefetch) => {
+        for page in pages {
+            let Some(frame) = state.policy.get(key(slot, page)) else {
+                is_whole = false;
+                continue;
+            };
+            match &mut state.sources[frame.0 as usize] {
+                Source::Read => {}
+                Source::Write => was_written = true,
+                source @ Source::Prefetch => {
                     was_prefetched = true;
                     *source = Source::Read;
                 }
-                None => is_whole = false,
+            }
+            if is_whole {
+                let start = u64::from(page) * PAGE_SECTORS;
+                let (from, to) = (start.max(first_sector), (start + PAGE_SECTORS).min(end));
+                let part = |from: u64, to: u64, base: u64| {
+                    (from - base) as usize * width..(to - base) as usize * width
+                };
+                let page = &state.store.page(frame.0 as usize)[part(from, to, start)];
+                bytes[part(from, to, first_sector)].copy_from_slice(page);
             }
         }
         if !is_whole {
@@ -188,19 +169,6 @@ impl ReadCache {
             (true, _) => state.status.prefetch_hits += 1,
             (_, true) => state.status.write_hits += 1,
             _ => state.status.read_hits += 1,
-        }
-        let width = state.width.bytes();
-        let bytes = buf.as_mut_slice();
-        for page in pages {
-            let frame = state.policy.peek(key(slot, page)).expect("it was there just now");
-            let start = u64::from(page) * PAGE_SECTORS;
-            let end = (start + PAGE_SECTORS).min(first_sector + bytes.len() as u64 / width.max(1) as u64);
-            let from = start.max(first_sector);
-            if width > 0 {
-                let into = (from - first_sector) as usize * width..(end - first_sector) as usize * width;
-                let part = (from - start) as usize * width..(end - start) as usize * width;
-                bytes[into].copy_from_slice(&state.store.page(frame.0 as usize)[part]);
-            }
         }
         true
     }
@@ -369,6 +337,12 @@ mod tests {
         buf
     }
 
+    /// Its pages, and for how many there is room.
+    fn stands(cache: &ReadCache) -> (u64, u64) {
+        let status = cache.status();
+        (status.bytes / PAGE_BYTES, status.room_bytes / PAGE_BYTES)
+    }
+
     fn look(cache: &ReadCache, slot: u64, first_sector: u64, sectors: u32) -> Option<Vec<u8>> {
         let mut buf = BufMut::new(sectors, PayloadWidth::new(2));
         cache.read(slot, first_sector, &mut buf).then(|| buf.as_slice().to_vec())
@@ -391,7 +365,7 @@ mod tests {
         assert_eq!(look(&cache, 5, 4, 8), None, "page 0 was not read as a whole");
         assert_eq!(look(&cache, 6, 8, 8), None);
         let status = cache.status();
-        assert_eq!((status.read_hits, status.misses, status.pages), (2, 2, 2));
+        assert_eq!((status.read_hits, status.misses, status.bytes), (2, 2, 2 * PAGE_BYTES));
     }
 
     #[test]
@@ -432,14 +406,14 @@ mod tests {
         for page in 0..640 {
             fill(&cache, page, 0, &filled(8, 1));
         }
-        assert_eq!((cache.status().pages, cache.status().room), (640, 640));
+        assert_eq!(stands(&cache), (640, 640));
         cache.fit(100 * (PAGE_BYTES + BOOKKEEPING_BYTES) + 5);
-        assert_eq!((cache.status().pages, cache.status().room), (100, 100));
+        assert_eq!(stands(&cache), (100, 100));
         fill(&cache, 1000, 0, &filled(8, 1));
-        assert_eq!((cache.status().pages, cache.status().evicted), (100, 541));
+        assert_eq!((stands(&cache).0, cache.status().evicted), (100, 541));
         let room_for = |pages: u64| {
             cache.fit(pages * (PAGE_BYTES + BOOKKEEPING_BYTES));
-            cache.status().room
+            stands(&cache).1
         };
         assert_eq!(
             [room_for(110), room_for(120), room_for(112)],
@@ -447,9 +421,9 @@ mod tests {
             "to and fro costs nothing"
         );
         cache.fit(0);
-        assert_eq!(cache.status().room, 1, "there is always room for one");
+        assert_eq!(stands(&cache).1, 1, "there is always room for one");
         cache.fit(u64::MAX);
-        assert_eq!(cache.status().room, 640);
+        assert_eq!(stands(&cache).1, 640);
     }
 
     #[test]
@@ -539,7 +513,7 @@ mod tests {
                     }
                 }
                 let status = cache.status();
-                prop_assert!(status.pages <= status.room);
+                prop_assert!(status.bytes <= status.room_bytes);
             }
         }
     }

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_stats::IoStats;
-use tier0_units::{PAGE_SECTORS, SECTOR_BYTES};
 
 /// Counters since the array started. For rates, the caller asks twice and subtracts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,7 +42,7 @@ pub struct PoolIo {
     pub destage: Vec<NamedIo>,
     /// What the read cache in memory has done; none where there is none.
     #[serde(default)]
-    pub read_cache: Option<ReadCacheIo>,
+    pub read_cache: Option<ReadCacheStatus>,
     /// How full the write caches are, and why they destaged what they did, by group where each has a lane.
     #[serde(default)]
     pub flushing: Vec<NamedFlushing>,
@@ -52,77 +51,6 @@ pub struct PoolIo {
     pub tables: Vec<NamedIo>,
     /// What its drives have done: for hosts, destaging, metadata, rebuilds and scrubs.
     pub drives: Vec<NamedIo>,
-}
-
-/// What a read cache in memory has done, and how it stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReadCacheIo {
-    /// Reads whose pages were there because they had been read.
-    pub read_hits: u64,
-    /// Reads whose pages were there because they had been written, those that are not destaged among them.
-    pub write_hits: u64,
-    /// Reads whose pages were there because they had been read ahead.
-    pub prefetch_hits: u64,
-    /// Reads that needed a drive.
-    pub misses: u64,
-    /// Reads that went past it because they are large.
-    pub bypassed: u64,
-    /// Pages that came in.
-    pub inserted: u64,
-    /// Pages of these that were read ahead.
-    pub prefetched: u64,
-    /// Pages that gave way to others.
-    pub evicted: u64,
-    /// What its pages hold, bytes.
-    pub bytes: u64,
-    /// What they may hold now, bytes.
-    pub room_bytes: u64,
-}
-
-impl From<ReadCacheStatus> for ReadCacheIo {
-    fn from(status: ReadCacheStatus) -> ReadCacheIo {
-        let bytes = |pages: u64| pages * PAGE_SECTORS * SECTOR_BYTES;
-        ReadCacheIo {
-            read_hits: status.read_hits,
-            write_hits: status.write_hits,
-            prefetch_hits: status.prefetch_hits,
-            misses: status.misses,
-            bypassed: status.bypassed,
-            inserted: status.inserted,
-            prefetched: status.prefetched,
-            evicted: status.evicted,
-            bytes: bytes(status.pages),
-            room_bytes: bytes(status.room),
-        }
-    }
-}
-
-impl ReadCacheIo {
-    /// Reads that found their pages.
-    pub fn hits(&self) -> u64 {
-        self.read_hits + self.write_hits + self.prefetch_hits
-    }
-
-    /// Reads that looked for them.
-    pub fn lookups(&self) -> u64 {
-        self.hits() + self.misses
-    }
-
-    /// What has been done since an earlier look, and how it stands now.
-    pub fn since(&self, before: &ReadCacheIo) -> ReadCacheIo {
-        ReadCacheIo {
-            read_hits: self.read_hits - before.read_hits,
-            write_hits: self.write_hits - before.write_hits,
-            prefetch_hits: self.prefetch_hits - before.prefetch_hits,
-            misses: self.misses - before.misses,
-            bypassed: self.bypassed - before.bypassed,
-            inserted: self.inserted - before.inserted,
-            prefetched: self.prefetched - before.prefetched,
-            evicted: self.evicted - before.evicted,
-            bytes: self.bytes,
-            room_bytes: self.room_bytes,
-        }
-    }
 }
 
 /// The write caches of a lane, in all shards.

@@ -7,11 +7,10 @@ mod io;
 mod request;
 mod status;
 
-pub use tier0_cache::{FlushCounts, Flushed, Flushing};
+pub use tier0_cache::{FlushCounts, Flushed, Flushing, ReadCacheStatus};
 
 pub use io::{
     CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
-    ReadCacheIo,
 };
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{

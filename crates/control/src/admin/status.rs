@@ -5,13 +5,11 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tier0_cache::Flushing;
+use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_description::facts::DriveState;
 use tier0_pool::{CacheSwitches, DriveClass};
 use tier0_stats::IoSummary;
 use tier0_units::WriteCache;
-
-use super::io::ReadCacheIo;
 
 /// How an array does, best first; the order is that of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -227,7 +225,7 @@ pub struct PoolStatus {
     pub integrity: IntegrityStatus,
     /// The read cache in memory; none where there is none.
     #[serde(default)]
-    pub read_cache: Option<ReadCacheIo>,
+    pub read_cache: Option<ReadCacheStatus>,
     /// Its volumes.
     pub volumes: Vec<VolumeStatus>,
 }

@@ -247,6 +247,16 @@ impl MetaRecord {
         records
     }
 
+    /// The records that switch a volume's caches, as far as something is said and it is not so already.
+    pub fn switch_caches(known: &Volume, read: Option<bool>, write: Option<WriteCache>) -> Vec<MetaRecord> {
+        let volume = known.number;
+        let mode = write.filter(|mode| *mode != known.write_cache);
+        let own = read.filter(|on| *on != known.read_cache);
+        let mode = mode.map(|write_cache| MetaRecord::ModeChanged { volume, write_cache });
+        let own = own.map(|read_cache| MetaRecord::ReadCacheChanged { volume, read_cache });
+        mode.into_iter().chain(own).collect()
+    }
+
     /// The record that unmaps these extents.
     pub fn unmap(extents: impl IntoIterator<Item = ExtentId>) -> MetaRecord {
         let mut runs: Vec<ExtentRun> = Vec::new();

@@ -1,7 +1,7 @@
 //! A pool: its space, what is wrong, what goes on, its drives and volumes.
 
 use tier0_control::admin::{
-    Flushing, GroupStatus, IntegrityStatus, LostRange, PoolStatus, ReadCacheIo, RebuildPurpose,
+    Flushing, GroupStatus, IntegrityStatus, LostRange, PoolStatus, ReadCacheStatus, RebuildPurpose,
     RebuildStatus, ScrubStatus, SpaceStatus, TablesStatus, VolumeStatus,
 };
 use tier0_pool::CacheSwitches;
@@ -140,7 +140,7 @@ fn memory(tables: &TablesStatus) -> String {
 }
 
 /// What the read cache holds, and what it has brought.
-fn read_cache(cache: &ReadCacheIo) -> String {
+fn read_cache(cache: &ReadCacheStatus) -> String {
     let share = match cache.lookups() {
         0 => String::new(),
         _ => format!("; since the start it had {}", crate::read_cache::found(cache)),
