@@ -33,6 +33,8 @@ pub(crate) const LANES: u64 = 1 << 1;
 pub(crate) const FAMILIES: u64 = 1 << 2;
 /// Incompatible, in checkpoints: caches are switched off, of volumes or of the whole pool.
 pub(crate) const SWITCHES: u64 = 1 << 3;
+/// Incompatible, in checkpoints: the pool has a flash read cache.
+pub(crate) const FLASH_CACHE: u64 = 1 << 4;
 /// What this code knows in superblocks.
 pub(crate) const IN_SUPERBLOCKS: Features =
     Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, incompatible: GROUPS, ..Features::NONE };
@@ -41,7 +43,7 @@ pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
 /// What it knows in checkpoints.
 pub(crate) const IN_CHECKPOINTS: Features = Features {
     compatible: LEFT_BEHIND,
-    incompatible: GROUPS | LANES | FAMILIES | SWITCHES,
+    incompatible: GROUPS | LANES | FAMILIES | SWITCHES | FLASH_CACHE,
     ..Features::NONE
 };
 

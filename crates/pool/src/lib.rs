@@ -38,6 +38,7 @@ pub use slot_run::SlotRun;
 pub use space::{Reserve, Space, SpaceRules, SpaceWarning};
 pub use state::{
     BitSet, Branch, CacheSwitches, Caching, Claim, ColumnMove, DriveClass, ExtentMap, FAMILY_VOLUMES_MAX,
-    GROUPS_MAX, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX,
-    PoolState, Rebuild, RebuildSource, Run, SetBatch, SetGroup, SetsToCome, SlotHome, TEXT_BYTES_MAX, Volume,
+    FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry, LogCopy, LogPlacement, LogRing, Member,
+    MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run, SetBatch, SetGroup,
+    SetsToCome, SlotHome, TEXT_BYTES_MAX, Volume,
 };

@@ -4,8 +4,9 @@ use tier0_units::{ExtentId, SlotRef, WriteCache};
 use uuid::Uuid;
 
 use crate::{
-    ChunkletAddress, DriveClass, ExtentRun, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState,
-    MetaRecord, MetadataArea, PoolState, RaidRecord, ScrubCursor, SetGroup, Volume,
+    ChunkletAddress, DriveClass, ExtentRun, FlashCacheDevice, FlashCachePlacement, Geometry, LogCopy,
+    LogPlacement, LogRing, Member, MemberState, MetaRecord, MetadataArea, PoolState, RaidRecord, ScrubCursor,
+    SetGroup, Volume,
 };
 
 pub(crate) const CHUNKLET_SECTORS: u64 = 1024;
@@ -63,6 +64,17 @@ pub(crate) fn ring(number: u32, members: &[u32]) -> LogRing {
     let copies =
         members.iter().map(|member| LogCopy { member: *member, first_sector, sectors: CHUNKLET_SECTORS / 2 });
     LogRing { id: Uuid::from_u128(0x3000 + u128::from(number)), copies: copies.collect(), is_void: false }
+}
+
+/// Chunklets for a flash cache on drives 2 and 4 of a pool with a bit of everything.
+pub(crate) fn flash_cache() -> FlashCachePlacement {
+    let device = |member: u32, chunklets: &[std::ops::Range<u32>]| FlashCacheDevice {
+        id: Uuid::from_u128(0x5000 + u128::from(member)),
+        member,
+        epoch: 7,
+        chunklets: chunklets.to_vec(),
+    };
+    FlashCachePlacement { devices: vec![device(2, &[5..6]), device(4, &[4..5, 2..4])] }
 }
 
 /// Mirrors on this many drives, one chunklet kept free on each; no sets, log or volumes.

@@ -9,12 +9,15 @@ use tier0_units::SectorCount;
 use super::page::{PageTable, most_places, page_count};
 use super::pieces::Header;
 use crate::codec::{Reader, Writer};
-use crate::features::{FAMILIES, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, SWITCHES};
+use crate::features::{
+    FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, SWITCHES,
+};
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
-    BitSet, Branch, CacheSwitches, Derived, DriveClass, ExtentMap, GROUPS_MAX, Geometry, Inventory, LogCopy,
-    LogPlacement, LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource,
-    SetBatch, SetGroup, Tenants, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
+    BitSet, Branch, CacheSwitches, Derived, DriveClass, ExtentMap, FlashCacheDevice, FlashCachePlacement,
+    GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError,
+    PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch, SetGroup, Tenants, Volume, WRITE_CACHES,
+    are_placed, placed, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -22,6 +25,7 @@ use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 const MEMBER_BYTES_MIN: usize = 28;
 const RING_BYTES_MIN: usize = 17;
 const VOLUME_BYTES_MIN: usize = 32;
+const FLASH_DEVICE_BYTES_MIN: usize = 40;
 const REBUILD_BYTES_MIN: usize = 16;
 const PAIR_BYTES: usize = 8;
 const GROUP_BYTES_MIN: usize = 28;
@@ -71,7 +75,8 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     let families_bit = if state.has_families() { FAMILIES } else { 0 };
     let has_switches = state.has_switches();
     let switches_bit = if has_switches { SWITCHES } else { 0 };
-    let incompatible = groups_bit | lanes_bit | families_bit | switches_bit;
+    let flash_cache_bit = if inventory.flash_cache.devices.is_empty() { 0 } else { FLASH_CACHE };
+    let incompatible = groups_bit | lanes_bit | families_bit | switches_bit | flash_cache_bit;
     // The group that something is of follows it, where there is more than the first.
     let of_group = |writer: &mut Writer, group: u32| {
         if has_groups {
@@ -113,6 +118,9 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
         rebuild.rebuilt.words().iter().for_each(|word| writer.u64(*word));
     }
     encode_log(&mut writer, &inventory.log);
+    if flash_cache_bit != 0 {
+        encode_flash_cache(&mut writer, &inventory.flash_cache);
+    }
     writer.count(inventory.volumes.len());
     for volume in inventory.volumes.values() {
         encode_volume(&mut writer, volume);
@@ -283,6 +291,10 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
     }
     let lanes = if header.features.incompatible & LANES != 0 { reader.u32()? } else { 1 };
     let rings = reader.many(RING_BYTES_MIN, decode_ring)?;
+    let flash_cache = match header.features.incompatible & FLASH_CACHE != 0 {
+        true => decode_flash_cache(reader)?,
+        false => FlashCachePlacement::default(),
+    };
     // Every extent has a slot of its own, and the slots fit the metadata area: so damage cannot ask for more memory.
     let slots: u64 = placed(&groups, &batches).map(|batch| batch.slots()).sum();
     let mut extents_left = slots.min(area.body_bytes_max(0) / RUN_BYTES as u64);
@@ -319,6 +331,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         next_volume,
         has_families,
         cache_switches,
+        flash_cache,
         owners,
     };
     let (id, slots) = (header.pool, Tenants::new(Vec::new()));
@@ -477,6 +490,33 @@ fn decode_ring(reader: &mut Reader<'_>) -> Option<LogRing> {
         Some(LogCopy { member: reader.u32()?, first_sector: reader.u64()?, sectors: reader.u64()? })
     });
     Some(LogRing { id, copies: copies.collect::<Option<_>>()?, is_void: count & VOID_RING != 0 })
+}
+
+fn encode_flash_cache(writer: &mut Writer, placement: &FlashCachePlacement) {
+    writer.count(placement.devices.len());
+    for device in &placement.devices {
+        writer.uuid(device.id);
+        writer.u32(device.member);
+        writer.u64(device.epoch);
+        writer.count(device.chunklets.len());
+        for run in &device.chunklets {
+            writer.u32(run.start);
+            writer.u32(run.end);
+        }
+    }
+}
+
+/// Where there is none, that goes without saying.
+fn decode_flash_cache(reader: &mut Reader<'_>) -> Option<FlashCachePlacement> {
+    let devices = reader.many(FLASH_DEVICE_BYTES_MIN, |reader| {
+        Some(FlashCacheDevice {
+            id: reader.uuid()?,
+            member: reader.u32()?,
+            epoch: reader.u64()?,
+            chunklets: reader.many(PAIR_BYTES, |reader| Some(reader.u32()?..reader.u32()?))?,
+        })
+    })?;
+    (!devices.is_empty()).then_some(FlashCachePlacement { devices })
 }
 
 fn encode_volume(writer: &mut Writer, volume: &Volume) {

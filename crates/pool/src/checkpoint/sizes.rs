@@ -1,7 +1,9 @@
 //! How many bytes the parts of a checkpoint's body take: known without encoding them.
 
 use super::page::{PAGE_BYTES, PLACE_BYTES, page_count};
-use crate::state::{LogPlacement, Member, PoolState, Rebuild, SetGroup, TEXT_BYTES_MAX, Volume};
+use crate::state::{
+    FlashCachePlacement, LogPlacement, Member, PoolState, Rebuild, SetGroup, TEXT_BYTES_MAX, Volume,
+};
 
 const COUNT_BYTES: u64 = 4;
 const TEXT_LENGTH_BYTES: u64 = 2;
@@ -97,6 +99,13 @@ pub(crate) fn log_bytes(log: &LogPlacement) -> u64 {
     lanes + log.rings.iter().map(|ring| UUID_BYTES + 1 + ring.copies.len() as u64 * 20).sum::<u64>()
 }
 
+/// What the place of the flash cache takes, where there is one.
+pub(crate) fn flash_cache_bytes(placement: &FlashCachePlacement) -> u64 {
+    let device = |runs: usize| UUID_BYTES + 4 + 8 + COUNT_BYTES + runs as u64 * 8;
+    let devices = placement.devices.iter().map(|one| device(one.chunklets.len())).sum::<u64>();
+    if devices > 0 { COUNT_BYTES + devices } else { 0 }
+}
+
 /// The bytes of a body without the paths and the table of pages.
 pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
     let inventory = &state.inventory;
@@ -112,6 +121,7 @@ pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
         + inventory.columns.len() as u64 * CHUNKLET_BYTES
         + rebuilds_bytes(state)
         + log_bytes(&inventory.log)
+        + flash_cache_bytes(&inventory.flash_cache)
         + inventory.volumes.values().map(volume_bytes).sum::<u64>()
         + if state.has_families() { inventory.volumes.len() as u64 * BRANCH_BYTES } else { 0 }
         + if state.has_switches() { switches_bytes(state) } else { 0 }

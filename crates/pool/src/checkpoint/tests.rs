@@ -7,17 +7,18 @@ use uuid::Uuid;
 use super::image::{decode, decode_parts, encode, encode_page_of, encode_parts, header_of};
 use super::*;
 use crate::codec::{Reader, Writer, crc64};
-use crate::features::SWITCHES;
+use crate::features::{FLASH_CACHE, SWITCHES};
 use crate::fixtures;
-use crate::samples::{area, chunklet, empty, extent, full, grouped, ring, slot, volume};
+use crate::samples::{area, chunklet, empty, extent, flash_cache, full, grouped, ring, slot, volume};
 use crate::state::{Branch, Member, Tenant};
 use crate::{
-    CacheSwitches, Caching, LogPlacement, MetaError, MetaRecord, PoolState, RebuildSource, SharedRun, Volume,
+    CacheSwitches, Caching, FlashCachePlacement, LogPlacement, MetaError, MetaRecord, PoolState,
+    RebuildSource, SharedRun, Volume,
 };
 
 #[test]
 fn states_come_back() {
-    for state in [empty(1), empty(4), full(), with_family(), with_switches()] {
+    for state in [empty(1), empty(4), full(), with_family(), with_switches(), with_flash_cache()] {
         let bytes = encode(&state);
         assert!(bytes.len().is_multiple_of(4096));
         assert_eq!(decode(&bytes), Some(Ok(state)));
@@ -35,7 +36,7 @@ fn a_member_larger_than_bytes_can_tell_is_damage() {
 
 #[test]
 fn the_size_is_known_before() {
-    for state in [empty(1), full(), with_family(), with_switches()] {
+    for state in [empty(1), full(), with_family(), with_switches(), with_flash_cache()] {
         let pages = page_count(state.slot_count());
         let expected = fixed_bytes(&state) + most_places(pages, state.has_families()).1;
         assert_eq!(encode_parts(&state).0.len() as u64, expected);
@@ -221,6 +222,24 @@ fn with_switches() -> PoolState {
     ];
     state.apply_all(&records).expect("valid");
     state
+}
+
+/// A pool whose drives 2 and 4 have chunklets for a flash cache.
+fn with_flash_cache() -> PoolState {
+    let mut state = full();
+    state.apply_all(&[MetaRecord::FlashCachePlaced(flash_cache())]).expect("valid");
+    state
+}
+
+#[test]
+fn the_frozen_image_of_a_pool_with_a_flash_cache_is_read_and_written() {
+    let mut state = with_flash_cache();
+    state.verify().expect("sound");
+    check_frozen("checkpoint-v3-flash-cache.bin", &state);
+    let has_feature = |state: &PoolState| encode_state(state).features().incompatible & FLASH_CACHE != 0;
+    assert!(has_feature(&state));
+    state.apply_all(&[MetaRecord::FlashCachePlaced(FlashCachePlacement::default())]).expect("valid");
+    assert!(!has_feature(&state) && encode(&state) == encode(&full()), "not a byte differs");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tier0_units::{ExtentId, SlotRef, WriteCache};
 
 use crate::ChunkletAddress;
-use crate::state::{CacheSwitches, LogPlacement, Member, Run, SetGroup, Volume};
+use crate::state::{CacheSwitches, FlashCachePlacement, LogPlacement, Member, Run, SetGroup, Volume};
 
 pub(crate) use encode::decode_run;
 pub use encode::{VERSION, decode, encode};
@@ -158,6 +158,8 @@ pub enum MetaRecord {
     PoolCacheChanged(CacheSwitches),
     /// The write log lies here now.
     LogPlaced(LogPlacement),
+    /// The flash read cache lies here now, and its devices are to be believed under these epochs.
+    FlashCachePlaced(FlashCachePlacement),
 }
 
 /// Neighbouring extents that are mapped to neighbouring slots.

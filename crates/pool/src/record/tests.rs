@@ -3,7 +3,7 @@
 use tier0_world::Random;
 
 use super::*;
-use crate::samples::{chunklet, empty, extent, slot, story, volume};
+use crate::samples::{chunklet, empty, extent, flash_cache, slot, story, volume};
 use crate::{Run, fixtures};
 
 /// Every kind of record.
@@ -101,6 +101,14 @@ fn the_frozen_image_of_cache_switches_is_read_and_written() {
         MetaRecord::ReadCacheChanged { volume: 2, read_cache: true },
     ];
     fixtures::check("records-v1-switches.bin", &encode(&records), |bytes| {
+        assert_eq!(decode(bytes), Some(records.clone()))
+    });
+}
+
+#[test]
+fn the_frozen_image_of_a_placed_flash_cache_is_read_and_written() {
+    let records = vec![MetaRecord::FlashCachePlaced(flash_cache())];
+    fixtures::check("records-v1-flash-cache.bin", &encode(&records), |bytes| {
         assert_eq!(decode(bytes), Some(records.clone()))
     });
 }

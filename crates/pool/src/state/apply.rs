@@ -60,6 +60,7 @@ impl PoolState {
             }
             MetaRecord::PoolCacheChanged(switches) => self.inventory.cache_switches = switches,
             MetaRecord::LogPlaced(log) => self.place_log(log),
+            MetaRecord::FlashCachePlaced(placement) => self.place_flash_cache(placement),
         }
     }
 
@@ -80,9 +81,12 @@ impl PoolState {
         }
     }
 
-    /// What was being evacuated from it has to be rebuilt.
+    /// What was being evacuated from it has to be rebuilt; its part of the flash cache is gone.
     fn lose_member(&mut self, member: u32) {
         self.set_member(member, MemberState::Lost);
+        if self.flash_cache().on(member).is_some() {
+            self.place_flash_cache(self.flash_cache().without(member));
+        }
         let own = self.inventory.rebuilds.keys().copied();
         let own: Vec<(u32, u32)> =
             own.filter(|(set, column)| self.column(*set, *column).drive == member).collect();

@@ -95,6 +95,10 @@ impl PoolState {
                 self.check_log(log)?;
                 self.check_room(checkpoint::log_bytes(log))
             }
+            MetaRecord::FlashCachePlaced(placement) => {
+                self.check_flash_cache(placement)?;
+                self.check_room(checkpoint::flash_cache_bytes(placement))
+            }
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) enum Owner {
     Target { set: u32, column: u32 },
     /// The write log's.
     Log,
+    /// The flash read cache's.
+    FlashCache,
 }
 
 impl fmt::Display for Owner {
@@ -29,6 +31,7 @@ impl fmt::Display for Owner {
             Owner::Set { set, column } => write!(f, "column {column} of set {set}"),
             Owner::Target { set, column } => write!(f, "the rebuild of column {column} of set {set}"),
             Owner::Log => write!(f, "the write log"),
+            Owner::FlashCache => write!(f, "the flash cache"),
         }
     }
 }
@@ -215,7 +218,7 @@ impl PoolState {
     }
 
     fn derive_owners(&self) -> Result<BTreeMap<ChunkletAddress, Owner>, MetaError> {
-        let Inventory { columns, rebuilds, left_behind, log, .. } = &self.inventory;
+        let Inventory { columns, rebuilds, left_behind, log, flash_cache, .. } = &self.inventory;
         self.check_batches()?;
         let mut owners = BTreeMap::new();
         for ((set, column), chunklet) in self.all_columns().zip(columns) {
@@ -255,6 +258,10 @@ impl PoolState {
                 None | Some(Owner::Log) => {}
                 Some(owner) => return Err(taken(chunklet, owner)),
             }
+        }
+        self.check_flash_cache_shape(flash_cache)?;
+        for chunklet in flash_cache.addresses() {
+            self.own(&mut owners, chunklet, Owner::FlashCache)?;
         }
         Ok(owners)
     }

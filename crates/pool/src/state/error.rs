@@ -77,6 +77,12 @@ pub enum MetaError {
         /// The extent.
         extent: ExtentId,
     },
+    /// A flash cache that cannot lie where it is to.
+    #[error("the flash cache cannot lie there: {fact}")]
+    BadFlashCache {
+        /// Why.
+        fact: String,
+    },
     /// A volume that cannot have its place in a family.
     #[error("volume {name:?} cannot be a branch of another volume: {fact}")]
     Branch {

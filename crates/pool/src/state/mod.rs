@@ -23,6 +23,7 @@ mod derive;
 mod error;
 mod extent_map;
 mod family;
+mod flash_cache;
 mod geometry;
 mod group;
 mod log;
@@ -55,6 +56,7 @@ pub(crate) use derive::{Derived, Owner};
 pub use error::MetaError;
 pub use extent_map::{ExtentMap, Run};
 pub(crate) use family::Tenant;
+pub use flash_cache::{FlashCacheDevice, FlashCachePlacement};
 pub use geometry::{Geometry, SlotHome};
 pub use group::{GROUPS_MAX, SetGroup};
 pub use log::{LogCopy, LogPlacement, LogRing};
@@ -119,6 +121,7 @@ pub(crate) struct Inventory {
     /// Whether there is or was a volume of another one's family.
     pub(crate) has_families: bool,
     pub(crate) cache_switches: CacheSwitches,
+    pub(crate) flash_cache: FlashCachePlacement,
     /// Derived: whose the chunklets are; free ones are not listed.
     pub(crate) owners: BTreeMap<ChunkletAddress, Owner>,
 }

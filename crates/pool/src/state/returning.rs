@@ -15,7 +15,7 @@ impl PoolState {
     pub fn returning(&self, lost: u32) -> impl Iterator<Item = (u32, u32, ChunkletAddress)> {
         let own = self.owned(lost).filter_map(|(chunklet, owner)| match owner {
             Owner::Set { set, column } => Some((*set, *column, *chunklet)),
-            Owner::Target { .. } | Owner::Log => None,
+            Owner::Target { .. } | Owner::Log | Owner::FlashCache => None,
         });
         own.chain(self.left_behind(lost))
     }

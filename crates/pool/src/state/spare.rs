@@ -76,7 +76,7 @@ impl PoolState {
 
     /// Whether a member has columns of sets, or takes some over.
     pub fn has_columns(&self, member: u32) -> bool {
-        self.owned(member).any(|(_, owner)| !matches!(owner, Owner::Log))
+        self.owned(member).any(|(_, owner)| matches!(owner, Owner::Set { .. } | Owner::Target { .. }))
     }
 
     /// Where a lost column of a set should be rebuilt: on the member that the set does not use, of the class of the

@@ -4,9 +4,10 @@ use tier0_units::WriteCache;
 
 use super::*;
 use crate::samples::{
-    CHUNKLET_SECTORS, EXTENT_SECTORS, chunklet, empty, extent, full, member, ring, slot, story, volume,
+    CHUNKLET_SECTORS, EXTENT_SECTORS, chunklet, empty, extent, flash_cache, full, member, ring, slot, story,
+    volume,
 };
-use crate::{CacheSwitches, Caching, ExtentRun, MappedRun, SharedRun};
+use crate::{CacheSwitches, Caching, ExtentRun, FlashCacheDevice, FlashCachePlacement, MappedRun, SharedRun};
 
 mod balance;
 mod groups;
@@ -218,6 +219,43 @@ fn a_cache_is_used_where_volume_and_pool_have_it_on() {
     assert_eq!(caching(volume(true)), (true, WriteCache::Durable));
     let gone = MetaRecord::ReadCacheChanged { volume: 77, read_cache: true };
     assert_eq!(refused(&state, gone), MetaError::NoVolume { volume: 77 });
+}
+
+/// Chunklets of the flash cache are nobody else's, and a drive that is lost takes its part with it.
+#[test]
+fn a_flash_cache_has_chunklets_of_its_own() {
+    let mut state = full();
+    let placed = |devices| MetaRecord::FlashCachePlaced(FlashCachePlacement { devices });
+    let devices = flash_cache().devices;
+    let with = |at: usize, change: &dyn Fn(&mut FlashCacheDevice)| {
+        let mut devices = devices.clone();
+        change(&mut devices[at]);
+        placed(devices)
+    };
+    let refused = [
+        with(0, &|device| device.chunklets = vec![1..2]),
+        with(0, &|device| device.chunklets = vec![5..1000]),
+        with(0, &|device| device.chunklets = vec![]),
+        with(0, &|device| device.member = 3),
+        with(0, &|device| device.member = 4),
+        with(1, &|device| device.chunklets = vec![2..4, 3..5]),
+        with(1, &|device| device.id = devices[0].id),
+    ];
+    for record in refused {
+        state.check(&record).expect_err("refused");
+    }
+    let free = state.free_chunklets(4);
+    state.apply_all(&[placed(devices.clone())]).expect("valid");
+    assert_eq!((state.free_chunklets(4), state.flash_cache().devices.len()), (free - 3, 2));
+    state.check(&MetaRecord::MemberRemoved { member: 4 }).expect_err("it holds columns and a cache");
+    state.apply_all(&[MetaRecord::MemberLost { member: 4 }]).expect("valid");
+    assert_eq!(state.flash_cache().devices, devices[..1]);
+    state.verify().expect("sound");
+    let grown = FlashCacheDevice { chunklets: vec![5..7], epoch: 8, ..devices[0].clone() };
+    state.apply_all(&[placed(vec![grown])]).expect("valid");
+    state.verify().expect("sound");
+    state.apply_all(&[placed(vec![])]).expect("valid");
+    state.verify().expect("sound");
 }
 
 /// The first switch that is off takes room for those of all volumes.
