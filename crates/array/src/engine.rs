@@ -13,7 +13,7 @@ use tier0_control::{Control, LossRules};
 use tier0_description::{Description, Mismatch, class};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_plan::{NewPool, drives_of, fill};
+use tier0_plan::{NewPool, PoolDrives, fill};
 use tier0_pool::metadata::{Metadata, superblock, survey_without};
 use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, PoolState};
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
@@ -43,7 +43,7 @@ pub async fn create(
     let mut random = world.random(0x1d);
     let mut id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
     for number in 0..description.pools.len() {
-        let (places, _) = drives_of(&description.pools[number]);
+        let places = PoolDrives::of(&description.pools[number]).all;
         let own: Vec<DriveHandle> = places.iter().map(|drive| drives[*drive].clone()).collect();
         let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
         let state = new_state(description, number, sizes, shards, &mut id)?;
@@ -78,7 +78,7 @@ pub fn check_creatable(description: &Description, sectors: u64, shards: usize) -
         Uuid::from_u64_pair(0, ids.get())
     };
     for number in 0..description.pools.len() {
-        let (places, _) = drives_of(&description.pools[number]);
+        let places = PoolDrives::of(&description.pools[number]).all;
         new_state(description, number, vec![sectors; places.len()], shards, id)?;
     }
     Ok(())
@@ -116,7 +116,7 @@ pub(crate) fn new_state(
     mut id: impl FnMut() -> Uuid,
 ) -> Result<PoolState, ArrayError> {
     let pool = &description.pools[number];
-    let (places, log_members) = drives_of(pool);
+    let PoolDrives { all: places, log: log_members, flash_cache: flash_cache_members } = PoolDrives::of(pool);
     let group_of =
         |place: &usize| pool.groups.iter().position(|group| group.drives.contains(place)).unwrap_or(0);
     let member = |(place, sectors): (&usize, u64)| Member {
@@ -131,7 +131,9 @@ pub(crate) fn new_state(
     };
     let members: Vec<Member> = places.iter().zip(sizes).map(member).collect();
     let volumes = description.volumes.iter().filter(|volume| volume.pool == number).collect();
-    let new = NewPool { array: &description.name, description: pool, volumes, members, log_members, shards };
+    let array = &description.name;
+    let new =
+        NewPool { array, description: pool, volumes, members, log_members, flash_cache_members, shards };
     Ok(new.state(id)?)
 }
 
@@ -211,7 +213,7 @@ fn new_pools(
     let mut random = world.random(0x1d);
     let mut id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
     let pool_of = |number: usize| {
-        let (places, _) = drives_of(&description.pools[number]);
+        let places = PoolDrives::of(&description.pools[number]).all;
         let own: Vec<DriveHandle> = places.iter().map(|drive| drives[*drive].clone()).collect();
         let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
         let mut state = new_state(description, number, sizes, 1, &mut id)?;

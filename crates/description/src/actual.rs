@@ -5,7 +5,10 @@ use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::write::Remarks;
-use super::{Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
+use super::{
+    Description, DriveDescription, FlashCacheDescription, GroupDescription, PoolDescription,
+    VolumeDescription,
+};
 use crate::facts::{DriveFacts, DriveState, GroupFacts, PoolFacts};
 use crate::shape::config_of;
 
@@ -133,6 +136,12 @@ fn actual_pool(
         log_drives.clear();
     }
     remarks.add(section.as_str(), "log", "on each of its drives; created");
+    let flash_cache_bytes = pool.drives.iter().map(|drive| drive.flash_cache_bytes).sum::<u64>();
+    let flash_cache = FlashCacheDescription {
+        bytes: (flash_cache_bytes > 0).then_some(ByteCount(flash_cache_bytes)),
+        drives: places(|drive| drive.flash_cache_bytes > 0),
+        writes_per_day: in_file.and_then(|known| known.flash_cache.writes_per_day),
+    };
     Ok(PoolDescription {
         name: pool.name.clone(),
         drives: groups.iter().flat_map(|group| group.drives.iter().copied()).collect(),
@@ -146,6 +155,7 @@ fn actual_pool(
         space,
         read_cache: Some(pool.cache.read),
         write_cache: Some(pool.cache.write),
+        flash_cache,
     })
 }
 
@@ -229,6 +239,7 @@ mod tests {
             leaving: false,
             for_data: true,
             for_log: true,
+            flash_cache_bytes: 0,
             group: None,
         }
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use tier0_catalog::{Catalog, DriveSpec};
-use tier0_pool::{GROUPS_MAX, SpaceRules};
+use tier0_pool::{DriveClass, GROUPS_MAX, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel, UnknownLevel};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, WriteCache};
 use toml::Spanned;
@@ -14,9 +14,9 @@ use super::access::check_access;
 use super::error::Place;
 use super::notes::notes;
 use super::{
-    ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, GroupDescription,
-    ListenAddress, PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT, VolumeDescription,
-    VolumeSection, default_set_size,
+    ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, FlashCacheDescription,
+    GroupDescription, ListenAddress, PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT,
+    VolumeDescription, VolumeSection, default_set_size,
 };
 use crate::names::quoted;
 
@@ -37,6 +37,8 @@ const CHUNKLET_BYTES: Range<u64> = 1 << 20..(16 << 30) + 1;
 const EXTENT_BYTES: Range<u64> = 64 << 10..(64 << 20) + 1;
 /// Sizes of a write log that make sense, bytes.
 const LOG_BYTES: Range<u64> = 1 << 20..(1 << 40) + 1;
+/// How many times a day a flash cache may be written over.
+const WRITES_PER_DAY: std::ops::RangeInclusive<u32> = 1..=1000;
 
 pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, DescriptionError> {
     check_name("array.name", &file.array.name, place)?;
@@ -298,6 +300,7 @@ fn check_pool(
         space: check_space(section, place)?,
         read_cache: section.read_cache,
         write_cache: section.write_cache,
+        flash_cache: flash_cache(section, drives, log, place)?,
     })
 }
 
@@ -516,7 +519,57 @@ fn log_drives(
     Err(place.wrong(section.name.span(), text))
 }
 
-/// The drives of a pool's sets: those it names, or all that do not hold its log alone.
+/// The flash read cache, which needs drives that last.
+fn flash_cache(
+    section: &PoolSection,
+    drives: &[DriveDescription],
+    log: bool,
+    place: &Place<'_>,
+) -> Result<FlashCacheDescription, DescriptionError> {
+    let found = flash_cache_drives(section, drives, place)?;
+    if let Some(size) = section.flash_cache.as_ref().filter(|size| size.get_ref().0 > 0 && !log) {
+        let text = "pool.flash_cache: a pool without a write log has none; take it out".to_owned();
+        return Err(place.wrong(size.span(), text));
+    }
+    if section.flash_cache.is_none() && !found.is_empty() {
+        let text = "pool.flash_cache_drives: without flash_cache = \"SIZE\" they hold nothing; add it, or take them out";
+        return Err(place.wrong(section.name.span(), text.to_owned()));
+    }
+    if let Some(drive) = found.iter().find(|drive| drives[**drive].class == Some(DriveClass::Disk)) {
+        let text = format!(
+            "pool.flash_cache_drives: drive {:?} is a disk, from which reads are not faster; name flash drives",
+            drives[*drive].name
+        );
+        return Err(place.wrong(section.name.span(), text));
+    }
+    if let Some(writes) =
+        section.flash_cache_writes.as_ref().filter(|writes| !WRITES_PER_DAY.contains(writes.get_ref()))
+    {
+        let text = format!(
+            "pool.flash_cache_writes: it can be written over {} to {} times a day, and not {}",
+            WRITES_PER_DAY.start(),
+            WRITES_PER_DAY.end(),
+            writes.get_ref()
+        );
+        return Err(place.wrong(writes.span(), text));
+    }
+    Ok(FlashCacheDescription {
+        bytes: section.flash_cache.as_ref().map(|size| *size.get_ref()),
+        drives: found,
+        writes_per_day: section.flash_cache_writes.as_ref().map(|writes| *writes.get_ref()),
+    })
+}
+
+fn flash_cache_drives(
+    section: &PoolSection,
+    drives: &[DriveDescription],
+    place: &Place<'_>,
+) -> Result<Vec<usize>, DescriptionError> {
+    let Some(patterns) = &section.flash_cache_drives else { return Ok(Vec::new()) };
+    matching_drives("pool.flash_cache_drives", patterns, drives, place)
+}
+
+/// The drives of a pool's sets: those it names, or all that hold neither its log alone nor its flash cache.
 fn pool_drives(
     section: &PoolSection,
     drives: &[DriveDescription],
@@ -526,7 +579,8 @@ fn pool_drives(
         Some(patterns) => matching_drives("pool.drives", patterns, drives, place),
         None => {
             let logs = log_drives(section, drives, place)?;
-            Ok((0..drives.len()).filter(|drive| !logs.contains(drive)).collect())
+            let caches = flash_cache_drives(section, drives, place)?;
+            Ok((0..drives.len()).filter(|drive| !logs.contains(drive) && !caches.contains(drive)).collect())
         }
     }
 }
@@ -586,8 +640,7 @@ fn check_shared_drives(
     place: &Place<'_>,
 ) -> Result<(), DescriptionError> {
     for (i, drive) in drives.iter().enumerate() {
-        let uses = |pool: &PoolDescription| pool.drives.contains(&i) || pool.log_drives.contains(&i);
-        let mut owners = pools.iter().zip(sections).filter(|(pool, _)| uses(pool));
+        let mut owners = pools.iter().zip(sections).filter(|(pool, _)| pool.uses(i));
         if let (Some((first, _)), Some((second, section))) = (owners.next(), owners.next()) {
             let text = format!(
                 "pool.drives: drive {:?} is in the pools {:?} and {:?}; a drive belongs to one",

@@ -122,6 +122,7 @@ impl Description {
                 wanted_log.join(", ")
             ));
         }
+        texts.extend(flash_cache_differs(wanted, there));
         for group in &wanted.groups {
             for name in names(self, &group.drives) {
                 let own = |other: &&GroupDescription| names(actual, &other.drives).contains(&name);
@@ -281,6 +282,20 @@ fn paths_of(pool: &PoolFacts, counts: impl Fn(&DriveFacts) -> bool) -> impl Iter
 }
 
 /// Fields of a pool in which the file contradicts what was created, and what counts.
+/// The flash cache has another size than the file says.
+fn flash_cache_differs(wanted: &PoolDescription, actual: &PoolDescription) -> Option<String> {
+    let (said, there) = (wanted.flash_cache.bytes?, actual.flash_cache.bytes.unwrap_or(ByteCount(0)));
+    let step =
+        actual.chunklet_sectors.unwrap_or(1) * SECTOR_BYTES * wanted.flash_cache.drives.len().max(1) as u64;
+    (said.0.div_ceil(step) != there.0.div_ceil(step)).then(|| {
+        format!(
+            "pool {:?}: the flash cache has {there}, and the array file says {said}: it gets that as far as there is room; else \
+             correct the file",
+            wanted.name
+        )
+    })
+}
+
 fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String> {
     let name = &wanted.name;
     let tell = |field: &str, wanted: &dyn Display, actual: &dyn Display| {

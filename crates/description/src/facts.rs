@@ -5,7 +5,9 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tier0_pool::{CacheSwitches, DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRules};
+use tier0_pool::{
+    CacheSwitches, DriveClass, FlashCacheDevice, Member, MemberState, PoolState, SetGroup, SpaceRules,
+};
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
 
@@ -107,6 +109,9 @@ pub struct DriveFacts {
     pub for_data: bool,
     /// Whether it holds a copy of the write log.
     pub for_log: bool,
+    /// What it holds of the flash read cache.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub flash_cache_bytes: u64,
     /// The group whose sets it has columns of, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -153,6 +158,10 @@ impl PoolFacts {
             let copies = state.log().copies().filter(move |copy| copy.member == place);
             copies.map(|copy| copy.sectors * SECTOR_BYTES).sum::<u64>()
         };
+        let flash_cache_bytes = |place| {
+            let chunklets = state.flash_cache().on(place).map_or(0, FlashCacheDevice::chunklet_count);
+            chunklets * geometry.chunklet_sectors * SECTOR_BYTES
+        };
         let there = || {
             let members = (0u32..).zip(state.members());
             members.filter(|(_, member)| member.state != MemberState::Removed)
@@ -169,8 +178,9 @@ impl PoolFacts {
             size_bytes: member.sectors * SECTOR_BYTES,
             state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
             leaving: member.leaving,
-            for_data: state.has_columns(place) || !holds_log(place),
+            for_data: state.has_columns(place) || !holds_log(place) && flash_cache_bytes(place) == 0,
             for_log: holds_log(place),
+            flash_cache_bytes: flash_cache_bytes(place),
             group: state.name_of_group(member.group).map(str::to_owned),
         };
         let group = |(number, group): (u32, &SetGroup)| GroupFacts {
@@ -252,6 +262,10 @@ impl GroupFacts {
             named.filter(|(spares, drives)| may_be(*spares, *drives)).map_or(least, |(spares, _)| spares);
         created.min(members.saturating_sub(self.set_size) as u64) as u32
     }
+}
+
+fn is_none(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 fn on() -> bool {

@@ -120,6 +120,19 @@ pub struct PoolDescription {
     pub read_cache: Option<bool>,
     /// Whether they may use the write cache, in the same way.
     pub write_cache: Option<bool>,
+    /// The flash read cache; as it is where nothing is said, and none in a new pool.
+    pub flash_cache: FlashCacheDescription,
+}
+
+/// What an array file says of a pool's flash read cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlashCacheDescription {
+    /// Its size over all of its drives; zero for none.
+    pub bytes: Option<ByteCount>,
+    /// The drives that hold it, by their place in [`Description::drives`]; chosen where none are given.
+    pub drives: Vec<usize>,
+    /// How many times a day it may be written over, at the most.
+    pub writes_per_day: Option<u32>,
 }
 
 /// A group of a pool's RAID sets.
@@ -136,6 +149,11 @@ pub struct GroupDescription {
 }
 
 impl PoolDescription {
+    /// Whether a drive of this place in [`Description::drives`] is the pool's, for whatever use.
+    pub fn uses(&self, drive: usize) -> bool {
+        [&self.drives, &self.log_drives, &self.flash_cache.drives].into_iter().any(|all| all.contains(&drive))
+    }
+
     /// The levels of its groups, each once: "raid10", "raid10 and raid5".
     pub fn levels(&self) -> String {
         let mut levels: Vec<&str> = self.groups.iter().map(|group| group.raid.level.name()).collect();
@@ -345,6 +363,9 @@ struct PoolSection {
     reserve: Option<Spanned<String>>,
     read_cache: Option<bool>,
     write_cache: Option<bool>,
+    flash_cache: Option<Spanned<ByteCount>>,
+    flash_cache_drives: Option<Vec<Spanned<String>>>,
+    flash_cache_writes: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]

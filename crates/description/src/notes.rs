@@ -12,8 +12,7 @@ pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescr
         note_pool(section, pool, drives, &mut notes);
     }
     for (place, drive) in drives.iter().enumerate() {
-        let used = |pool: &PoolDescription| pool.drives.contains(&place) || pool.log_drives.contains(&place);
-        if !pools.iter().any(used) {
+        if !pools.iter().any(|pool| pool.uses(place)) {
             let name = &drive.name;
             notes.push(format!("drive {name:?} is in no pool and is not used; name it in pool.drives"));
         }

@@ -149,6 +149,7 @@ impl Page<'_> {
             space,
             read_cache,
             write_cache,
+            flash_cache,
         } = pool;
         let names = |places: &[usize]| list(places.iter().map(|place| quoted(&drives[*place].name)));
         let sectors = |sectors: &Option<u64>| sectors.map(|sectors| exact(ByteCount(sectors * SECTOR_BYTES)));
@@ -171,6 +172,9 @@ impl Page<'_> {
         self.field("reserve", quoted(&space.reserve.to_string()));
         self.field_if("read_cache", *read_cache);
         self.field_if("write_cache", *write_cache);
+        self.field_if("flash_cache", flash_cache.bytes.map(exact));
+        self.field_unless_empty("flash_cache_drives", names(&flash_cache.drives));
+        self.field_if("flash_cache_writes", flash_cache.writes_per_day);
         for group in groups.iter().filter(|_| !is_single) {
             self.open("[[pool.group]]", format!("group {} of pool {name}", group.name));
             self.field("name", quoted(&group.name));
@@ -242,7 +246,7 @@ mod tests {
     use tier0_raid::layout::RaidConfig;
     use tier0_units::{SectorCount, WriteCache};
 
-    use super::super::ListenAddress;
+    use super::super::{FlashCacheDescription, ListenAddress};
     use super::*;
 
     fn drives() -> impl Strategy<Value = Vec<DriveDescription>> {
@@ -304,6 +308,14 @@ mod tests {
                     },
                     read_cache: [None, Some(true), Some(false)][unit.0 as usize % 3],
                     write_cache: [None, Some(false), Some(true)][set_size % 3],
+                    flash_cache: match unit.0.is_multiple_of(2) {
+                        true => FlashCacheDescription::default(),
+                        false => FlashCacheDescription {
+                            bytes: Some(ByteCount::gib(u64::from(spares))),
+                            drives: (0..log_drives).collect(),
+                            writes_per_day: (set_size > 3).then_some(set_size as u32),
+                        },
+                    },
                 }
             },
         )

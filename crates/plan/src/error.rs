@@ -89,6 +89,26 @@ pub enum PlanError {
         /// What to do.
         remedy: String,
     },
+    /// A drive has no room for its part of the flash cache.
+    #[error(
+        "drive {drive:?} has no room for {cache} of the flash cache {beside}; set a smaller pool.flash_cache, or name larger flash_cache_drives"
+    )]
+    NoRoomForFlashCache {
+        /// Its name.
+        drive: String,
+        /// What the cache takes of it.
+        cache: ByteCount,
+        /// "beside its data", "beside the write log".
+        beside: &'static str,
+    },
+    /// No drive can hold the flash cache.
+    #[error(
+        "pool {pool:?} has no flash drive for the flash cache; name one (pool.flash_cache_drives), whose class = \"flash\" says so where the kernel does not"
+    )]
+    NoFlash {
+        /// The pool.
+        pool: String,
+    },
     /// The record on the drives makes no sense.
     #[error("the record of pool {pool:?} contradicts itself: {fact}; restore it from a backup")]
     Record {

@@ -7,12 +7,13 @@ use tier0_description::shape::{config_of, record_of};
 use tier0_description::{GroupDescription, PoolDescription, VolumeDescription};
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
-    CacheSwitches, ChunkletAddress, Chunklets, Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member,
-    MetaRecord, MetadataArea, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
+    CacheSwitches, ChunkletAddress, Chunklets, DriveClass, FlashCacheDevice, FlashCachePlacement, Geometry,
+    LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord, MetadataArea, PoolError, PoolState,
+    RebuildSource, Run, SetBatch, SetGroup, Volume,
 };
 use tier0_raid::layout::Layout;
 use tier0_raid::set::{RaidSets, SetIndex, SetShape, SlotMap};
-use tier0_units::{SectorCount, SlotRef, WriteCache, counted};
+use tier0_units::{SECTOR_BYTES, SectorCount, SlotRef, WriteCache, counted};
 use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
@@ -41,10 +42,12 @@ pub struct NewPool<'a> {
     pub description: &'a PoolDescription,
     /// The volumes that it is to have.
     pub volumes: Vec<&'a VolumeDescription>,
-    /// The drives of the description's `drives`, then those that hold the log alone.
+    /// The drives of the description's `drives`, then those that hold the log or the flash cache alone.
     pub members: Vec<Member>,
     /// Places of the members that hold the log; chosen where there are none.
     pub log_members: Vec<u32>,
+    /// Places of the members that hold the flash cache, if there is to be one; chosen where there are none.
+    pub flash_cache_members: Vec<u32>,
     /// Shards that it is to run on: its log has a part for each.
     pub shards: usize,
 }
@@ -104,9 +107,12 @@ impl NewPool<'_> {
             true => self.place_log(&state, least, &layouts, &mut id)?,
             false => PlacedLog { placement: None, chunklets: vec![0; self.members.len()] },
         };
+        let mut taken = log.chunklets;
+        let flash_cache = self.place_flash_cache(&state, &mut taken, &mut id)?;
         let mut records: Vec<MetaRecord> = log.placement.into_iter().map(MetaRecord::LogPlaced).collect();
+        records.extend(flash_cache.map(MetaRecord::FlashCachePlaced));
         for group in 0..groups.len() as u32 {
-            let (columns, sets_per_band) = form_sets(&state, group, pool.drives.len(), &log.chunklets)?;
+            let (columns, sets_per_band) = form_sets(&state, group, pool.drives.len(), &taken)?;
             records.push(MetaRecord::SetsAdded { columns, sets_per_band, group });
         }
         records.extend(switches_of(&state, pool));
@@ -220,6 +226,45 @@ impl NewPool<'_> {
             taken[member as usize] = u32::try_from(chunklets).unwrap_or(u32::MAX);
         }
         Ok(PlacedLog { placement: Some(placement), chunklets: taken })
+    }
+
+    /// The flash cache's place: whole chunklets of its members behind what is `taken` of them, which grows by them.
+    fn place_flash_cache(
+        &self,
+        state: &PoolState,
+        taken: &mut [u32],
+        mut id: impl FnMut() -> Uuid,
+    ) -> Result<Option<FlashCachePlacement>, PlanError> {
+        let Some(size) = self.description.flash_cache.bytes.filter(|size| size.0 > 0) else {
+            return Ok(None);
+        };
+        let is_flash = |member: &u32| self.members[*member as usize].class == DriveClass::Flash;
+        let mut members = self.flash_cache_members.clone();
+        if members.is_empty() {
+            members = (0..self.members.len() as u32).filter(is_flash).collect();
+        }
+        if members.is_empty() || !members.iter().all(is_flash) {
+            return Err(PlanError::NoFlash { pool: self.description.name.clone() });
+        }
+        members.sort_unstable();
+        let geometry = state.geometry();
+        let sectors = (size.0 / SECTOR_BYTES).div_ceil(members.len() as u64);
+        let wanted = sectors.div_ceil(geometry.chunklet_sectors);
+        let mut devices = Vec::new();
+        for member in members {
+            let (drive, from) = (&self.members[member as usize], taken[member as usize]);
+            let holds_data = (member as usize) < self.description.drives.len();
+            let has = geometry.chunklets(drive.sectors).saturating_sub(u64::from(holds_data));
+            let end = u32::try_from(u64::from(from) + wanted).ok().filter(|end| u64::from(*end) <= has);
+            let end = end.ok_or_else(|| PlanError::NoRoomForFlashCache {
+                drive: drive.name.clone(),
+                cache: SectorCount(wanted * geometry.chunklet_sectors).bytes(),
+                beside: if holds_data { "beside its data" } else { "beside the write log" },
+            })?;
+            taken[member as usize] = end;
+            devices.push(FlashCacheDevice { id: id(), member, epoch: 1, chunklets: vec![from..end] });
+        }
+        Ok(Some(FlashCachePlacement { devices }))
     }
 
     fn choose_log_members(&self, layouts: &[Layout]) -> Vec<u32> {
@@ -487,13 +532,29 @@ pub fn members_max(count: usize) -> usize {
     count + 512
 }
 
-/// The drives of a pool's description: those of its sets, then those that hold the log alone; and the places among them
-/// that hold the log.
-pub fn drives_of(pool: &PoolDescription) -> (Vec<usize>, Vec<u32>) {
-    let mut drives = pool.drives.clone();
-    drives.extend(pool.log_drives.iter().filter(|drive| !pool.drives.contains(drive)));
-    let place =
-        |drive: &usize| drives.iter().position(|other| other == drive).expect("it was just added") as u32;
-    let log = pool.log_drives.iter().map(place).collect();
-    (drives, log)
+/// The drives of a pool's description.
+pub struct PoolDrives {
+    /// All of them, by their places in the description: those of its sets, then those that hold the log or the flash cache alone.
+    pub all: Vec<usize>,
+    /// Places among these that hold the log, as far as the file names them.
+    pub log: Vec<u32>,
+    /// Places among these that hold the flash cache, in the same way.
+    pub flash_cache: Vec<u32>,
+}
+
+impl PoolDrives {
+    /// Those of a pool.
+    pub fn of(pool: &PoolDescription) -> PoolDrives {
+        let mut all = pool.drives.clone();
+        for drive in pool.log_drives.iter().chain(&pool.flash_cache.drives) {
+            if !all.contains(drive) {
+                all.push(*drive);
+            }
+        }
+        let place =
+            |drive: &usize| all.iter().position(|other| other == drive).expect("it was just added") as u32;
+        let [log, flash_cache] =
+            [&pool.log_drives, &pool.flash_cache.drives].map(|drives| drives.iter().map(place).collect());
+        PoolDrives { all, log, flash_cache }
+    }
 }

@@ -7,7 +7,8 @@ use tier0_cache::ReadCacheOptions;
 use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_description::facts::DriveState;
 use tier0_description::{
-    Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription,
+    Description, DriveDescription, FlashCacheDescription, GroupDescription, PoolDescription,
+    VolumeDescription,
 };
 use tier0_drive::DriveHandle;
 use tier0_plan::PlanError;
@@ -163,6 +164,7 @@ fn is_refusal(error: &ArrayError) -> bool {
         PlanError::NoSet { .. }
             | PlanError::ChunkletTooSmall { .. }
             | PlanError::NoRoomForLog { .. }
+            | PlanError::NoRoomForFlashCache { .. }
             | PlanError::NoSpace { .. }
             | PlanError::Waste { .. }
     )
@@ -224,6 +226,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         space: Default::default(),
         read_cache: None,
         write_cache: None,
+        flash_cache: FlashCacheDescription::default(),
     };
     Ok(Description {
         name: "sim".to_owned(),

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use tier0_catalog::Catalog;
 use tier0_description::{Description, DriveDescription, class};
 use tier0_drive::{DriveHandle, SystemUse};
-use tier0_plan::{drives_of, fill};
+use tier0_plan::{PoolDrives, fill};
 use tier0_pool::metadata::{OtherDrive, Survey, survey};
 use tier0_pool::{DATA_START_SECTORS, PoolState};
 use tier0_units::SectorCount;
@@ -63,12 +63,12 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     }
     let media: Vec<Arc<Medium>> = media.into_iter().flatten().collect();
     for (pool, state) in description.pools.iter().zip(&states) {
-        for (member, place) in drives_of(pool).0.into_iter().enumerate() {
+        for (member, place) in PoolDrives::of(pool).all.into_iter().enumerate() {
             media[place].allocate(front_of(state, member as u32))?;
         }
     }
     for (pool, state) in description.pools.iter().zip(&states) {
-        let (places, _) = drives_of(pool);
+        let places = PoolDrives::of(pool).all;
         let own = places.iter().map(|place| media[*place].clone()).collect();
         write_metadata(own, state.clone(), options.force)?;
     }
@@ -132,7 +132,7 @@ fn plan(
     let mut description = description.clone();
     description.drives.iter_mut().for_each(|drive| drive.class = class::of_place(drive));
     let states = (0..description.pools.len()).map(|number| {
-        let (places, _) = drives_of(&description.pools[number]);
+        let places = PoolDrives::of(&description.pools[number]).all;
         let sizes = places.iter().map(|place| sizes[*place]).collect();
         new_state(&description, number, sizes, cores, Uuid::new_v4)
     });
@@ -193,7 +193,7 @@ fn create_in_memory(
     let sizes = sizes_of(description, &media)?;
     let mut pools = Vec::new();
     for (number, pool) in description.pools.iter().enumerate() {
-        let (places, _) = drives_of(pool);
+        let places = PoolDrives::of(pool).all;
         let own = places.iter().map(|place| sizes[*place]).collect();
         let mut state = new_state(description, number, own, cores, Uuid::new_v4)?;
         // What was never written is zeros there anyway.

@@ -7,7 +7,8 @@ use tier0_array::engine::{Born, Engine};
 use tier0_array::simulated::build;
 use tier0_catalog::{ArraySpec, DriveSpec};
 use tier0_description::{
-    Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription,
+    Description, DriveDescription, FlashCacheDescription, GroupDescription, PoolDescription,
+    VolumeDescription,
 };
 use tier0_raid::layout::{Layout, RaidConfig};
 use tier0_units::{ByteCount, SectorCount};
@@ -148,6 +149,7 @@ impl Bench {
                 space: Default::default(),
                 read_cache: None,
                 write_cache: None,
+                flash_cache: FlashCacheDescription::default(),
             }],
             volumes: (0..setup.volumes).map(volume).collect(),
             listen: Vec::new(),
