@@ -19,6 +19,7 @@ mod drive_opener;
 pub mod engine;
 mod error;
 mod export_registry;
+mod flash_cache;
 mod gate;
 mod log_lane;
 mod mapping;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tier0_control::message::control::ControlMessage;
 use tier0_control::{ControlledPool, MemberJudge, without_unfinished};
+use tier0_description::FLASH_WRITES_PER_DAY;
 use tier0_drive::DriveHandle;
 use tier0_plan::{PoolShape, members_max};
 use tier0_pool::metadata::{Inspected, LossHook, Metadata};
@@ -15,6 +16,7 @@ use tier0_world::sync::MailSender;
 
 use crate::ArrayError;
 use crate::born::Born;
+use crate::flash_cache::announce_epochs;
 use crate::log_lane::format_ring;
 use crate::pool_shard::{PoolSeed, ShardMemory};
 
@@ -52,6 +54,7 @@ impl OpenedPool {
             metadata.commit(vec![record]).await?;
         }
         make_log(world, &metadata, &drives).await?;
+        announce_epochs(world, &metadata, &drives).await?;
         let (state, shape) = {
             let state = metadata.state();
             (Arc::new(state.clone()), PoolShape::new(&state)?)
@@ -75,6 +78,7 @@ impl OpenedPool {
             born: None,
             memory: ShardMemory::default(),
             read_cache: None,
+            flash_writes_per_day: FLASH_WRITES_PER_DAY,
         };
         Ok(OpenedPool { metadata, seed, drives })
     }
@@ -92,7 +96,16 @@ impl OpenedPool {
         let metadata = Metadata::volatile(world, state.clone(), loss_hook(number, &lost, control));
         let shape = PoolShape::new(&state)?;
         let (state, memory) = (Arc::new(state), ShardMemory::default());
-        let seed = PoolSeed { number, state, shape, lost, born: Some(born), memory, read_cache: None };
+        let seed = PoolSeed {
+            number,
+            state,
+            shape,
+            lost,
+            born: Some(born),
+            memory,
+            read_cache: None,
+            flash_writes_per_day: FLASH_WRITES_PER_DAY,
+        };
         Ok(OpenedPool { metadata, seed, drives: drives.into_iter().map(Some).collect() })
     }
 }

@@ -18,6 +18,7 @@ use tier0_world::{IoError, World};
 
 use crate::ArrayError;
 use crate::born::Born;
+use crate::flash_cache::{FlashSeed, ShardFlashCache, is_slow};
 use crate::log_lane::{LogLane, open_log};
 use crate::mapping::ShardMapping;
 use crate::reporter::{FoundReport, LossReporter};
@@ -31,6 +32,8 @@ pub(crate) struct PoolShard {
     pub(crate) memory: ShardMemory,
     /// Clean pages, where they are kept.
     pub(crate) read_cache: Option<Rc<ReadCache>>,
+    /// Clean pages on flash, in a pool whose state outlives the process.
+    pub(crate) flash_cache: Option<Rc<ShardFlashCache>>,
     /// One for each group of sets, or a single one for all.
     lanes: Vec<LogLane>,
 }
@@ -48,6 +51,8 @@ pub(crate) struct PoolSeed {
     pub(crate) memory: ShardMemory,
     /// How clean pages are kept, if they are.
     pub(crate) read_cache: Option<ReadCacheOptions>,
+    /// How many times a day its flash cache may be written over, if it has one.
+    pub(crate) flash_writes_per_day: u32,
 }
 
 /// Memory that a pool has in a shard, for slot tables, dirty and clean pages together.
@@ -135,6 +140,23 @@ impl PoolShard {
             what: "there is no memory for the read cache".into(),
             source,
         })?;
+        let flash_cache = match logs.is_empty() {
+            true => None,
+            false => {
+                let seed = FlashSeed {
+                    id,
+                    pool: seed.number,
+                    state,
+                    is_new: seed.born.is_some(),
+                    writes_per_day: seed.flash_writes_per_day,
+                    members: slot_io.raid().members().clone(),
+                    memory: slot_io.memory_share(),
+                    memory_max: seed.memory.bytes(),
+                };
+                let slots = mapping.extents().into_iter().map(|(_, slot)| slot.slot).collect();
+                Some(ShardFlashCache::start(world, seed, control, &slots).await)
+            }
+        };
         let mut logs = logs.into_iter();
         let mut lanes = Vec::new();
         for lane in 0..count {
@@ -151,6 +173,10 @@ impl PoolShard {
             let started = LogLane::start(world, state.name(), logs.next(), slots, &mapping, options, belongs);
             let started = started.await?;
             read_cache.iter().for_each(|cache| started.write_back.keep_reads(cache.clone()));
+            if let Some(flash) = &flash_cache {
+                let group = if count > 1 { lane as u32 } else { 0 };
+                started.write_back.keep_on_flash(flash.cache.clone(), is_slow(state, group));
+            }
             lanes.push(started);
         }
         Ok(Rc::new(PoolShard {
@@ -159,6 +185,7 @@ impl PoolShard {
             mapping,
             memory: seed.memory,
             read_cache,
+            flash_cache,
             lanes,
         }))
     }

@@ -11,9 +11,8 @@ use tier0_control::admin::{AdminReply, AdminRequest, Event};
 use tier0_control::message::control::ControlMessage;
 use tier0_control::message::request::ShardRequest;
 use tier0_control::{Control, DriveOpener, LossRules, MemberJudge};
-use tier0_description::Mismatch;
+use tier0_description::{CacheSettings, FLASH_WRITES_PER_DAY, Mismatch};
 use tier0_drive::DriveHandle;
-use tier0_policy::PolicyKind;
 use tier0_pool::metadata::survey_without;
 use tier0_pool::{PoolState, SpaceRules};
 use tier0_units::{ByteCount, Nanos};
@@ -213,6 +212,7 @@ impl ShardStart<'_> {
             space: self.array.space.clone(),
             events: self.array.events.clone(),
             log_drives: self.array.log_drives.clone(),
+            caches: self.array.caches.clone(),
             id: self.id,
             source: Source::of(&self.array.kind),
             peers: self.peers,
@@ -288,6 +288,7 @@ struct PoolsStart {
     space: BTreeMap<String, SpaceRules>,
     events: Option<mpsc::SyncSender<Event>>,
     log_drives: BTreeMap<String, Vec<String>>,
+    caches: BTreeMap<String, CacheSettings>,
     id: ShardId,
     source: Source,
     peers: Vec<MailSender<ShardRequest>>,
@@ -337,9 +338,16 @@ impl PoolsStart {
         let memory = self.memory.map(|memory| ShardMemory::share_of(memory, self.id.shards, parts.len()));
         let memory = memory.unwrap_or_default();
         // What lies in memory needs no second place there.
-        let read_cache = matches!(self.source, Source::Lasting { .. })
-            .then(|| ReadCacheOptions { policy: PolicyKind::default(), memory_max: memory.clean_pages() });
-        let seed = |part: PoolPart| PoolSeed { memory, read_cache, ..part.seed };
+        let is_lasting = matches!(self.source, Source::Lasting { .. });
+        let seed = |part: PoolPart| {
+            let settings = self.caches.get(part.seed.state.name());
+            let policy = settings.map(|settings| settings.policy).unwrap_or_default();
+            let read_cache =
+                is_lasting.then(|| ReadCacheOptions { policy, memory_max: memory.clean_pages() });
+            let writes = settings.map(|settings| settings.flash_writes_per_day);
+            let flash_writes_per_day = writes.unwrap_or(FLASH_WRITES_PER_DAY);
+            PoolSeed { memory, read_cache, flash_writes_per_day, ..part.seed }
+        };
         let seeds: Vec<PoolSeed> = parts.into_iter().map(seed).collect();
         let shard = start_shard(&world, self.id, &seeds, drives, &self.control, self.peers).await?;
         world.spawn(shard.clone().answer(inbox)).detach();
@@ -379,6 +387,7 @@ impl PoolsStart {
             control.tell_events(events.clone());
         }
         control.follow_log_drives(&self.log_drives);
+        control.follow_caches(&self.caches);
         world.spawn(control.clone().serve(first.messages)).detach();
         (0..parts.len()).for_each(|number| {
             world.spawn(control.clone().watch_starting_drives(number)).detach();

@@ -28,6 +28,7 @@ impl Shard {
             stats.lanes.insert(number, LaneStats { log, destage, flushing });
         }
         stats.tables = pool.slot_io.table_loads();
+        stats.flash_cache = pool.flash_cache.as_ref().map(|flash| flash.cache.status());
         stats.read_cache = pool.read_cache.as_ref().map(|cache| cache.status());
         let members = pool.slot_io.raid().members();
         (0..members.count()).for_each(|place| stats.add_drive(place as u32, members.drive(place)));

@@ -109,6 +109,9 @@ impl Control {
             AdminRequest::PoolGrow { pool, stop: true } => self.stop_growing(pool.as_deref()),
             AdminRequest::PoolGrow { pool, stop: false } => self.grow(pool.as_deref()).await,
             AdminRequest::PoolLog { pool, drives } => self.move_log(pool.as_deref(), &drives),
+            AdminRequest::PoolFlashCache { pool, size, drives } => {
+                self.set_flash_cache(pool.as_deref(), size, &drives).await
+            }
             AdminRequest::PoolReserve { pool, reserve } => self.set_reserve(pool.as_deref(), reserve),
             AdminRequest::PoolRestripe { pool, rate, stop } => self.restripe(pool.as_deref(), rate, stop),
         };

@@ -238,6 +238,8 @@ impl Control {
         let drive = core.metadata.drive(place);
         if at_once {
             self.condemn_drive(number, place).await?;
+        } else {
+            self.take_flash_cache_from(number, place).await?;
         }
         self.set_leaving(number, place, true).await?;
         core.leaving.borrow_mut().insert(place, drive);

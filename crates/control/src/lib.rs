@@ -18,6 +18,7 @@ mod clones;
 mod describe;
 mod drives;
 mod events;
+mod flash_cache;
 mod found;
 mod grow;
 mod harmed;
@@ -212,7 +213,9 @@ impl Control {
                 // Drives that were lost while shards started.
                 for member in control.pools[number].lost_members() {
                     control.drop_log_copies(number, member).await;
+                    control.drop_flash_cache(number, member).await;
                 }
+                control.begin_flash_cache(number).await;
                 let core = control.core(number);
                 core.unverified.resume(&core.metadata.state());
                 if let Err(error) = control.finish_rejoins(number).await {
@@ -263,6 +266,7 @@ impl Control {
             ControlMessage::Lost { pool, member } => {
                 self.tell_lost(pool, member);
                 self.drop_log_copies(pool, member).await;
+                self.drop_flash_cache(pool, member).await;
                 self.start_rebuilds(pool);
             }
             ControlMessage::Refill(Refill { pool, claim, reply }) => {
@@ -273,6 +277,10 @@ impl Control {
             }
             ControlMessage::Moved(MovedNote { pool, extents, from, to, reply }) => {
                 let _ = reply.send(self.pools[pool].move_extents(extents, from, to).await);
+            }
+            ControlMessage::DisownFlashCache { pool, member, id, why, reply } => {
+                self.disown_flash_cache(pool, member, id, why).await;
+                let _ = reply.send(());
             }
             ControlMessage::Found { pool, event } => self.note_found(pool, &event),
             ControlMessage::TableFound { pool, event } => self.note_table_found(pool, &event),
@@ -372,6 +380,7 @@ impl Control {
         self.pools[loss.pool].lose(loss.member, loss.error).await;
         self.drop_log_copies(loss.pool, loss.member).await;
         let _ = loss.done.send(());
+        self.drop_flash_cache(loss.pool, loss.member).await;
         self.start_rebuilds(loss.pool);
     }
 }

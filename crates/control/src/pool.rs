@@ -17,6 +17,7 @@ use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
+use super::flash_cache::FlashCacheUpkeep;
 use super::found::Found;
 use super::moves::Moves;
 use super::pause::Pauses;
@@ -74,6 +75,7 @@ pub(crate) struct PoolCore {
     pub(super) space_rules: RefCell<SpaceRules>,
     /// The drives that are to hold the write log, where the array file says so.
     pub(super) log_drives: RefCell<Vec<String>>,
+    pub(super) flash_cache: FlashCacheUpkeep,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
@@ -125,6 +127,7 @@ impl PoolCore {
             space_told: RefCell::default(),
             space_rules: RefCell::default(),
             log_drives: RefCell::default(),
+            flash_cache: FlashCacheUpkeep::default(),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),
             restripe: RestripeProgress::default(),

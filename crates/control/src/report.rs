@@ -136,6 +136,7 @@ impl Control {
             space: core.space_status(&parts, is_paused),
             integrity,
             read_cache: stats.read_cache,
+            flash_cache: stats.flash_cache.filter(|_| !state.flash_cache().devices.is_empty()),
             volumes: volumes_status(&state, stats),
         }
     }

@@ -74,6 +74,7 @@ impl PoolCore {
                 chunklets_used: if member.is_active() { state.used_chunklets(place) } else { 0 },
                 chunklets_free: free,
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
+                flash_cache_bytes: state.flash_cache_bytes(place),
                 holds_metadata: carriers.contains(&place),
                 leaving: member.leaving,
                 class: Some(member.class),

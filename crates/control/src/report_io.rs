@@ -50,6 +50,7 @@ impl Control {
                 log,
                 destage,
                 read_cache: stats.read_cache,
+                flash_cache: stats.flash_cache.filter(|_| !state.flash_cache().devices.is_empty()),
                 flushing,
                 tables: vec![NamedIo { name: "tables".to_owned(), io: stats.tables.clone() }],
                 drives: drives.collect(),

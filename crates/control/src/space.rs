@@ -32,10 +32,8 @@ impl Spares {
     /// Those of a group's drives, as they are when the columns on drives that leave, or are lost, have found their places.
     fn of(state: &PoolState, group: u32) -> Spares {
         let geometry = state.geometry();
-        let holds_log = |place| state.log().copies().any(|copy| copy.member == place);
         let for_data = state.members_by_place().filter(|(place, member)| {
-            let holds_data = state.has_columns(*place) || !holds_log(*place);
-            member.group == group && member.takes_more() && holds_data
+            member.group == group && member.takes_more() && state.is_for_data(*place)
         });
         let mut spares = Spares { free: 0, kept: 0 };
         let kept = state.groups()[group as usize].spare_chunklets;

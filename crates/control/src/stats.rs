@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_drive::DriveHandle;
 use tier0_stats::IoStats;
+use tier0_tier::FlashCacheStatus;
 
 use crate::admin::ConnectionIo;
 
@@ -28,6 +29,8 @@ pub struct PoolStats {
     pub tables: IoStats,
     /// The read cache, where there is one.
     pub read_cache: Option<ReadCacheStatus>,
+    /// The flash cache, where there may be one.
+    pub flash_cache: Option<FlashCacheStatus>,
 }
 
 /// Counters of a lane.
@@ -61,6 +64,9 @@ impl PoolStats {
         self.tables.merge(&other.tables);
         if let Some(other) = other.read_cache {
             self.read_cache.get_or_insert_default().merge(&other);
+        }
+        if let Some(other) = other.flash_cache {
+            self.flash_cache.get_or_insert_default().merge(&other);
         }
     }
 

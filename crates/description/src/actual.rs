@@ -155,6 +155,7 @@ fn actual_pool(
         space,
         read_cache: Some(pool.cache.read),
         write_cache: Some(pool.cache.write),
+        read_cache_policy: in_file.and_then(|known| known.read_cache_policy),
         flash_cache,
     })
 }

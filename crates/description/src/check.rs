@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use tier0_catalog::{Catalog, DriveSpec};
+use tier0_policy::PolicyKind;
 use tier0_pool::{DriveClass, GROUPS_MAX, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel, UnknownLevel};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, WriteCache};
@@ -300,6 +301,7 @@ fn check_pool(
         space: check_space(section, place)?,
         read_cache: section.read_cache,
         write_cache: section.write_cache,
+        read_cache_policy: read_cache_policy(section, place)?,
         flash_cache: flash_cache(section, drives, log, place)?,
     })
 }
@@ -517,6 +519,15 @@ fn log_drives(
     }
     let text = format!("pool.log_drives: {} drives are too many; name two, or three", found.len());
     Err(place.wrong(section.name.span(), text))
+}
+
+fn read_cache_policy(
+    section: &PoolSection,
+    place: &Place<'_>,
+) -> Result<Option<PolicyKind>, DescriptionError> {
+    let Some(policy) = &section.read_cache_policy else { return Ok(None) };
+    let known = policy.get_ref().parse();
+    known.map(Some).map_err(|fact| place.wrong(policy.span(), format!("pool.read_cache_policy: {fact}")))
 }
 
 /// The flash read cache, which needs drives that last.

@@ -5,9 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tier0_pool::{
-    CacheSwitches, DriveClass, FlashCacheDevice, Member, MemberState, PoolState, SetGroup, SpaceRules,
-};
+use tier0_pool::{CacheSwitches, DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRules};
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
 
@@ -158,10 +156,6 @@ impl PoolFacts {
             let copies = state.log().copies().filter(move |copy| copy.member == place);
             copies.map(|copy| copy.sectors * SECTOR_BYTES).sum::<u64>()
         };
-        let flash_cache_bytes = |place| {
-            let chunklets = state.flash_cache().on(place).map_or(0, FlashCacheDevice::chunklet_count);
-            chunklets * geometry.chunklet_sectors * SECTOR_BYTES
-        };
         let there = || {
             let members = (0u32..).zip(state.members());
             members.filter(|(_, member)| member.state != MemberState::Removed)
@@ -178,9 +172,9 @@ impl PoolFacts {
             size_bytes: member.sectors * SECTOR_BYTES,
             state: if member.is_active() { DriveState::Active } else { DriveState::Lost },
             leaving: member.leaving,
-            for_data: state.has_columns(place) || !holds_log(place) && flash_cache_bytes(place) == 0,
+            for_data: state.is_for_data(place),
             for_log: holds_log(place),
-            flash_cache_bytes: flash_cache_bytes(place),
+            flash_cache_bytes: state.flash_cache_bytes(place),
             group: state.name_of_group(member.group).map(str::to_owned),
         };
         let group = |(number, group): (u32, &SetGroup)| GroupFacts {

@@ -26,6 +26,7 @@ use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
+use tier0_policy::PolicyKind;
 use tier0_pool::{DriveClass, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
@@ -120,8 +121,26 @@ pub struct PoolDescription {
     pub read_cache: Option<bool>,
     /// Whether they may use the write cache, in the same way.
     pub write_cache: Option<bool>,
+    /// What decides which pages of the read cache in memory give way, if not the default.
+    pub read_cache_policy: Option<PolicyKind>,
     /// The flash read cache; as it is where nothing is said, and none in a new pool.
     pub flash_cache: FlashCacheDescription,
+}
+
+/// How often a day a flash cache may be written over, where nothing is said: what SSDs for mixed use are rated for.
+pub const FLASH_WRITES_PER_DAY: u32 = 3;
+
+/// What the caches of a pool are to be like, as long as the array runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// What decides which clean pages in memory give way.
+    pub policy: PolicyKind,
+    /// The size of the flash cache over all of its drives; none where nothing is said, zero for no cache.
+    pub flash_bytes: Option<ByteCount>,
+    /// The drives that are to hold it, by name; chosen where none are given.
+    pub flash_drives: Vec<String>,
+    /// How many times a day it may be written over, at the most.
+    pub flash_writes_per_day: u32,
 }
 
 /// What an array file says of a pool's flash read cache.
@@ -228,6 +247,22 @@ impl Description {
         };
         let named = self.pools.iter().filter(|pool| !pool.log_drives.is_empty());
         named.map(|pool| (pool.name.clone(), names(pool))).collect()
+    }
+
+    /// By pool: what its caches are to be like.
+    pub fn caches(&self) -> BTreeMap<String, CacheSettings> {
+        let settings = |pool: &PoolDescription| CacheSettings {
+            policy: pool.read_cache_policy.unwrap_or_default(),
+            flash_bytes: pool.flash_cache.bytes,
+            flash_drives: pool
+                .flash_cache
+                .drives
+                .iter()
+                .map(|drive| self.drives[*drive].name.clone())
+                .collect(),
+            flash_writes_per_day: pool.flash_cache.writes_per_day.unwrap_or(FLASH_WRITES_PER_DAY),
+        };
+        self.pools.iter().map(|pool| (pool.name.clone(), settings(pool))).collect()
     }
 
     /// Reads a description from text; `name` stands for the file in messages. Relative paths stay as they are.
@@ -363,6 +398,7 @@ struct PoolSection {
     reserve: Option<Spanned<String>>,
     read_cache: Option<bool>,
     write_cache: Option<bool>,
+    read_cache_policy: Option<Spanned<String>>,
     flash_cache: Option<Spanned<ByteCount>>,
     flash_cache_drives: Option<Vec<Spanned<String>>>,
     flash_cache_writes: Option<Spanned<u32>>,

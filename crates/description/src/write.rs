@@ -149,6 +149,7 @@ impl Page<'_> {
             space,
             read_cache,
             write_cache,
+            read_cache_policy,
             flash_cache,
         } = pool;
         let names = |places: &[usize]| list(places.iter().map(|place| quoted(&drives[*place].name)));
@@ -172,6 +173,7 @@ impl Page<'_> {
         self.field("reserve", quoted(&space.reserve.to_string()));
         self.field_if("read_cache", *read_cache);
         self.field_if("write_cache", *write_cache);
+        self.field_if("read_cache_policy", read_cache_policy.map(|policy| quoted(&policy.to_string())));
         self.field_if("flash_cache", flash_cache.bytes.map(exact));
         self.field_unless_empty("flash_cache_drives", names(&flash_cache.drives));
         self.field_if("flash_cache_writes", flash_cache.writes_per_day);
@@ -242,6 +244,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tier0_policy::PolicyKind;
     use tier0_pool::{DriveClass, Reserve, SpaceRules};
     use tier0_raid::layout::RaidConfig;
     use tier0_units::{SectorCount, WriteCache};
@@ -308,6 +311,7 @@ mod tests {
                     },
                     read_cache: [None, Some(true), Some(false)][unit.0 as usize % 3],
                     write_cache: [None, Some(false), Some(true)][set_size % 3],
+                    read_cache_policy: spares.checked_sub(1).map(|n| PolicyKind::ALL[n as usize]),
                     flash_cache: match unit.0.is_multiple_of(2) {
                         true => FlashCacheDescription::default(),
                         false => FlashCacheDescription {

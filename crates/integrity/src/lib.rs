@@ -21,6 +21,7 @@ mod zero;
 pub use counts::{IntegrityCounts, SlotPage, TableEvent, TableFault};
 pub use intent::{Intent, IntentError, IntentLog, IntentPage, LogPlace, ParityPiece};
 pub use slot::{
-    PageContent, ReplayedRow, SlotIo, SlotIoOptions, SlotOutcome, SlotRebuilt, SlotScrub, SlotWrite,
+    MemoryShare, PageContent, ReplayedRow, SlotIo, SlotIoOptions, SlotOutcome, SlotRebuilt, SlotScrub,
+    SlotWrite,
 };
 pub use zero::split_zero_pages;

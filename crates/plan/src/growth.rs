@@ -111,8 +111,7 @@ fn nothing_to_form(state: &PoolState) -> String {
 
 /// Free chunklets of a member that sets may take: the lowest, so that as many as are to be spare are left.
 fn room_of(state: &PoolState, member: u32) -> Vec<Range<u32>> {
-    let holds_log = state.log().copies().any(|copy| copy.member == member);
-    if holds_log && !state.has_columns(member) {
+    if !state.is_for_data(member) {
         return Vec::new();
     }
     let mut left = state.free_chunklets(member).saturating_sub(state.spares_of(member)) as u32;

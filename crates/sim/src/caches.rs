@@ -30,6 +30,9 @@ pub(crate) async fn switch<R: Running>(life: Rc<Life<R>>) {
 }
 
 fn draw<R: Running>(life: &Life<R>, random: &mut Random) -> (Admin, &'static str) {
+    if life.session.config.array.flash_cache.is_some() && random.chance(0.3) {
+        return (Admin::SizeFlashCache { chunklets: random.below(8) }, "flash caches resized");
+    }
     let mut on = |share| random.chance(share).then(|| random.chance(0.5));
     if on(0.4).is_some() {
         let (read, write) = (on(0.6), on(0.6));

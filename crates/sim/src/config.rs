@@ -8,7 +8,7 @@ use tier0_raid::layout::RaidLevel;
 use tier0_units::{Nanos, SectorCount, WriteCache};
 use tier0_world::{PlantedBug, Random};
 
-use crate::system::{Abilities, ArrayConfig, SecondGroup, System, VolumeConfig};
+use crate::system::{Abilities, ArrayConfig, FlashCacheConfig, SecondGroup, System, VolumeConfig};
 
 /// About one drawn array of four is refused: a seed runs out of these once in 10^60.
 const DRAWS_MAX: usize = 100;
@@ -382,6 +382,24 @@ impl SimConfig {
         self
     }
 
+    /// The same, with a flash read cache, if the system accepts one: on drives of its own, or on drives that have data too.
+    pub fn flash_cached<S: System>(mut self, system: &S) -> SimConfig {
+        let random = &mut Random::new(self.seed, 0xf1a5);
+        for _ in 0..DRAWS_MAX {
+            let mut array = self.array.clone();
+            let alone = random.chance(0.5);
+            let drives = 1 + random.below(2) as usize;
+            let chunklets = log_uniform(1, 8, random);
+            array.flash_cache = Some(FlashCacheConfig { drives, alone, chunklets });
+            array.drives += if alone { drives } else { 0 };
+            if drives < array.drives && system.refuses(&array).is_none() {
+                self.array = array;
+                return self;
+            }
+        }
+        self
+    }
+
     /// The same, with drives that forget what they stored: whole stretches become zeros.
     pub fn forgetful(mut self) -> SimConfig {
         crate::emphasis::forgetting(&mut self);
@@ -515,6 +533,7 @@ fn draw_array(abilities: &Abilities, random: &mut Random) -> ArrayConfig {
         stripe_unit_sectors: pick(&abilities.stripe_unit_sectors, random),
         spare_drives: u32::from(drives > fewest && random.chance(0.7)),
         second: None,
+        flash_cache: None,
         log_sectors: (!abilities.log_sectors.is_empty()).then(|| pick(&abilities.log_sectors, random)),
         shards: 1 + random.below(abilities.shards_max as u64) as usize,
         volumes,

@@ -89,6 +89,7 @@ impl Theme {
                 log_sectors: least(&abilities.log_sectors),
                 shards: 1,
                 second: None,
+                flash_cache: None,
                 volumes: vec![volume],
             },
             drives: DriveOptions {

@@ -13,6 +13,7 @@ use tier0_description::{
 use tier0_drive::DriveHandle;
 use tier0_plan::PlanError;
 use tier0_policy::PolicyKind;
+use tier0_pool::DriveClass;
 use tier0_pool::metadata::{Standing, survey};
 use tier0_raid::layout::{Layout, RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount, WriteCache};
@@ -104,7 +105,7 @@ impl System for Array {
         let options = StartOptions { without, read_cache: read_cache(config) };
         let engine = engine::start(world, drives, &options).await;
         let engine = engine.map_err(|error| SystemError::Refused(error.to_string()))?;
-        Ok(RunningArray { engine })
+        Ok(RunningArray { engine, chunklet_bytes: config.chunklet_sectors * SECTOR_BYTES })
     }
 
     async fn called_lost(&self, drives: Vec<DriveHandle>) -> Vec<String> {
@@ -182,13 +183,14 @@ fn read_cache(config: &ArrayConfig) -> Option<ReadCacheOptions> {
 fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemError> {
     let raid = raid_config(config);
     let layout = Layout::new(&raid).map_err(|error| SystemError::Refused(error.to_string()))?;
-    let drive = |name: &&str| DriveDescription {
+    let flash_drives = config.flash_cache.as_ref().map_or(0, |cache| cache.drives);
+    let drive = |(number, name): (usize, &&str)| DriveDescription {
         name: (*name).to_owned(),
         path: None,
         size: None,
         ram: Some(ByteCount(config.drive_sectors * SECTOR_BYTES)),
         model: None,
-        class: None,
+        class: (number + flash_drives >= names.len()).then_some(DriveClass::Flash),
     };
     let volume = |(number, volume): (usize, &crate::system::VolumeConfig)| VolumeDescription {
         name: format!("v{number}"),
@@ -200,7 +202,15 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         group: config.second.as_ref().map(|_| GROUPS[number % 2].to_owned()),
     };
     let row = layout.row_sectors().0;
-    let first_drives = names.len() - config.second.as_ref().map_or(0, |second| second.drives);
+    let first_drives = config.first_drives();
+    let data_drives = first_drives + config.second.as_ref().map_or(0, |second| second.drives);
+    let flash_cache = config.flash_cache.as_ref().map(|cache| FlashCacheDescription {
+        bytes: Some(ByteCount(
+            cache.chunklets * cache.drives as u64 * config.chunklet_sectors * SECTOR_BYTES,
+        )),
+        drives: (names.len() - cache.drives..names.len()).collect(),
+        writes_per_day: None,
+    });
     let first = GroupDescription {
         name: if config.second.is_some() { GROUPS[0].to_owned() } else { String::new() },
         drives: (0..first_drives).collect(),
@@ -209,13 +219,13 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
     };
     let second = config.second.as_ref().map(|second| GroupDescription {
         name: GROUPS[1].to_owned(),
-        drives: (first_drives..names.len()).collect(),
+        drives: (first_drives..data_drives).collect(),
         raid: second_raid(second),
         spare_drives: second.spare_drives,
     });
     let pool = PoolDescription {
         name: "p".to_owned(),
-        drives: (0..names.len()).collect(),
+        drives: (0..data_drives).collect(),
         groups: std::iter::once(first).chain(second).collect(),
         chunklet_sectors: Some(config.chunklet_sectors),
         extent_sectors: config.extent_rows.map(|rows| rows * row),
@@ -226,7 +236,8 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         space: Default::default(),
         read_cache: None,
         write_cache: None,
-        flash_cache: FlashCacheDescription::default(),
+        read_cache_policy: None,
+        flash_cache: flash_cache.unwrap_or_default(),
     };
     Ok(Description {
         name: "sim".to_owned(),
@@ -236,7 +247,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         pause_timeout: tier0_units::Nanos::from_secs(120),
         witness: None,
         search: Vec::new(),
-        drives: names.iter().map(drive).collect(),
+        drives: names.iter().enumerate().map(drive).collect(),
         pools: vec![pool],
         volumes: config.volumes.iter().enumerate().map(volume).collect(),
         listen: Vec::new(),
@@ -249,10 +260,8 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
 }
 
 fn raid_config(config: &ArrayConfig) -> RaidConfig {
-    let second = config.second.as_ref().map_or(0, |second| second.drives);
-    let set_size = config
-        .set_size
-        .unwrap_or_else(|| set_size_of(config.level, config.drives - second - config.spare_drives as usize));
+    let drives = config.first_drives() - config.spare_drives as usize;
+    let set_size = config.set_size.unwrap_or_else(|| set_size_of(config.level, drives));
     raid_of(config.level, set_size, config.stripe_unit_sectors)
 }
 
@@ -278,6 +287,7 @@ fn raid_of(level: RaidLevel, set_size: usize, stripe_unit_sectors: u64) -> RaidC
 #[derive(Clone)]
 pub struct RunningArray {
     engine: Engine,
+    chunklet_bytes: u64,
 }
 
 impl RunningArray {
@@ -402,6 +412,13 @@ impl Running for RunningArray {
             Admin::SwitchPool { read, write } => {
                 self.ask(AdminRequest::PoolCache { pool: None, read, write }).await
             }
+            Admin::SizeFlashCache { chunklets } => {
+                let (pool, _) = self.pool().await;
+                let holders =
+                    pool.drives.iter().filter(|drive| drive.class == Some(DriveClass::Flash)).count();
+                let size = ByteCount(chunklets * holders as u64 * self.chunklet_bytes);
+                self.ask(AdminRequest::PoolFlashCache { pool: None, size, drives: Vec::new() }).await
+            }
             Admin::DeleteVolume { name } => {
                 self.ask(AdminRequest::VolumeDelete { volume: name, force: false }).await
             }
@@ -410,6 +427,15 @@ impl Running for RunningArray {
 
     async fn counters(&self) -> Vec<(&'static str, u64)> {
         let (pool, _) = self.pool().await;
-        vec![("array: pages repaired", pool.integrity.repaired)]
+        let flash = pool.flash_cache.unwrap_or_default();
+        let memory = pool.read_cache.unwrap_or_default();
+        vec![
+            ("array: pages repaired", pool.integrity.repaired),
+            ("array: reads from memory", memory.hits()),
+            ("array: reads from flash", flash.hits),
+            ("array: lines found on flash at a start", flash.loaded_lines),
+            ("array: lines struck on flash", flash.struck),
+            ("array: lines on flash that gave way", flash.evicted),
+        ]
     }
 }

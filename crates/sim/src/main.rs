@@ -38,6 +38,9 @@ struct Options {
     /// Let caches of volumes and of the pool be switched
     #[arg(long, conflicts_with = "crash_points")]
     caches: bool,
+    /// Give the pool a flash read cache
+    #[arg(long, conflicts_with = "crash_points")]
+    flash: bool,
     /// Let drives forget what they stored, 128 KiB at once
     #[arg(long, conflicts_with = "crash_points")]
     forgetful: bool,
@@ -118,6 +121,7 @@ fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
 fn config_of(options: &Options, seed: u64) -> SimConfig {
     let config = SimConfig::draw(seed, &Array);
     let config = if options.groups { config.grouped(&Array) } else { config };
+    let config = if options.flash { config.flash_cached(&Array) } else { config };
     let config = if options.growing { config.growing() } else { config };
     let config = if options.clones { config.cloned() } else { config };
     let config = if options.caches { config.switching() } else { config };
@@ -134,6 +138,9 @@ fn config_of(options: &Options, seed: u64) -> SimConfig {
 fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
     if options.groups {
         failure.replay.push_str(" --groups");
+    }
+    if options.flash {
+        failure.replay.push_str(" --flash");
     }
     if options.growing {
         failure.replay.push_str(" --growing");

@@ -109,7 +109,7 @@ pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
         present.iter().filter(|name| !session.known_lost.borrow().contains(*name)).cloned().collect();
     // A set of one column is on one drive, and the others may have nothing that matters.
     let array = &session.config.array;
-    let first = array.drives - array.second.as_ref().map_or(0, |second| second.drives);
+    let first = array.first_drives();
     let has_one_column =
         array.second.is_none() && array.level == RaidLevel::Raid0 && array.set_size.unwrap_or(first) == 1;
     if known.len() > 1 && session.places_known.get() && !has_one_column {

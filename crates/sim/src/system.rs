@@ -40,14 +40,39 @@ pub struct ArrayConfig {
     pub shards: usize,
     /// A second group of sets, on the last of the drives; every other volume lies on it.
     pub second: Option<SecondGroup>,
+    /// A flash read cache.
+    pub flash_cache: Option<FlashCacheConfig>,
     /// Its volumes.
     pub volumes: Vec<VolumeConfig>,
 }
 
 impl ArrayConfig {
+    /// Drives that have data of the first group of sets.
+    pub fn first_drives(&self) -> usize {
+        let second = self.second.as_ref().map_or(0, |second| second.drives);
+        self.drives - second - self.flash_cache.as_ref().map_or(0, FlashCacheConfig::drives_alone)
+    }
+
     /// The RAID levels of its groups of sets.
     pub fn levels(&self) -> impl Iterator<Item = RaidLevel> {
         std::iter::once(self.level).chain(self.second.as_ref().map(|second| second.level))
+    }
+}
+
+/// A flash read cache on the last of the drives, which are flash drives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlashCacheConfig {
+    /// How many.
+    pub drives: usize,
+    /// Whether they hold nothing else, as far as the array decides it.
+    pub alone: bool,
+    /// Chunklets on each of them.
+    pub chunklets: u64,
+}
+
+impl FlashCacheConfig {
+    fn drives_alone(&self) -> usize {
+        if self.alone { self.drives } else { 0 }
     }
 }
 
@@ -197,6 +222,11 @@ pub enum Admin {
         /// Whether writes may use the write cache.
         write: Option<bool>,
     },
+    /// Changes the size of the flash cache.
+    SizeFlashCache {
+        /// Chunklets on each of its drives.
+        chunklets: u64,
+    },
     /// Deletes a volume.
     DeleteVolume {
         /// Its name.
@@ -225,6 +255,7 @@ impl Admin {
                 format!("switch caches of volume {volume}, read: {read:?}, write: {write:?}")
             }
             Admin::SwitchPool { read, write } => format!("switch caches, read: {read:?}, write: {write:?}"),
+            Admin::SizeFlashCache { chunklets } => format!("flash cache of {chunklets} chunklets a drive"),
             Admin::DeleteVolume { name } => format!("delete volume {name}"),
         }
     }

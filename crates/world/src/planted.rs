@@ -112,6 +112,16 @@ pub enum PlantedBug {
     RecoverIntoSharedSlot,
     /// A volume is cloned before what was written to it is in its slots.
     CloneBeforeDestage,
+    /// The flash cache's log says that a line is there before its data are stable.
+    FlashInsertBeforeData,
+    /// A line of the flash cache is written over before its log says that what was there is gone.
+    FlashOverwriteBeforeEvicted,
+    /// That pages of the flash cache are struck out is not logged.
+    FlashStrikeNotLogged,
+    /// A flash cache goes on under the epoch that it was opened with.
+    FlashEpochNotRenewed,
+    /// Opening a flash cache believes map pages of an earlier life.
+    FlashTrustsOldMap,
 }
 
 impl PlantedBug {
@@ -121,6 +131,7 @@ impl PlantedBug {
             && !self.needs_network()
             && !self.needs_read_cache()
             && !self.needs_clones()
+            && !self.needs_flash_cache()
     }
 
     /// Whether it is in what is kept in memory of what was read.
@@ -131,7 +142,13 @@ impl PlantedBug {
 
     /// Whether only volumes whose extents share slots bring it to light.
     pub const fn needs_clones(self) -> bool {
-        self as usize >= PlantedBug::WriteToSharedSlot as usize
+        let number = self as usize;
+        PlantedBug::WriteToSharedSlot as usize <= number && number <= PlantedBug::CloneBeforeDestage as usize
+    }
+
+    /// Whether it is in the cache on flash.
+    pub const fn needs_flash_cache(self) -> bool {
+        self as usize >= PlantedBug::FlashInsertBeforeData as usize
     }
 
     /// Whether it is in what clients are connected to, and not in the array.
@@ -139,7 +156,7 @@ impl PlantedBug {
         matches!(self, PlantedBug::AnswerBeforeWrite | PlantedBug::WriteHalfReceived)
     }
 
-    /// All of them.
+    /// All that the fault simulator looks for.
     pub const ALL: [PlantedBug; 50] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
@@ -191,6 +208,15 @@ impl PlantedBug {
         PlantedBug::WriteToSharedSlot,
         PlantedBug::RecoverIntoSharedSlot,
         PlantedBug::CloneBeforeDestage,
+    ];
+
+    /// Those of the cache on flash, which its own tests look for.
+    pub const OF_FLASH_CACHE: [PlantedBug; 5] = [
+        PlantedBug::FlashInsertBeforeData,
+        PlantedBug::FlashOverwriteBeforeEvicted,
+        PlantedBug::FlashStrikeNotLogged,
+        PlantedBug::FlashEpochNotRenewed,
+        PlantedBug::FlashTrustsOldMap,
     ];
 }
 

@@ -50,6 +50,8 @@ Examples:
       stop; what has moved has moved
   tier0 pool log array.toml --drives ssd0,ssd1
       have the write log on these drives, which were added
+  tier0 pool flash-cache array.toml 200GiB --drives ssd0,ssd1
+      keep what is read from disks on these flash drives too; 0 takes it away
   tier0 pool reserve array.toml 2%
       leave so much free of thin volumes, until the next start
   tier0 pool set array.toml cache.read=off
@@ -232,6 +234,9 @@ pub(crate) enum Pool {
     /// Move the write log to other drives
     #[command(after_help = POOL_EXAMPLES)]
     Log(MovedLog),
+    /// Keep what is read from disks on flash too, or change how much of it
+    #[command(after_help = POOL_EXAMPLES)]
+    FlashCache(SizedFlashCache),
     /// Change what thin volumes leave free, until the next start
     #[command(after_help = POOL_EXAMPLES)]
     Reserve(Reserved),
@@ -241,6 +246,24 @@ pub(crate) enum Pool {
     /// The last resort: say what could be assembled of what no start opens, or do it
     #[command(after_help = recover::EXAMPLES)]
     Recover(Recover),
+}
+
+/// How large the flash cache is to be, and where.
+#[derive(Args, Debug)]
+pub(crate) struct SizedFlashCache {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// Its size over all of its drives, rounded up to whole chunklets; 0 takes it away
+    size: ByteCount,
+    /// The drives that are to hold it, equal parts each; those that do, or else all flash drives of the pool
+    #[arg(long, value_delimiter = ',')]
+    drives: Vec<String>,
+    /// The pool, where there are several
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// Where the write log is to lie.
@@ -507,6 +530,10 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
         }
         Pool::Log(MovedLog { array, drives, pool, answering }) => {
             (array, AdminRequest::PoolLog { pool: pool.clone(), drives: drives.clone() }, answering)
+        }
+        Pool::FlashCache(SizedFlashCache { array, size, drives, pool, answering }) => {
+            let (pool, drives) = (pool.clone(), drives.clone());
+            (array, AdminRequest::PoolFlashCache { pool, size: *size, drives }, answering)
         }
         Pool::Reserve(Reserved { array, reserve, pool, answering }) => {
             let request = AdminRequest::PoolReserve { pool: pool.clone(), reserve: *reserve };

@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tier0_control::admin::{
-    AdminReply, AdminRequest, ConnectionIo, Flushing, IoReport, NamedFlushing, NamedIo, PoolIo,
-    ReadCacheStatus,
+    AdminReply, AdminRequest, ConnectionIo, FlashCacheStatus, Flushing, IoReport, NamedFlushing, NamedIo,
+    PoolIo, ReadCacheStatus,
 };
 use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
-use tier0_units::{Nanos, counted};
+use tier0_units::{ByteCount, Nanos, counted};
 
 use crate::control::{Addressee, misunderstood};
 use crate::failure::Failure;
@@ -118,6 +118,7 @@ struct PoolRates {
     drives: Vec<OneRate>,
     /// Of the interval, as far as it counts.
     read_cache: Option<ReadCacheStatus>,
+    flash_cache: Option<FlashCacheStatus>,
 }
 
 /// A connection between two looks.
@@ -168,6 +169,7 @@ impl Rates {
                 tables: of(|pool| &pool.tables),
                 drives: of(|pool| &pool.drives),
                 read_cache: read_cache(known, pool),
+                flash_cache: flash_cache(known, pool),
             }
         };
         let time = now.at_ns - if is_same_run { before.at_ns } else { 0 };
@@ -183,7 +185,9 @@ impl Rates {
             }
             align_right(&mut rows, 1..10);
             let (left_out, errors) = (pool.left_out(), pool.errors());
-            let caches = pool.write_cache(self.seconds) + &pool.cached(self.seconds);
+            let caches =
+                [pool.write_cache(self.seconds), pool.cached(self.seconds), pool.on_flash(self.seconds)];
+            let caches = caches.concat();
             format!("pool {}:\n{}\n{left_out}{caches}{errors}", pool.name, rendered(&rows))
         });
         format!("{}\n", pools.collect::<Vec<_>>().join("\n"))
@@ -233,6 +237,21 @@ impl PoolRates {
         format!("{}\n", wrapped(&line, "    "))
     }
 
+    /// What the flash cache has brought.
+    fn on_flash(&self, seconds: f64) -> String {
+        let Some(cache) = self.flash_cache.filter(|cache| cache.hits + cache.misses > 0) else {
+            return String::new();
+        };
+        let asked = cache.hits + cache.misses;
+        let line = format!(
+            "  flash cache: {} lookups/s; it had {:.1} % of them, and took {} in",
+            short(asked as f64 / seconds.max(1e-9)),
+            cache.hits as f64 * 100.0 / asked as f64,
+            ByteCount(cache.written_bytes)
+        );
+        format!("{}\n", wrapped(&line, "    "))
+    }
+
     fn errors(&self) -> String {
         let failed = |one: &&OneRate| one.stats.errors() > 0;
         self.all()
@@ -258,6 +277,12 @@ fn differences(before: Option<&[NamedIo]>, now: &[NamedIo]) -> Vec<OneRate> {
 fn read_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<ReadCacheStatus> {
     let known = before.and_then(|before| before.read_cache).unwrap_or_default();
     now.read_cache.map(|cache| cache.since(&known))
+}
+
+/// What the flash cache did between two looks.
+fn flash_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<FlashCacheStatus> {
+    let known = before.and_then(|before| before.flash_cache).unwrap_or_default();
+    now.flash_cache.map(|cache| cache.since(&known))
 }
 
 /// How full write caches are now, with the counters of the time between two looks.

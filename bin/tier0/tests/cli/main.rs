@@ -11,6 +11,7 @@ mod copies;
 mod demo;
 mod events;
 mod examples;
+mod flash_cache;
 mod lab;
 mod load;
 mod places;

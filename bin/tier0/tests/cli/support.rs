@@ -247,6 +247,12 @@ impl Served {
     pub(crate) fn stop(self) {
         assert_eq!(self.server.interrupt(), Some(0), "a server ends well at Ctrl-C");
     }
+
+    /// Kills it.
+    pub(crate) fn kill(self) {
+        self.server.signal(Signal::KILL);
+        self.server.end();
+    }
 }
 
 /// A new array, served in a directory of its own.
@@ -312,8 +318,7 @@ impl Scene {
 
     /// Kills the server; what it leaves is there as long as the directory.
     pub(crate) fn kill(self) -> TempDir {
-        self.served.server.signal(Signal::KILL);
-        self.served.server.end();
+        self.served.kill();
         self.directory
     }
 

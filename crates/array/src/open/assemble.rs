@@ -56,6 +56,7 @@ pub fn open(description: &Description, options: &OpenOptions) -> Result<OpenArra
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
         log_drives: description.log_drives(),
+        caches: description.caches(),
         pools: found.states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Lasting { media, pools, consents },
         warnings: found.warnings,

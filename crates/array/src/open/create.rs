@@ -83,6 +83,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
         log_drives: description.log_drives(),
+        caches: description.caches(),
         pools: states.iter().map(OpenPool::of_state).collect(),
         kind: Kind::Lasting {
             media,
@@ -210,6 +211,7 @@ fn create_in_memory(
         pause_timeout: description.pause_timeout,
         space: description.space_rules(),
         log_drives: description.log_drives(),
+        caches: description.caches(),
         pools: pools.iter().map(|(state, _)| OpenPool::of_state(state)).collect(),
         kind: Kind::InMemory(pools),
         warnings: Vec::new(),

@@ -28,6 +28,7 @@ use std::sync::mpsc::SyncSender;
 
 use self::opening::is_same_place;
 use tier0_control::admin::Event;
+use tier0_description::CacheSettings;
 use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, SetGroup, Space, SpaceRules};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
@@ -64,6 +65,8 @@ pub struct OpenArray {
     pub(crate) space: BTreeMap<String, SpaceRules>,
     /// By pool: the drives that are to hold its write log, where the array file says so.
     pub(crate) log_drives: BTreeMap<String, Vec<String>>,
+    /// By pool: what its caches are to be like.
+    pub(crate) caches: BTreeMap<String, CacheSettings>,
     pub(crate) kind: Kind,
     /// What an administrator should know: drives that are missing, stale or blank.
     pub(crate) warnings: Vec<String>,

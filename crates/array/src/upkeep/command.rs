@@ -76,6 +76,19 @@ impl Shard {
                 self.pool(pool).drop_log_copies(member);
                 let _ = reply.send(());
             }
+            ShardCommand::PlaceFlashCache { pool, device, reply } => {
+                let placed = match &self.pool(pool).flash_cache {
+                    Some(cache) => cache.place(&device).await,
+                    None => Err("a pool without a write log has no flash cache".to_owned()),
+                };
+                let _ = reply.send(placed);
+            }
+            ShardCommand::DropFlashCache { pool, member, reply } => {
+                if let Some(cache) = &self.pool(pool).flash_cache {
+                    cache.forgo(member as u32).await;
+                }
+                let _ = reply.send(());
+            }
             ShardCommand::AddLogCopy { pool, places, reply } => {
                 let lanes = self.pool(pool).lanes().len();
                 let own = &places[self.index * lanes..][..lanes];

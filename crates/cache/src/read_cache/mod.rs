@@ -52,6 +52,38 @@ pub(crate) enum Source {
     Prefetch,
 }
 
+/// What is known of a page beside its content.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    source: Source,
+    /// It was found since it came in, other than by the reader that it was read ahead for.
+    was_found: bool,
+}
+
+impl Origin {
+    fn of(source: Source) -> Origin {
+        Origin { source, was_found: false }
+    }
+}
+
+/// What a look for the pages of a read has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Not all of them.
+    Missing,
+    /// All of them, and they are in the buffer.
+    All {
+        /// One of them for the first time since it was read or written: it has been asked for more than once.
+        again: bool,
+    },
+}
+
+impl Found {
+    pub(crate) fn is_all(self) -> bool {
+        self != Found::Missing
+    }
+}
+
 /// Clean pages of the slots of a pool's part in a shard.
 pub struct ReadCache {
     state: RefCell<State>,
@@ -64,7 +96,7 @@ struct State {
     store: PageStore,
     width: PayloadWidth,
     /// By frame.
-    sources: Vec<Source>,
+    origins: Vec<Origin>,
     /// Slots that have had pages since they were allocated, one bit each.
     touched: Vec<u64>,
     fills: Fills,
@@ -83,7 +115,7 @@ impl ReadCache {
             policy: policy.of(frames),
             store: PageStore::map(frames, PAGE_SECTORS as usize, width)?,
             width,
-            sources: vec![Source::Read; frames],
+            origins: vec![Origin::of(Source::Read); frames],
             touched: Vec::new(),
             fills: Fills::default(),
             status: ReadCacheStatus::default(),
@@ -121,34 +153,36 @@ impl ReadCache {
         gone.iter().for_each(|frame| state.store.release(frame.0 as usize));
     }
 
-    /// A read of a slot from `first_sector` on: whether all of it was here, and is in the buffer. If not, what the buffer holds is
-    /// arbitrary.
-    pub(crate) fn read(&self, slot: u64, first_sector: u64, buf: &mut BufMut) -> bool {
+    /// A read of a slot from `first_sector` on. Where not all of it is here, what the buffer holds is arbitrary.
+    pub(crate) fn read(&self, slot: u64, first_sector: u64, buf: &mut BufMut) -> Found {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         if buf.width() != state.width {
-            return false;
+            return Found::Missing;
         }
         if buf.sectors() > SECTORS_MAX {
             state.status.bypassed += 1;
-            return false;
+            return Found::Missing;
         }
         let pages = pages_of(first_sector, u64::from(buf.sectors()));
         let width = state.width.bytes();
         let end = first_sector + u64::from(buf.sectors());
         let bytes = buf.as_mut_slice();
-        let (mut is_whole, mut was_written, mut was_prefetched) = (true, false, false);
+        let (mut is_whole, mut was_written, mut was_prefetched, mut again) = (true, false, false, false);
         for page in pages {
             let Some(frame) = state.policy.get(key(slot, page)) else {
                 is_whole = false;
                 continue;
             };
-            match &mut state.sources[frame.0 as usize] {
-                Source::Read => {}
-                Source::Write => was_written = true,
-                source @ Source::Prefetch => {
+            let origin = &mut state.origins[frame.0 as usize];
+            match origin.source {
+                Source::Prefetch => {
                     was_prefetched = true;
-                    *source = Source::Read;
+                    origin.source = Source::Read;
+                }
+                Source::Read | Source::Write => {
+                    was_written |= origin.source == Source::Write;
+                    again |= !std::mem::replace(&mut origin.was_found, true);
                 }
             }
             if is_whole {
@@ -163,14 +197,14 @@ impl ReadCache {
         }
         if !is_whole {
             state.status.misses += 1;
-            return false;
+            return Found::Missing;
         }
         match (was_prefetched, was_written) {
             (true, _) => state.status.prefetch_hits += 1,
             (_, true) => state.status.write_hits += 1,
             _ => state.status.read_hits += 1,
         }
-        true
+        Found::All { again }
     }
 
     /// Notes a read that was answered from a dirty page.
@@ -278,7 +312,7 @@ impl State {
         self.status.inserted += 1;
         self.status.prefetched += u64::from(source == Source::Prefetch);
         self.status.evicted += u64::from(inserted.evicted.is_some());
-        self.sources[inserted.frame.0 as usize] = source;
+        self.origins[inserted.frame.0 as usize] = Origin::of(source);
         self.store.page_mut(inserted.frame.0 as usize).copy_from_slice(content);
         self.touch(slot, true);
     }
@@ -345,7 +379,7 @@ mod tests {
 
     fn look(cache: &ReadCache, slot: u64, first_sector: u64, sectors: u32) -> Option<Vec<u8>> {
         let mut buf = BufMut::new(sectors, PayloadWidth::new(2));
-        cache.read(slot, first_sector, &mut buf).then(|| buf.as_slice().to_vec())
+        cache.read(slot, first_sector, &mut buf).is_all().then(|| buf.as_slice().to_vec())
     }
 
     fn fill(cache: &ReadCache, slot: u64, first_sector: u64, buf: &BufMut) {
@@ -431,7 +465,7 @@ mod tests {
         let cache = cache(8, PayloadWidth::NONE);
         fill(&cache, 5, 0, &BufMut::new(16, PayloadWidth::NONE));
         let mut buf = BufMut::new(8, PayloadWidth::NONE);
-        assert!(cache.read(5, 8, &mut buf) && !cache.read(5, 16, &mut buf));
+        assert!(cache.read(5, 8, &mut buf).is_all() && !cache.read(5, 16, &mut buf).is_all());
     }
 
     #[test]
@@ -441,7 +475,7 @@ mod tests {
             let cache = ReadCache::new(options, PayloadWidth::NONE).expect("nothing");
             let state = cache.state.borrow();
             let frames = state.policy.capacity();
-            let bytes = state.policy.memory_bytes() + frames * size_of::<Source>();
+            let bytes = state.policy.memory_bytes() + frames * size_of::<Origin>();
             assert!(bytes <= frames * BOOKKEEPING_BYTES as usize, "{policy}: {bytes} bytes for {frames}");
         }
     }

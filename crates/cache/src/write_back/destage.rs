@@ -2,10 +2,11 @@
 //!
 //! 1. Wait for reads of these slots that are under way; later ones find the pages in memory.
 //! 2. Slots: intents into the log, writes in place, tables, flush.
-//! 3. Mapping: slots that hold data for the first time become durable.
-//! 4. The pages are forgotten, unless they were written again meanwhile.
-//! 5. Extents of which nothing is left are unmapped.
-//! 6. The log is released.
+//! 3. What a cache on flash held of these pages is believed by no opening any more.
+//! 4. Mapping: slots that hold data for the first time become durable.
+//! 5. The pages are forgotten, unless they were written again meanwhile.
+//! 6. Extents of which nothing is left are unmapped.
+//! 7. The log is released.
 //!
 //! After a failure everything stays as it was, and the extents of the batch are tried again one by one.
 
@@ -101,15 +102,12 @@ impl Inner {
 
     async fn write_batch(&self, batch: &Batch) -> Result<Vec<SlotOutcome>, IoError> {
         join_all(batch.slots.iter().map(|taken| self.readers.wait(taken.slot.slot))).await;
-        if let Some(clean) = self.clean.get()
-            && !planted(PlantedBug::KeepOldPageOnDestage)
-        {
-            for taken in &batch.slots {
-                clean.strike(taken.slot.slot, taken.pages.iter().map(|(number, _)| *number));
-            }
+        if !planted(PlantedBug::KeepOldPageOnDestage) {
+            self.strike(batch);
         }
         let intents = BatchIntents { inner: self, batch: batch.id, begun: Cell::new(false) };
         let outcomes = self.slots.write_batch(self.slot_writes(batch), &intents).await?;
+        self.settle_flash().await;
         let mapped: Vec<(ExtentId, SlotRef)> = {
             let state = self.state.borrow();
             let fresh = outcomes.iter().filter(|outcome| !outcome.all_zero);
@@ -128,6 +126,19 @@ impl Inner {
             }
         }
         Ok(outcomes)
+    }
+
+    /// What the slots of a batch hold is about to change.
+    fn strike(&self, batch: &Batch) {
+        for taken in &batch.slots {
+            let pages = taken.pages.iter().map(|(number, _)| *number);
+            if let Some(clean) = self.clean.get() {
+                clean.strike(taken.slot.slot, pages.clone());
+            }
+            if let Some(flash) = self.flash.get() {
+                flash.cache.strike(taken.slot.slot, pages);
+            }
+        }
     }
 
     async fn complete_batch(self: &Rc<Self>, batch: &Batch, outcomes: Vec<SlotOutcome>) {

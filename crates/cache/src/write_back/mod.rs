@@ -38,6 +38,7 @@ use std::rc::Rc;
 use tier0_integrity::SlotIo;
 use tier0_journal::{Ring, RingError, Space};
 use tier0_stats::{IoRecorder, IoStats};
+use tier0_tier::FlashCache;
 use tier0_units::{ByteCount, ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 use tier0_world::sync::{Notify, Semaphore};
 use tier0_world::{IoError, PlantedBug, World, planted};
@@ -60,6 +61,13 @@ const BOOKKEEPING_SHARE: u64 = PAGE_BYTES / 64;
 #[derive(Clone)]
 pub struct WriteBack(pub(crate) Rc<Inner>);
 
+/// Clean pages on flash.
+struct FlashPages {
+    cache: Rc<FlashCache>,
+    /// Whether reads look for their pages there, and bring them in.
+    is_filled: bool,
+}
+
 pub(crate) struct Inner {
     pub(crate) world: World,
     /// None where writes go straight to the slots.
@@ -71,6 +79,8 @@ pub(crate) struct Inner {
     locks: Rc<PageLocks>,
     /// Clean pages, where they are kept.
     clean: OnceCell<Rc<ReadCache>>,
+    /// Clean pages on flash, where there may be some.
+    flash: OnceCell<FlashPages>,
     readers: Readers,
     refusal: Refusal,
     /// Records on their way into the log, as writes.
@@ -120,6 +130,7 @@ impl WriteBack {
             state: RefCell::new(State::new(options.age_max, first_version)),
             locks: Rc::default(),
             clean: OnceCell::new(),
+            flash: OnceCell::new(),
             readers: Readers::default(),
             refusal: Refusal::default(),
             logged: IoRecorder::default(),
@@ -139,6 +150,16 @@ impl WriteBack {
         self.0.slots.share_memory();
         assert!(self.0.clean.set(cache).is_ok(), "a write cache has one read cache beside it");
         self.0.leave_memory();
+    }
+
+    /// Keeps clean pages in `cache` on flash, which other lanes on the same slots may share; `is_filled` where their own drives are
+    /// slower than that. Whatever changes a slot is told to it in any case.
+    ///
+    /// # Panics
+    /// Where it has one, or has no log.
+    pub fn keep_on_flash(&self, cache: Rc<FlashCache>, is_filled: bool) {
+        assert!(self.has_log(), "what is struck on flash must be so before the log lets go of what is newer");
+        assert!(self.0.flash.set(FlashPages { cache, is_filled }).is_ok(), "one cache on flash");
     }
 
     /// Starts destaging. Without a log nothing is ever dirty.
@@ -457,10 +478,22 @@ impl Inner {
     }
 
     fn forget_clean(&self, slot: SlotRef) {
-        if let Some(clean) = self.clean.get()
-            && !planted(PlantedBug::KeepPagesOfFreedSlot)
-        {
+        if planted(PlantedBug::KeepPagesOfFreedSlot) {
+            return;
+        }
+        if let Some(clean) = self.clean.get() {
             clean.forget_slot(slot.slot, self.slots.pages_per_slot(slot.slot));
+        }
+        if let Some(flash) = self.flash.get() {
+            flash.cache.forget_slot(slot.slot);
+        }
+    }
+
+    /// No opening believes any more what the cache on flash held of pages that have changed. To be waited for before the log
+    /// lets go of what is newer, and before a slot becomes an extent's.
+    async fn settle_flash(&self) {
+        if let Some(flash) = self.flash.get() {
+            flash.cache.settle().await;
         }
     }
 

@@ -3,14 +3,22 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_tier::{FlashCache, Offer};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SlotRef};
 use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
 
 use super::{Inner, WriteBack};
-use crate::read_cache::{ReadCache, Source};
+use crate::read_cache::{Found, ReadCache, Source};
 
 /// A dirty page as a read finds it: its number, and its data unless it is zeros.
 type Overlay = Vec<(u32, Option<Buf>)>;
+
+/// Where a read looks for clean pages, and what it brings them into.
+#[derive(Clone, Copy)]
+struct Caches<'a> {
+    clean: Option<&'a Rc<ReadCache>>,
+    flash: Option<&'a Rc<FlashCache>>,
+}
 
 impl WriteBack {
     /// Reads as many sectors of an extent as `buf` holds; it must not reach beyond the extent. What is not mapped reads
@@ -92,37 +100,43 @@ impl Inner {
             return (Ok(()), buf);
         };
         let clean = self.clean.get().filter(|_| is_cached);
+        let flash = self.flash.get().filter(|flash| is_cached && flash.is_filled && flash.cache.is_on());
+        let caches = Caches { clean, flash: flash.map(|flash| &flash.cache) };
         if planted(PlantedBug::CleanBeforeDirty)
             && let Some(clean) = clean
-            && clean.read(slot.slot, first_sector, &mut buf)
+            && clean.read(slot.slot, first_sector, &mut buf).is_all()
         {
             return (Ok(()), buf);
         }
         let overlay = self.overlay(extent, first_sector, u64::from(buf.sectors()), clean.is_some());
         if overlay.is_empty() {
-            return self.read_clean(slot, first_sector, buf, clean).await;
+            return self.read_clean(slot, first_sector, buf, caches).await;
         }
-        Box::pin(self.read_mixed(slot, first_sector, buf, overlay, clean)).await
+        Box::pin(self.read_mixed(slot, first_sector, buf, overlay, caches)).await
     }
 
-    /// Reads what is not dirty, from memory or from the slot.
+    /// Reads what is not dirty, from memory, from flash or from the slot.
     async fn read_clean(
         &self,
         slot: SlotRef,
         first_sector: u64,
         mut buf: BufMut,
-        clean: Option<&Rc<ReadCache>>,
+        caches: Caches<'_>,
     ) -> (Result<(), IoError>, BufMut) {
+        let Caches { clean, flash } = caches;
         if let Some(clean) = clean
-            && clean.read(slot.slot, first_sector, &mut buf)
+            && let Found::All { again } = clean.read(slot.slot, first_sector, &mut buf)
         {
+            if let Some(flash) = flash.filter(|_| again) {
+                flash.offer(slot.slot, first_sector, &buf, Offer::Again);
+            }
             return (Ok(()), buf);
         }
         // Until what was read is in memory nothing is written to these pages, nor is the slot given back.
         let reading = self.readers.enter(slot.slot);
         let begin = |buf: &BufMut| clean?.begin_fill(slot.slot, first_sector, buf.sectors(), Source::Read);
         let mut fill = begin(&buf);
-        let (result, buf) = self.slots.read(slot, first_sector, buf).await;
+        let (result, buf) = self.read_beneath(slot, first_sector, buf, flash).await;
         if planted(PlantedBug::FillAfterRead) && fill.is_some() {
             drop(reading);
             self.world.sleep(Nanos::from_millis(50)).await;
@@ -131,6 +145,26 @@ impl Inner {
         if let (Ok(()), Some(fill)) = (result, fill) {
             fill.keep(first_sector, &buf);
             self.fit_clean();
+        }
+        (result, buf)
+    }
+
+    /// Reads what is not in memory, from flash or from the slot.
+    async fn read_beneath(
+        &self,
+        slot: SlotRef,
+        first_sector: u64,
+        buf: BufMut,
+        flash: Option<&Rc<FlashCache>>,
+    ) -> (Result<(), IoError>, BufMut) {
+        let Some(flash) = flash else { return self.slots.read(slot, first_sector, buf).await };
+        let (is_there, buf) = flash.read(slot.slot, first_sector, buf).await;
+        if is_there {
+            return (Ok(()), buf);
+        }
+        let (result, buf) = self.slots.read(slot, first_sector, buf).await;
+        if result.is_ok() {
+            flash.offer(slot.slot, first_sector, &buf, Offer::First);
         }
         (result, buf)
     }
@@ -160,7 +194,7 @@ impl Inner {
         first_sector: u64,
         mut buf: BufMut,
         overlay: Overlay,
-        clean: Option<&Rc<ReadCache>>,
+        caches: Caches<'_>,
     ) -> (Result<(), IoError>, BufMut) {
         let end = first_sector + u64::from(buf.sectors());
         let mut parts: Vec<(Option<u64>, BufMut)> = Vec::with_capacity(2 * overlay.len() + 1);
@@ -184,7 +218,7 @@ impl Inner {
         }
         parts.push((Some(at), buf));
         drop(overlay);
-        if let Some(clean) = clean
+        if let Some(clean) = caches.clean
             && parts.iter().all(|(sector, piece)| sector.is_none() || piece.sectors() == 0)
         {
             clean.count_dirty_hit();
@@ -193,7 +227,7 @@ impl Inner {
         let _reading = self.readers.enter(slot.slot);
         let reads = parts.into_iter().map(|(sector, piece)| async move {
             match sector {
-                Some(sector) if piece.sectors() > 0 => self.read_clean(slot, sector, piece, clean).await,
+                Some(sector) if piece.sectors() > 0 => self.read_clean(slot, sector, piece, caches).await,
                 _ => (Ok(()), piece),
             }
         });

@@ -120,6 +120,7 @@ impl Inner {
         let copied = self.copy(relocation, lost).await?;
         tracing::trace!(?relocation, copied, "extents are copied");
         self.until_stable().await?;
+        self.settle_flash().await;
         self.mapping.commit_move(relocation.clone()).await
     }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_stats::IoStats;
+use tier0_tier::FlashCacheStatus;
 
 /// Counters since the array started. For rates, the caller asks twice and subtracts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,9 @@ pub struct PoolIo {
     /// What the read cache in memory has done; none where there is none.
     #[serde(default)]
     pub read_cache: Option<ReadCacheStatus>,
+    /// What the read cache on flash has done; none where there is none.
+    #[serde(default)]
+    pub flash_cache: Option<FlashCacheStatus>,
     /// How full the write caches are, and why they destaged what they did, by group where each has a lane.
     #[serde(default)]
     pub flushing: Vec<NamedFlushing>,

@@ -8,6 +8,7 @@ mod request;
 mod status;
 
 pub use tier0_cache::{FlushCounts, Flushed, Flushing, ReadCacheStatus};
+pub use tier0_tier::FlashCacheStatus;
 
 pub use io::{
     CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,

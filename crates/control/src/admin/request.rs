@@ -113,6 +113,16 @@ pub enum AdminRequest {
         /// The drives that are to hold its write log, by name, as many as it has copies.
         drives: Vec<String>,
     },
+    /// Makes the flash read cache of a pool, changes its size, or takes it away.
+    PoolFlashCache {
+        /// The pool.
+        pool: Option<String>,
+        /// Its size over all of its drives; zero for none.
+        size: ByteCount,
+        /// The drives that are to hold it, by name; those that do, or all flash drives, where none are given.
+        #[serde(default)]
+        drives: Vec<String>,
+    },
     /// Changes what of a pool thin volumes do not get, until the array is started again.
     PoolReserve {
         /// The pool.

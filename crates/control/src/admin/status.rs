@@ -9,6 +9,7 @@ use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_description::facts::DriveState;
 use tier0_pool::{CacheSwitches, DriveClass};
 use tier0_stats::IoSummary;
+use tier0_tier::FlashCacheStatus;
 use tier0_units::WriteCache;
 
 /// How an array does, best first; the order is that of urgency.
@@ -226,6 +227,9 @@ pub struct PoolStatus {
     /// The read cache in memory; none where there is none.
     #[serde(default)]
     pub read_cache: Option<ReadCacheStatus>,
+    /// The read cache on flash; none where there is none.
+    #[serde(default)]
+    pub flash_cache: Option<FlashCacheStatus>,
     /// Its volumes.
     pub volumes: Vec<VolumeStatus>,
 }
@@ -245,6 +249,9 @@ pub struct DriveStatus {
     pub chunklets_free: u64,
     /// Whether it holds a copy of the write log.
     pub holds_log: bool,
+    /// What it holds of the flash cache.
+    #[serde(default)]
+    pub flash_cache_bytes: u64,
     /// Whether it holds a copy of the metadata.
     pub holds_metadata: bool,
     /// Whether it is to be forgotten when what it holds, or held, is on the others.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tier0_cache::WriteBackStatus;
-use tier0_pool::{Caching, ChunkletAddress, LogCopy};
+use tier0_pool::{Caching, ChunkletAddress, FlashCacheDevice, LogCopy};
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
@@ -149,6 +149,24 @@ pub enum ShardCommand {
         member: usize,
         /// Told when it counts.
         reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// Use a device of the flash cache as it lies now: one that is new here is made empty.
+    PlaceFlashCache {
+        /// The pool's number in the array.
+        pool: usize,
+        /// The device.
+        device: FlashCacheDevice,
+        /// Told when it is in use; a sentence where it cannot be.
+        reply: oneshot::Sender<Result<(), String>>,
+    },
+    /// Do without the part of the flash cache on a drive.
+    DropFlashCache {
+        /// The pool's number in the array.
+        pool: usize,
+        /// The drive's place in the pool.
+        member: usize,
+        /// Told when nothing of it is read or written any more.
+        reply: oneshot::Sender<()>,
     },
     /// A drive joins a pool.
     Join {

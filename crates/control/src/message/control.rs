@@ -8,6 +8,7 @@ use tier0_raid::io::RepairEvent;
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::oneshot;
+use uuid::Uuid;
 
 use crate::admin::{AdminReply, AdminRequest};
 
@@ -70,6 +71,19 @@ pub enum ControlMessage {
         pool: usize,
         /// What was found.
         event: TableEvent,
+    },
+    /// A device of the flash cache has missed something and is not to be believed.
+    DisownFlashCache {
+        /// The pool.
+        pool: usize,
+        /// The drive that it lies on.
+        member: u32,
+        /// The device's identity.
+        id: Uuid,
+        /// Why, in a sentence, where it is known.
+        why: Option<String>,
+        /// Told when no opening believes it any more.
+        reply: oneshot::Sender<()>,
     },
     /// A page was wrong.
     Found {

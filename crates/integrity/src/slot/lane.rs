@@ -23,7 +23,22 @@ impl Lane {
     }
 }
 
+/// What somebody else than batches has of the memory.
+pub struct MemoryShare(SlotIo);
+
+impl MemoryShare {
+    /// It has so many bytes from now on: tables and clean pages make room.
+    pub fn take(&self, bytes: usize) {
+        self.0.leave_memory(bytes);
+    }
+}
+
 impl SlotIo {
+    /// A share of the memory, nothing at first.
+    pub fn memory_share(&self) -> MemoryShare {
+        MemoryShare(SlotIo { shared: self.shared.clone(), lane: Lane::new(0, None) })
+    }
+
     /// The same slots, for batches whose rows have so many parity columns and data pages: `rows_in_flight` of them at once
     /// ([`super::SlotIoOptions::rows_in_flight`]), whatever others have under way.
     pub fn in_lane(&self, rows_in_flight: usize, row_kind: (u32, u32)) -> SlotIo {

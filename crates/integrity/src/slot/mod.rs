@@ -25,6 +25,7 @@ use tier0_units::{PAGE_SECTORS, SlotRef};
 use tier0_world::{Buf, BufMut, IoError};
 
 pub use heal::{SlotRebuilt, SlotScrub};
+pub use lane::MemoryShare;
 pub use replay::ReplayedRow;
 pub use request::{PageContent, SlotOutcome, SlotWrite};
 

@@ -149,6 +149,7 @@ impl Bench {
                 space: Default::default(),
                 read_cache: None,
                 write_cache: None,
+                read_cache_policy: None,
                 flash_cache: FlashCacheDescription::default(),
             }],
             volumes: (0..setup.volumes).map(volume).collect(),

@@ -92,14 +92,10 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Of the drives of a group.
     fn new(state: &'a PoolState, group: u32) -> Plan<'a> {
-        let holds_log = |place: u32| state.log().copies().any(|copy| copy.member == place);
-        // Drives that hold the log and no column were given for the log alone.
         let mut free: BTreeMap<u32, u64> = state
             .members_by_place()
             .filter(|(place, member)| {
-                member.group == group
-                    && member.takes_more()
-                    && (state.has_columns(*place) || !holds_log(*place))
+                member.group == group && member.takes_more() && state.is_for_data(*place)
             })
             .map(|(place, _)| (place, state.free_chunklets(place)))
             .collect();

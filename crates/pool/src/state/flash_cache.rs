@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+use tier0_units::SECTOR_BYTES;
 use uuid::Uuid;
 
 use crate::ChunkletAddress;
@@ -76,6 +77,12 @@ impl PoolState {
     /// Where the flash read cache lies.
     pub fn flash_cache(&self) -> &FlashCachePlacement {
         &self.inventory.flash_cache
+    }
+
+    /// Bytes of the flash cache's chunklets on a member.
+    pub fn flash_cache_bytes(&self, member: u32) -> u64 {
+        let chunklets = self.flash_cache().on(member).map_or(0, FlashCacheDevice::chunklet_count);
+        chunklets * self.geometry.chunklet_sectors * SECTOR_BYTES
     }
 
     /// Whether a placement can be, whatever else the chunklets are used for.

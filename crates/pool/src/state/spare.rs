@@ -79,6 +79,13 @@ impl PoolState {
         self.owned(member).any(|(_, owner)| matches!(owner, Owner::Set { .. } | Owner::Target { .. }))
     }
 
+    /// Whether a member may hold data: one that has no columns and was given the write log, or a part of the flash cache, was given
+    /// for that alone.
+    pub fn is_for_data(&self, member: u32) -> bool {
+        let holds_log = || self.log().copies().any(|copy| copy.member == member);
+        self.has_columns(member) || !holds_log() && self.flash_cache().on(member).is_none()
+    }
+
     /// Where a lost column of a set should be rebuilt: on the member that the set does not use, of the class of the
     /// lost one if there is such a member, with the most free chunklets; only where no other is left, on one to which another
     /// column of the set is to return. Called for set after set, with the records applied in between, this spreads a rebuild
@@ -127,9 +134,7 @@ impl PoolState {
             let free = free(place);
             let is_left_alone = !kept.contains(&place);
             // What was given for the log alone holds data only if nothing else can.
-            let is_for_data =
-                self.has_columns(place) || !self.log().copies().any(|copy| copy.member == place);
-            let rank = (is_left_alone, is_for_data, member.class == class, free);
+            let rank = (is_left_alone, self.is_for_data(place), member.class == class, free);
             (free > 0).then_some((rank, std::cmp::Reverse(place)))
         });
         weighted.max().map(|(_, std::cmp::Reverse(place))| place)

@@ -17,7 +17,9 @@ pub(super) fn text(drives: &[DriveStatus], is_paused: bool) -> String {
             DriveState::Lost => "LOST",
             DriveState::Leaving => "leaving",
         };
-        let holds = [(drive.holds_log, "log"), (drive.holds_metadata, "metadata")];
+        let has_cache = drive.flash_cache_bytes > 0;
+        let holds =
+            [(drive.holds_log, "log"), (drive.holds_metadata, "metadata"), (has_cache, "flash cache")];
         let holds = holds.into_iter().filter(|(does, _)| *does).map(|(_, what)| what.to_owned());
         let group = drive.group.iter().map(|group| format!("data of {group}"));
         let class = drive.class.filter(|_| differ).map(|class| class.to_string());
@@ -118,6 +120,7 @@ mod tests {
             chunklets_used: 3,
             chunklets_free: 1,
             holds_log: true,
+            flash_cache_bytes: 0,
             holds_metadata: true,
             leaving: false,
             class: None,

@@ -1,8 +1,8 @@
 //! A pool: its space, what is wrong, what goes on, its drives and volumes.
 
 use tier0_control::admin::{
-    Flushing, GroupStatus, IntegrityStatus, LostRange, PoolStatus, ReadCacheStatus, RebuildPurpose,
-    RebuildStatus, ScrubStatus, SpaceStatus, TablesStatus, VolumeStatus,
+    DriveStatus, FlashCacheStatus, Flushing, GroupStatus, IntegrityStatus, LostRange, PoolStatus,
+    ReadCacheStatus, RebuildPurpose, RebuildStatus, ScrubStatus, SpaceStatus, TablesStatus, VolumeStatus,
 };
 use tier0_pool::CacheSwitches;
 use tier0_units::{ByteCount, counted};
@@ -88,6 +88,7 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     lines.extend(lost(integrity));
     lines.extend(integrity.checksums.then(|| memory(&integrity.tables)));
     lines.extend(pool.read_cache.as_ref().map(read_cache));
+    lines.extend(pool.flash_cache.as_ref().map(|cache| flash_cache(cache, &pool.drives)));
     let lines: Vec<String> = lines.iter().map(|line| wrapped(line, "    ")).collect();
     let (drives, volumes) = (drives::text(&pool.drives, pool.paused.is_some()), volumes(&pool.volumes));
     format!("\n{}\n\n{drives}\n\n{volumes}\n", lines.join("\n"))
@@ -147,6 +148,23 @@ fn read_cache(cache: &ReadCacheStatus) -> String {
     };
     let (bytes, room) = (ByteCount(cache.bytes), ByteCount(cache.room_bytes));
     format!("  read cache: {bytes} in memory, with room for {room}{share}")
+}
+
+/// What the flash cache holds, where, and what it has brought.
+fn flash_cache(cache: &FlashCacheStatus, drives: &[DriveStatus]) -> String {
+    let holders = drives.iter().filter(|drive| drive.flash_cache_bytes > 0);
+    let holders: Vec<&str> = holders.map(|drive| drive.name.as_str()).collect();
+    let (bytes, room) = (ByteCount(cache.bytes), ByteCount(cache.room_bytes));
+    let share = match cache.hits + cache.misses {
+        0 => String::new(),
+        asked => format!(
+            "; since the start it had {} of what was not in memory, and took {} in",
+            percent(cache.hits, asked),
+            ByteCount(cache.written_bytes)
+        ),
+    };
+    let off = if cache.devices_off > 0 { ", a part of it off after errors" } else { "" };
+    format!("  flash cache: {bytes} of {room} on {}{off}{share}", holders.join(", "))
 }
 
 /// Lost ranges that are told; `--json` has the others too.

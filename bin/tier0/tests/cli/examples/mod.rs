@@ -15,7 +15,7 @@ use self::scene::{Scene, Stage};
 use crate::support::{directory, file, run, text};
 
 /// Examples of help texts that do not run here: how they begin, and why.
-const NOT_RUN: [(&str, &str); 10] = [
+const NOT_RUN: [(&str, &str); 11] = [
     ("tier0 demo --once --time", "the tests of the demo run it with a directory of their own"),
     ("tier0 demo", "goes on until Ctrl-C; the tests of the demo run it"),
     ("tier0 load /dev/sdb", "needs a device that nobody uses"),
@@ -25,6 +25,7 @@ const NOT_RUN: [(&str, &str); 10] = [
     ("tier0 lab sensitivity", "takes minutes; the tests of the lab vary a smaller study"),
     ("tier0 lab validate-drive", "needs measurements of drives that are not part of the project"),
     ("tier0 pool log", "needs room on new drives, which pool grow has used; a test of its own moves a log"),
+    ("tier0 pool flash-cache", "needs flash drives; a test of its own has them"),
     ("tier0 lab profile modelled", "takes a minute; the tests of the lab run it on a smaller array"),
 ];
 

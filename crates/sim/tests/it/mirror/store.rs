@@ -386,6 +386,7 @@ impl Store {
             | Admin::CloneVolume { .. }
             | Admin::SwitchVolume { .. }
             | Admin::SwitchPool { .. }
+            | Admin::SizeFlashCache { .. }
             | Admin::DeleteVolume { .. } => Err(SystemError::Refused("a mirror stays as it is".to_owned())),
         }
     }

@@ -1,0 +1,352 @@
+//! The flash read cache while the array serves: it comes, grows, shrinks and goes, and a device of it that has missed something
+//! is disowned.
+//!
+//! Nothing of the cache is needed by anybody, so whatever happens to one of its drives costs speed and nothing else. But what a
+//! device holds must not be believed once it has missed that a page has changed: its epoch changes in the metadata before
+//! anything goes on, and no opening believes it under the old one.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tier0_description::CacheSettings;
+use tier0_pool::{DriveClass, FlashCacheDevice, FlashCachePlacement, Member, MetaRecord, PoolState};
+use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, named};
+use tier0_world::IoError;
+use tier0_world::sync::Semaphore;
+use uuid::Uuid;
+
+use super::Control;
+use super::administer::Done;
+use super::pool::ALL_PLACES;
+use crate::admin::{AdminError, Severity};
+use crate::message::command::ShardCommand;
+
+/// How long a device is left alone that was disowned, before it is made anew; it doubles with each time.
+const REST_MIN: Nanos = Nanos::from_secs(30);
+/// The longest.
+const REST_MAX: Nanos = Nanos::from_secs(3600);
+/// How long the metadata are waited for before they are asked again: nothing may go on without them.
+const RETRY: Nanos = Nanos::from_secs(1);
+/// By so much the epoch of a device that is disowned changes: by more than by an opening, which announces the next one to the
+/// device before.
+const DISOWNED: u64 = 2;
+
+impl Control {
+    /// What the array file says of caches, by pool.
+    pub fn follow_caches(&self, wishes: &BTreeMap<String, CacheSettings>) {
+        for pool in &self.pools {
+            *pool.core.flash_cache.wish.borrow_mut() = wishes.get(&pool.name).cloned();
+        }
+    }
+
+    /// All shards are there: they let go of what was disowned or lost while they started, and the cache gets what the array
+    /// file says.
+    pub(super) async fn begin_flash_cache(self: &Rc<Self>, number: usize) {
+        let core = self.core(number);
+        let disowned: Vec<u32> = std::mem::take(&mut *core.flash_cache.disowned.borrow_mut());
+        for member in disowned {
+            self.drop_flash_cache(number, member as usize).await;
+            self.make_anew_later(number, member);
+        }
+        let wish = core.flash_cache.wish.borrow().clone();
+        let Some(CacheSettings { flash_bytes: Some(bytes), flash_drives: drives, .. }) = wish else { return };
+        let drives = if drives.is_empty() { None } else { Some(drives) };
+        let is_so = {
+            let state = core.metadata.state();
+            let planned = plan(&state, bytes, drives.as_deref(), Uuid::nil);
+            planned.is_ok_and(|planned| planned == *state.flash_cache())
+        };
+        if is_so {
+            return;
+        }
+        if let Err(error) = self.size_flash_cache(number, bytes, drives.as_deref()).await {
+            let what = format!("its flash cache is not as the array file says: {error}");
+            self.tell(
+                Severity::Warning,
+                format!("pool {}", self.pools[number].name),
+                what,
+                "correct the file",
+            );
+        }
+    }
+
+    /// A flash cache of this size, zero for none, on these drives; where none are named on those that have it, or on all flash
+    /// drives.
+    pub(super) async fn set_flash_cache(
+        self: &Rc<Self>,
+        pool: Option<&str>,
+        bytes: ByteCount,
+        drives: &[String],
+    ) -> Done {
+        let number = self.pool_meant(pool)?;
+        let drives = if drives.is_empty() { None } else { Some(drives) };
+        self.size_flash_cache(number, bytes, drives).await?;
+        let core = self.core(number);
+        let state = core.metadata.state();
+        let placement = state.flash_cache();
+        let name = &self.pools[number].name;
+        if placement.devices.is_empty() {
+            return Ok(format!("pool {name} has no flash cache"));
+        }
+        let drives: Vec<String> =
+            placement.devices.iter().map(|device| core.drive_name(device.member)).collect();
+        let chunklets: u64 = placement.devices.iter().map(FlashCacheDevice::chunklet_count).sum();
+        Ok(format!(
+            "the flash cache of pool {name} has {} on {}; if flash_cache of the array file says otherwise, correct it, or it \
+             counts again at the next start",
+            ByteCount(chunklets * state.geometry().chunklet_sectors * SECTOR_BYTES),
+            named("drive", &drives)
+        ))
+    }
+
+    async fn size_flash_cache(
+        self: &Rc<Self>,
+        number: usize,
+        bytes: ByteCount,
+        drives: Option<&[String]>,
+    ) -> Result<(), AdminError> {
+        let core = self.core(number);
+        let _turn = core.flash_cache.turn.acquire(1).await;
+        let planned =
+            || plan(&core.metadata.state(), bytes, drives, || self.new_id()).map_err(AdminError::new);
+        let before = core.metadata.state().flash_cache().clone();
+        let wanted = planned()?;
+        // What is given up is read and written no more before another may have it.
+        for device in &before.devices {
+            match wanted.on(device.member) {
+                None => self.drop_flash_cache(number, device.member as usize).await,
+                Some(after) if after.chunklet_count() < device.chunklet_count() => {
+                    self.place_flash_cache(number, after).await.map_err(AdminError::failed)?;
+                }
+                Some(_) => {}
+            }
+        }
+        let planned = {
+            // A task that has chosen a chunklet for a column has recorded that by then.
+            let _alone = core.column_places.acquire(ALL_PLACES).await;
+            let planned = planned()?;
+            core.commit(vec![MetaRecord::FlashCachePlaced(planned.clone())]).await.map_err(not_written)?;
+            planned
+        };
+        let is_more = |device: &&FlashCacheDevice| {
+            let count = before.on(device.member).map_or(0, FlashCacheDevice::chunklet_count);
+            device.chunklet_count() > count
+        };
+        for device in planned.devices.iter().filter(is_more) {
+            self.place_flash_cache(number, device).await.map_err(AdminError::failed)?;
+        }
+        Ok(())
+    }
+
+    /// A member is to leave: it holds nothing of the cache any more.
+    pub(super) async fn take_flash_cache_from(&self, number: usize, member: u32) -> Result<(), AdminError> {
+        let core = self.core(number);
+        let _turn = core.flash_cache.turn.acquire(1).await;
+        let without = {
+            let state = core.metadata.state();
+            state.flash_cache().on(member).map(|_| state.flash_cache().without(member))
+        };
+        let Some(without) = without else { return Ok(()) };
+        self.drop_flash_cache(number, member as usize).await;
+        core.commit(vec![MetaRecord::FlashCachePlaced(without)]).await.map_err(not_written)
+    }
+
+    /// A device of the cache has missed something in a shard: when this ends, no opening believes what it holds.
+    pub(super) async fn disown_flash_cache(
+        self: &Rc<Self>,
+        number: usize,
+        member: u32,
+        id: Uuid,
+        why: Option<String>,
+    ) {
+        let core = self.core(number);
+        {
+            let _turn = core.flash_cache.turn.acquire(1).await;
+            let disowned = {
+                let state = core.metadata.state();
+                let device = state.flash_cache().on(member).filter(|device| device.id == id);
+                device.map(|device| {
+                    let (id, epoch) = (self.new_id(), device.epoch + DISOWNED);
+                    state.flash_cache().with(FlashCacheDevice { id, epoch, ..device.clone() })
+                })
+            };
+            // Another shard has told the same, or the drive is lost.
+            let Some(placement) = disowned else { return };
+            while core.commit(vec![MetaRecord::FlashCachePlaced(placement.clone())]).await.is_err() {
+                let is_lost = core.metadata.state().flash_cache().on(member).is_none();
+                if is_lost {
+                    return;
+                }
+                self.world.sleep(RETRY).await;
+            }
+        }
+        let why = why.unwrap_or_else(|| "it has failed, or was too slow".to_owned());
+        let what = format!(
+            "its part of the flash cache is not used: {why}; reads go to the other drives, nothing is lost, and it is made anew \
+             later"
+        );
+        self.tell(Severity::Warning, format!("drive {}", core.drive_name(member)), what, "");
+        if !self.upkeep.get() {
+            core.flash_cache.disowned.borrow_mut().push(member);
+            return;
+        }
+        let control = self.clone();
+        let begin = async move {
+            control.drop_flash_cache(number, member as usize).await;
+            control.make_anew_later(number, member);
+        };
+        self.world.spawn(begin).detach();
+    }
+
+    /// Makes the part of the cache on a member anew when it has had its rest.
+    fn make_anew_later(self: &Rc<Self>, number: usize, member: u32) {
+        let core = self.core(number);
+        let rest = {
+            let mut rests = core.flash_cache.rests.borrow_mut();
+            let rest = rests.entry(member).or_insert(REST_MIN);
+            let now = *rest;
+            *rest = Nanos((now.0 * 2).min(REST_MAX.0));
+            now
+        };
+        let control = self.clone();
+        let make = async move {
+            control.world.sleep(rest).await;
+            let core = control.core(number);
+            let _turn = core.flash_cache.turn.acquire(1).await;
+            let device = core.metadata.state().flash_cache().on(member).cloned();
+            if let Some(device) = device {
+                // Where it fails, the shard has it disowned.
+                let _ = control.place_flash_cache(number, &device).await;
+            }
+        };
+        self.world.spawn(make).detach();
+    }
+
+    /// Every shard uses a device as it lies now.
+    async fn place_flash_cache(&self, number: usize, device: &FlashCacheDevice) -> Result<(), String> {
+        let command = |reply| ShardCommand::PlaceFlashCache { pool: number, device: device.clone(), reply };
+        let ended = || Err("a core of the array has ended".to_owned());
+        self.ask_all(command).await.into_iter().try_for_each(|placed| placed.unwrap_or_else(ended))
+    }
+
+    /// No shard uses the part of the cache on a member any more.
+    pub(super) async fn drop_flash_cache(&self, pool: usize, member: usize) {
+        if self.upkeep.get() {
+            self.ask_all(|reply| ShardCommand::DropFlashCache { pool, member, reply }).await;
+        }
+    }
+}
+
+/// What the control task keeps of the flash cache of a pool.
+pub(super) struct FlashCacheUpkeep {
+    /// Its place changes once at a time.
+    turn: Semaphore,
+    /// What the array file says.
+    wish: RefCell<Option<CacheSettings>>,
+    /// Members whose part was disowned while shards started.
+    disowned: RefCell<Vec<u32>>,
+    /// How long the next rest of a member's part is.
+    rests: RefCell<BTreeMap<u32, Nanos>>,
+}
+
+impl Default for FlashCacheUpkeep {
+    fn default() -> FlashCacheUpkeep {
+        FlashCacheUpkeep {
+            turn: Semaphore::new(1),
+            wish: RefCell::default(),
+            disowned: RefCell::default(),
+            rests: RefCell::default(),
+        }
+    }
+}
+
+fn not_written(error: IoError) -> AdminError {
+    AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
+}
+
+/// Where a cache of this size lies, equal parts on each drive: what is there stays, as far as it is wanted.
+fn plan(
+    state: &PoolState,
+    bytes: ByteCount,
+    drives: Option<&[String]>,
+    mut id: impl FnMut() -> Uuid,
+) -> Result<FlashCachePlacement, String> {
+    let members = match drives {
+        _ if bytes.0 == 0 => Vec::new(),
+        Some(names) => names.iter().map(|name| flash_member(state, name)).collect::<Result<_, _>>()?,
+        None if !state.flash_cache().devices.is_empty() => {
+            state.flash_cache().devices.iter().map(|device| device.member).collect()
+        }
+        None => {
+            let is_flash =
+                |(_, member): &(u32, &Member)| member.takes_more() && member.class == DriveClass::Flash;
+            state.members_by_place().filter(is_flash).map(|(place, _)| place).collect()
+        }
+    };
+    if members.is_empty() && bytes.0 > 0 {
+        return Err(
+            "the pool has no flash drive that serves; add one (tier0 drive add --class flash)".to_owned()
+        );
+    }
+    let chunklet = state.geometry().chunklet_sectors * SECTOR_BYTES;
+    let wanted = bytes.0.div_ceil(members.len().max(1) as u64).div_ceil(chunklet);
+    let mut placement = FlashCachePlacement::default();
+    for member in members {
+        let there = state.flash_cache().on(member);
+        let mut left = wanted;
+        let mut chunklets = Vec::new();
+        for run in there.into_iter().flat_map(|device| device.chunklets.iter().cloned()) {
+            let end = run.start + u64::from(run.end - run.start).min(left) as u32;
+            left -= u64::from(end - run.start);
+            chunklets.push(run.start..end);
+        }
+        chunklets.retain(|run| !run.is_empty());
+        // What is kept free for rebuilds is at the end.
+        let mut spares = if state.has_columns(member) { state.spares_of(member) } else { 0 };
+        let mut free = state.free_runs(member);
+        for run in free.iter_mut().rev() {
+            let kept = u64::from(run.end - run.start).min(spares);
+            spares -= kept;
+            run.end -= kept as u32;
+        }
+        for run in free {
+            let end = run.start + u64::from(run.end - run.start).min(left) as u32;
+            left -= u64::from(end - run.start);
+            match chunklets.last_mut() {
+                Some(last) if last.end == run.start => last.end = end,
+                _ if end > run.start => chunklets.push(run.start..end),
+                _ => {}
+            }
+        }
+        if left > 0 {
+            let name = state.member(member).map_or("", |member| member.name.as_str());
+            return Err(format!(
+                "drive {name:?} lacks {} for its part of {}; ask for less, or name other drives (--drives)",
+                ByteCount(left * chunklet),
+                ByteCount(wanted * chunklet)
+            ));
+        }
+        placement = placement.with(match there {
+            Some(device) => FlashCacheDevice { chunklets, ..device.clone() },
+            None => FlashCacheDevice { id: id(), member, epoch: 1, chunklets },
+        });
+    }
+    Ok(placement)
+}
+
+/// The flash drive of this name.
+fn flash_member(state: &PoolState, name: &str) -> Result<u32, String> {
+    let known = state.members_by_place().find(|(_, member)| member.name == name && member.takes_more());
+    let Some((place, member)) = known else {
+        return Err(format!(
+            "the pool has no drive {name:?} that serves and stays; \"tier0 status\" lists its drives"
+        ));
+    };
+    if member.class != DriveClass::Flash {
+        return Err(format!(
+            "drive {name:?} joined as a disk, from which reads are not faster; name a flash drive (tier0 drive add --class flash)"
+        ));
+    }
+    Ok(place)
+}
