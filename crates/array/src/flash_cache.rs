@@ -18,8 +18,8 @@ use tier0_tier::{
     Disown, FlashCache, FlashError, FlashIdentity, FlashOptions, FlashPlace, LocalFuture, announce_epoch,
 };
 use tier0_units::{ByteCount, Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES};
-use tier0_world::World;
 use tier0_world::sync::{MailSender, oneshot};
+use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
 
 use crate::ArrayError;
@@ -251,6 +251,10 @@ pub(crate) async fn announce_epochs(
     for device in &state.flash_cache().devices {
         // One that was announced in a start that came to nothing is not announced again.
         let next = device.epoch + 1 + random.below(EPOCHS);
+        if planted(PlantedBug::FlashEpochNotRenewed) {
+            renewed = renewed.with(device.clone());
+            continue;
+        }
         let drive = drives.get(device.member as usize).cloned().flatten();
         for index in 0..shards {
             let Some(drive) = drive.clone() else { continue };

@@ -8,6 +8,10 @@
 const STREAMS: usize = 16;
 /// Requests in a row before anything is read ahead.
 const RUN_MIN: u32 = 3;
+/// Requests as long as this, sectors, may be pieces of longer ones that protocols have cut: 128 KiB.
+const PIECE: u64 = 256;
+/// So much in a row of these before anything is read ahead, sectors: 2 MiB.
+const PIECES_RUN_MIN: u64 = 4096;
 /// The first window, sectors: 64 KiB, and two requests at least.
 const WINDOW_MIN: u64 = 128;
 /// The largest window, sectors: 2 MiB, what a disk reads in some 15 ms.
@@ -69,7 +73,7 @@ impl ReadAhead {
         }
         stream.next = sector + sectors;
         stream.run += 1;
-        if stream.run < RUN_MIN {
+        if stream.run < RUN_MIN || sectors >= PIECE && u64::from(stream.run) * sectors < PIECES_RUN_MIN {
             return None;
         }
         let most = WINDOW_MAX.min(room);
@@ -104,6 +108,14 @@ mod tests {
         let mut ahead = ReadAhead::default();
         assert_eq!(go(&mut ahead, 1000, 2), []);
         assert_eq!(ahead.asked(1032, 16, END, END), Some(Ahead { from: 1048, sectors: 128, piece: 16 }));
+    }
+
+    #[test]
+    fn pieces_of_a_long_request_are_no_reader() {
+        let mut ahead = ReadAhead::default();
+        let asked = |number: u64| ahead.asked(number * PIECE, PIECE, END, END);
+        let begun: Vec<bool> = (0..20).map(asked).map(|ahead| ahead.is_some()).collect();
+        assert_eq!(begun.iter().position(|begins| *begins), Some(15), "2 MiB in a row");
     }
 
     #[test]

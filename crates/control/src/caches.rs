@@ -7,15 +7,26 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use tier0_pool::{CacheSwitches, Caching, MetaRecord};
 use tier0_units::{WriteCache, named};
 use tier0_world::IoError;
+use tier0_world::sync::{MailSender, oneshot};
 
 use super::Control;
 use super::administer::Done;
 use super::volumes::Meant;
 use crate::admin::AdminError;
 use crate::message::command::{CachingChange, ShardCommand};
+use crate::message::request::ShardRequest;
+
+/// Caches of a pool that are switched, and may not be empty yet.
+struct Switched {
+    pool: usize,
+    changes: Arc<[CachingChange]>,
+    /// What each shard will say when that has come to its end.
+    answers: Vec<oneshot::Receiver<Result<(), IoError>>>,
+}
 
 impl Control {
     /// Switches the caches of a volume, as far as something is said.
@@ -29,11 +40,13 @@ impl Control {
             read.map(|on| format!("read cache {}", on_or_off(on))),
             write.map(|mode| format!("write cache {mode}")),
         ])?;
-        let _turn = self.turn.acquire(1).await;
+        let turn = self.turn.acquire(1).await;
         let Meant { pool, record, number } = self.volume_meant(name)?;
         let records = MetaRecord::switch_caches(&record, read, write);
         let before = self.caching(pool).remove(&number);
-        self.switch_caches(pool, records, write.is_some().then_some(number)).await?;
+        let switched = self.switch_caches(pool, records, write.is_some().then_some(number)).await?;
+        drop(turn);
+        self.finish_switching(switched).await?;
         let when =
             self.when_it_counts(pool, read == Some(true), write.is_some_and(|mode| mode != WriteCache::Off));
         let told = told_before(before.map(|caching| caching.write), self.caching(pool).get(&number));
@@ -52,13 +65,19 @@ impl Control {
             [("read", read), ("write", write)]
                 .map(|(cache, on)| on.map(|on| format!("{cache} cache {}", on_or_off(on)))),
         )?;
-        let _turn = self.turn.acquire(1).await;
+        let turn = self.turn.acquire(1).await;
+        let mut switched = Vec::new();
         for pool in &pools {
             let now = self.core(*pool).metadata.state().cache_switches();
             let wanted = CacheSwitches { read: read.unwrap_or(now.read), write: write.unwrap_or(now.write) };
             let records = (wanted != now).then_some(MetaRecord::PoolCacheChanged(wanted));
             let emptied = (write == Some(false)).then(|| self.caching(*pool).into_keys());
-            self.switch_caches(*pool, records.into_iter().collect(), emptied.into_iter().flatten()).await?;
+            let records = records.into_iter().collect();
+            switched.push(self.switch_caches(*pool, records, emptied.into_iter().flatten()).await?);
+        }
+        drop(turn);
+        for switched in switched {
+            self.finish_switching(switched).await?;
         }
         let names: Vec<&str> = pools.iter().map(|pool| self.pools[*pool].name.as_str()).collect();
         let own = match write {
@@ -68,14 +87,15 @@ impl Control {
         Ok(format!("{}: {told} from now on{own}", named("pool", &names)))
     }
 
-    /// Commits what switches caches of a pool, and has shards and hosts know. What is in the write cache of volumes that have
-    /// none any more goes into its place; of the `asked` ones also where they had none before, in case that failed.
+    /// Commits what switches caches of a pool, and has shards know, and hosts as far as it is laxer. What is in the write cache of
+    /// volumes that have none any more goes into its place; of the `asked` ones also where they had none before, in case that
+    /// failed. That may take long, so [`Control::finish_switching`] waits for it, and others have their turn.
     async fn switch_caches(
         &self,
         pool: usize,
         records: Vec<MetaRecord>,
         asked: impl IntoIterator<Item = u32>,
-    ) -> Result<(), AdminError> {
+    ) -> Result<Switched, AdminError> {
         let before = self.caching(pool);
         if !records.is_empty() {
             self.core(pool).metadata.commit(records).await.map_err(AdminError::from)?;
@@ -92,12 +112,31 @@ impl Control {
         for change in changes.iter().filter(|change| is_volatile(&change.caching) && !was_volatile(change)) {
             self.offer_volume(change.volume).await?;
         }
-        let command = |reply| ShardCommand::SetCaching { pool, changes: changes.clone(), reply };
-        for result in self.ask_all(command).await {
+        // Shards are told before others have their turn, so that they switch in the order of the commits.
+        let tell = |shard: &MailSender<ShardRequest>| {
+            let (reply, answer) = oneshot::channel();
+            let changes = changes.clone();
+            shard.send(ShardRequest::Command(ShardCommand::SetCaching { pool, changes, reply }));
+            answer
+        };
+        let answers = self.shards.iter().map(tell).collect();
+        Ok(Switched { pool, changes, answers })
+    }
+
+    /// Waits until caches that were switched are as they are to be, and has hosts know where that is stricter.
+    async fn finish_switching(&self, switched: Switched) -> Result<(), AdminError> {
+        let Switched { pool, changes, answers } = switched;
+        for result in join_all(answers).await {
             result.unwrap_or(Err(IoError::Gone)).map_err(not_settled)?;
         }
-        for change in changes.iter().filter(|change| change.settles && !is_volatile(&change.caching)) {
-            self.offer_volume(change.volume).await?;
+        let _turn = self.turn.acquire(1).await;
+        // Others may have switched them again meanwhile, or deleted the volume.
+        let now = self.caching(pool);
+        let stands = |change: &&CachingChange| now.get(&change.volume) == Some(&change.caching);
+        for change in changes.iter().filter(|change| change.settles).filter(stands) {
+            if change.caching.write != WriteCache::Volatile {
+                self.offer_volume(change.volume).await?;
+            }
         }
         Ok(())
     }

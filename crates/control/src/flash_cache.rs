@@ -125,6 +125,7 @@ impl Control {
         let planned = {
             // A task that has chosen a chunklet for a column has recorded that by then.
             let _alone = core.column_places.acquire(ALL_PLACES).await;
+            let _record = core.flash_cache.record.acquire(1).await;
             let planned = planned()?;
             core.commit(vec![MetaRecord::FlashCachePlaced(planned.clone())]).await.map_err(not_written)?;
             planned
@@ -143,12 +144,12 @@ impl Control {
     pub(super) async fn take_flash_cache_from(&self, number: usize, member: u32) -> Result<(), AdminError> {
         let core = self.core(number);
         let _turn = core.flash_cache.turn.acquire(1).await;
-        let without = {
-            let state = core.metadata.state();
-            state.flash_cache().on(member).map(|_| state.flash_cache().without(member))
-        };
-        let Some(without) = without else { return Ok(()) };
+        if core.metadata.state().flash_cache().on(member).is_none() {
+            return Ok(());
+        }
         self.drop_flash_cache(number, member as usize).await;
+        let _record = core.flash_cache.record.acquire(1).await;
+        let without = core.metadata.state().flash_cache().without(member);
         core.commit(vec![MetaRecord::FlashCachePlaced(without)]).await.map_err(not_written)
     }
 
@@ -162,7 +163,8 @@ impl Control {
     ) {
         let core = self.core(number);
         {
-            let _turn = core.flash_cache.turn.acquire(1).await;
+            // Whoever changes the place of the cache may wait for a drive that hangs: this must not.
+            let _record = core.flash_cache.record.acquire(1).await;
             let disowned = {
                 let state = core.metadata.state();
                 let device = state.flash_cache().on(member).filter(|device| device.id == id);
@@ -242,6 +244,8 @@ impl Control {
 pub(super) struct FlashCacheUpkeep {
     /// Its place changes once at a time.
     turn: Semaphore,
+    /// One reads where it lies and records where it lies then.
+    record: Semaphore,
     /// What the array file says.
     wish: RefCell<Option<CacheSettings>>,
     /// Members whose part was disowned while shards started.
@@ -254,6 +258,7 @@ impl Default for FlashCacheUpkeep {
     fn default() -> FlashCacheUpkeep {
         FlashCacheUpkeep {
             turn: Semaphore::new(1),
+            record: Semaphore::new(1),
             wish: RefCell::default(),
             disowned: RefCell::default(),
             rests: RefCell::default(),

@@ -352,13 +352,13 @@ fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescrip
     let Some(known) = there.iter().find(|known| known.name == *name) else {
         return vec![Finding::Told(format!("volume {name:?} of {size} would be created in pool {pool:?}"))];
     };
-    if known.sectors != wanted.sectors {
-        return vec![Finding::Told(size_differs(name, known.sectors, wanted.sectors))];
-    }
+    let differs = (known.sectors != wanted.sectors)
+        .then(|| Finding::Told(size_differs(name, known.sectors, wanted.sectors)));
     let section = format!("volume {name:?}");
     let write = would_become(&section, "write_cache", known.write_cache, wanted.write_cache);
-    write
+    differs
         .into_iter()
+        .chain(write)
         .chain(would_become(&section, "read_cache", known.read_cache, wanted.read_cache))
         .collect()
 }

@@ -392,8 +392,12 @@ impl SimConfig {
             let chunklets = log_uniform(1, 8, random);
             array.flash_cache = Some(FlashCacheConfig { drives, alone, chunklets });
             array.drives += if alone { drives } else { 0 };
+            // Each shard's piece of one has room for a log.
+            array.chunklet_sectors =
+                system.abilities().chunklet_sectors.into_iter().max().unwrap_or_default();
             if drives < array.drives && system.refuses(&array).is_none() {
                 self.array = array;
+                crate::emphasis::reading(&mut self);
                 return self;
             }
         }
@@ -447,6 +451,9 @@ impl SimConfig {
             PlantedBug::TrustGivenUpPage => config.forgetful(),
             PlantedBug::ForgetChangedSlots => config.incidents(),
             PlantedBug::KeepPagesOfFreedSlot => config.growing(),
+            PlantedBug::KeepFreedSlotOnFlash => config.flash_cached(system).growing(),
+            PlantedBug::FlashEpochNotRenewed => config.flash_cached(system).incidents(),
+            bug if bug.needs_flash_cache() => config.flash_cached(system),
             PlantedBug::BelieveFirstLogCopy
             | PlantedBug::LabelsBeforeLog
             | PlantedBug::HideStaleLosses

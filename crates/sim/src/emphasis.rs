@@ -79,6 +79,35 @@ fn allocation(config: &mut SimConfig, random: &mut Random) {
     config.lives = (0..6 + random.below(8)).map(|_| life(0.0, random)).collect();
 }
 
+/// Users read what they have read, for so long that a cache on flash takes it in, and write between. For runs that have one
+/// ([`SimConfig::flash_cached`]).
+pub(crate) fn reading(config: &mut SimConfig) {
+    let random = &mut Random::new(config.seed, 0xf1a6);
+    let load = &mut config.load;
+    load.operations = log_uniform(200, 1_500, random);
+    load.weights = Operation::ALL.map(|operation| match operation {
+        Operation::Read => 6 + random.below(10),
+        Operation::Write => 1 + random.below(5),
+        Operation::Flush | Operation::WriteZeroes | Operation::Discard => random.below(3),
+    });
+    load.sectors_max = log_uniform(8, 128, random);
+    load.alignment_sectors = pick(&[1, 8, 8, 16], random);
+    load.hot_share = random.unit();
+    load.hot_sectors = log_uniform(256, 4_096, random);
+    load.think = Nanos(log_uniform(500_000, 100_000_000, random));
+    config.lives = (0..2 + random.below(5))
+        .map(|_| LifePlan {
+            end: match random.below(3) {
+                0 => LifeEnd::Done,
+                1 => LifeEnd::Time(Nanos(log_uniform(500_000_000, 20_000_000_000, random))),
+                _ => LifeEnd::Change(log_uniform(100, 5_000, random)),
+            },
+            crash: pick(&[Crash::Power(PowerCut::Any), Crash::Power(PowerCut::Any), Crash::Kill], random),
+            ..life(0.3, random)
+        })
+        .collect();
+}
+
 /// Drives forget stretches and then leave, while pages are given up and written again in rows that keep others. For runs
 /// that are told to ([`SimConfig::forgetful`]).
 pub(crate) fn forgetting(config: &mut SimConfig) {

@@ -176,7 +176,9 @@ fn is_refusal(error: &ArrayError) -> bool {
 fn read_cache(config: &ArrayConfig) -> Option<ReadCacheOptions> {
     let policy = PolicyKind::ALL[config.drives % PolicyKind::ALL.len()];
     let memory_max = ByteCount(config.chunklet_sectors * SECTOR_BYTES);
-    (config.shards < 3).then_some(ReadCacheOptions { policy, memory_max })
+    // Where there is a flash cache, half of the runs have nothing before it.
+    let is_left_out = config.flash_cache.is_some() && config.drives.is_multiple_of(2);
+    (config.shards < 3 && !is_left_out).then_some(ReadCacheOptions { policy, memory_max })
 }
 
 /// The description of an array: what `array.toml` would say.
@@ -190,7 +192,10 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         size: None,
         ram: Some(ByteCount(config.drive_sectors * SECTOR_BYTES)),
         model: None,
-        class: (number + flash_drives >= names.len()).then_some(DriveClass::Flash),
+        class: (flash_drives > 0).then_some(match number + flash_drives >= names.len() {
+            true => DriveClass::Flash,
+            false => DriveClass::Disk,
+        }),
     };
     let volume = |(number, volume): (usize, &crate::system::VolumeConfig)| VolumeDescription {
         name: format!("v{number}"),

@@ -29,9 +29,7 @@ pub(crate) fn crc64(parts: &[&[u8]]) -> u64 {
     digest.finalize()
 }
 
-/// CRC-32C of the parts, one after the other.
-pub(crate) fn crc32c(parts: &[&[u8]]) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    parts.iter().for_each(|part| digest.update(part));
-    digest.finalize() as u32
+/// CRC-32C.
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::device::{Device, Shared};
 use crate::error::FlashError;
-use crate::fill::{Offered, QUEUE_LINES_MAX, bytes_of, page_of};
+use crate::fill::{BATCH_LINES, Offered, QUEUE_LINES_MAX, bytes_of, page_of};
 use crate::home::desire;
 use crate::line::Lines;
 use crate::load::LoadReport;
@@ -41,7 +41,8 @@ pub struct FlashOptions {
     pub pages_per_slot: u32,
     /// How often its size may be written to a device in a day.
     pub writes_per_day: f64,
-    /// How long a record, a map page or a flush may take before the device is disowned.
+    /// How long any one command that writes may take, or a flush, before the device is disowned. Settling takes longer
+    /// where several records have to be written, one after the other.
     pub patience: Nanos,
     /// How long a read may take before it counts as a miss.
     pub read_patience: Nanos,
@@ -265,7 +266,7 @@ impl FlashCache {
         counters.offered += 1;
         let Some(home) = self.home(x) else { return };
         let now = home.world.now();
-        let is_admitted = {
+        let is_due = {
             let mut state = home.state.borrow_mut();
             let Some(spot) = state.spot(x).filter(|_| state.mode == Mode::On) else { return };
             // It is written already.
@@ -298,12 +299,15 @@ impl FlashCache {
                 counters.refused_budget += 1;
                 return;
             }
+            counters.admitted += u64::from(waiting.is_none());
             admit(&mut state, x, waiting, pages, now);
-            waiting.is_none()
+            // The first begins to wait, and with the last a batch is complete.
+            matches!(state.queue.len(), 1 | BATCH_LINES)
         };
-        counters.admitted += u64::from(is_admitted);
         drop(counters);
-        home.changed.notify_all();
+        if is_due {
+            home.changed.notify_all();
+        }
     }
 
     /// Pages of a slot change, or have changed: from now on they are in no device, and this is durable after the next

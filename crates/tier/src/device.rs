@@ -37,6 +37,8 @@ pub(crate) struct Device {
     pub(crate) ring: RefCell<Option<Ring>>,
     /// Rung when anything has changed for which somebody waits.
     pub(crate) changed: Notify,
+    /// Rung when a read has ended, or a command that may change the drive.
+    pub(crate) ended: Notify,
     /// One batch is being filled, or the part changes its size. Who takes several of these takes them in this order.
     pub(crate) fill_turn: Semaphore,
     /// One record is being written, or the part changes its size.
@@ -61,6 +63,7 @@ impl Device {
             state: RefCell::new(state),
             ring: RefCell::new(None),
             changed: Notify::new(),
+            ended: Notify::new(),
             fill_turn: Semaphore::new(1),
             log_turn: Semaphore::new(1),
             map_turn: Semaphore::new(1),

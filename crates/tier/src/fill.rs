@@ -185,9 +185,7 @@ impl Device {
                     let (table, writing, reading) = (&mut state.table, &state.writing, &state.reading);
                     let may_take = |line: Line| !writing.contains(&line) && !reading.contains_key(&line);
                     let Some(line) = table.victim(spot.set, may_take) else { continue };
-                    if state.table.get(line).is_some() {
-                        state.table.set(line, None);
-                        state.change(line, None);
+                    if state.evict(line) {
                         self.shared.counters.borrow_mut().evicted += 1;
                     }
                     line

@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
-use tier0_journal::{LossReport, Ring, RingError};
+use tier0_journal::{LossReport, Region, Ring, RingError, Settings};
 use tier0_units::{Lba, PAGE_SECTORS};
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth, World};
 use uuid::Uuid;
@@ -19,7 +19,6 @@ use crate::device::Device;
 use crate::error::FlashError;
 use crate::header::{self, Header, HeaderPlace};
 use crate::load::newest_that_counts;
-use crate::log;
 use crate::patience::{Fault, within};
 use crate::place::{FlashPlace, HEADER_PAGES};
 use crate::state::Mode;
@@ -148,7 +147,7 @@ impl Device {
         };
         let world = self.world.clone();
         let recover = async move {
-            Ring::recover(&world, vec![Some(region)], id, log::settings(), Rc::new(OneCopy)).await
+            Ring::recover(&world, vec![Some(region)], id, Settings::default(), Rc::new(OneCopy)).await
         };
         let ring = self.command(recover).await?.ring;
         if self.mode() != Mode::Waiting {
@@ -164,10 +163,6 @@ impl Device {
 }
 
 /// Makes an empty log.
-pub(crate) async fn format_log(
-    world: World,
-    region: tier0_journal::Region,
-    id: Uuid,
-) -> Result<Ring, RingError> {
-    Ring::format(&world, vec![region], id, log::settings(), Rc::new(OneCopy)).await
+pub(crate) async fn format_log(world: World, region: Region, id: Uuid) -> Result<Ring, RingError> {
+    Ring::format(&world, vec![region], id, Settings::default(), Rc::new(OneCopy)).await
 }

@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use tier0_journal::{Record, Ring, Settings};
+use tier0_journal::{Record, Ring};
 use tier0_units::Nanos;
 
 use crate::device::Device;
@@ -23,11 +23,6 @@ const RECORD_SHARE: u64 = 8;
 const FRAME_BYTES: u64 = 160;
 /// So long a line that came in waits for a record that others need.
 pub(crate) const INSERT_PATIENCE: Nanos = Nanos::from_millis(500);
-
-/// How the log behaves.
-pub(crate) fn settings() -> Settings {
-    Settings { headroom_sectors: 0, ..Settings::default() }
-}
 
 impl Device {
     /// All changes up to this count are to be durable.
@@ -100,7 +95,7 @@ impl Device {
         if state.is_off() {
             return Err(Fault::Off);
         }
-        state.logged = state.logged.max(count);
+        state.has_logged(count);
         drop(state);
         self.changed.notify_all();
         Ok(())

@@ -75,7 +75,7 @@ impl UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.under_way.set(self.0.under_way.get() - 1);
-        self.0.changed.notify_all();
+        self.0.ended.notify_all();
     }
 }
 
@@ -112,7 +112,7 @@ impl Device {
     /// Ends when no command of this device may change the drive any more.
     pub(crate) async fn quiet(&self) {
         while self.under_way.get() > 0 {
-            self.changed.wait().await;
+            self.ended.wait().await;
         }
         let ring = self.ring.borrow().clone();
         if let Some(ring) = ring {

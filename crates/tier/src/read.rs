@@ -113,7 +113,7 @@ impl Drop for Part {
             }
         }
         drop(state);
-        self.device.changed.notify_all();
+        self.device.ended.notify_all();
     }
 }
 
@@ -201,6 +201,7 @@ impl FlashCache {
                     false => {
                         self.shared.counters.borrow_mut().read_errors += 1;
                         state.strike(part.wanted.x);
+                        state.unlogged_since.get_or_insert(part.device.world.now());
                     }
                 }
             }

@@ -72,7 +72,7 @@ impl Device {
         }
         self.take_shape(place, ways)?;
         while !self.state.borrow().is_off() && self.is_read_from(ways) {
-            self.changed.wait().await;
+            self.ended.wait().await;
         }
         self.relabel(|header| header.born.truncate(ways as usize)).await
     }

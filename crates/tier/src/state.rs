@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) logged: u64,
     /// So many are to be durable.
     pub(crate) demanded: u64,
+    /// Lines that gave way, each with the count of changes by which that is durable.
+    pub(crate) leaving: Vec<(u64, u64)>,
     /// Since when lines are there of which no record tells, though there is no hurry.
     pub(crate) unlogged_since: Option<Nanos>,
     /// Position after the last record whose map pages are known.
@@ -90,6 +92,7 @@ impl State {
             struck: 0,
             logged: 0,
             demanded: 0,
+            leaving: Vec::new(),
             unlogged_since: None,
             log_end: 0,
             dirty: Dirty::default(),
@@ -131,6 +134,24 @@ impl State {
         }
     }
 
+    /// What is at a place gives way to another line.
+    pub(crate) fn evict(&mut self, line: Line) -> bool {
+        let Some(entry) = self.table.get(line) else { return false };
+        self.table.set(line, None);
+        self.change(line, None);
+        if let Some(x) = self.spread.number(line.set, entry.tag) {
+            self.leaving.push((x, self.changes));
+        }
+        true
+    }
+
+    /// Changes up to this count are durable.
+    pub(crate) fn has_logged(&mut self, count: u64) {
+        self.logged = self.logged.max(count);
+        let logged = self.logged;
+        self.leaving.retain(|(_, count)| *count > logged);
+    }
+
     /// A line changes: it is not there, nor comes in, any more. How many places it had.
     pub(crate) fn strike(&mut self, x: u64) -> u64 {
         let Some(spot) = self.spread.place(x) else { return 0 };
@@ -140,6 +161,9 @@ impl State {
         if !self.queue.is_empty() {
             self.queue.retain(|offered| offered.x != x);
         }
+        // One that gave way is not in memory, and is still on the device until a record says otherwise.
+        let left = self.leaving.iter().filter(|(other, _)| *other == x).map(|(_, count)| *count).max();
+        self.struck = self.struck.max(left.unwrap_or(0));
         let mut count = 0;
         while let Some((line, _)) = self.table.find_from(spot, 0) {
             self.remove(line);
@@ -166,6 +190,7 @@ impl State {
         self.pending.clear();
         self.queue.clear();
         self.filling.clear();
+        self.leaving.clear();
         self.dirty = Dirty::default();
     }
 }

@@ -122,6 +122,10 @@ pub enum PlantedBug {
     FlashEpochNotRenewed,
     /// Opening a flash cache believes map pages of an earlier life.
     FlashTrustsOldMap,
+    /// The write log lets go of a page before the flash cache has struck its older content out durably.
+    LogGoesBeforeFlash,
+    /// Pages of a slot stay on flash when it is given back.
+    KeepFreedSlotOnFlash,
 }
 
 impl PlantedBug {
@@ -157,7 +161,7 @@ impl PlantedBug {
     }
 
     /// All that the fault simulator looks for.
-    pub const ALL: [PlantedBug; 50] = [
+    pub const ALL: [PlantedBug; 57] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -208,15 +212,13 @@ impl PlantedBug {
         PlantedBug::WriteToSharedSlot,
         PlantedBug::RecoverIntoSharedSlot,
         PlantedBug::CloneBeforeDestage,
-    ];
-
-    /// Those of the cache on flash, which its own tests look for.
-    pub const OF_FLASH_CACHE: [PlantedBug; 5] = [
         PlantedBug::FlashInsertBeforeData,
         PlantedBug::FlashOverwriteBeforeEvicted,
         PlantedBug::FlashStrikeNotLogged,
         PlantedBug::FlashEpochNotRenewed,
         PlantedBug::FlashTrustsOldMap,
+        PlantedBug::LogGoesBeforeFlash,
+        PlantedBug::KeepFreedSlotOnFlash,
     ];
 }
 

@@ -3,6 +3,7 @@
 mod array_toml;
 mod canary;
 mod checksum;
+mod flash_cache;
 mod image;
 mod journal_ring;
 mod log_record;
@@ -22,6 +23,7 @@ use crate::Target;
 /// Every target but the canary.
 pub const ALL: &[Target] = &[
     array_toml::TARGET,
+    flash_cache::TARGET,
     journal_ring::TARGET,
     log_record::TARGET,
     nbd_client::TARGET,

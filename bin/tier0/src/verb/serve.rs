@@ -249,9 +249,10 @@ impl Sheet {
             self.cores,
             match self.log_copies {
                 0 => "it is memory: nothing outlives this process".to_owned(),
-                1 => "writes are acknowledged when the log's only copy has them".to_owned(),
-                2 => "writes are acknowledged when both copies of the log have them".to_owned(),
-                copies => format!("writes are acknowledged when all {copies} copies of the log have them"),
+                1 => "durable writes are acknowledged when the log's only copy has them".to_owned(),
+                2 => "durable writes are acknowledged when both copies of the log have them".to_owned(),
+                copies =>
+                    format!("durable writes are acknowledged when all {copies} copies of the log have them"),
             },
             rendered(&table)
         )

@@ -513,11 +513,12 @@ fn add_volumes(
     state.apply_all(&records)?;
     for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
         let own = match state.volume_named(&volume.name) {
-            Some(known) if known.sectors != volume.sectors.0 => {
-                warnings.push(size_differs(&known.name, SectorCount(known.sectors), volume.sectors));
-                continue;
+            Some(known) => {
+                if known.sectors != volume.sectors.0 {
+                    warnings.push(size_differs(&known.name, SectorCount(known.sectors), volume.sectors));
+                }
+                MetaRecord::switch_caches(known, volume.read_cache, volume.write_cache)
             }
-            Some(known) => MetaRecord::switch_caches(known, volume.read_cache, volume.write_cache),
             None => {
                 check_fits(state, volume)?;
                 warnings.push(format!(

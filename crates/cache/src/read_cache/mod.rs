@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
 
-use tier0_policy::{PageKey, Policy, PolicyKind};
+use tier0_policy::{Frame, PageKey, Policy, PolicyKind};
 use tier0_units::{ByteCount, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::sync::Notify;
 use tier0_world::{BufMut, PageStore, PayloadWidth};
@@ -22,8 +22,10 @@ const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
 const BOOKKEEPING_BYTES: u64 = tier0_policy::BOOKKEEPING_BYTES_MAX as u64;
 /// Bits of a key for the page in its slot.
 const PAGE_BITS: u32 = 16;
-/// Larger reads go past the cache: they are as fast from a disk as small ones are slow, and what is read so is seldom read
-/// again soon.
+/// What larger reads bring does not come in: they are as fast from a disk as small ones are slow, and what is read so is
+/// seldom read again soon. 64 KiB: a protocol may cut what hosts ask for into pieces of 128 KiB.
+const FILL_SECTORS_MAX: u32 = 128;
+/// Larger reads do not look for their pages either. Those of readers for whom is read ahead may be as long.
 const SECTORS_MAX: u32 = 256;
 /// Nothing is read ahead while pages for more than this part of the room are under way.
 const PREFETCH_PART: usize = 8;
@@ -31,6 +33,8 @@ const PREFETCH_PART: usize = 8;
 const WINDOW_PART: u64 = 32;
 /// The room follows what others need in steps of this share of all.
 const STEPS: u64 = 64;
+/// Frames whose memory is given back in one go: the system takes some microseconds for each.
+const RELEASED_AT_ONCE: usize = 64;
 
 /// How clean pages are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,17 +56,32 @@ pub(crate) enum Source {
     Prefetch,
 }
 
-/// What is known of a page beside its content.
+/// What is known of a frame.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
+    /// Why its page is here.
     source: Source,
-    /// It was found since it came in, other than by the reader that it was read ahead for.
-    was_found: bool,
+    standing: Standing,
+}
+
+/// What has become of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Its page has come in, or it never had one.
+    New,
+    /// Its page was found since, other than by the reader that it was read ahead for.
+    Found,
+    /// It has no page any more, and still has memory.
+    Idle,
 }
 
 impl Origin {
     fn of(source: Source) -> Origin {
-        Origin { source, was_found: false }
+        Origin { source, standing: Standing::New }
+    }
+
+    fn is_idle(self) -> bool {
+        self.standing == Standing::Idle
     }
 }
 
@@ -97,6 +116,10 @@ struct State {
     width: PayloadWidth,
     /// By frame.
     origins: Vec<Origin>,
+    /// Frames without a page that still have memory, and maybe some that have a page again.
+    idle: Vec<u32>,
+    /// Frames without a page that still have memory.
+    idle_count: usize,
     /// Slots that have had pages since they were allocated, one bit each.
     touched: Vec<u64>,
     fills: Fills,
@@ -116,6 +139,8 @@ impl ReadCache {
             store: PageStore::map(frames, PAGE_SECTORS as usize, width)?,
             width,
             origins: vec![Origin::of(Source::Read); frames],
+            idle: Vec::new(),
+            idle_count: 0,
             touched: Vec::new(),
             fills: Fills::default(),
             status: ReadCacheStatus::default(),
@@ -144,13 +169,13 @@ impl ReadCache {
         let most = |steps: u64| ((steps * step).max(1) as usize).min(capacity);
         // It grows by a step less than it could: what others need to and fro does not cost a step of pages each time.
         let frames = if most(steps) < limit { most(steps) } else { most(steps.saturating_sub(1)).max(limit) };
-        if frames == limit {
-            return;
+        if frames != limit {
+            let mut gone = Vec::new();
+            state.policy.set_limit(frames, &mut |_, frame| gone.push(frame));
+            state.status.evicted += gone.len() as u64;
+            gone.into_iter().for_each(|frame| state.leave_idle(frame));
         }
-        let mut gone = Vec::new();
-        state.policy.set_limit(frames, &mut |_, frame| gone.push(frame));
-        state.status.evicted += gone.len() as u64;
-        gone.iter().for_each(|frame| state.store.release(frame.0 as usize));
+        state.release_idle(frames);
     }
 
     /// A read of a slot from `first_sector` on. Where not all of it is here, what the buffer holds is arbitrary.
@@ -182,7 +207,7 @@ impl ReadCache {
                 }
                 Source::Read | Source::Write => {
                     was_written |= origin.source == Source::Write;
-                    again |= !std::mem::replace(&mut origin.was_found, true);
+                    again |= std::mem::replace(&mut origin.standing, Standing::Found) == Standing::New;
                 }
             }
             if is_whole {
@@ -196,7 +221,8 @@ impl ReadCache {
             }
         }
         if !is_whole {
-            state.status.misses += 1;
+            let is_large = buf.sectors() > FILL_SECTORS_MAX;
+            *(if is_large { &mut state.status.bypassed } else { &mut state.status.misses }) += 1;
             return Found::Missing;
         }
         match (was_prefetched, was_written) {
@@ -221,7 +247,8 @@ impl ReadCache {
         source: Source,
     ) -> Option<Fill<'_>> {
         let pages = pages_of(first_sector, u64::from(sectors));
-        (sectors <= SECTORS_MAX).then(|| Fill::begin(self, slot, pages, source))
+        let most = if source == Source::Prefetch { SECTORS_MAX } else { FILL_SECTORS_MAX };
+        (sectors <= most).then(|| Fill::begin(self, slot, pages, source))
     }
 
     /// As [`ReadCache::begin_fill`], ahead of a reader; none where it is coming already, or as much is under way as there may be.
@@ -312,13 +339,46 @@ impl State {
         self.status.inserted += 1;
         self.status.prefetched += u64::from(source == Source::Prefetch);
         self.status.evicted += u64::from(inserted.evicted.is_some());
-        self.origins[inserted.frame.0 as usize] = Origin::of(source);
+        let origin = &mut self.origins[inserted.frame.0 as usize];
+        self.idle_count -= usize::from(origin.is_idle());
+        *origin = Origin::of(source);
         self.store.page_mut(inserted.frame.0 as usize).copy_from_slice(content);
         self.touch(slot, true);
     }
 
     fn remove(&mut self, slot: u64, page: u32) {
-        self.policy.remove(key(slot, page));
+        if let Some(frame) = self.policy.remove(key(slot, page)) {
+            self.leave_idle(frame);
+        }
+    }
+
+    /// A frame has no page any more. Its memory waits for the next page, or until others need it.
+    fn leave_idle(&mut self, frame: Frame) {
+        let origin = &mut self.origins[frame.0 as usize];
+        if std::mem::replace(&mut origin.standing, Standing::Idle) != Standing::Idle {
+            self.idle.push(frame.0);
+            self.idle_count += 1;
+        }
+    }
+
+    /// Gives memory of frames without pages back as far as all have more than `frames` of them take, a little at a time.
+    fn release_idle(&mut self, frames: usize) {
+        let excess = (self.policy.len() + self.idle_count).saturating_sub(frames);
+        for _ in 0..excess.min(RELEASED_AT_ONCE) {
+            while let Some(frame) = self.idle.pop() {
+                let origin = &mut self.origins[frame as usize];
+                if origin.is_idle() {
+                    origin.standing = Standing::New;
+                    self.store.release(frame as usize);
+                    self.idle_count -= 1;
+                    break;
+                }
+            }
+        }
+        if self.idle.len() > 2 * self.idle_count + RELEASED_AT_ONCE {
+            let origins = &self.origins;
+            self.idle.retain(|frame| origins[*frame as usize].is_idle());
+        }
     }
 
     fn is_touched(&self, slot: u64) -> bool {
@@ -429,9 +489,10 @@ mod tests {
     #[test]
     fn large_reads_go_past_it() {
         let cache = cache(8, PayloadWidth::new(2));
-        assert!(cache.begin_fill(5, 0, SECTORS_MAX + 1, Source::Read).is_none());
+        assert!(cache.begin_fill(5, 0, FILL_SECTORS_MAX + 1, Source::Read).is_none());
+        assert_eq!(look(&cache, 5, 0, FILL_SECTORS_MAX + 1), None);
         assert_eq!(look(&cache, 5, 0, SECTORS_MAX + 1), None);
-        assert_eq!((cache.status().bypassed, cache.status().misses), (1, 0));
+        assert_eq!((cache.status().bypassed, cache.status().misses), (2, 0));
     }
 
     #[test]
@@ -458,6 +519,28 @@ mod tests {
         assert_eq!(stands(&cache).1, 1, "there is always room for one");
         cache.fit(u64::MAX);
         assert_eq!(stands(&cache).1, 640);
+    }
+
+    #[test]
+    fn what_struck_pages_took_is_given_back_when_others_need_it() {
+        let cache = cache(640, PayloadWidth::new(2));
+        for page in 0..640 {
+            fill(&cache, page, 0, &filled(8, 1));
+        }
+        (0..640).for_each(|slot| cache.forget_slot(slot, PAGES));
+        let with_memory = || {
+            let state = cache.state.borrow();
+            state.policy.len() + state.idle_count
+        };
+        assert_eq!((stands(&cache).0, with_memory()), (0, 640), "the next pages get it");
+        fill(&cache, 1, 0, &filled(8, 1));
+        assert_eq!(with_memory(), 640);
+        let need = |pages: u64| cache.fit(pages * (PAGE_BYTES + BOOKKEEPING_BYTES));
+        (0..10).for_each(|_| need(100));
+        assert_eq!((stands(&cache).0, with_memory()), (1, 100), "and the others the rest, little by little");
+        let state = cache.state.borrow();
+        assert_eq!(state.origins.iter().filter(|origin| origin.is_idle()).count(), state.idle_count);
+        assert!(state.idle.len() <= 2 * state.idle_count + RELEASED_AT_ONCE);
     }
 
     #[test]

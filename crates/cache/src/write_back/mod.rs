@@ -484,7 +484,9 @@ impl Inner {
         if let Some(clean) = self.clean.get() {
             clean.forget_slot(slot.slot, self.slots.pages_per_slot(slot.slot));
         }
-        if let Some(flash) = self.flash.get() {
+        if let Some(flash) = self.flash.get()
+            && !planted(PlantedBug::KeepFreedSlotOnFlash)
+        {
             flash.cache.forget_slot(slot.slot);
         }
     }
@@ -492,7 +494,9 @@ impl Inner {
     /// No opening believes any more what the cache on flash held of pages that have changed. To be waited for before the log
     /// lets go of what is newer, and before a slot becomes an extent's.
     async fn settle_flash(&self) {
-        if let Some(flash) = self.flash.get() {
+        if let Some(flash) = self.flash.get()
+            && !planted(PlantedBug::LogGoesBeforeFlash)
+        {
             flash.cache.settle().await;
         }
     }

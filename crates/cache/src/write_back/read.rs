@@ -63,7 +63,9 @@ impl WriteBack {
         }
         let _reading = inner.readers.enter(slot.slot);
         if let Some(fill) = clean.begin_prefetch(slot.slot, first_sector, sectors) {
-            let (result, buf) = inner.slots.read(slot, first_sector, inner.world.buffer(sectors)).await;
+            // Where hosts are not to wait for a drive, neither does this.
+            let read = inner.slots.read(slot, first_sector, inner.world.buffer(sectors));
+            let Ok((result, buf)) = inner.unless_refused(read).await else { return };
             if result.is_ok() {
                 fill.keep(first_sector, &buf);
                 inner.fit_clean();

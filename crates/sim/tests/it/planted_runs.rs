@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 45] = [
+const KNOWN: [(PlantedBug, u64); 49] = [
     (PlantedBug::CutFullLog, 26),
     (PlantedBug::AckBeforeMirror, 10),
     (PlantedBug::SkipFlushBeforeRelease, 0),
@@ -57,6 +57,10 @@ const KNOWN: [(PlantedBug, u64); 45] = [
     (PlantedBug::WriteToSharedSlot, 0),
     (PlantedBug::RecoverIntoSharedSlot, 0),
     (PlantedBug::CloneBeforeDestage, 0),
+    (PlantedBug::FlashStrikeNotLogged, 0),
+    (PlantedBug::FlashInsertBeforeData, 1),
+    (PlantedBug::LogGoesBeforeFlash, 0),
+    (PlantedBug::KeepFreedSlotOnFlash, 2),
 ];
 
 /// Bugs that no seed is known for. This one needs a drive that joins again in the moment in which it is forgotten; the seed
@@ -65,12 +69,18 @@ const KNOWN: [(PlantedBug, u64); 45] = [
 /// Of columns placed on a drive that is condemned, one seed was known (103103 of mishaps before they had stretches that cannot
 /// be read); of an outage that one guard alone makes good, seed 434 of mishaps before scrubs emptied the log.
 ///
+/// Three are found by the tests of `tier0-tier`, which count a check that fails on a good drive: here the check hides two of them, and
+/// a pool's own labels tell of drives that were put back to an older image before the epoch of a flash cache does.
+///
 /// The last two are found by the tests of `tier0-pool`: one needs a map of more pages than are encoded in a turn, and the pools
 /// here have one or two; the other needs a header of a journal that takes longer than the next journal's first commits.
-const RARE: [PlantedBug; 5] = [
+const RARE: [PlantedBug; 8] = [
     PlantedBug::EraseWhoJoinedAgain,
     PlantedBug::PlaceOnCondemned,
     PlantedBug::ReplayHereOnly,
+    PlantedBug::FlashOverwriteBeforeEvicted,
+    PlantedBug::FlashTrustsOldMap,
+    PlantedBug::FlashEpochNotRenewed,
     PlantedBug::ForgetFrozenPage,
     PlantedBug::HurryRollover,
 ];
